@@ -1,0 +1,14 @@
+//! The vocabulary that every part of CATNIP shares: time, rates, random streams and what an application knows
+//! about its data. Nothing here reads a clock, allocates per packet or depends on another crate.
+
+#![forbid(unsafe_code)]
+
+mod context;
+mod rng;
+mod time;
+mod units;
+
+pub use context::FlowContext;
+pub use rng::{Rng, Stream};
+pub use time::{Rate, Span, Time, WireTime};
+pub use units::{Bytes, ParseError};

@@ -1,0 +1,48 @@
+use crate::Plan;
+use catnip_base::Time;
+use catnip_sim::{Event, Recorder};
+use std::hash::{Hash, Hasher};
+
+/// A number that depends on every event of a run: two runs with the same fingerprint did the same.
+pub fn fingerprint(plan: &Plan, seed: u64) -> u64 {
+    plan.run(seed, Fingerprint(Fnv(0xcbf2_9ce4_8422_2325))).into_recorder().0.0
+}
+
+struct Fingerprint(Fnv);
+
+impl Recorder for Fingerprint {
+    const PACKETS: bool = true;
+    fn record(&mut self, now: Time, event: &Event) {
+        now.hash(&mut self.0);
+        event.hash(&mut self.0);
+    }
+}
+
+/// FNV-1a over bytes of fixed order, so that every machine gives the same number.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    fn write_u8(&mut self, value: u8) {
+        self.write(&[value]);
+    }
+    fn write_u32(&mut self, value: u32) {
+        self.write(&value.to_le_bytes());
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.write(&value.to_le_bytes());
+    }
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+}

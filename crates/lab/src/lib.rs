@@ -1,0 +1,21 @@
+//! The laboratory: scenario files, runs over all cores, and tables of results.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod fingerprint;
+mod notation;
+mod plan;
+mod run;
+mod scenario;
+mod table;
+mod trace;
+
+pub use error::InputError;
+pub use fingerprint::fingerprint;
+pub use notation::{QUEUES, control, loss, marker, pacing, queue, recovery};
+pub use plan::Plan;
+pub use run::{Progress, RunRequest, TableName, run_all};
+pub use scenario::Scenario;
+pub use table::{Column, Table};
+pub use trace::{TraceRequest, TraceRow, trace};

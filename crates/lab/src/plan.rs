@@ -1,0 +1,400 @@
+use crate::scenario::{DistributionFile, NodeKind, ScenarioFile, TcpFile, TrafficFile};
+use catnip_base::{Rng, Span, Stream, Time};
+use catnip_net::mark::SpmParameters;
+use catnip_net::{LinkSpec, NodeId, PortId, Topology};
+use catnip_sim::app::{AnyApp, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig};
+use catnip_sim::{Opener, Recorder, Sim, TcpId, Transfer};
+use catnip_tcp::{RtoConfig, TcpConfig, profile};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One variant of a scenario, checked and ready: with a seed it is a run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    topology: Topology,
+    /// Results call them so.
+    ports: Vec<(String, PortId)>,
+    traffic: Vec<Traffic>,
+    duration: Span,
+}
+
+#[derive(Clone, Debug)]
+struct Traffic {
+    name: String,
+    tcp: TcpConfig,
+    marker: Option<SpmParameters>,
+    /// (server, client)
+    pairs: Vec<(NodeId, NodeId)>,
+    /// Numbers of the users in the run, one per pair.
+    users: Vec<u32>,
+    tells_size: bool,
+    kind: TrafficKind,
+}
+
+#[derive(Clone, Debug)]
+enum TrafficKind {
+    Bulk { bytes: u64, start_s: Distribution },
+    Web { config: Arc<WebConfig>, request_bytes: u64 },
+}
+
+/// What is wrong, and with which key.
+type Wrong = (String, String);
+
+impl Plan {
+    pub(crate) fn new(path: &Path, file: &ScenarioFile) -> Result<Self, Wrong> {
+        if file.seeds == 0 {
+            return Err(("seeds".into(), "0: at least one replicate is needed".into()));
+        }
+        let (topology, groups, ports) = build_topology(file)?;
+        let mut traffic = Vec::new();
+        let mut users = 0;
+        for (name, spec) in &file.traffic {
+            let built = Traffic::new(path, name, spec, &file.tcp, &groups, users)?;
+            users += built.pairs.len() as u32;
+            for &(server, client) in &built.pairs {
+                for (from, to) in [(server, client), (client, server)] {
+                    topology.check_route(from, to).map_err(|e| (format!("traffic.{name}"), e.to_string()))?;
+                }
+            }
+            traffic.push(built);
+        }
+        if traffic.is_empty() {
+            return Err(("traffic".into(), "nothing to do: no traffic".into()));
+        }
+        Ok(Self { topology, ports, traffic, duration: file.duration })
+    }
+
+    /// The run with this seed, from beginning to end.
+    pub fn run<R: Recorder>(&self, seed: u64, recorder: R) -> Sim<R> {
+        let mut sim = Sim::new(&self.topology, seed, recorder);
+        for traffic in &self.traffic {
+            traffic.start(&mut sim, seed);
+        }
+        sim.run(Time::ZERO + self.duration);
+        sim
+    }
+
+    /// The ports of all links between routers, or of all links if there are no two routers, by name.
+    pub fn ports(&self) -> &[(String, PortId)] {
+        &self.ports
+    }
+
+    /// The network.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The traffic group and the user's number within the run that an application belongs to.
+    pub(crate) fn group_of(&self, app: u32) -> &str {
+        let mut first = 0;
+        for traffic in &self.traffic {
+            first += traffic.pairs.len() as u32;
+            if app < first {
+                return &traffic.name;
+            }
+        }
+        unreachable!("application {app} belongs to no traffic")
+    }
+}
+
+impl Traffic {
+    fn new(
+        path: &Path,
+        name: &str,
+        spec: &TrafficFile,
+        common: &TcpFile,
+        groups: &BTreeMap<String, Vec<NodeId>>,
+        first_user: u32,
+    ) -> Result<Self, Wrong> {
+        let key = |key: &str| format!("traffic.{name}.{key}");
+        let at = |k: &str| {
+            let k = key(k);
+            move |what: String| (k, what)
+        };
+        let (server_names, client_names, own_tcp, tells_size) = match spec {
+            TrafficFile::Bulk { from, to, tcp, tells_size, .. } => (from, to, tcp, *tells_size),
+            TrafficFile::Web { servers, clients, tcp, tells_size, .. } => {
+                (servers, clients, tcp, *tells_size)
+            }
+        };
+        let (server_key, client_key) = match spec {
+            TrafficFile::Bulk { .. } => ("from", "to"),
+            TrafficFile::Web { .. } => ("servers", "clients"),
+        };
+        let servers = select(groups, server_names).map_err(at(server_key))?;
+        let clients = select(groups, client_names).map_err(at(client_key))?;
+        let (tcp, marker) =
+            tcp_config(common, own_tcp).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
+        // Each server serves a block of neighbouring clients.
+        let pairs: Vec<_> = clients
+            .iter()
+            .enumerate()
+            .map(|(i, c)| (servers[i * servers.len() / clients.len()], *c))
+            .collect();
+        let kind = match spec {
+            TrafficFile::Bulk { packets, bytes, start_s, .. } => {
+                let bytes = match (packets, bytes) {
+                    (Some(packets), None) => packets * u64::from(tcp.segment_bytes),
+                    (None, Some(bytes)) => bytes.0,
+                    _ => return Err((key("packets"), "give either packets or bytes".into())),
+                };
+                if bytes == 0 {
+                    return Err((key("packets"), "0: a transfer of nothing".into()));
+                }
+                let start_s = match start_s {
+                    None => Distribution::Constant(0.0),
+                    Some(start) => start.check().map_err(at("start_s"))?,
+                };
+                TrafficKind::Bulk { bytes, start_s }
+            }
+            TrafficFile::Web {
+                pages,
+                generate,
+                http,
+                max_connections,
+                think_s,
+                images_after_packets,
+                request_bytes,
+                ..
+            } => {
+                let pages = match (pages, generate) {
+                    (Some(file), None) => read_pages(path, file).map_err(at("pages"))?,
+                    (None, Some(g)) => {
+                        let check =
+                            |d: &DistributionFile, k: &str| d.check().map_err(at(&format!("generate.{k}")));
+                        let generator = PageGenerator {
+                            html_bytes: check(&g.html_bytes, "html_bytes")?,
+                            images: check(&g.images, "images")?,
+                            image_bytes: check(&g.image_bytes, "image_bytes")?,
+                        };
+                        if g.pages == 0 {
+                            return Err((key("generate.pages"), "0: no pages".into()));
+                        }
+                        generator.generate(g.pages, g.seed)
+                    }
+                    _ => return Err((key("pages"), "give either pages or generate".into())),
+                };
+                let http = match http.as_str() {
+                    "1.0" if *max_connections > 0 => Http::V10 { max_connections: *max_connections },
+                    "1.0" => return Err((key("max_connections"), "0: no connections".into())),
+                    "1.1" => Http::V11,
+                    other => return Err((key("http"), format!("{other:?}: expected \"1.0\" or \"1.1\""))),
+                };
+                let after =
+                    images_after_packets.map_or(u64::MAX, |n| u64::from(n) * u64::from(tcp.segment_bytes));
+                let think_s = think_s.check().map_err(at("think_s"))?;
+                let config = Arc::new(WebConfig { pages, http, think_s, images_after_bytes: after });
+                TrafficKind::Web { config, request_bytes: *request_bytes }
+            }
+        };
+        let users = (first_user..first_user + pairs.len() as u32).collect();
+        Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, kind })
+    }
+
+    fn start<R: Recorder>(&self, sim: &mut Sim<R>, seed: u64) {
+        let tcp = sim.add_tcp(self.tcp.clone(), self.marker);
+        for (&(server, client), &user) in self.pairs.iter().zip(&self.users) {
+            let app = match &self.kind {
+                TrafficKind::Bulk { bytes, start_s } => {
+                    let start = start_s.draw(&mut Rng::new(seed, Stream::Start(user)));
+                    let transfer =
+                        Transfer { opener: Opener::Server, ..self.transfer(server, client, tcp, *bytes, 0) };
+                    AnyApp::Bulk(Bulk::new(transfer, Time::ZERO + Span::from_secs_f64(start)))
+                }
+                TrafficKind::Web { config, request_bytes } => {
+                    let template = self.transfer(server, client, tcp, 0, *request_bytes);
+                    AnyApp::Web(Box::new(WebClient::new(config.clone(), template, seed, user)))
+                }
+            };
+            sim.add_app(app);
+        }
+    }
+
+    fn transfer(
+        &self,
+        server: NodeId,
+        client: NodeId,
+        tcp: TcpId,
+        bytes: u64,
+        request_bytes: u64,
+    ) -> Transfer {
+        Transfer {
+            server,
+            client,
+            request_bytes,
+            bytes,
+            tells_size: self.tells_size,
+            opener: Opener::Client,
+            tcp,
+            notify_at: None,
+            tag: 0,
+        }
+    }
+}
+
+type Built = (Topology, BTreeMap<String, Vec<NodeId>>, Vec<(String, PortId)>);
+
+fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
+    let mut topology = Topology::default();
+    let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+    for (name, node) in &file.node {
+        if node.count == 0 {
+            return Err((format!("node.{name}.count"), "0: at least one node is needed".into()));
+        }
+        let mut add = |name: String| match node.kind {
+            NodeKind::Host => topology.host(name),
+            NodeKind::Router => topology.router(name),
+        };
+        let ids = match node.count {
+            1 => vec![add(name.clone())],
+            count => (0..count).map(|i| add(format!("{name}[{i}]"))).collect(),
+        };
+        groups.insert(name.clone(), ids);
+    }
+    let mut ports = Vec::new();
+    for (name, link) in &file.link {
+        let end = |key: &str, group: &String| {
+            let nodes = groups.get(group).cloned();
+            nodes.ok_or_else(|| (format!("link.{name}.{key}"), format!("{group:?}: there is no such node")))
+        };
+        let (from, to) = (end("from", &link.from)?, end("to", &link.to)?);
+        if from.len() != to.len() && from.len() != 1 && to.len() != 1 {
+            let what = format!("{:?}: {} nodes cannot be paired with {}", link.to, to.len(), from.len());
+            return Err((format!("link.{name}.to"), what));
+        }
+        let count = from.len().max(to.len());
+        for i in 0..count {
+            let id = topology.link(LinkSpec {
+                from: from[i % from.len()],
+                to: to[i % to.len()],
+                rate: link.rate,
+                delay: link.delay,
+                queue: link.queue.clone(),
+                loss: link.loss.clone(),
+                loss_back: link.loss_back.clone(),
+            });
+            if count == 1 {
+                ports.push((name.clone(), id.forward()));
+                ports.push((format!("{name}:back"), id.back()));
+            }
+        }
+    }
+    Ok((topology, groups, ports))
+}
+
+/// Nodes by name: `client`, `client[3]`, `client[0..50]` or `client[0..100:2]` (every second one).
+fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Result<Vec<NodeId>, String> {
+    let expected =
+        || format!("{text:?}: expected a node or nodes, such as client, client[3] or client[0..50:2]");
+    let (name, range) = match text.split_once('[') {
+        None => (text, None),
+        Some((name, rest)) => (name, Some(rest.strip_suffix(']').ok_or_else(expected)?)),
+    };
+    let nodes = groups.get(name).ok_or_else(|| format!("{text:?}: there is no such node"))?;
+    let Some(range) = range else { return Ok(nodes.clone()) };
+    let number = |text: &str| text.parse::<usize>().map_err(|_| expected());
+    let (range, step) = match range.split_once(':') {
+        None => (range, 1),
+        Some((range, step)) => (range, number(step)?.max(1)),
+    };
+    let (first, end) = match range.split_once("..") {
+        None => (number(range)?, number(range)? + 1),
+        Some((first, end)) => (number(first)?, number(end)?),
+    };
+    let chosen =
+        nodes.get(first..end).ok_or_else(|| format!("{text:?}: there are {} of them", nodes.len()))?;
+    let chosen: Vec<_> = chosen.iter().copied().step_by(step).collect();
+    if chosen.is_empty() { Err(format!("{text:?}: selects nobody")) } else { Ok(chosen) }
+}
+
+/// The parameters of a connection: a profile, what the scenario changes, what the traffic changes.
+fn tcp_config(common: &TcpFile, own: &TcpFile) -> Result<(TcpConfig, Option<SpmParameters>), Wrong> {
+    let name = own.profile.as_ref().or(common.profile.as_ref()).map_or("rfc", String::as_str);
+    let base = profile::by_name(name).map_err(|error| ("profile".to_string(), error.to_string()))?;
+    let mut marker = None;
+    let mut config = base.clone();
+    for file in [common, own] {
+        config = apply(config, file)?;
+        marker = file.marker.unwrap_or(marker);
+    }
+    Ok((config, marker))
+}
+
+fn apply(base: TcpConfig, file: &TcpFile) -> Result<TcpConfig, Wrong> {
+    let window_segments = base.receive_window_segments();
+    let segment_bytes = match file.segment {
+        None => base.segment_bytes,
+        Some(bytes) if (1..=65_495).contains(&bytes.0) => bytes.0 as u32,
+        Some(bytes) => return Err(("segment".into(), format!("{}: expected 1 to 65495 bytes", bytes.0))),
+    };
+    let at_least_one = |key: &str, value: Option<u32>, default: u64| match value {
+        Some(0) => Err((key.to_string(), "0: at least one segment is needed".to_string())),
+        Some(n) => Ok(u64::from(n)),
+        None => Ok(default),
+    };
+    let window = at_least_one("window_segments", file.window_segments, window_segments)?;
+    let initial =
+        at_least_one("initial_window_segments", file.initial_window_segments, base.initial_window.into())?;
+    let delayed_ack = match file.delayed_ack {
+        None => base.delayed_ack,
+        Some(false) => None,
+        Some(true) => base.delayed_ack.or(Some(profile::delayed_ack(&base))),
+    };
+    let tick = file.rto_tick.unwrap_or(base.rto.tick);
+    if tick == Span::ZERO {
+        return Err(("rto_tick".into(), "0: a clock needs a tick".into()));
+    }
+    Ok(TcpConfig {
+        segment_bytes,
+        receive_window: window * u64::from(segment_bytes),
+        initial_window: initial as u32,
+        recovery: file.recovery.unwrap_or(base.recovery),
+        control: file.control.unwrap_or(base.control),
+        pacing: file.pacing.unwrap_or(base.pacing),
+        delayed_ack,
+        limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
+        handshake: file.handshake.unwrap_or(base.handshake),
+        fin: file.fin.unwrap_or(base.fin),
+        rto: RtoConfig {
+            tick,
+            first: file.rto_first.unwrap_or(base.rto.first),
+            min: file.rto_min.unwrap_or(base.rto.min),
+            max: file.rto_max.unwrap_or(base.rto.max),
+            ..base.rto
+        },
+        ..base
+    })
+}
+
+#[derive(Deserialize)]
+struct PageRow {
+    page: u32,
+    object_index: u32,
+    bytes: u64,
+}
+
+/// Reads pages from CSV with the columns page, object_index and bytes; objects in order, the HTML first.
+fn read_pages(scenario: &Path, file: &Path) -> Result<Vec<Page>, String> {
+    let path = scenario.parent().unwrap_or(Path::new("")).join(file);
+    let wrong = |what: String| format!("{}: {what}", path.display());
+    let mut reader = csv::Reader::from_path(&path).map_err(|error| wrong(error.to_string()))?;
+    let mut pages: Vec<Page> = Vec::new();
+    for (line, row) in reader.deserialize().enumerate() {
+        let row: PageRow = row.map_err(|error| wrong(error.to_string()))?;
+        let place = |what: &str| wrong(format!("row {}: {what}", line + 1));
+        if row.bytes == 0 {
+            return Err(place("bytes = 0: an object of nothing"));
+        }
+        if row.object_index == 0 {
+            pages.push(Page { objects: Vec::new() });
+        }
+        let number = pages.len() as u32;
+        let page = pages
+            .last_mut()
+            .filter(|page| number == row.page && page.objects.len() as u32 == row.object_index);
+        page.ok_or_else(|| place("pages and objects must be numbered in order"))?.objects.push(row.bytes);
+    }
+    if pages.is_empty() { Err(wrong("no pages".into())) } else { Ok(pages) }
+}

@@ -1,0 +1,365 @@
+//! Scenario files: TOML parsed into plain data, each key checked where it is read.
+
+use crate::{InputError, Plan, notation};
+use catnip_base::{Bytes, ParseError, Rate, Span};
+use catnip_net::loss::LossSpec;
+use catnip_net::mark::SpmParameters;
+use catnip_net::queue::QueueSpec;
+use catnip_sim::app::Distribution;
+use catnip_tcp::control::ControlKind;
+use catnip_tcp::pacing::PacingKind;
+use catnip_tcp::recovery::RecoveryKind;
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A scenario file: one experiment, in one or more variants.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Where it came from.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// What it reproduces, such as `CAT-E4`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Replicates unless something else is asked for.
+    pub seeds: u32,
+    plans: Vec<(String, Plan)>,
+}
+
+impl Scenario {
+    /// Reads a file; every variant is checked at once, so that a mistake in the last one does not wait for its turn.
+    pub fn load(path: &Path) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads a scenario from text; `path` is what errors call it and what other files' names are relative to.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let whole: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+            InputError::new(&file, &line.map(|n| format!("line {n}")).unwrap_or_default(), error.message())
+        })?;
+        let mut base = whole;
+        let variants = take_variants(&file, &mut base)?;
+        let mut plans = Vec::new();
+        let mut head = None;
+        for (name, changes) in variants {
+            let place = |key: &str| {
+                if name == DEFAULT_VARIANT { key.into() } else { format!("variant {name:?}: {key}") }
+            };
+            let table = merge(base.clone(), changes);
+            let parsed: ScenarioFile =
+                serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+                    InputError::new(
+                        &file,
+                        &place(&error.path().to_string()),
+                        first_line(error.inner().message()),
+                    )
+                })?;
+            let plan =
+                Plan::new(path, &parsed).map_err(|(key, what)| InputError::new(&file, &place(&key), what))?;
+            head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
+            plans.push((name, plan));
+        }
+        let (id, title, seeds) = head.expect("there is at least one variant");
+        Ok(Self { path: path.into(), text: text.into(), id, title, seeds, plans })
+    }
+
+    /// The names of the variants, in order.
+    pub fn variants(&self) -> impl Iterator<Item = &str> {
+        self.plans.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// What a variant does.
+    pub fn plan(&self, variant: &str) -> Result<&Plan, InputError> {
+        let plan = self.plans.iter().find(|(name, _)| name == variant);
+        plan.map(|(_, plan)| plan).ok_or_else(|| {
+            let names: Vec<&str> = self.variants().collect();
+            let what = format!("no variant {variant:?}; there are {}", names.join(", "));
+            InputError::new(&self.path.display().to_string(), "variant", what)
+        })
+    }
+}
+
+const DEFAULT_VARIANT: &str = "default";
+
+/// Takes `[[variant]]` out of a scenario: names and what each changes.
+fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<(String, toml::Table)>, InputError> {
+    let Some(value) = base.remove("variant") else {
+        return Ok(vec![(DEFAULT_VARIANT.into(), toml::Table::new())]);
+    };
+    let toml::Value::Array(list) = value else {
+        return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
+    };
+    let mut variants: Vec<(String, toml::Table)> = Vec::new();
+    for entry in list {
+        let toml::Value::Table(mut changes) = entry else {
+            return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
+        };
+        let Some(toml::Value::String(name)) = changes.remove("name") else {
+            return Err(InputError::new(file, "variant.name", "every variant needs a name"));
+        };
+        if variants.iter().any(|(other, _)| *other == name) {
+            return Err(InputError::new(file, "variant.name", format!("{name:?} is there twice")));
+        }
+        variants.push((name, changes));
+    }
+    Ok(variants)
+}
+
+fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
+    for (key, change) in changes {
+        let merged = match (base.remove(&key), change) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => toml::Value::Table(merge(old, new)),
+            (_, new) => new,
+        };
+        base.insert(key, merged);
+    }
+    base
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or(text)
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScenarioFile {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    #[serde(default = "one")]
+    pub(crate) seeds: u32,
+    /// The run ends here at the latest.
+    #[serde(default = "a_day", deserialize_with = "from_text")]
+    pub(crate) duration: Span,
+    pub(crate) node: BTreeMap<String, NodeFile>,
+    pub(crate) link: BTreeMap<String, LinkFile>,
+    #[serde(default)]
+    pub(crate) tcp: TcpFile,
+    pub(crate) traffic: BTreeMap<String, TrafficFile>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodeFile {
+    pub(crate) kind: NodeKind,
+    #[serde(default = "one")]
+    pub(crate) count: u32,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NodeKind {
+    Host,
+    Router,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkFile {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) rate: Rate,
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) delay: Span,
+    #[serde(deserialize_with = "queue_text")]
+    pub(crate) queue: QueueSpec,
+    #[serde(default, deserialize_with = "loss_text")]
+    pub(crate) loss: Option<LossSpec>,
+    #[serde(default, deserialize_with = "loss_text")]
+    pub(crate) loss_back: Option<LossSpec>,
+}
+
+/// What differs from a profile.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TcpFile {
+    pub(crate) profile: Option<String>,
+    #[serde(default, deserialize_with = "recovery_text")]
+    pub(crate) recovery: Option<RecoveryKind>,
+    #[serde(default, deserialize_with = "control_text")]
+    pub(crate) control: Option<ControlKind>,
+    #[serde(default, deserialize_with = "pacing_text")]
+    pub(crate) pacing: Option<PacingKind>,
+    #[serde(default, deserialize_with = "marker_text")]
+    pub(crate) marker: Option<Option<SpmParameters>>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) segment: Option<Bytes>,
+    pub(crate) window_segments: Option<u32>,
+    pub(crate) initial_window_segments: Option<u32>,
+    pub(crate) delayed_ack: Option<bool>,
+    pub(crate) limited_transmit: Option<bool>,
+    pub(crate) handshake: Option<bool>,
+    pub(crate) fin: Option<bool>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_first: Option<Span>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_min: Option<Span>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_max: Option<Span>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_tick: Option<Span>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum TrafficFile {
+    /// Transfers of a given size, one per pair of hosts.
+    Bulk {
+        from: String,
+        to: String,
+        packets: Option<u64>,
+        #[serde(default, deserialize_with = "option_from_text")]
+        bytes: Option<Bytes>,
+        /// When each begins, seconds.
+        start_s: Option<DistributionFile>,
+        #[serde(default)]
+        tcp: TcpFile,
+        /// The sender tells TCP how long the document is.
+        #[serde(default = "yes")]
+        tells_size: bool,
+    },
+    /// People who fetch pages.
+    Web {
+        clients: String,
+        servers: String,
+        pages: Option<PathBuf>,
+        generate: Option<GenerateFile>,
+        #[serde(default = "http_10")]
+        http: String,
+        #[serde(default = "four")]
+        max_connections: u32,
+        think_s: DistributionFile,
+        /// Images are asked for after so many packets of the HTML.
+        images_after_packets: Option<u32>,
+        /// Bytes of a request; 0: a request takes no time.
+        #[serde(default)]
+        request_bytes: u64,
+        #[serde(default)]
+        tcp: TcpFile,
+        #[serde(default = "yes")]
+        tells_size: bool,
+    },
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GenerateFile {
+    pub(crate) pages: u32,
+    pub(crate) seed: u64,
+    pub(crate) html_bytes: DistributionFile,
+    pub(crate) images: DistributionFile,
+    pub(crate) image_bytes: DistributionFile,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum DistributionFile {
+    Constant { value: f64 },
+    Uniform { minimum: f64, maximum: f64 },
+    Exponential { mean: f64 },
+    Pareto { shape: f64, minimum: f64, maximum: Option<f64> },
+    Lognormal { mu: f64, sigma: f64 },
+    Empirical { points: Vec<(f64, f64)> },
+}
+
+impl DistributionFile {
+    /// The distribution, or what is wrong with its numbers.
+    pub(crate) fn check(&self) -> Result<Distribution, String> {
+        let positive = |name: &str, value: f64| {
+            if value > 0.0 && value.is_finite() {
+                Ok(value)
+            } else {
+                Err(format!("{name} = {value} is not positive"))
+            }
+        };
+        Ok(match self {
+            Self::Constant { value } if *value >= 0.0 => Distribution::Constant(*value),
+            Self::Constant { value } => return Err(format!("value = {value} is negative")),
+            Self::Uniform { minimum, maximum } if 0.0 <= *minimum && minimum <= maximum => {
+                Distribution::Uniform { minimum: *minimum, maximum: *maximum }
+            }
+            Self::Uniform { minimum, maximum } => {
+                return Err(format!("0 <= minimum <= maximum does not hold for {minimum} and {maximum}"));
+            }
+            Self::Exponential { mean } => Distribution::Exponential { mean: positive("mean", *mean)? },
+            Self::Pareto { shape, minimum, maximum } => Distribution::Pareto {
+                shape: positive("shape", *shape)?,
+                minimum: positive("minimum", *minimum)?,
+                maximum: maximum.map_or(Ok(f64::INFINITY), |m| positive("maximum", m))?,
+            },
+            Self::Lognormal { mu, sigma } => {
+                Distribution::Lognormal { mu: *mu, sigma: positive("sigma", *sigma)? }
+            }
+            Self::Empirical { points } => {
+                let ascending = points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1);
+                let ends = points.first().is_some_and(|p| p.0 >= 0.0 && p.1 >= 0.0)
+                    && points.last().is_some_and(|p| p.1 == 1.0);
+                if !(ascending && ends) {
+                    return Err(
+                        "points must ascend in value and probability and end with probability 1".into()
+                    );
+                }
+                Distribution::Empirical { points: points.clone() }
+            }
+        })
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+fn four() -> u32 {
+    4
+}
+fn yes() -> bool {
+    true
+}
+fn http_10() -> String {
+    "1.0".into()
+}
+fn a_day() -> Span {
+    Span::from_secs(86_400)
+}
+
+/// Reads a text with the notation that belongs to a type.
+fn read<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl FnOnce(&str) -> Result<T, ParseError>,
+) -> Result<T, D::Error> {
+    parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+}
+
+fn from_text<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = ParseError>>(d: D) -> Result<T, D::Error> {
+    read(d, str::parse)
+}
+fn option_from_text<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = ParseError>>(
+    d: D,
+) -> Result<Option<T>, D::Error> {
+    from_text(d).map(Some)
+}
+fn queue_text<'de, D: Deserializer<'de>>(d: D) -> Result<QueueSpec, D::Error> {
+    read(d, notation::queue)
+}
+fn loss_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<LossSpec>, D::Error> {
+    read(d, |text| if text == "none" { Ok(None) } else { notation::loss(text).map(Some) })
+}
+fn recovery_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<RecoveryKind>, D::Error> {
+    read(d, notation::recovery).map(Some)
+}
+fn control_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<ControlKind>, D::Error> {
+    read(d, notation::control).map(Some)
+}
+fn pacing_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<PacingKind>, D::Error> {
+    read(d, notation::pacing).map(Some)
+}
+fn marker_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<SpmParameters>>, D::Error> {
+    read(d, notation::marker).map(Some)
+}

@@ -1,0 +1,133 @@
+use catnip_base::{Rate, Span, Time};
+use catnip_net::loss::LossSpec;
+use catnip_net::mark::SpmParameters;
+use catnip_net::queue::QueueSpec;
+use catnip_net::{LinkSpec, Topology};
+use catnip_sim::app::{AnyApp, Bulk};
+use catnip_sim::{Event, Opener, Recorder, Sim, Transfer};
+use catnip_tcp::TcpConfig;
+
+/// One transfer over one link between two hosts.
+#[derive(Clone, Debug)]
+pub struct TraceRequest {
+    /// Parameters of the connection.
+    pub tcp: TcpConfig,
+    /// How packets are marked.
+    pub marker: Option<SpmParameters>,
+    /// Segments of data.
+    pub packets: u64,
+    /// Line rate of either direction.
+    pub rate: Rate,
+    /// Propagation delay of either direction.
+    pub delay: Span,
+    /// Queue of either direction.
+    pub queue: QueueSpec,
+    /// Data packets that are lost on the way to the link, by their number from 1.
+    pub drop: Vec<u64>,
+    /// Where in a clock tick the sender begins; drawn from the seed if not given.
+    pub tick_phase: Option<Span>,
+    /// Seed of the run.
+    pub seed: u64,
+}
+
+/// What happened at the sender, or to one of its packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TraceRow {
+    /// When.
+    pub at: Time,
+    /// `send`, `ack`, `drop`, `rto` or `done`.
+    pub event: &'static str,
+    /// Packet number from 0; for an ACK, the last packet that it acknowledges; -1 before the first.
+    pub seq: i64,
+    /// Congestion window, packets.
+    pub cwnd: f64,
+    /// Slow-start threshold, packets, once one was set.
+    pub ssthresh: Option<f64>,
+    /// Duplicate ACKs in a row.
+    pub dupacks: u32,
+    /// Bytes on the wire.
+    pub wire_bytes: u32,
+    /// Of high loss priority.
+    pub high: bool,
+}
+
+/// Runs the transfer and tells every send, ACK, drop and timeout in order.
+pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
+    let mut topology = Topology::default();
+    let (server, client) = (topology.host("server"), topology.host("client"));
+    topology.link(LinkSpec {
+        from: server,
+        to: client,
+        rate: request.rate,
+        delay: request.delay,
+        queue: request.queue.clone(),
+        loss: (!request.drop.is_empty()).then(|| LossSpec::List { packets: request.drop.clone() }),
+        loss_back: None,
+    });
+    let mut sim = Sim::new(&topology, request.seed, Events::default());
+    sim.set_tick_phase(request.tick_phase);
+    let tcp = sim.add_tcp(request.tcp.clone(), request.marker);
+    let segment = u64::from(request.tcp.segment_bytes);
+    let transfer = Transfer {
+        server,
+        client,
+        request_bytes: 0,
+        bytes: request.packets * segment,
+        tells_size: true,
+        opener: Opener::Server,
+        tcp,
+        notify_at: None,
+        tag: 0,
+    };
+    sim.add_app(AnyApp::Bulk(Bulk::new(transfer, Time::ZERO)));
+    sim.run(Time::ZERO + Span::from_secs(86_400));
+    rows(&sim.into_recorder().0, segment as f64)
+}
+
+#[derive(Default)]
+struct Events(Vec<(Time, Event)>);
+
+impl Recorder for Events {
+    const PACKETS: bool = true;
+    fn record(&mut self, now: Time, event: &Event) {
+        self.0.push((now, *event));
+    }
+}
+
+fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
+    let number = |seq: u64| (seq as f64 / segment) as i64;
+    let mut last = TraceRow {
+        at: Time::ZERO,
+        event: "send",
+        seq: 0,
+        cwnd: 0.0,
+        ssthresh: None,
+        dupacks: 0,
+        wire_bytes: 0,
+        high: false,
+    };
+    let mut rows = Vec::with_capacity(events.len());
+    for &(at, event) in events {
+        let (name, seq, view) = match event {
+            Event::Sent(view) => ("send", number(view.seq), Some(view)),
+            Event::Acked(view) => ("ack", number(view.seq) - 1, Some(view)),
+            Event::Timeout(view) => ("rto", number(view.seq), Some(view)),
+            Event::Dropped { seq, wire_bytes, .. } => {
+                last = TraceRow { wire_bytes, ..last };
+                ("drop", number(seq), None)
+            }
+            Event::Connection(_) => ("done", last.seq, None),
+            Event::Object(_) | Event::Page(_) => continue,
+        };
+        last = TraceRow { at, event: name, seq, ..last };
+        if let Some(view) = view {
+            last.cwnd = view.cwnd as f64 / segment;
+            last.ssthresh = view.ssthresh.map(|bytes| bytes as f64 / segment);
+            last.dupacks = view.dupacks;
+            last.wire_bytes = view.wire_bytes;
+            last.high = view.priority == catnip_net::Priority::High;
+        }
+        rows.push(last);
+    }
+    rows
+}

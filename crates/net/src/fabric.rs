@@ -1,0 +1,197 @@
+use crate::loss::Lossy;
+use crate::queue::AnyQueue;
+use crate::shape::{AnyShaper, Constant};
+use crate::topology::Routes;
+use crate::{Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, PortSpec, Topology};
+use catnip_base::{Rng, Stream, Time};
+use std::collections::VecDeque;
+
+/// A network of ports under one calendar, with the same contract as one port: it is told of arrivals at its edges
+/// and asked for deliveries there.
+///
+/// One event moves one packet over one link: when the first packet on a port's wire reaches the other end it is
+/// handed to the next port, which puts it on its own wire or into its queue at once.
+#[derive(Debug)]
+pub struct Fabric {
+    ports: Vec<Station>,
+    routes: Routes,
+    /// Where each flow ends.
+    destinations: Vec<NodeId>,
+    calendar: Calendar,
+    /// What reached an edge while an arrival was being told.
+    early: VecDeque<(Time, NodeId, Packet)>,
+}
+
+#[derive(Debug)]
+struct Station {
+    port: Port<AnyQueue, AnyShaper>,
+    to: NodeId,
+    /// Of this port's calendar entries only the one with this time is valid.
+    planned: Time,
+}
+
+/// What a network has to do next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Out {
+    /// This packet arrives at this host at this time.
+    Deliver(Time, NodeId, Packet),
+    /// Nothing before then.
+    Wait(Time),
+    /// Nothing until something arrives.
+    Idle,
+}
+
+/// [`Fate`] for a network: it also hears where.
+pub trait NetworkFate {
+    /// `packet` is gone.
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason);
+    /// `packet` was given the CE codepoint.
+    fn marked(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
+}
+
+struct AtPort<'a, F> {
+    port: PortId,
+    fate: &'a mut F,
+}
+
+impl<F: NetworkFate> Fate for AtPort<'_, F> {
+    fn dropped(&mut self, now: Time, packet: Packet, why: DropReason) {
+        self.fate.dropped(now, self.port, packet, why);
+    }
+    fn marked(&mut self, now: Time, packet: &Packet) {
+        self.fate.marked(now, self.port, packet);
+    }
+}
+
+impl Fabric {
+    /// The network of this topology at time zero; `seed` gives each port its own random streams.
+    pub fn new(topology: &Topology, seed: u64) -> Self {
+        let ports = topology.ports().iter().enumerate().map(|(id, spec)| Station {
+            port: build_port(spec, seed, id as u32),
+            to: spec.to,
+            planned: Time::NEVER,
+        });
+        Self {
+            ports: ports.collect(),
+            routes: Routes::new(topology),
+            destinations: Vec::new(),
+            calendar: Calendar::default(),
+            early: VecDeque::new(),
+        }
+    }
+
+    /// Packets of `flow` go to `destination`. Must be said before the first packet of the flow.
+    pub fn set_destination(&mut self, flow: u32, destination: NodeId) {
+        let index = flow as usize;
+        if index >= self.destinations.len() {
+            self.destinations.resize(index + 1, NodeId(u32::MAX));
+        }
+        self.destinations[index] = destination;
+    }
+
+    /// A host sends a packet. All that is due by then happens first. Panics if the flow has no route: routes are
+    /// checked when a topology is built.
+    #[inline]
+    pub fn arrive<F: NetworkFate>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
+        while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
+            if let Some(delivery) = self.step(fate) {
+                self.early.push_back(delivery);
+            }
+        }
+        self.forward(at, from, packet, fate);
+    }
+
+    /// Delivers what reaches an edge by `now`, one packet a call, in order of (time, serial), or says when to ask
+    /// again.
+    #[inline]
+    pub fn poll<F: NetworkFate>(&mut self, now: Time, fate: &mut F) -> Out {
+        if let Some((at, node, packet)) = self.early.pop_front() {
+            return Out::Deliver(at, node, packet);
+        }
+        loop {
+            match self.calendar.peek() {
+                None => return Out::Idle,
+                Some((at, _)) if at > now => return Out::Wait(at),
+                Some(_) => {
+                    if let Some((at, node, packet)) = self.step(fate) {
+                        return Out::Deliver(at, node, packet);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What has happened at a port.
+    pub fn counters(&self, port: PortId) -> &PortCounters {
+        self.ports[port.0 as usize].port.counters()
+    }
+
+    /// The port itself, to look at.
+    pub fn port(&self, port: PortId) -> &Port<AnyQueue, AnyShaper> {
+        &self.ports[port.0 as usize].port
+    }
+
+    /// Packets inside: waiting, on a wire, or delivered to nobody yet.
+    pub fn packets_inside(&self) -> u64 {
+        use crate::queue::QueueDiscipline;
+        let in_port = |s: &Station| s.port.on_the_wire() as u64 + u64::from(s.port.queue().backlog().packets);
+        self.ports.iter().map(in_port).sum::<u64>() + self.early.len() as u64
+    }
+
+    /// The earliest event: a packet reaches the other end of its link, or a held-back packet's turn comes.
+    #[inline]
+    fn step<F: NetworkFate>(&mut self, fate: &mut F) -> Option<(Time, NodeId, Packet)> {
+        let (at, id) = self.calendar.peek().expect("the caller saw an event");
+        let station = &mut self.ports[id as usize];
+        if station.planned != at {
+            self.calendar.pop();
+            return None;
+        }
+        let mut local = AtPort { port: PortId(id), fate };
+        let arrived = station.port.next_at() == Some(at) && station.port.on_the_wire() > 0;
+        let packet = if arrived { station.port.take(&mut local) } else { None };
+        if packet.is_none() {
+            station.port.advance(at, &mut local);
+        }
+        match station.port.next_at() {
+            Some(next) => {
+                station.planned = next;
+                self.calendar.replace_first(next, id);
+            }
+            None => {
+                station.planned = Time::NEVER;
+                self.calendar.pop();
+            }
+        }
+        let (packet, node) = (packet?, station.to);
+        if self.destinations[packet.flow as usize] == node {
+            return Some((at, node, packet));
+        }
+        self.forward(at, node, packet, fate);
+        None
+    }
+
+    #[inline]
+    fn forward<F: NetworkFate>(&mut self, at: Time, node: NodeId, packet: Packet, fate: &mut F) {
+        let destination = self.destinations[packet.flow as usize];
+        let id = self.routes.next(node, destination).expect("routes are checked before a run");
+        let station = &mut self.ports[id.0 as usize];
+        station.port.arrive(at, packet, &mut AtPort { port: id, fate });
+        if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
+            station.planned = next;
+            self.calendar.push(next, id.0);
+        }
+    }
+}
+
+fn build_port(spec: &PortSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
+    let queue = spec.queue.build(spec.rate, seed, id);
+    let queue = match &spec.loss {
+        None => queue,
+        Some(loss) => {
+            let loss = loss.build(Rng::new(seed, Stream::Loss(id)));
+            AnyQueue::Lossy(Box::new(Lossy { loss, queue }))
+        }
+    };
+    Port::new(queue, AnyShaper::Constant(Constant::new(spec.rate)), spec.delay)
+}

@@ -1,0 +1,20 @@
+//! The data path that the simulator and the emulator share: packets, queues, markers, shapers, loss, ports, and
+//! networks of ports. Time is an argument everywhere; nothing allocates per packet once buffers have grown.
+
+#![forbid(unsafe_code)]
+
+mod calendar;
+mod fabric;
+pub mod loss;
+pub mod mark;
+mod packet;
+mod port;
+pub mod queue;
+pub mod shape;
+mod topology;
+
+pub use calendar::Calendar;
+pub use fabric::{Fabric, NetworkFate, Out};
+pub use packet::{Backlog, DropReason, Ecn, Fate, Packet, Priority};
+pub use port::{Next, Port, PortCounters};
+pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError};

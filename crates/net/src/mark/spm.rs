@@ -1,0 +1,115 @@
+use super::{PacketMarker, Sending};
+use crate::{Packet, Priority};
+use catnip_base::Time;
+
+/// What selective packet marking looks at (CATNIP paper, section III-B).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpmParameters {
+    /// Leading packets of a document that are HIGH (catp25).
+    pub leading: u32,
+    /// Trailing packets of a document that are HIGH (catp26); 0 is the partial marking of the paper's Linux
+    /// prototype, section V-G.
+    pub trailing: u32,
+    /// A packet sent while cwnd is below this many segments is HIGH. The paper says 4 (catp27); its shares of HIGH
+    /// packets fit 3 (docs/deviations.md).
+    pub small_window: u32,
+}
+
+impl SpmParameters {
+    /// The paper's simulation: first three, last three, small window.
+    pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3 };
+    /// The paper's kernel prototype, which does not know where a document ends.
+    pub const PARTIAL: Self = Self { trailing: 0, ..Self::FULL };
+}
+
+/// Selective packet marking: the packets whose loss would cost a timeout are HIGH, the others LOW.
+///
+/// Each transmission and retransmission is judged by the window at that moment. If the application has not told
+/// the size of its document, the end is unknown and marking is partial.
+#[derive(Clone, Copy, Debug)]
+pub struct Spm {
+    parameters: SpmParameters,
+}
+
+impl Spm {
+    /// A marker with these parameters.
+    pub fn new(parameters: SpmParameters) -> Self {
+        Self { parameters }
+    }
+}
+
+impl PacketMarker for Spm {
+    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
+        // An ACK carries no mark, and inside the network nothing is known.
+        let Some(sending) = sending.filter(|s| s.acknowledges.is_none()) else { return };
+        let segments = |count: u32| u64::from(count) * u64::from(sending.segment);
+        let leading = sending.offset < segments(self.parameters.leading);
+        let trailing = sending.context.is_some_and(|context| {
+            context.bytes_left.saturating_sub(sending.offset) <= segments(self.parameters.trailing)
+        }) && self.parameters.trailing > 0;
+        let small = sending.window < segments(self.parameters.small_window);
+        packet.priority = if leading || trailing || small { Priority::High } else { Priority::Low };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ecn;
+    use catnip_base::FlowContext;
+
+    fn high(
+        parameters: SpmParameters,
+        packet_number: u64,
+        of: u64,
+        window_segments: u64,
+        context: bool,
+    ) -> bool {
+        let mut packet = Packet {
+            arrived: Time::ZERO,
+            flow: 0,
+            len: 512,
+            body: 0,
+            ecn: Ecn::NotEct,
+            priority: Priority::Low,
+            class: 0,
+        };
+        let sending = Sending {
+            context: context.then(|| FlowContext::document(of * 512 - 100)),
+            offset: (packet_number - 1) * 512,
+            segment: 512,
+            window: window_segments * 512,
+            slow_start: true,
+            retransmission: false,
+            acknowledges: None,
+        };
+        Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
+        packet.priority == Priority::High
+    }
+
+    #[test]
+    fn first_three_last_three_and_small_windows_are_high() {
+        for number in 1..=16 {
+            assert_eq!(
+                high(SpmParameters::FULL, number, 16, 8, true),
+                number <= 3 || number > 13,
+                "{number}"
+            );
+            assert!(high(SpmParameters::FULL, number, 16, 2, true), "window 2 is small");
+            assert_eq!(high(SpmParameters::PARTIAL, number, 16, 8, true), number <= 3);
+        }
+    }
+
+    #[test]
+    fn the_window_bound_is_strict_and_a_parameter() {
+        assert!(!high(SpmParameters::FULL, 8, 16, 3, true));
+        assert!(high(SpmParameters { small_window: 4, ..SpmParameters::FULL }, 8, 16, 3, true));
+    }
+
+    #[test]
+    fn without_context_full_marking_degrades_to_partial() {
+        for number in 1..=16 {
+            assert_eq!(high(SpmParameters::FULL, number, 16, 8, false), number <= 3);
+        }
+    }
+}

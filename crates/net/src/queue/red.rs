@@ -1,0 +1,192 @@
+use super::QueueDiscipline;
+use super::fifo::Fifo;
+use crate::{Backlog, DropReason, Fate, Packet};
+use catnip_base::{Rate, Rng, Span, Time};
+
+/// RED's numbers (Floyd and Jacobson, "Random early detection gateways", 1993); the queue is measured in packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedParameters {
+    /// Below this average nothing is dropped early, packets.
+    pub min_threshold: f64,
+    /// At or above this average everything is dropped (unless `gentle`), packets.
+    pub max_threshold: f64,
+    /// Weight of one arrival in the average, w_q.
+    pub weight: f64,
+    /// Drop probability as the average reaches `max_threshold`, max_p.
+    pub max_probability: f64,
+    /// Between `max_threshold` and twice that the probability rises from `max_probability` to 1.
+    pub gentle: bool,
+    /// Keep at least 1/p_b packets between two early drops (ns-2's `wait_`).
+    pub wait: bool,
+    /// The packet size for which an idle wire's missed arrivals are counted, bytes.
+    pub mean_packet_bytes: u32,
+}
+
+/// What RED wants done with an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it in.
+    Accept,
+    /// Drop a packet: the random experiment said so.
+    Early,
+    /// Drop a packet: the average is too high.
+    Forced,
+}
+
+/// The law of RED: it holds numbers, never packets.
+///
+/// It follows ns-2's `RED` where the 1993 paper is silent: an arrival that finds at most one packet waiting is
+/// never dropped, and the first arrival after the average crosses `min_threshold` starts the count of packets
+/// since the last drop instead of being exposed to the experiment.
+#[derive(Debug)]
+pub struct RedLaw {
+    parameters: RedParameters,
+    packet_time: Span,
+    average: f64,
+    /// Arrivals since the last drop.
+    count: f64,
+    above_min: bool,
+    idle_since: Option<Time>,
+    rng: Rng,
+}
+
+impl RedLaw {
+    /// A law for a wire of this rate that has been idle from the beginning.
+    pub fn new(parameters: RedParameters, rate: Rate, rng: Rng) -> Self {
+        Self {
+            parameters,
+            packet_time: rate.time_of(u64::from(parameters.mean_packet_bytes)),
+            average: 0.0,
+            count: 0.0,
+            above_min: false,
+            idle_since: Some(Time::ZERO),
+            rng,
+        }
+    }
+
+    /// The average queue, packets.
+    pub fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// The wire found nothing to send at `now`.
+    pub fn on_idle(&mut self, now: Time) {
+        self.idle_since = Some(now);
+    }
+
+    /// The queue was full, so that a packet goes whatever the average says.
+    pub fn on_overflow(&mut self) {
+        self.count = 0.0;
+    }
+
+    /// An arrival finds `waiting` packets.
+    pub fn on_arrival(&mut self, now: Time, waiting: u32) -> Verdict {
+        self.update_average(now, waiting);
+        self.count += 1.0;
+        let p = &self.parameters;
+        if self.average < p.min_threshold || waiting <= 1 {
+            self.above_min = false;
+            return Verdict::Accept;
+        }
+        let ceiling = if p.gentle { 2.0 * p.max_threshold } else { p.max_threshold };
+        if self.average >= ceiling {
+            self.count = 0.0;
+            return Verdict::Forced;
+        }
+        if !self.above_min {
+            self.above_min = true;
+            self.count = 1.0;
+            return Verdict::Accept;
+        }
+        let probability = spaced(base_probability(p, self.average), self.count, p.wait);
+        if self.rng.uniform() <= probability {
+            self.count = 0.0;
+            return Verdict::Early;
+        }
+        Verdict::Accept
+    }
+
+    fn update_average(&mut self, now: Time, waiting: u32) {
+        let keep = 1.0 - self.parameters.weight;
+        if let Some(since) = self.idle_since.take() {
+            // The arrivals that an idle wire could have served each found an empty queue.
+            let missed = (now - since).in_units_of(self.packet_time);
+            self.average *= keep.powi(missed.min(i32::MAX as u64) as i32);
+        }
+        self.average = keep * self.average + self.parameters.weight * f64::from(waiting);
+    }
+}
+
+/// p_b: the probability that belongs to an average, before drops are spaced.
+pub(super) fn base_probability(p: &RedParameters, average: f64) -> f64 {
+    if average < p.max_threshold {
+        p.max_probability * (average - p.min_threshold) / (p.max_threshold - p.min_threshold)
+    } else if p.gentle {
+        p.max_probability + (1.0 - p.max_probability) * (average - p.max_threshold) / p.max_threshold
+    } else {
+        1.0
+    }
+}
+
+/// p_a: p_b spread so that the gaps between drops are uniform instead of geometric.
+pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
+    let expected = count * p_b;
+    let reach = if wait { 2.0 } else { 1.0 };
+    if wait && expected < 1.0 {
+        0.0
+    } else if expected < reach {
+        (p_b / (reach - expected)).min(1.0)
+    } else {
+        1.0
+    }
+}
+
+/// FIFO governed by [`RedLaw`]; the arriving packet is the one dropped.
+#[derive(Debug)]
+pub struct Red {
+    queue: Fifo,
+    waiting_limit: u32,
+    law: RedLaw,
+}
+
+impl Red {
+    /// A queue in which at most `waiting_limit` packets wait.
+    pub fn new(waiting_limit: u32, law: RedLaw) -> Self {
+        Self { queue: Fifo::default(), waiting_limit, law }
+    }
+}
+
+impl QueueDiscipline for Red {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        match red_drop(&mut self.law, now, &self.queue, self.waiting_limit) {
+            Some(why) => fate.dropped(now, packet, why),
+            None => self.queue.push(packet),
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+        let packet = self.queue.pop();
+        if packet.is_none() {
+            self.law.on_idle(now);
+        }
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+}
+
+/// Why RED or the end of the buffer wants a packet dropped at this arrival, if so.
+pub(super) fn red_drop(law: &mut RedLaw, now: Time, queue: &Fifo, waiting_limit: u32) -> Option<DropReason> {
+    let verdict = law.on_arrival(now, queue.len());
+    if queue.len() >= waiting_limit {
+        law.on_overflow();
+        return Some(DropReason::Overflow);
+    }
+    match verdict {
+        Verdict::Accept => None,
+        Verdict::Early => Some(DropReason::Early),
+        Verdict::Forced => Some(DropReason::Forced),
+    }
+}

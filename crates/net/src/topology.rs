@@ -1,0 +1,288 @@
+use crate::loss::LossSpec;
+use crate::queue::QueueSpec;
+use catnip_base::{Rate, Span};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// A host or a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u32);
+
+/// Both directions of a link; its ports are `2 n` (from → to) and `2 n + 1` (back).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkId(pub u32);
+
+impl LinkId {
+    /// The port at `from`.
+    pub const fn forward(self) -> PortId {
+        PortId(2 * self.0)
+    }
+    /// The port at `to`.
+    pub const fn back(self) -> PortId {
+        PortId(2 * self.0 + 1)
+    }
+}
+
+/// A port as configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortSpec {
+    /// The node that sends.
+    pub from: NodeId,
+    /// The node that receives.
+    pub to: NodeId,
+    /// Line rate.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Queue discipline.
+    pub queue: QueueSpec,
+    /// Loss before the queue, if any.
+    pub loss: Option<LossSpec>,
+}
+
+/// A link as configuration: two ports with the same rate and delay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// One end.
+    pub from: NodeId,
+    /// The other end.
+    pub to: NodeId,
+    /// Line rate of either direction.
+    pub rate: Rate,
+    /// Propagation delay of either direction.
+    pub delay: Span,
+    /// Queue of either direction.
+    pub queue: QueueSpec,
+    /// Loss from → to.
+    pub loss: Option<LossSpec>,
+    /// Loss on the way back.
+    pub loss_back: Option<LossSpec>,
+}
+
+/// Why a network cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopologyError {
+    /// No path between two hosts.
+    NoRoute {
+        /// Name of the sending host.
+        from: String,
+        /// Name of the receiving host.
+        to: String,
+    },
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoute { from, to } => write!(f, "no route from {from} to {to}"),
+        }
+    }
+}
+
+impl std::error::Error for TopologyError {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Host,
+    Router,
+}
+
+/// A network as plain data: both the simulator and the emulator build their fabric from it.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    nodes: Vec<(String, Kind)>,
+    ports: Vec<PortSpec>,
+}
+
+impl Topology {
+    /// Adds a host: an edge of the network, which forwards nothing.
+    pub fn host(&mut self, name: impl Into<String>) -> NodeId {
+        self.node(name.into(), Kind::Host)
+    }
+
+    /// Adds a router.
+    pub fn router(&mut self, name: impl Into<String>) -> NodeId {
+        self.node(name.into(), Kind::Router)
+    }
+
+    /// Adds a link between two nodes.
+    pub fn link(&mut self, link: LinkSpec) -> LinkId {
+        let id = LinkId(self.ports.len() as u32 / 2);
+        let LinkSpec { from, to, rate, delay, queue, loss, loss_back } = link;
+        self.ports.push(PortSpec { from, to, rate, delay, queue: queue.clone(), loss });
+        self.ports.push(PortSpec { from: to, to: from, rate, delay, queue, loss: loss_back });
+        id
+    }
+
+    /// The ports, by [`PortId`].
+    pub fn ports(&self) -> &[PortSpec] {
+        &self.ports
+    }
+
+    /// The name of a node.
+    pub fn name(&self, node: NodeId) -> &str {
+        &self.nodes[node.0 as usize].0
+    }
+
+    /// How many nodes there are.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Fails if there is no path from one host to the other.
+    pub fn check_route(&self, from: NodeId, to: NodeId) -> Result<(), TopologyError> {
+        let routes = Routes::new(self);
+        let reached = std::iter::successors(routes.next(from, to), |port| {
+            let at = self.ports[port.0 as usize].to;
+            if at == to { None } else { routes.next(at, to) }
+        });
+        let last = reached.take(self.ports.len() + 1).last();
+        if last.is_some_and(|port| self.ports[port.0 as usize].to == to) {
+            Ok(())
+        } else {
+            Err(TopologyError::NoRoute { from: self.name(from).into(), to: self.name(to).into() })
+        }
+    }
+
+    fn node(&mut self, name: String, kind: Kind) -> NodeId {
+        self.nodes.push((name, kind));
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+}
+
+/// Static shortest-path routes (fewest hops, then the lowest port number).
+///
+/// Hosts hang on routers, so a table between routers and each host's own router suffice: a network of 100 000
+/// hosts and two routers has a table of four entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Routes {
+    /// For each node: its router (itself, for a router), and the port from there to the node.
+    anchor: Vec<Option<(NodeId, PortId)>>,
+    /// The port on which a host sends everything.
+    uplink: Vec<Option<PortId>>,
+    /// Index among the routers.
+    router_index: Vec<u32>,
+    /// `towards[at * routers + destination]`.
+    towards: Vec<Option<PortId>>,
+    routers: usize,
+}
+
+impl Routes {
+    pub(crate) fn new(topology: &Topology) -> Self {
+        let nodes = topology.nodes.len();
+        let is_router = |node: NodeId| topology.nodes[node.0 as usize].1 == Kind::Router;
+        let routers: Vec<NodeId> = (0..nodes as u32).map(NodeId).filter(|&n| is_router(n)).collect();
+        let mut router_index = vec![u32::MAX; nodes];
+        let mut anchor = vec![None; nodes];
+        let mut uplink = vec![None; nodes];
+        for (index, router) in routers.iter().enumerate() {
+            router_index[router.0 as usize] = index as u32;
+            anchor[router.0 as usize] = Some((*router, PortId(u32::MAX)));
+        }
+        for (id, port) in topology.ports.iter().enumerate() {
+            if !is_router(port.from) {
+                uplink[port.from.0 as usize].get_or_insert(PortId(id as u32));
+            }
+            if !is_router(port.to) {
+                anchor[port.to.0 as usize].get_or_insert((port.from, PortId(id as u32)));
+            }
+        }
+        let mut towards = vec![None; routers.len() * routers.len()];
+        for (index, &destination) in routers.iter().enumerate() {
+            for (at, port) in routes_to(topology, destination, is_router) {
+                towards[router_index[at.0 as usize] as usize * routers.len() + index] = Some(port);
+            }
+        }
+        Self { anchor, uplink, router_index, towards, routers: routers.len() }
+    }
+
+    /// The port on which a packet at `at` goes on towards `destination`.
+    #[inline]
+    pub(crate) fn next(&self, at: NodeId, destination: NodeId) -> Option<PortId> {
+        let here = self.router_index[at.0 as usize];
+        if here == u32::MAX {
+            return self.uplink[at.0 as usize];
+        }
+        let (anchor, last_port) = self.anchor[destination.0 as usize]?;
+        if anchor == at {
+            return Some(last_port);
+        }
+        let there = self.router_index[anchor.0 as usize];
+        (there != u32::MAX).then(|| self.towards[here as usize * self.routers + there as usize]).flatten()
+    }
+}
+
+/// For every router from which `destination` can be reached through routers: its first port on the way.
+fn routes_to(
+    topology: &Topology,
+    destination: NodeId,
+    is_router: impl Fn(NodeId) -> bool,
+) -> Vec<(NodeId, PortId)> {
+    let mut into: Vec<Vec<(NodeId, PortId)>> = vec![Vec::new(); topology.nodes.len()];
+    for (id, port) in topology.ports.iter().enumerate() {
+        if is_router(port.from) && is_router(port.to) {
+            into[port.to.0 as usize].push((port.from, PortId(id as u32)));
+        }
+    }
+    let mut seen = vec![false; topology.nodes.len()];
+    seen[destination.0 as usize] = true;
+    let mut frontier = VecDeque::from([destination]);
+    let mut found = Vec::new();
+    while let Some(node) = frontier.pop_front() {
+        for &(from, port) in &into[node.0 as usize] {
+            if !std::mem::replace(&mut seen[from.0 as usize], true) {
+                found.push((from, port));
+                frontier.push_back(from);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(from: NodeId, to: NodeId) -> LinkSpec {
+        LinkSpec {
+            from,
+            to,
+            rate: Rate::from_bits_per_second(1_000_000).unwrap(),
+            delay: Span::ZERO,
+            queue: QueueSpec::DropTail { limit: 10 },
+            loss: None,
+            loss_back: None,
+        }
+    }
+
+    #[test]
+    fn packets_take_the_fewest_hops_and_hosts_forward_nothing() {
+        let mut t = Topology::default();
+        let (a, b, shortcut) = (t.host("a"), t.host("b"), t.host("shortcut"));
+        let (r, s, u) = (t.router("r"), t.router("s"), t.router("u"));
+        let first = t.link(link(a, r));
+        t.link(link(r, shortcut));
+        t.link(link(shortcut, s));
+        let (ru, us) = (t.link(link(r, u)), t.link(link(u, s)));
+        let last = t.link(link(s, b));
+        let routes = Routes::new(&t);
+        assert_eq!(routes.next(a, b), Some(first.forward()));
+        assert_eq!(routes.next(r, b), Some(ru.forward()));
+        assert_eq!(routes.next(u, b), Some(us.forward()));
+        assert_eq!(routes.next(s, b), Some(last.forward()));
+        assert_eq!(routes.next(s, a), Some(us.back()));
+        assert!(t.check_route(a, b).is_ok());
+    }
+
+    #[test]
+    fn a_missing_route_is_an_error_that_names_both_ends() {
+        let mut t = Topology::default();
+        let (a, b, r) = (t.host("a"), t.host("b"), t.router("r"));
+        t.link(link(a, r));
+        assert_eq!(t.check_route(a, b).unwrap_err().to_string(), "no route from a to b");
+    }
+}

@@ -1,0 +1,251 @@
+//! The Python module `catnip._core`: converts, calls, releases the interpreter. Nothing else happens here.
+
+use catnip_base::{Bytes, ParseError, Span};
+use catnip_lab::{
+    Column, InputError as BadInput, RunRequest, Scenario, Table, TableName, TraceRequest, TraceRow,
+};
+use catnip_tcp::{TcpConfig, profile};
+use numpy::IntoPyArray;
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::Path;
+
+create_exception!(_core, InputError, PyValueError, "Bad input: one line that names file, key and value.");
+
+/// Rust core of CATNIP.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("InputError", module.py().get_type::<InputError>())?;
+    module.add_class::<PyScenario>()?;
+    module.add_function(wrap_pyfunction!(trace, module)?)?;
+    module.add_function(wrap_pyfunction!(profiles, module)?)?;
+    module.add_function(wrap_pyfunction!(queues, module)?)?;
+    module.add_function(wrap_pyfunction!(fingerprint, module)?)
+}
+
+fn bad_input(error: BadInput) -> PyErr {
+    InputError::new_err(error.to_string())
+}
+
+/// A scenario file, read and checked.
+#[pyclass(name = "Scenario", module = "catnip._core", frozen)]
+struct PyScenario(Scenario);
+
+#[pymethods]
+impl PyScenario {
+    /// Reads a scenario file. Raises InputError.
+    #[staticmethod]
+    fn load(path: &str) -> PyResult<Self> {
+        Scenario::load(Path::new(path)).map(Self).map_err(bad_input)
+    }
+
+    /// What it reproduces.
+    #[getter]
+    fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    /// What it shows.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.0.title
+    }
+
+    /// Where it came from.
+    #[getter]
+    fn path(&self) -> String {
+        self.0.path.display().to_string()
+    }
+
+    /// Its text.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// Replicates unless something else is asked for.
+    #[getter]
+    fn seeds(&self) -> u32 {
+        self.0.seeds
+    }
+
+    /// The names of its variants, in order.
+    #[getter]
+    fn variants(&self) -> Vec<&str> {
+        self.0.variants().collect()
+    }
+
+    /// Runs every variant with every seed, over all cores unless `threads` says otherwise.
+    #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        variants: Vec<String>,
+        seeds: Vec<u64>,
+        tables: Vec<String>,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let names = tables
+            .iter()
+            .map(|name| name.parse())
+            .collect::<Result<Vec<TableName>, _>>()
+            .map_err(bad_input)?;
+        if variants.is_empty() || seeds.is_empty() {
+            let key = if seeds.is_empty() { "seeds" } else { "variants" };
+            return Err(bad_input(BadInput::new(&self.path(), key, "0: at least one is needed")));
+        }
+        let total = variants.len() * seeds.len();
+        let request = RunRequest {
+            variants: variants.iter().map(String::as_str).collect(),
+            seeds,
+            tables: names,
+            threads,
+        };
+        let mut failure = None;
+        let mut report = |done: usize| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                progress.as_ref().map(|call| call.call1(py, (done, total))).transpose()
+            });
+            failure = told.err();
+            failure.is_none()
+        };
+        let result = py.detach(|| catnip_lab::run_all(&self.0, &request, &mut report));
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let all = result.map_err(bad_input)?.expect("it stops only after a failure");
+        let out = PyDict::new(py);
+        for (name, table) in all {
+            out.set_item(name.name(), to_dict(py, table)?)?;
+        }
+        Ok(out)
+    }
+}
+
+/// The fingerprint of each variant of a scenario with one seed.
+#[pyfunction]
+fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec<(String, u64)>> {
+    let of = |name: &str| {
+        scenario.0.plan(name).map(|plan| (name.to_string(), catnip_lab::fingerprint(plan, seed)))
+    };
+    py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(bad_input)
+}
+
+/// One transfer over one link, event by event.
+#[pyfunction]
+#[pyo3(signature = (*, profile, recovery, control, pacing, marker, packets, size, rate, delay, queue, window, drop, delayed_ack, tick_phase, seed))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+fn trace<'py>(
+    py: Python<'py>,
+    profile: &str,
+    recovery: Option<&str>,
+    control: Option<&str>,
+    pacing: Option<&str>,
+    marker: Option<&str>,
+    packets: u64,
+    size: Option<&str>,
+    rate: &str,
+    delay: &str,
+    queue: &str,
+    window: Option<u64>,
+    drop: Vec<u64>,
+    delayed_ack: bool,
+    tick_phase: Option<&str>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let named = |key: &'static str| move |error: ParseError| bad_input(BadInput::new("", key, error));
+    let positive = |key: &'static str, value: u64| {
+        if value > 0 {
+            Ok(value)
+        } else {
+            Err(bad_input(BadInput::new("", key, "0: expected a positive number")))
+        }
+    };
+    let base = profile::by_name(profile).map_err(named("profile"))?;
+    let segment_bytes = match size {
+        None => base.segment_bytes,
+        Some(size) => match size.parse::<Bytes>().map_err(named("size"))?.0 {
+            bytes @ 1..=65_495 => bytes as u32,
+            bytes => {
+                return Err(bad_input(BadInput::new(
+                    "",
+                    "size",
+                    format!("{bytes}: expected 1 to 65495 bytes"),
+                )));
+            }
+        },
+    };
+    let window = positive("window", window.unwrap_or_else(|| base.receive_window_segments()))?;
+    let tcp = TcpConfig {
+        segment_bytes,
+        receive_window: window * u64::from(segment_bytes),
+        recovery: recovery.map_or(Ok(base.recovery), catnip_lab::recovery).map_err(named("recovery"))?,
+        control: control.map_or(Ok(base.control), catnip_lab::control).map_err(named("control"))?,
+        pacing: pacing.map_or(Ok(base.pacing), catnip_lab::pacing).map_err(named("pacing"))?,
+        delayed_ack: if delayed_ack {
+            base.delayed_ack.or(Some(profile::delayed_ack(&base)))
+        } else {
+            base.delayed_ack
+        },
+        ..base
+    };
+    let mut drop = drop;
+    drop.sort_unstable();
+    drop.dedup();
+    if drop.first() == Some(&0) {
+        return Err(bad_input(BadInput::new("", "drop", "0: packets are numbered from 1")));
+    }
+    let request = TraceRequest {
+        tcp,
+        marker: marker.map_or(Ok(None), catnip_lab::marker).map_err(named("marker"))?,
+        packets: positive("packets", packets)?,
+        rate: rate.parse().map_err(named("rate"))?,
+        delay: delay.parse().map_err(named("delay"))?,
+        queue: catnip_lab::queue(queue).map_err(named("queue"))?,
+        drop,
+        tick_phase: tick_phase.map(str::parse::<Span>).transpose().map_err(named("tick_phase"))?,
+        seed,
+    };
+    let rows = py.detach(|| catnip_lab::trace(&request));
+    let out = PyDict::new(py);
+    let floats = |of: fn(&TraceRow) -> f64| rows.iter().map(of).collect::<Vec<f64>>().into_pyarray(py);
+    let integers = |of: fn(&TraceRow) -> i64| rows.iter().map(of).collect::<Vec<i64>>().into_pyarray(py);
+    out.set_item("time_s", floats(|row| row.at.as_secs()))?;
+    out.set_item("event", PyList::new(py, rows.iter().map(|row| row.event))?)?;
+    out.set_item("seq", integers(|row| row.seq))?;
+    out.set_item("cwnd", floats(|row| row.cwnd))?;
+    out.set_item("ssthresh", floats(|row| row.ssthresh.unwrap_or(f64::NAN)))?;
+    out.set_item("dupacks", integers(|row| row.dupacks.into()))?;
+    out.set_item("size", integers(|row| row.wire_bytes.into()))?;
+    out.set_item("high", PyList::new(py, rows.iter().map(|row| row.high))?)?;
+    Ok(out)
+}
+
+/// The TCP profiles: name and description.
+#[pyfunction]
+fn profiles() -> Vec<(&'static str, &'static str)> {
+    profile::NAMES.to_vec()
+}
+
+/// The queue disciplines: notation and description.
+#[pyfunction]
+fn queues() -> Vec<(&'static str, &'static str)> {
+    catnip_lab::QUEUES.to_vec()
+}
+
+fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, column) in table.into_columns() {
+        match column {
+            Column::Float(values) => out.set_item(name, values.into_pyarray(py))?,
+            Column::Integer(values) => out.set_item(name, values.into_pyarray(py))?,
+            Column::Text(values) => out.set_item(name, PyList::new(py, values)?)?,
+        }
+    }
+    Ok(out)
+}

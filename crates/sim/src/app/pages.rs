@@ -1,0 +1,61 @@
+use super::Distribution;
+use catnip_base::{Rng, Stream};
+
+/// A Web page: the sizes in bytes of its objects, the HTML first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// At least one object.
+    pub objects: Vec<u64>,
+}
+
+impl Page {
+    /// All bytes of the page.
+    pub fn bytes(&self) -> u64 {
+        self.objects.iter().sum()
+    }
+}
+
+/// Makes pages from distributions of Web content (CAT-S14).
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageGenerator {
+    /// Size of the HTML, bytes.
+    pub html_bytes: Distribution,
+    /// Number of embedded images.
+    pub images: Distribution,
+    /// Size of an image, bytes.
+    pub image_bytes: Distribution,
+}
+
+/// More embedded objects than any page of the time had: a bound on what a heavy tail can ask for.
+const MAX_IMAGES: f64 = 1000.0;
+
+impl PageGenerator {
+    /// `count` pages; the same seed gives the same pages.
+    pub fn generate(&self, count: u32, seed: u64) -> Vec<Page> {
+        let mut rng = Rng::new(seed, Stream::Workload(0));
+        let size = |d: &Distribution, rng: &mut Rng| d.draw(rng).round().max(1.0) as u64;
+        let page = |_| {
+            let html = size(&self.html_bytes, &mut rng);
+            let images = self.images.draw(&mut rng).round().clamp(0.0, MAX_IMAGES) as u32;
+            let images = (0..images).map(|_| size(&self.image_bytes, &mut rng)).collect::<Vec<_>>();
+            Page { objects: std::iter::once(html).chain(images).collect() }
+        };
+        (0..count).map(page).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_pages_and_another_seed_others() {
+        let generator = PageGenerator {
+            html_bytes: Distribution::Lognormal { mu: 7.63, sigma: 1.001 },
+            images: Distribution::Pareto { shape: 2.43, minimum: 1.0, maximum: 100.0 },
+            image_bytes: Distribution::Lognormal { mu: 8.2, sigma: 1.36 },
+        };
+        assert_eq!(generator.generate(50, 1), generator.generate(50, 1));
+        assert_ne!(generator.generate(50, 1), generator.generate(50, 2));
+    }
+}

@@ -1,0 +1,130 @@
+//! What a run tells about itself.
+
+use catnip_base::Time;
+use catnip_net::{DropReason, PortId, Priority};
+
+/// Hears what happens. The unit type records nothing and costs nothing.
+pub trait Recorder {
+    /// Does it want to hear of each packet? If not, those events are not even made.
+    const PACKETS: bool;
+    /// Something happened.
+    fn record(&mut self, now: Time, event: &Event);
+}
+
+impl Recorder for () {
+    const PACKETS: bool = false;
+    #[inline]
+    fn record(&mut self, _now: Time, _event: &Event) {}
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A data segment left its sender.
+    Sent(SenderView),
+    /// An ACK arrived at a sender, which has acted on it but sent nothing yet.
+    Acked(SenderView),
+    /// A retransmission timer expired.
+    Timeout(SenderView),
+    /// A packet is gone.
+    Dropped {
+        /// Its connection.
+        connection: u64,
+        /// First byte of its data.
+        seq: u64,
+        /// Its wire size.
+        wire_bytes: u32,
+        /// Where.
+        port: PortId,
+        /// Its loss priority.
+        priority: Priority,
+        /// Why.
+        why: DropReason,
+    },
+    /// A connection is over: everything is acknowledged.
+    Connection(ConnectionRecord),
+    /// An object of a page is complete.
+    Object(ObjectRecord),
+    /// A page is complete.
+    Page(PageRecord),
+}
+
+/// A sender at the time of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SenderView {
+    /// Its connection.
+    pub connection: u64,
+    /// First byte of the segment sent, or next byte that the ACK asks for.
+    pub seq: u64,
+    /// Wire size of the segment sent or of the ACK.
+    pub wire_bytes: u32,
+    /// Priority of the segment sent.
+    pub priority: Priority,
+    /// The data was sent before.
+    pub retransmission: bool,
+    /// Congestion window, bytes.
+    pub cwnd: u64,
+    /// Slow-start threshold, bytes, once one was set.
+    pub ssthresh: Option<u64>,
+    /// Duplicate ACKs in a row.
+    pub dupacks: u32,
+}
+
+/// One connection from its opening to its last ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectionRecord {
+    /// In order of opening, from 0.
+    pub connection: u64,
+    /// The application that opened it.
+    pub app: u32,
+    /// Bytes of its document.
+    pub bytes: u64,
+    /// When it was opened.
+    pub opened: Time,
+    /// When the last byte reached the client.
+    pub received: Time,
+    /// When the server heard of it.
+    pub acked: Time,
+    /// Data segments that the server sent.
+    pub sent: u32,
+    /// Of these, with HIGH priority.
+    pub sent_high: u32,
+    /// Of these, retransmissions.
+    pub retransmitted: u32,
+    /// Expired timers.
+    pub timeouts: u32,
+    /// Fast retransmits.
+    pub fast_retransmits: u32,
+    /// Data segments that the network dropped.
+    pub dropped: u32,
+}
+
+/// One object of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectRecord {
+    /// The application.
+    pub app: u32,
+    /// Which page, from 0.
+    pub page: u32,
+    /// Which object, from 0 (the HTML).
+    pub object: u32,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was asked for.
+    pub start: Time,
+}
+
+/// One page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PageRecord {
+    /// The application.
+    pub app: u32,
+    /// Which page, from 0.
+    pub page: u32,
+    /// Its size.
+    pub bytes: u64,
+    /// Connections used.
+    pub connections: u32,
+    /// When its HTML was asked for.
+    pub start: Time,
+}

@@ -1,0 +1,55 @@
+/// Values with small stable numbers; freed numbers are used again, the last freed first, while they are hot in the
+/// cache.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    #[inline]
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(id) => {
+                self.slots[id as usize] = value;
+                id
+            }
+            None => {
+                self.slots.push(value);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    /// The number may be given to another value from now on; the old one stays until then.
+    #[inline]
+    pub(crate) fn release(&mut self, id: u32) {
+        self.free.push(id);
+    }
+
+    /// How many values are in use.
+    pub(crate) fn in_use(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+impl<T> std::ops::Index<u32> for Slab<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, id: u32) -> &T {
+        &self.slots[id as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut T {
+        &mut self.slots[id as usize]
+    }
+}

@@ -1,0 +1,446 @@
+use crate::app::{AnyApp, AppAction, AppEvent, Application};
+use crate::connection::{CLIENT, Connection, SERVER, tick_phase};
+use crate::record::{ConnectionRecord, Event, Recorder, SenderView};
+use crate::slab::Slab;
+use crate::{Opener, Transfer};
+use catnip_base::{FlowContext, Rng, Span, Stream, Time};
+use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
+use catnip_net::{
+    Calendar, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
+};
+use catnip_tcp::{Endpoint, Outgoing, Role, Segment, TcpConfig};
+
+/// Parameters that connections share, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpId(pub u32);
+
+/// One run: a network, the hosts at its edges, and a clock.
+#[derive(Debug)]
+pub struct Sim<R> {
+    fabric: Fabric,
+    hosts: Hosts<R>,
+    now: Time,
+}
+
+/// Everything at the edges of the network.
+#[derive(Debug)]
+struct Hosts<R> {
+    tcp: Vec<(TcpConfig, Option<SpmParameters>)>,
+    apps: Vec<AnyApp>,
+    connections: Slab<Connection>,
+    segments: Slab<Segment>,
+    timers: Calendar,
+    /// Connections opened so far.
+    opened: u64,
+    /// Transfers whose last byte has arrived.
+    completed: u64,
+    open_now: u64,
+    seed: u64,
+    tick_phase: Option<Span>,
+    recorder: R,
+    /// Kept to reuse its memory.
+    actions: Vec<AppAction>,
+}
+
+/// What a timer belongs to, packed into the 32 bits of a calendar entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    End { connection: u32, end: usize },
+    App(u32),
+}
+
+impl Timer {
+    const APP: u32 = 1 << 31;
+
+    fn pack(self) -> u32 {
+        match self {
+            Self::End { connection, end } => connection << 1 | end as u32,
+            Self::App(app) => app | Self::APP,
+        }
+    }
+
+    fn unpack(bits: u32) -> Self {
+        if bits & Self::APP != 0 {
+            Self::App(bits & !Self::APP)
+        } else {
+            Self::End { connection: bits >> 1, end: (bits & 1) as usize }
+        }
+    }
+}
+
+impl<R: Recorder> Sim<R> {
+    /// A network at time zero with nobody at its edges.
+    pub fn new(topology: &Topology, seed: u64, recorder: R) -> Self {
+        let hosts = Hosts {
+            tcp: Vec::new(),
+            apps: Vec::new(),
+            connections: Slab::default(),
+            segments: Slab::default(),
+            timers: Calendar::default(),
+            opened: 0,
+            completed: 0,
+            open_now: 0,
+            seed,
+            tick_phase: None,
+            recorder,
+            actions: Vec::new(),
+        };
+        Self { fabric: Fabric::new(topology, seed), hosts, now: Time::ZERO }
+    }
+
+    /// Parameters for connections to come, and how their data is marked.
+    pub fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId {
+        self.hosts.tcp.push((config, marker));
+        TcpId(self.hosts.tcp.len() as u32 - 1)
+    }
+
+    /// Gives the clocks of all hosts this phase instead of a random one each.
+    pub fn set_tick_phase(&mut self, phase: Option<Span>) {
+        self.hosts.tick_phase = phase;
+    }
+
+    /// Adds an application; it hears [`AppEvent::Start`] at once. Its number is what records call it.
+    pub fn add_app(&mut self, app: AnyApp) -> u32 {
+        let id = self.hosts.apps.len() as u32;
+        self.hosts.apps.push(app);
+        self.hosts.tell(&mut self.fabric, self.now, id, AppEvent::Start);
+        id
+    }
+
+    /// Runs until nothing is left to do or the clock would pass `end`.
+    pub fn run(&mut self, end: Time) {
+        loop {
+            let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
+            match self.fabric.poll(timer.min(end), &mut self.hosts) {
+                Out::Deliver(at, node, packet) => {
+                    self.now = at;
+                    self.hosts.on_delivery(&mut self.fabric, at, node, packet);
+                }
+                Out::Wait(_) | Out::Idle if timer <= end && timer < Time::NEVER => {
+                    self.now = timer;
+                    self.hosts.on_timer(&mut self.fabric, timer);
+                }
+                Out::Wait(_) | Out::Idle => break,
+            }
+        }
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The network.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// The recorder.
+    pub fn recorder(&self) -> &R {
+        &self.hosts.recorder
+    }
+
+    /// The recorder, at the end.
+    pub fn into_recorder(self) -> R {
+        self.hosts.recorder
+    }
+
+    /// Connections opened so far.
+    pub fn connections_opened(&self) -> u64 {
+        self.hosts.opened
+    }
+
+    /// Documents that have arrived whole.
+    pub fn transfers_completed(&self) -> u64 {
+        self.hosts.completed
+    }
+
+    /// Packets that hosts have sent and that have not come to an end: the same number as inside the fabric.
+    pub fn packets_out(&self) -> usize {
+        self.hosts.segments.in_use()
+    }
+}
+
+impl<R: Recorder> NetworkFate for Hosts<R> {
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
+        let segment = self.segments[packet.body];
+        self.segments.release(packet.body);
+        let connection = &mut self.connections[packet.flow >> 1];
+        connection.in_network -= 1;
+        if segment.len > 0 {
+            connection.dropped += 1;
+        }
+        if R::PACKETS {
+            let event = Event::Dropped {
+                connection: connection.number,
+                seq: segment.seq,
+                wire_bytes: packet.len,
+                port: at,
+                priority: packet.priority,
+                why,
+            };
+            self.recorder.record(now, &event);
+        }
+        if connection.closed && connection.in_network == 0 {
+            self.connections.release(packet.flow >> 1);
+        }
+    }
+}
+
+impl<R: Recorder> Hosts<R> {
+    fn tell(&mut self, fabric: &mut Fabric, now: Time, app: u32, event: AppEvent) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.apps[app as usize].on_event(now, app, event, &mut actions);
+        for action in actions.drain(..) {
+            match action {
+                AppAction::Open(transfer) => self.open(fabric, now, app, transfer),
+                AppAction::TimerAt(at) => self.timers.push(at.max(now), Timer::App(app).pack()),
+                AppAction::Object(record) => self.recorder.record(now, &Event::Object(record)),
+                AppAction::Page(record) => self.recorder.record(now, &Event::Page(record)),
+            }
+        }
+        self.actions = actions;
+    }
+
+    fn open(&mut self, fabric: &mut Fabric, now: Time, app: u32, transfer: Transfer) {
+        let number = self.opened;
+        self.opened += 1;
+        self.open_now += 1;
+        let (config, marker) = &self.tcp[transfer.tcp.0 as usize];
+        let mut rng = Rng::new(self.seed, Stream::Connection(number as u32));
+        let (tick, fixed) = (config.rto.tick, self.tick_phase);
+        let mut end =
+            |role| Endpoint::new(now, role, config, fixed.unwrap_or(tick_phase(tick, rng.uniform())));
+        let (server, client) = match transfer.opener {
+            Opener::Server => (end(Role::Active), end(Role::Passive)),
+            Opener::Client => (end(Role::Passive), end(Role::Active)),
+        };
+        let mut connection = Connection {
+            ends: [client, server],
+            planned: [Time::NEVER; 2],
+            in_network: 0,
+            transfer,
+            responded: false,
+            done_at_client: None,
+            closed: false,
+            dropped: 0,
+            sent_high: 0,
+            marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
+            app,
+            number,
+            opened: now,
+        };
+        if transfer.request_bytes > 0 {
+            connection.ends[CLIENT].write(now, transfer.request_bytes, None, false, config);
+        }
+        let id = self.connections.insert(connection);
+        fabric.set_destination(id << 1 | SERVER as u32, transfer.client);
+        fabric.set_destination(id << 1 | CLIENT as u32, transfer.server);
+        self.respond_if_asked(now, id);
+        self.pump(fabric, now, id, CLIENT);
+        self.pump(fabric, now, id, SERVER);
+    }
+
+    /// The server hands over the document once the request is there.
+    fn respond_if_asked(&mut self, now: Time, id: u32) {
+        let connection = &mut self.connections[id];
+        let transfer = connection.transfer;
+        let server = &mut connection.ends[SERVER];
+        if !connection.responded && server.received() >= transfer.request_bytes {
+            connection.responded = true;
+            let context = transfer.tells_size.then(|| FlowContext::document(transfer.bytes));
+            server.write(now, transfer.bytes, context, true, &self.tcp[transfer.tcp.0 as usize].0);
+        }
+    }
+
+    fn on_delivery(&mut self, fabric: &mut Fabric, now: Time, _node: NodeId, packet: Packet) {
+        let (id, end) = (packet.flow >> 1, 1 - (packet.flow & 1) as usize);
+        let segment = self.segments[packet.body];
+        self.segments.release(packet.body);
+        let connection = &mut self.connections[id];
+        connection.in_network -= 1;
+        if connection.closed {
+            if connection.in_network == 0 {
+                self.connections.release(id);
+            }
+            return;
+        }
+        let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
+        let endpoint = &mut connection.ends[end];
+        let received_before = endpoint.received();
+        endpoint.on_segment(now, &segment, config);
+        if R::PACKETS && segment.flags.ack && segment.span() == 0 {
+            let view = sender_view(
+                connection.number,
+                &connection.ends[end],
+                segment.ack,
+                packet.len,
+                false,
+                Priority::Low,
+            );
+            self.recorder.record(now, &Event::Acked(view));
+        }
+        if segment.len > 0 {
+            if end == CLIENT {
+                self.on_client_data(fabric, now, id, received_before);
+            } else {
+                self.respond_if_asked(now, id);
+            }
+        }
+        self.pump(fabric, now, id, end);
+        if end == SERVER {
+            self.close_if_done(now, id);
+        }
+    }
+
+    /// Tells the application how far its document has come.
+    fn on_client_data(&mut self, fabric: &mut Fabric, now: Time, id: u32, received_before: u64) {
+        let connection = &mut self.connections[id];
+        let transfer = connection.transfer;
+        let received = connection.ends[CLIENT].received();
+        let (app, tag) = (connection.app, transfer.tag);
+        if received == transfer.bytes && connection.done_at_client.is_none() {
+            connection.done_at_client = Some(now);
+            self.completed += 1;
+            // The ACK leaves before the application reacts.
+            self.pump(fabric, now, id, CLIENT);
+            self.tell(fabric, now, app, AppEvent::Complete { tag });
+        } else if transfer.notify_at.is_some_and(|at| received_before < at && at <= received) {
+            self.pump(fabric, now, id, CLIENT);
+            self.tell(fabric, now, app, AppEvent::Reached { tag });
+        }
+    }
+
+    fn close_if_done(&mut self, now: Time, id: u32) {
+        let connection = &mut self.connections[id];
+        let Some(received) = connection.done_at_client.filter(|_| connection.ends[SERVER].sender.is_done())
+        else {
+            return;
+        };
+        connection.closed = true;
+        self.open_now -= 1;
+        let stats = connection.ends[SERVER].sender.stats();
+        let record = ConnectionRecord {
+            connection: connection.number,
+            app: connection.app,
+            bytes: connection.transfer.bytes,
+            opened: connection.opened,
+            received,
+            acked: now,
+            sent: stats.sent,
+            sent_high: connection.sent_high,
+            retransmitted: stats.retransmitted,
+            timeouts: stats.timeouts,
+            fast_retransmits: stats.fast_retransmits,
+            dropped: connection.dropped,
+        };
+        let unused = connection.in_network == 0;
+        self.recorder.record(now, &Event::Connection(record));
+        if unused {
+            self.connections.release(id);
+        }
+    }
+
+    fn on_timer(&mut self, fabric: &mut Fabric, now: Time) {
+        let (_, bits) = self.timers.pop().expect("the caller saw a timer");
+        match Timer::unpack(bits) {
+            Timer::App(app) => self.tell(fabric, now, app, AppEvent::Timer),
+            Timer::End { connection: id, end } => {
+                let connection = &mut self.connections[id];
+                if connection.closed || connection.planned[end] != now {
+                    return;
+                }
+                connection.planned[end] = Time::NEVER;
+                let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
+                if connection.ends[end].on_time(now, config) && R::PACKETS {
+                    let una = connection.ends[end].sender.una();
+                    let view =
+                        sender_view(connection.number, &connection.ends[end], una, 0, true, Priority::Low);
+                    self.recorder.record(now, &Event::Timeout(view));
+                }
+                self.pump(fabric, now, id, end);
+            }
+        }
+    }
+
+    /// Sends what this end has to send, and plans its timer.
+    fn pump(&mut self, fabric: &mut Fabric, now: Time, id: u32, end: usize) {
+        loop {
+            let connection = &mut self.connections[id];
+            let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
+            let Some(out) = connection.ends[end].transmit(now, config) else { break };
+            let packet = packet_of(&out, connection, id, end, now, config, &mut self.segments);
+            connection.in_network += 1;
+            connection.sent_high += u32::from(packet.priority == Priority::High && end == SERVER);
+            if R::PACKETS && out.segment.span() > 0 {
+                let view = sender_view(
+                    connection.number,
+                    &connection.ends[end],
+                    out.segment.seq,
+                    packet.len,
+                    out.retransmission,
+                    packet.priority,
+                );
+                self.recorder.record(now, &Event::Sent(view));
+            }
+            let from = connection.transfer.node(end);
+            fabric.arrive(now, from, packet, self);
+        }
+        let connection = &mut self.connections[id];
+        if let Some(deadline) = connection.ends[end].deadline()
+            && deadline < connection.planned[end]
+        {
+            connection.planned[end] = deadline;
+            self.timers.push(deadline, Timer::End { connection: id, end }.pack());
+        }
+    }
+}
+
+/// Puts a segment into a packet and has it marked.
+#[inline]
+fn packet_of(
+    out: &Outgoing,
+    connection: &mut Connection,
+    id: u32,
+    end: usize,
+    now: Time,
+    config: &TcpConfig,
+    segments: &mut Slab<Segment>,
+) -> Packet {
+    let segment = &out.segment;
+    let mut packet = Packet {
+        arrived: now,
+        flow: id << 1 | end as u32,
+        len: config.wire_bytes(segment.seq, segment.len, segment.sack.len()),
+        body: segments.insert(*segment),
+        ecn: Ecn::NotEct,
+        priority: Priority::Low,
+        class: 0,
+    };
+    if !matches!(connection.marker, AnyMarker::None) && segment.span() > 0 {
+        let sending = connection.ends[end].sending(out, config);
+        connection.marker.mark(now, Some(&sending), &mut packet);
+    }
+    packet
+}
+
+fn sender_view(
+    connection: u64,
+    endpoint: &Endpoint,
+    seq: u64,
+    wire_bytes: u32,
+    retransmission: bool,
+    priority: Priority,
+) -> SenderView {
+    let control = endpoint.sender.control();
+    SenderView {
+        connection,
+        seq,
+        wire_bytes,
+        priority,
+        retransmission,
+        cwnd: control.cwnd,
+        ssthresh: control.ssthresh,
+        dupacks: endpoint.sender.dupacks(),
+    }
+}

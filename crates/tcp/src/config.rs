@@ -1,0 +1,120 @@
+use crate::control::ControlKind;
+use crate::pacing::PacingKind;
+use crate::recovery::RecoveryKind;
+use catnip_base::Span;
+
+/// All parameters of a connection. See [`crate::profile`] for named sets of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpConfig {
+    /// Data bytes in a full segment.
+    pub segment_bytes: u32,
+    /// Header bytes of a data segment on the wire.
+    pub header_bytes: u32,
+    /// The first segment is sent without its header (an oddity of ns-2 when the SYN is not simulated).
+    pub first_without_header: bool,
+    /// Every data segment has full size on the wire, however little data is left (ns-2 counts packets).
+    pub pads_segments: bool,
+    /// Wire size of a segment without data.
+    pub ack_bytes: u32,
+    /// Wire bytes that each SACK block adds.
+    pub sack_block_bytes: u32,
+    /// cwnd at the start, segments.
+    pub initial_window: u32,
+    /// What the other side can take in, bytes.
+    pub receive_window: u64,
+    /// ssthresh at the start.
+    pub initial_ssthresh: InitialSsthresh,
+    /// What to resend.
+    pub recovery: RecoveryKind,
+    /// How fast to grow, how much to cut.
+    pub control: ControlKind,
+    /// What half of the window means.
+    pub halving: Halving,
+    /// cwnd grows even while the application or the receive window keeps it unused.
+    pub grow_unused: bool,
+    /// The ACK that ends a fast recovery also opens the window.
+    pub grow_on_exit: bool,
+    /// When to put new data on the wire.
+    pub pacing: PacingKind,
+    /// RFC 3042: the first two duplicate ACKs each release one new segment.
+    pub limited_transmit: bool,
+    /// Segments that must have been acknowledged before a fast retransmit is possible.
+    pub earliest_fast_retransmit: u32,
+    /// Duplicate ACKs inflate the window even when they may not trigger a fast retransmit (ns-2 before 2003,
+    /// `exitFastRetrans_` off).
+    pub inflate_without_retransmit: bool,
+    /// Data segments that one ACK may release while NewReno sees duplicates.
+    pub recovery_burst: u32,
+    /// The retransmission timer.
+    pub rto: RtoConfig,
+    /// Delayed acknowledgements, if any.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Connections begin with a three-way handshake.
+    pub handshake: bool,
+    /// Connections end with a FIN.
+    pub fin: bool,
+}
+
+/// ssthresh at the start of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialSsthresh {
+    /// The receive window (ns-2).
+    ReceiveWindow,
+    /// As high as possible (RFC 5681, section 3.1).
+    Infinite,
+}
+
+/// What is halved at a congestion event, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halving {
+    /// min(cwnd, receive window) in whole segments; halves are rounded down (ns-2 with `precisionReduce_` off).
+    WholeSegments,
+    /// min(cwnd, receive window); ssthresh is rounded down to segments (ns-2 with `precisionReduce_` on).
+    Window,
+    /// The data in flight (RFC 5681, equation 4).
+    Flight,
+}
+
+/// Parameters of the retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoConfig {
+    /// Resolution of the clock that measures round trips; also, twice this is the least timeout.
+    pub tick: Span,
+    /// Timeout before the first sample.
+    pub first: Span,
+    /// Least timeout.
+    pub min: Span,
+    /// Greatest timeout.
+    pub max: Span,
+    /// The least timeout applies before back-off (RFC 6298) instead of after it.
+    pub floor_before_backoff: bool,
+}
+
+/// RFC 1122, section 4.2.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// An ACK for at least every so many segments.
+    pub every: u32,
+    /// No ACK is later than this.
+    pub max_delay: Span,
+    /// The first segment of a connection is acknowledged at once (ns-2's `SYN_immediate_ack_`).
+    pub first_at_once: bool,
+}
+
+impl TcpConfig {
+    /// The receive window in whole segments.
+    pub fn receive_window_segments(&self) -> u64 {
+        self.receive_window / u64::from(self.segment_bytes)
+    }
+
+    /// Wire size of a segment with `len` data bytes at `seq` and so many SACK blocks.
+    pub fn wire_bytes(&self, seq: u64, len: u32, sack_blocks: usize) -> u32 {
+        let len = if self.pads_segments && len > 0 { self.segment_bytes } else { len };
+        let base = match len {
+            0 => self.ack_bytes,
+            _ if seq == 0 && self.first_without_header => len,
+            _ => len + self.header_bytes,
+        };
+        base + self.sack_block_bytes * sack_blocks as u32
+    }
+}

@@ -1,0 +1,231 @@
+use crate::control::Phase;
+use crate::segment::earlier;
+use crate::{Flags, Receiver, Segment, Sender, TcpConfig};
+use catnip_base::{FlowContext, Span, Time};
+use catnip_net::Priority;
+use catnip_net::mark::Sending;
+
+/// One end of a connection: a sender, a receiver, and the handshake that brings them together.
+///
+/// It has no I/O. It is told of segments, of data to send and of time, and hands out segments until there is none.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// The sending half.
+    pub sender: Sender,
+    /// The receiving half.
+    pub receiver: Receiver,
+    state: State,
+    /// Where the other side's FIN ends, once seen.
+    fin_end: Option<u64>,
+}
+
+/// Who opens a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Sends the SYN.
+    Active,
+    /// Waits for it.
+    Passive,
+}
+
+/// A segment that leaves, and what a marker may want to know about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// The segment.
+    pub segment: Segment,
+    /// Its data was sent before.
+    pub retransmission: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Listen,
+    /// A SYN (or, on the passive side, a SYN with ACK) is out.
+    Opening {
+        role: Role,
+        tries: u32,
+        last_sent: Time,
+        retry_at: Time,
+        send_now: bool,
+    },
+    Open,
+}
+
+impl Endpoint {
+    /// An end that begins its part of the handshake at `now`, or is open at once if the configuration has none.
+    pub fn new(now: Time, role: Role, config: &TcpConfig, phase: Span) -> Self {
+        let state = match (config.handshake, role) {
+            (false, _) => State::Open,
+            (true, Role::Passive) => State::Listen,
+            (true, Role::Active) => State::opening(role, now),
+        };
+        let (sender, receiver) = (Sender::new(config, phase), Receiver::default());
+        Self { sender, receiver, state, fin_end: None }
+    }
+
+    /// The application hands over data: see [`Sender::write`].
+    pub fn write(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        context: Option<FlowContext>,
+        last: bool,
+        config: &TcpConfig,
+    ) {
+        self.sender.write(now, bytes, context, last, config);
+    }
+
+    /// A segment arrives.
+    #[inline]
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        if self.state != State::Open || segment.flags.syn {
+            self.on_handshake(now, segment, config);
+        }
+        if segment.flags.syn || self.state != State::Open {
+            return;
+        }
+        if segment.flags.ack {
+            self.sender.on_ack(now, segment, config);
+        }
+        if segment.span() > 0 {
+            let end = segment.seq + segment.span();
+            if segment.flags.fin {
+                self.fin_end = Some(end);
+                self.receiver.ask_for_ack();
+            }
+            self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref());
+        }
+    }
+
+    /// Time has passed; true if a retransmission timer expired.
+    pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
+        if let State::Opening { tries, retry_at, send_now, .. } = &mut self.state
+            && *retry_at <= now
+        {
+            *send_now = true;
+            let backoff = 1u64 << (*tries).min(16);
+            *retry_at = now
+                + Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
+            return true;
+        }
+        self.state == State::Open && self.sender.on_time(now, config)
+    }
+
+    /// The next segment that leaves at `now`, if any.
+    #[inline]
+    pub fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
+        if self.state != State::Open {
+            return self.transmit_handshake(now, config);
+        }
+        if let Some(sent) = self.sender.transmit(now, config) {
+            let segment = Segment {
+                seq: sent.seq,
+                len: sent.len,
+                flags: Flags { syn: false, ack: true, fin: sent.fin },
+                ..self.acknowledgement(config)
+            };
+            self.receiver.on_ack_sent();
+            return Some(Outgoing { segment, retransmission: sent.retransmission });
+        }
+        if self.receiver.wants_to_ack(now) {
+            let segment = self.acknowledgement(config);
+            self.receiver.on_ack_sent();
+            return Some(Outgoing { segment, retransmission: false });
+        }
+        None
+    }
+
+    /// When to be asked again if nothing arrives.
+    #[inline]
+    pub fn deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Open => earlier(self.sender.deadline(), self.receiver.deadline()),
+            State::Opening { retry_at, .. } => Some(retry_at),
+            State::Listen => None,
+        }
+    }
+
+    /// Data bytes received in order.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.receiver.next() - u64::from(self.peer_closed())
+    }
+
+    /// Has the other side said that it will send no more, and has everything before that arrived?
+    pub fn peer_closed(&self) -> bool {
+        self.fin_end == Some(self.receiver.next())
+    }
+
+    /// What a marker may know about a segment that leaves.
+    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending {
+        Sending {
+            context: self.sender.context(),
+            offset: out.segment.seq,
+            segment: config.segment_bytes,
+            window: self.sender.control().cwnd,
+            slow_start: self.sender.phase() == Phase::SlowStart,
+            retransmission: out.retransmission,
+            acknowledges: (out.segment.span() == 0).then_some(Priority::Low),
+        }
+    }
+
+    fn acknowledgement(&self, config: &TcpConfig) -> Segment {
+        Segment {
+            seq: 0,
+            ack: self.receiver.next(),
+            len: 0,
+            window: config.receive_window.min(u64::from(u32::MAX)) as u32,
+            flags: Flags { syn: false, ack: true, fin: false },
+            sack: if config.recovery.uses_sack() { self.receiver.sack() } else { Default::default() },
+        }
+    }
+
+    fn on_handshake(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        match (self.state, segment.flags.syn, segment.flags.ack) {
+            (State::Listen, true, false) => self.state = State::opening(Role::Passive, now),
+            (State::Opening { role: Role::Active, .. }, true, true) => {
+                self.finish_handshake(now, config);
+                self.receiver.ask_for_ack();
+            }
+            (State::Opening { role: Role::Passive, .. }, false, true) => self.finish_handshake(now, config),
+            (State::Opening { role: Role::Passive, .. }, true, false) => {
+                if let State::Opening { send_now, .. } = &mut self.state {
+                    *send_now = true;
+                }
+            }
+            // The other side has not heard our last ACK.
+            (State::Open, true, true) => self.receiver.ask_for_ack(),
+            _ => {}
+        }
+    }
+
+    fn finish_handshake(&mut self, now: Time, config: &TcpConfig) {
+        if let State::Opening { tries: 1, last_sent, .. } = self.state {
+            self.sender.on_handshake_rtt(last_sent, now, config);
+        }
+        self.state = State::Open;
+    }
+
+    fn transmit_handshake(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
+        let State::Opening { role, tries, last_sent, retry_at, send_now } = &mut self.state else {
+            return None;
+        };
+        if !std::mem::take(send_now) {
+            return None;
+        }
+        if *tries == 0 {
+            *retry_at = now + config.rto.first;
+        }
+        *tries += 1;
+        *last_sent = now;
+        let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
+        let segment = Segment { seq: 0, flags, ..self.acknowledgement(config) };
+        Some(Outgoing { segment, retransmission: false })
+    }
+}
+
+impl State {
+    fn opening(role: Role, now: Time) -> Self {
+        Self::Opening { role, tries: 0, last_sent: now, retry_at: Time::NEVER, send_now: true }
+    }
+}

@@ -1,0 +1,28 @@
+//! TCP as state machines without I/O: told of segments and time, they answer with segments to send and the time
+//! at which they want to be asked again.
+//!
+//! Three questions are kept apart: what to resend ([`recovery`]), how fast to grow and how much to cut
+//! ([`control`]), and when to put a segment on the wire ([`pacing`]). A [`TcpConfig`] combines an answer to each;
+//! a named profile of [`profile`] gives all parameters at once.
+
+#![forbid(unsafe_code)]
+
+mod config;
+pub mod control;
+mod endpoint;
+pub mod pacing;
+pub mod profile;
+mod receiver;
+pub mod recovery;
+mod rto;
+mod scoreboard;
+mod segment;
+mod sender;
+
+pub use config::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
+pub use endpoint::{Endpoint, Outgoing, Role};
+pub use receiver::Receiver;
+pub use rto::Rto;
+pub use scoreboard::Scoreboard;
+pub use segment::{Flags, SackBlocks, Segment};
+pub use sender::{Sender, SenderStats};

@@ -1,0 +1,140 @@
+//! Named sets of parameters.
+//!
+//! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release;
+//! `rfc` follows the standards of today.
+
+use crate::control::ControlKind;
+use crate::pacing::PacingKind;
+use crate::recovery::RecoveryKind;
+use crate::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
+use catnip_base::{ParseError, Span};
+
+/// The names that [`by_name`] knows, with what each stands for.
+pub const NAMES: [(&str, &str); 4] = [
+    ("ns2-2002", "ns-2 of the CATNIP paper: no SYN, no headers, tick 100 ms, first RTO 6 s, no 1 s floor"),
+    ("ns2-2.35", "the defaults of ns-2 2.35 without SYN: headers, tick 10 ms, first RTO 3 s, floor 0.2 s"),
+    ("ns2-s001", "ns2-2.35 with a 1 s floor and a window of 24: the hysteresis paper's simulations"),
+    ("rfc", "RFC 5681, 6298, 6582, 6675, 3042, 6928: SYN and FIN, initial window 10, first RTO 1 s"),
+];
+
+/// The parameters that belong to a name.
+pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
+    match name {
+        "ns2-2002" => Ok(ns2_2002()),
+        "ns2-2.35" => Ok(ns2_235()),
+        "ns2-s001" => Ok(ns2_s001()),
+        "rfc" => Ok(rfc()),
+        _ => {
+            let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            Err(ParseError::new(name, format!("a TCP profile ({})", names.join(", "))))
+        }
+    }
+}
+
+/// The CATNIP paper's ns-2: the `era` preset of the ns-2 measurements in `validation/reference/ns2`.
+pub fn ns2_2002() -> TcpConfig {
+    TcpConfig {
+        segment_bytes: 512,
+        header_bytes: 0,
+        first_without_header: false,
+        pads_segments: true,
+        ack_bytes: 40,
+        sack_block_bytes: 8,
+        initial_window: 1,
+        receive_window: 20 * 512,
+        initial_ssthresh: InitialSsthresh::ReceiveWindow,
+        recovery: RecoveryKind::Reno,
+        control: ControlKind::Reno,
+        halving: Halving::WholeSegments,
+        grow_unused: true,
+        grow_on_exit: true,
+        pacing: PacingKind::None,
+        limited_transmit: false,
+        earliest_fast_retransmit: 2,
+        inflate_without_retransmit: true,
+        recovery_burst: 2,
+        rto: RtoConfig {
+            tick: Span::from_millis(100),
+            first: Span::from_secs(6),
+            min: Span::ZERO,
+            max: Span::from_secs(100_000),
+            floor_before_backoff: false,
+        },
+        delayed_ack: None,
+        handshake: false,
+        fin: false,
+    }
+}
+
+/// ns-2 2.35 as it is shipped, without SYN: the `ns235` preset.
+pub fn ns2_235() -> TcpConfig {
+    TcpConfig {
+        header_bytes: 40,
+        first_without_header: true,
+        halving: Halving::Window,
+        limited_transmit: true,
+        earliest_fast_retransmit: 1,
+        inflate_without_retransmit: false,
+        rto: RtoConfig {
+            tick: Span::from_millis(10),
+            first: Span::from_secs(3),
+            min: Span::from_millis(200),
+            max: Span::from_secs(60),
+            floor_before_backoff: true,
+        },
+        ..ns2_2002()
+    }
+}
+
+/// The `s001` preset: ns-2 2.35 with a floor of 1 s and a window of 24.
+pub fn ns2_s001() -> TcpConfig {
+    let base = ns2_235();
+    TcpConfig {
+        segment_bytes: 1433,
+        receive_window: 24 * 1433,
+        rto: RtoConfig { min: Span::from_secs(1), ..base.rto },
+        ..base
+    }
+}
+
+/// The standards of today.
+pub fn rfc() -> TcpConfig {
+    TcpConfig {
+        segment_bytes: 1448,
+        header_bytes: 52,
+        first_without_header: false,
+        pads_segments: false,
+        ack_bytes: 52,
+        sack_block_bytes: 8,
+        initial_window: 10,
+        receive_window: 1 << 20,
+        initial_ssthresh: InitialSsthresh::Infinite,
+        recovery: RecoveryKind::SackRfc6675,
+        control: ControlKind::Reno,
+        halving: Halving::Flight,
+        grow_unused: false,
+        grow_on_exit: false,
+        pacing: PacingKind::None,
+        limited_transmit: true,
+        earliest_fast_retransmit: 0,
+        inflate_without_retransmit: false,
+        recovery_burst: u32::MAX,
+        rto: RtoConfig {
+            tick: Span::from_micros(1),
+            first: Span::from_secs(1),
+            min: Span::from_secs(1),
+            max: Span::from_secs(60),
+            floor_before_backoff: true,
+        },
+        delayed_ack: Some(DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false }),
+        handshake: true,
+        fin: true,
+    }
+}
+
+/// The delayed ACK of a profile that has it off: every second segment, at most 200 ms (catp24).
+pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
+    // ns-2 2.35 acknowledges the first packet at once; ns-2 of 2002 does not.
+    let first_at_once = profile.first_without_header;
+    DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once }
+}

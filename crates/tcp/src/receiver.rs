@@ -1,0 +1,148 @@
+use crate::{DelayedAck, SackBlocks};
+use catnip_base::Time;
+
+/// The receiving half: what has arrived, and when to say so.
+#[derive(Clone, Debug, Default)]
+pub struct Receiver {
+    /// Next byte expected.
+    next: u64,
+    /// What arrived out of order, the most recently extended range first (the order of RFC 2018 blocks).
+    beyond: Vec<(u64, u64)>,
+    /// Segments since the last ACK.
+    unacknowledged: u32,
+    /// When the delayed ACK is due.
+    ack_due: Option<Time>,
+    ack_now: bool,
+}
+
+impl Receiver {
+    /// Next byte expected.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes in a segment that uses the sequence numbers from `seq` to `end`.
+    #[inline]
+    pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>) {
+        let in_order = seq <= self.next && end > self.next;
+        let mut filled_gap = false;
+        if in_order {
+            self.next = end;
+            filled_gap = !self.beyond.is_empty();
+            while let Some(i) = self.beyond.iter().position(|r| r.0 <= self.next) {
+                self.next = self.next.max(self.beyond.remove(i).1);
+            }
+        } else if end > self.next {
+            self.keep(seq, end);
+        }
+        self.unacknowledged += 1;
+        let may_wait = in_order && !filled_gap;
+        match delayed.filter(|d| may_wait && !(d.first_at_once && seq == 0)) {
+            Some(d) if self.unacknowledged < d.every => self.ack_due = Some(now + d.max_delay),
+            _ => self.ack_now = true,
+        }
+    }
+
+    /// The other side asks for an ACK whatever has arrived.
+    pub fn ask_for_ack(&mut self) {
+        self.ack_now = true;
+    }
+
+    /// Is an ACK to be sent at `now`?
+    #[inline]
+    pub fn wants_to_ack(&self, now: Time) -> bool {
+        self.ack_now || self.ack_due.is_some_and(|due| due <= now)
+    }
+
+    /// When a delayed ACK is due.
+    pub fn deadline(&self) -> Option<Time> {
+        self.ack_due
+    }
+
+    /// An ACK, or data that carries one, is being sent.
+    #[inline]
+    pub fn on_ack_sent(&mut self) {
+        self.unacknowledged = 0;
+        self.ack_due = None;
+        self.ack_now = false;
+    }
+
+    /// The blocks to report, the most recent first.
+    #[inline]
+    pub fn sack(&self) -> SackBlocks {
+        if self.beyond.is_empty() {
+            return SackBlocks::default();
+        }
+        SackBlocks::new(self.next, self.beyond.iter().copied())
+    }
+
+    fn keep(&mut self, seq: u64, end: u64) {
+        let mut range = (seq, end);
+        self.beyond.retain(|r| {
+            let touches = r.0 <= range.1 && r.1 >= range.0;
+            if touches {
+                range = (range.0.min(r.0), range.1.max(r.1));
+            }
+            !touches
+        });
+        // A grown range may touch one that was looked at before it grew.
+        while let Some(i) = self.beyond.iter().position(|r| r.0 <= range.1 && r.1 >= range.0) {
+            let r = self.beyond.remove(i);
+            range = (range.0.min(r.0), range.1.max(r.1));
+        }
+        self.beyond.insert(0, range);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catnip_base::Span;
+    use proptest::prelude::*;
+
+    const DELAYED: DelayedAck =
+        DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false };
+
+    #[test]
+    fn every_second_segment_in_order_is_acknowledged_and_the_last_one_after_200_ms() {
+        let mut r = Receiver::default();
+        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED));
+        assert!(!r.wants_to_ack(Time::ZERO));
+        assert_eq!(r.deadline(), Some(Time::from_nanos(200_000_000)));
+        assert!(r.wants_to_ack(Time::from_nanos(200_000_000)));
+        r.on_data(Time::ZERO, 10, 20, Some(&DELAYED));
+        assert!(r.wants_to_ack(Time::ZERO));
+    }
+
+    #[test]
+    fn segments_out_of_order_and_those_that_fill_a_gap_are_acknowledged_at_once() {
+        let mut r = Receiver::default();
+        r.on_data(Time::ZERO, 10, 20, Some(&DELAYED));
+        assert!(r.wants_to_ack(Time::ZERO), "out of order");
+        r.on_ack_sent();
+        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED));
+        assert!(r.wants_to_ack(Time::ZERO), "fills the gap (RFC 5681, section 4.2)");
+        assert_eq!(r.next(), 20);
+    }
+
+    #[test]
+    fn the_first_block_holds_the_most_recent_segment() {
+        let mut r = Receiver::default();
+        for (seq, end) in [(20, 30), (60, 70), (40, 50), (30, 35)] {
+            r.on_data(Time::ZERO, seq, end, None);
+        }
+        assert_eq!(r.sack().ranges(r.next()).collect::<Vec<_>>(), [(20, 35), (40, 50), (60, 70)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_of_arrival_ends_complete(order in Just((0u64..24).collect::<Vec<_>>()).prop_shuffle()) {
+            let mut r = Receiver::default();
+            for i in order {
+                r.on_data(Time::ZERO, i * 7, i * 7 + 7, None);
+                r.on_data(Time::ZERO, i * 7, i * 7 + 7, None);
+            }
+            prop_assert_eq!((r.next(), r.sack().len()), (24 * 7, 0));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+/// Which bytes above the cumulative ACK the other side has: sorted, disjoint, never touching ranges.
+///
+/// It holds one entry per gap, not per segment, so it is short even when windows are long.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    ranges: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Scoreboard {
+    /// Adds a block; true if it told anything new.
+    pub fn add(&mut self, start: u64, end: u64) -> bool {
+        if start >= end {
+            return false;
+        }
+        let first = self.ranges.partition_point(|r| r.1 < start);
+        let after = self.ranges.partition_point(|r| r.0 <= end);
+        if first == after {
+            self.ranges.insert(first, (start, end));
+            self.bytes += end - start;
+            return true;
+        }
+        let merged = (start.min(self.ranges[first].0), end.max(self.ranges[after - 1].1));
+        let had: u64 = self.ranges[first..after].iter().map(|r| r.1 - r.0).sum();
+        self.ranges[first] = merged;
+        self.ranges.drain(first + 1..after);
+        self.bytes += merged.1 - merged.0 - had;
+        merged.1 - merged.0 > had
+    }
+
+    /// Forgets everything below `una`; true if there was anything.
+    pub fn advance(&mut self, una: u64) -> bool {
+        let before = self.bytes;
+        let gone = self.ranges.partition_point(|r| r.1 <= una);
+        self.bytes -= self.ranges.drain(..gone).map(|r| r.1 - r.0).sum::<u64>();
+        if let Some(first) = self.ranges.first_mut().filter(|r| r.0 < una) {
+            self.bytes -= una - first.0;
+            first.0 = una;
+        }
+        self.bytes != before
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.ranges.clear();
+        self.bytes = 0;
+    }
+
+    /// Bytes reported.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The first byte at or above `from` that was not reported although something above it was.
+    pub fn next_hole(&self, from: u64) -> Option<u64> {
+        let index = self.ranges.partition_point(|r| r.1 < from);
+        let range = self.ranges.get(index)?;
+        if from < range.0 {
+            return Some(from);
+        }
+        // `from` lies in this range or at its end: the hole is behind it, if another range follows.
+        self.ranges.get(index + 1).map(|_| range.1)
+    }
+
+    /// Where the hole at `from` ends.
+    pub fn hole_end(&self, from: u64) -> Option<u64> {
+        self.ranges.iter().find(|r| r.0 > from).map(|r| r.0)
+    }
+
+    /// Bytes reported at or above `from`.
+    pub fn bytes_above(&self, from: u64) -> u64 {
+        self.ranges.iter().filter(|r| r.1 > from).map(|r| r.1 - r.0.max(from)).sum()
+    }
+
+    /// Separate ranges above `from`.
+    pub fn ranges_above(&self, from: u64) -> usize {
+        self.ranges.iter().filter(|r| r.0 >= from).count()
+    }
+
+    /// The ranges, lowest first.
+    pub fn ranges(&self) -> &[(u64, u64)] {
+        &self.ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranges_are_the_set_of_bytes_told(blocks in prop::collection::vec((0u64..60, 0u64..20), 0..40), una in 0u64..80, from in 0u64..80) {
+            let mut board = Scoreboard::default();
+            let mut set = std::collections::BTreeSet::new();
+            for (start, len) in blocks {
+                let before = set.len();
+                set.extend(start..start + len);
+                prop_assert_eq!(board.add(start, start + len), set.len() > before);
+            }
+            let shrinks = set.iter().any(|&b| b < una);
+            set.retain(|&b| b >= una);
+            prop_assert_eq!(board.advance(una), shrinks);
+            prop_assert_eq!(board.bytes(), set.len() as u64);
+            prop_assert_eq!(board.bytes_above(from), set.iter().filter(|&&b| b >= from).count() as u64);
+            let hole = set.last().and_then(|&top| (from..top).find(|b| !set.contains(b)));
+            prop_assert_eq!(board.next_hole(from), hole);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use catnip_base::Time;
+
+/// What a segment carries besides its data. Sequence numbers count bytes from the start of a connection's data
+/// and never wrap; a codec at the edge of the real world maps them to 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Segment {
+    /// First byte of the data.
+    pub seq: u64,
+    /// Next byte expected from the other side.
+    pub ack: u64,
+    /// Bytes of data.
+    pub len: u32,
+    /// Bytes that the sender of this segment can take in.
+    pub window: u32,
+    /// Which of its fields count.
+    pub flags: Flags,
+    /// Selective acknowledgement.
+    pub sack: SackBlocks,
+}
+
+impl Segment {
+    /// Sequence numbers it uses: its data and its FIN.
+    pub fn span(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.flags.fin)
+    }
+}
+
+/// The control bits in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// Opens a connection.
+    pub syn: bool,
+    /// `ack` counts.
+    pub ack: bool,
+    /// Ends the data.
+    pub fin: bool,
+}
+
+/// Up to three SACK blocks (RFC 2018), the most recent first, as offsets from `ack`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    count: u32,
+    blocks: [(u32, u32); Self::MAX],
+}
+
+impl SackBlocks {
+    /// How many blocks fit beside a timestamp option.
+    pub const MAX: usize = 3;
+
+    /// The first blocks of an iterator over byte ranges above `ack`.
+    pub fn new(ack: u64, ranges: impl Iterator<Item = (u64, u64)>) -> Self {
+        let mut sack = Self::default();
+        for (slot, (start, end)) in sack.blocks.iter_mut().zip(ranges) {
+            *slot = ((start - ack) as u32, (end - ack) as u32);
+            sack.count += 1;
+        }
+        sack
+    }
+
+    /// How many blocks there are.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The blocks as byte ranges.
+    pub fn ranges(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> {
+        let blocks = self.blocks;
+        (0..self.len()).map(move |i| (ack + u64::from(blocks[i].0), ack + u64::from(blocks[i].1)))
+    }
+}
+
+/// The earlier of two points of which either may be missing.
+pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

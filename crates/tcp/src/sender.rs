@@ -1,0 +1,427 @@
+use crate::control::{Ack, AnyControl, Cause, Congestion, CongestionControl, Control, Phase};
+use crate::pacing::{Pacing, RoundStart};
+use crate::recovery::{DUPACK_THRESHOLD, Facts, OnAdvance, OnDuplicate, Recovery, RecoveryKind};
+use crate::segment::earlier;
+use crate::{Rto, Segment, TcpConfig};
+use catnip_base::{FlowContext, Span, Time};
+
+/// The sending half of a connection.
+///
+/// It is told of data to send, of ACKs and of time; [`Sender::transmit`] then hands out segments until there is
+/// nothing more to send for now.
+#[derive(Debug)]
+pub struct Sender {
+    /// First byte not acknowledged.
+    una: u64,
+    /// Next byte to send.
+    next: u64,
+    /// End of everything sent so far.
+    max: u64,
+    /// Bytes handed over by the application.
+    written: u64,
+    /// No more will be; the end is announced with a FIN.
+    fin: bool,
+    peer_window: u64,
+    dupacks: u32,
+    /// Segments that may be sent before the next event.
+    quota: u32,
+    /// What limited transmit adds to the window, bytes.
+    extra: u64,
+    /// To be sent again at once, whatever the window.
+    urgent: Option<u64>,
+    /// The segment whose round trip is being measured: its end and when it was sent.
+    timed: Option<(u64, Time)>,
+    /// When the retransmission timer expires.
+    deadline: Option<Time>,
+    /// The next segment waits for its turn.
+    paced_until: Option<Time>,
+    /// The timer has expired since the last new ACK.
+    timed_out: bool,
+    /// Everything sent when the current round began ends here.
+    round_end: u64,
+    recovery: Recovery,
+    control: AnyControl,
+    pacing: Pacing,
+    rto: Rto,
+    context: Option<FlowContext>,
+    stats: SenderStats,
+}
+
+/// What a sender has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Data segments sent, retransmissions included.
+    pub sent: u32,
+    /// Retransmissions.
+    pub retransmitted: u32,
+    /// Expired retransmission timers.
+    pub timeouts: u32,
+    /// Recoveries begun by duplicate ACKs or SACK.
+    pub fast_retransmits: u32,
+}
+
+/// A data segment that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    pub(crate) seq: u64,
+    pub(crate) len: u32,
+    pub(crate) fin: bool,
+    pub(crate) retransmission: bool,
+}
+
+impl Transmission {
+    fn end(&self) -> u64 {
+        self.seq + u64::from(self.len) + u64::from(self.fin)
+    }
+}
+
+impl Sender {
+    /// A sender with nothing to send. `phase` is the phase of its host's clock tick.
+    pub fn new(config: &TcpConfig, phase: Span) -> Self {
+        Self {
+            una: 0,
+            next: 0,
+            max: 0,
+            written: 0,
+            fin: false,
+            peer_window: config.receive_window,
+            dupacks: 0,
+            quota: u32::MAX,
+            extra: 0,
+            urgent: None,
+            timed: None,
+            deadline: None,
+            paced_until: None,
+            timed_out: false,
+            round_end: 0,
+            recovery: Recovery::new(config),
+            control: AnyControl::new(config),
+            pacing: Pacing::new(config.pacing),
+            rto: Rto::new(&config.rto, phase),
+            context: None,
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// The application hands over `bytes` more and says what it knows about them; after the `last` ones it closes.
+    pub fn write(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        context: Option<FlowContext>,
+        last: bool,
+        config: &TcpConfig,
+    ) {
+        self.written += bytes;
+        self.fin |= last && config.fin;
+        if let Some(context) = context {
+            self.control.on_context(now, &context);
+            self.context = Some(context);
+        }
+    }
+
+    /// The other side acknowledges.
+    pub fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        if segment.ack < self.una || segment.ack > self.max {
+            return;
+        }
+        self.peer_window = u64::from(segment.window);
+        self.quota = u32::MAX;
+        self.extra = 0;
+        let news = self.read_sack(segment);
+        if segment.ack > self.una {
+            self.on_new_ack(now, segment.ack, config);
+        } else if self.una < self.max && segment.span() == 0 {
+            self.on_duplicate_ack(now, news, config);
+        }
+    }
+
+    /// Time has passed; if the retransmission timer expires by `now`, everything begins anew. True if it did.
+    pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
+        if self.deadline.is_none_or(|deadline| deadline > now) {
+            return false;
+        }
+        self.stats.timeouts += 1;
+        self.recovery.on_timeout(self.max);
+        self.cut(now, Cause::Restart);
+        self.timed_out = true;
+        self.dupacks = 0;
+        self.quota = u32::MAX;
+        self.extra = 0;
+        self.urgent = None;
+        self.rto.back_off(&config.rto);
+        self.start_over();
+        self.restart_timer(now, config);
+        true
+    }
+
+    /// The next segment to send at `now`, if any.
+    pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
+        self.paced_until = None;
+        if let Some(seq) = self.urgent.take() {
+            return Some(self.send(now, seq, config));
+        }
+        if self.quota == 0 {
+            return None;
+        }
+        let seq = self.choose(u64::from(config.segment_bytes))?;
+        if seq >= self.max {
+            let release = self.pacing.release_at();
+            if release > now {
+                self.paced_until = Some(release);
+                return None;
+            }
+            self.pacing.on_sent(now);
+        }
+        self.quota = self.quota.saturating_sub(1);
+        let sent = self.send(now, seq, config);
+        if let Recovery::Sack(sack) = &mut self.recovery {
+            sack.on_sent(sent.end(), sent.retransmission);
+        }
+        Some(sent)
+    }
+
+    /// When to be asked again if nothing arrives: the retransmission timer, or the turn of a paced segment.
+    pub fn deadline(&self) -> Option<Time> {
+        earlier(self.deadline, self.paced_until)
+    }
+
+    /// A round trip that was measured outside of the data: the handshake.
+    pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
+        self.rto.sample(&config.rto, sent, now);
+    }
+
+    /// Everything handed over, and the FIN, is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.una == self.end() && self.una > 0
+    }
+
+    /// What the controller allows.
+    pub fn control(&self) -> Control {
+        self.control.control()
+    }
+
+    /// The window in use: cwnd with what recovery adds or takes, bytes.
+    pub fn window(&self) -> u64 {
+        self.recovery.window(self.control.control().cwnd)
+    }
+
+    /// Duplicate ACKs in a row.
+    pub fn dupacks(&self) -> u32 {
+        self.dupacks
+    }
+
+    /// First byte not acknowledged.
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// What the application said about its data.
+    pub fn context(&self) -> Option<FlowContext> {
+        self.context
+    }
+
+    /// What this sender has done.
+    pub fn stats(&self) -> SenderStats {
+        self.stats
+    }
+
+    /// How the next ACK would open the window.
+    pub fn phase(&self) -> Phase {
+        self.control.phase(self.unsent())
+    }
+
+    fn end(&self) -> u64 {
+        self.written + u64::from(self.fin)
+    }
+
+    fn unsent(&self) -> u64 {
+        self.written.saturating_sub(self.max)
+    }
+
+    /// Notes what SACK blocks say; true if they say anything new, or if this recovery does not look at them.
+    #[inline]
+    fn read_sack(&mut self, segment: &Segment) -> bool {
+        let Some(board) = self.recovery.scoreboard() else { return true };
+        let mut news = board.advance(segment.ack);
+        for (start, end) in segment.sack.ranges(segment.ack) {
+            news |= end <= self.max && board.add(start, end);
+        }
+        news
+    }
+
+    fn facts(&self, ack: u64, config: &TcpConfig) -> Facts {
+        let segment = u64::from(config.segment_bytes);
+        Facts { ack, una: self.una, max: self.max, dupacks: self.dupacks, segment }
+    }
+
+    #[inline]
+    fn on_new_ack(&mut self, now: Time, ack: u64, config: &TcpConfig) {
+        let cwnd = self.control.control().cwnd;
+        let advance = self.recovery.on_advance(&self.facts(ack, config), cwnd);
+        let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.timed_out = false;
+        let timed = self.timed.take_if(|(end, _)| *end <= ack);
+        if let OnAdvance::Partial { resend, restart_timer, ends_backoff } = advance {
+            if timed.is_some() || ends_backoff {
+                self.rto.end_backoff();
+            }
+            if restart_timer {
+                self.restart_timer(now, config);
+            }
+            self.urgent = resend.then_some(self.una);
+            if resend && self.dupacks >= DUPACK_THRESHOLD {
+                self.quota = config.recovery_burst;
+            }
+            return;
+        }
+        self.dupacks = 0;
+        if let Some((_, sent)) = timed {
+            self.rto.end_backoff();
+            self.rto.sample(&config.rto, sent, now);
+        }
+        if self.una < self.max {
+            self.restart_timer(now, config);
+        } else {
+            self.deadline = None;
+        }
+        self.begin_round(ack, config);
+        let grows = match advance {
+            OnAdvance::Recovered { limit, grows } => {
+                self.control.on_recovered(now, limit);
+                grows && config.grow_on_exit
+            }
+            _ => true,
+        };
+        if grows {
+            self.control.on_ack(&Ack {
+                now,
+                bytes: acked,
+                in_flight,
+                unsent: self.unsent(),
+                rtt: timed.map(|(_, sent)| now - sent),
+                cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd,
+            });
+        }
+    }
+
+    /// A round begins with the first ACK beyond what was sent when the previous one began.
+    #[inline]
+    fn begin_round(&mut self, ack: u64, config: &TcpConfig) {
+        if ack <= self.round_end {
+            return;
+        }
+        self.round_end = self.max;
+        if matches!(self.pacing, Pacing::None) {
+            return;
+        }
+        let segment = u64::from(config.segment_bytes);
+        let (unsent, window) = (self.unsent(), self.control.control().cwnd / segment);
+        let next_window = match self.control.phase(unsent) {
+            Phase::SlowStart => (2 * window).min(config.receive_window_segments()),
+            Phase::CongestionAvoidance => window,
+        };
+        self.pacing.on_round(&RoundStart {
+            unsent_segments: unsent.div_ceil(segment),
+            next_window_segments: next_window,
+            srtt: self.rto.srtt(),
+        });
+    }
+
+    fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
+        self.dupacks += 1;
+        match self.recovery.on_duplicate(&self.facts(self.una, config), news) {
+            OnDuplicate::Ignore => self.dupacks -= 1,
+            OnDuplicate::Count => {}
+            OnDuplicate::FastRetransmit => {
+                self.stats.fast_retransmits += 1;
+                self.cut(now, Cause::Loss);
+                self.timed = None;
+                self.restart_timer(now, config);
+                self.urgent = Some(self.una);
+            }
+            OnDuplicate::SlowStart => {
+                self.stats.fast_retransmits += 1;
+                self.cut(now, Cause::Restart);
+                self.start_over();
+                self.restart_timer(now, config);
+            }
+        }
+        let few = self.dupacks > 0 && self.dupacks < DUPACK_THRESHOLD && !self.recovery.in_recovery();
+        if few && config.limited_transmit {
+            self.quota = 1;
+            self.extra = u64::from(self.dupacks) * u64::from(config.segment_bytes);
+        } else {
+            self.quota = match config.recovery {
+                RecoveryKind::Tahoe => u32::MAX,
+                RecoveryKind::Reno if !few => u32::MAX,
+                RecoveryKind::NewReno if !few => config.recovery_burst,
+                RecoveryKind::Sack1 | RecoveryKind::SackRfc6675 if self.recovery.in_recovery() => u32::MAX,
+                RecoveryKind::Sack1 | RecoveryKind::SackRfc6675 if self.dupacks == 0 => u32::MAX,
+                _ => 0,
+            };
+        }
+    }
+
+    fn cut(&mut self, now: Time, cause: Cause) {
+        self.control.on_congestion(&Congestion {
+            now,
+            cause,
+            in_flight: self.max - self.una,
+            receive_window: self.peer_window,
+            repeated: self.timed_out,
+        });
+    }
+
+    /// Goes back to the first byte that is not acknowledged.
+    fn start_over(&mut self) {
+        self.next = self.una;
+        self.timed = None;
+    }
+
+    fn restart_timer(&mut self, now: Time, config: &TcpConfig) {
+        self.deadline = Some(now + self.rto.timeout(&config.rto));
+    }
+
+    /// The next byte to send that window and recovery allow.
+    #[inline]
+    fn choose(&self, segment: u64) -> Option<u64> {
+        let cwnd = self.control.control().cwnd;
+        if let Recovery::Sack(sack) = &self.recovery
+            && sack.in_recovery()
+        {
+            if !sack.has_room(cwnd, self.una, self.max, segment) {
+                return None;
+            }
+            let fits = |seq: &u64| *seq + segment <= self.una + self.peer_window;
+            let fresh = Some(self.next).filter(|&next| next < self.end());
+            let missing = sack.next_missing(self.una, segment);
+            return missing.or(fresh).or_else(|| sack.next_unsure(self.una)).filter(fits);
+        }
+        let window = (self.recovery.window(cwnd) + self.extra).min(self.peer_window);
+        // A short last segment counts as a full one, so that windows hold whole segments.
+        (self.next < self.end() && self.next + segment <= self.una + window).then_some(self.next)
+    }
+
+    #[inline]
+    fn send(&mut self, now: Time, seq: u64, config: &TcpConfig) -> Transmission {
+        let data_end = (seq + u64::from(config.segment_bytes)).min(self.written).max(seq);
+        let fin = self.fin && data_end == self.written;
+        let end = data_end + u64::from(fin);
+        let retransmission = seq < self.max;
+        let nothing_out = self.una == self.max;
+        if end > self.max {
+            self.timed = self.timed.or(Some((end, now)));
+            self.max = end;
+        }
+        if self.deadline.is_none() || nothing_out {
+            self.restart_timer(now, config);
+        }
+        self.next = self.next.max(end);
+        self.stats.sent += 1;
+        self.stats.retransmitted += u32::from(retransmission);
+        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission }
+    }
+}
