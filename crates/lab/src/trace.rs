@@ -107,7 +107,7 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
         high: false,
     };
     let mut rows = Vec::with_capacity(events.len());
-    for &(at, event) in events {
+    for &(mut at, event) in events {
         let (name, seq, view) = match event {
             Event::Sent(view) => ("send", number(view.seq), Some(view)),
             Event::Acked(view) => ("ack", number(view.seq) - 1, Some(view)),
@@ -116,7 +116,10 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
                 last = TraceRow { wire_bytes, ..last };
                 ("drop", number(seq), None)
             }
-            Event::Connection(_) => ("done", last.seq, None),
+            Event::Connection(record) => {
+                at = record.acked;
+                ("done", last.seq, None)
+            }
             Event::Object(_) | Event::Page(_) => continue,
         };
         last = TraceRow { at, event: name, seq, ..last };

@@ -52,7 +52,8 @@ pub(crate) struct Connection {
     pub(crate) transfer: Transfer,
     pub(crate) responded: bool,
     pub(crate) done_at_client: Option<Time>,
-    pub(crate) closed: bool,
+    /// When the server heard that the client has everything.
+    pub(crate) closed: Option<Time>,
     pub(crate) dropped: u32,
     pub(crate) sent_high: u32,
     pub(crate) marker: AnyMarker,

@@ -41,7 +41,7 @@ pub enum Event {
         /// Why.
         why: DropReason,
     },
-    /// A connection is over: everything is acknowledged.
+    /// A connection is over: everything is acknowledged, and its last packet has left the network.
     Connection(ConnectionRecord),
     /// An object of a page is complete.
     Object(ObjectRecord),

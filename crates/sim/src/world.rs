@@ -34,7 +34,6 @@ struct Hosts<R> {
     opened: u64,
     /// Transfers whose last byte has arrived.
     completed: u64,
-    open_now: u64,
     seed: u64,
     tick_phase: Option<Span>,
     recorder: R,
@@ -79,7 +78,6 @@ impl<R: Recorder> Sim<R> {
             timers: Calendar::default(),
             opened: 0,
             completed: 0,
-            open_now: 0,
             seed,
             tick_phase: None,
             recorder,
@@ -181,9 +179,7 @@ impl<R: Recorder> NetworkFate for Hosts<R> {
             };
             self.recorder.record(now, &event);
         }
-        if connection.closed && connection.in_network == 0 {
-            self.connections.release(packet.flow >> 1);
-        }
+        self.retire_if_over(now, packet.flow >> 1);
     }
 }
 
@@ -205,7 +201,6 @@ impl<R: Recorder> Hosts<R> {
     fn open(&mut self, fabric: &mut Fabric, now: Time, app: u32, transfer: Transfer) {
         let number = self.opened;
         self.opened += 1;
-        self.open_now += 1;
         let (config, marker) = &self.tcp[transfer.tcp.0 as usize];
         let mut rng = Rng::new(self.seed, Stream::Connection(number as u32));
         let (tick, fixed) = (config.rto.tick, self.tick_phase);
@@ -222,7 +217,7 @@ impl<R: Recorder> Hosts<R> {
             transfer,
             responded: false,
             done_at_client: None,
-            closed: false,
+            closed: None,
             dropped: 0,
             sent_high: 0,
             marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
@@ -259,11 +254,8 @@ impl<R: Recorder> Hosts<R> {
         self.segments.release(packet.body);
         let connection = &mut self.connections[id];
         connection.in_network -= 1;
-        if connection.closed {
-            if connection.in_network == 0 {
-                self.connections.release(id);
-            }
-            return;
+        if connection.closed.is_some() {
+            return self.retire_if_over(now, id);
         }
         let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
         let endpoint = &mut connection.ends[end];
@@ -311,14 +303,23 @@ impl<R: Recorder> Hosts<R> {
         }
     }
 
+    /// A connection is closed once the client has the document and the server knows it.
     fn close_if_done(&mut self, now: Time, id: u32) {
         let connection = &mut self.connections[id];
-        let Some(received) = connection.done_at_client.filter(|_| connection.ends[SERVER].sender.is_done())
+        if connection.done_at_client.is_some() && connection.ends[SERVER].sender.is_done() {
+            connection.closed = Some(now);
+            self.retire_if_over(now, id);
+        }
+    }
+
+    /// Records a closed connection when its last packet has left the network, and gives its number away.
+    fn retire_if_over(&mut self, now: Time, id: u32) {
+        let connection = &self.connections[id];
+        let (Some(acked), Some(received), 0) =
+            (connection.closed, connection.done_at_client, connection.in_network)
         else {
             return;
         };
-        connection.closed = true;
-        self.open_now -= 1;
         let stats = connection.ends[SERVER].sender.stats();
         let record = ConnectionRecord {
             connection: connection.number,
@@ -326,7 +327,7 @@ impl<R: Recorder> Hosts<R> {
             bytes: connection.transfer.bytes,
             opened: connection.opened,
             received,
-            acked: now,
+            acked,
             sent: stats.sent,
             sent_high: connection.sent_high,
             retransmitted: stats.retransmitted,
@@ -334,11 +335,8 @@ impl<R: Recorder> Hosts<R> {
             fast_retransmits: stats.fast_retransmits,
             dropped: connection.dropped,
         };
-        let unused = connection.in_network == 0;
         self.recorder.record(now, &Event::Connection(record));
-        if unused {
-            self.connections.release(id);
-        }
+        self.connections.release(id);
     }
 
     fn on_timer(&mut self, fabric: &mut Fabric, now: Time) {
@@ -347,7 +345,7 @@ impl<R: Recorder> Hosts<R> {
             Timer::App(app) => self.tell(fabric, now, app, AppEvent::Timer),
             Timer::End { connection: id, end } => {
                 let connection = &mut self.connections[id];
-                if connection.closed || connection.planned[end] != now {
+                if connection.closed.is_some() || connection.planned[end] != now {
                     return;
                 }
                 connection.planned[end] = Time::NEVER;

@@ -40,6 +40,9 @@ pub struct TcpConfig {
     pub limited_transmit: bool,
     /// Segments that must have been acknowledged before a fast retransmit is possible.
     pub earliest_fast_retransmit: u32,
+    /// When only the first segment has been acknowledged, the second one may be retransmitted fast whatever else
+    /// holds (ns-2's `bugFix_ss_`).
+    pub second_always_fast: bool,
     /// Duplicate ACKs inflate the window even when they may not trigger a fast retransmit (ns-2 before 2003,
     /// `exitFastRetrans_` off).
     pub inflate_without_retransmit: bool,

@@ -51,6 +51,7 @@ pub fn ns2_2002() -> TcpConfig {
         pacing: PacingKind::None,
         limited_transmit: false,
         earliest_fast_retransmit: 2,
+        second_always_fast: false,
         inflate_without_retransmit: true,
         recovery_burst: 2,
         rto: RtoConfig {
@@ -73,7 +74,7 @@ pub fn ns2_235() -> TcpConfig {
         first_without_header: true,
         halving: Halving::Window,
         limited_transmit: true,
-        earliest_fast_retransmit: 1,
+        second_always_fast: true,
         inflate_without_retransmit: false,
         rto: RtoConfig {
             tick: Span::from_millis(10),
@@ -117,6 +118,7 @@ pub fn rfc() -> TcpConfig {
         pacing: PacingKind::None,
         limited_transmit: true,
         earliest_fast_retransmit: 0,
+        second_always_fast: false,
         inflate_without_retransmit: false,
         recovery_burst: u32::MAX,
         rto: RtoConfig {

@@ -1,1 +1,254 @@
+use super::*;
+use crate::{DropReason, Ecn, Priority};
+use catnip_base::{Rng, Stream};
+use proptest::prelude::*;
 
+/// Remembers what was dropped.
+#[derive(Default)]
+struct Lost(Vec<(Packet, DropReason)>);
+
+impl Fate for Lost {
+    fn dropped(&mut self, _now: Time, packet: Packet, why: DropReason) {
+        self.0.push((packet, why));
+    }
+}
+
+fn packet(body: u32, priority: Priority) -> Packet {
+    Packet { arrived: Time::ZERO, flow: 0, len: 512, body, ecn: Ecn::NotEct, priority, class: 0 }
+}
+
+fn rng(n: u32) -> Rng {
+    Rng::new(42, Stream::Queue(n))
+}
+
+fn red_parameters() -> RedParameters {
+    RedParameters {
+        min_threshold: 2.0,
+        max_threshold: 6.0,
+        weight: 0.01,
+        max_probability: 0.1,
+        gentle: false,
+        wait: false,
+        mean_packet_bytes: 512,
+    }
+}
+
+const RATE: Rate = Rate::from_bits_per_second(1_500_000).unwrap();
+
+fn contents(queue: &mut impl QueueDiscipline) -> Vec<Packet> {
+    std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Lost::default())).collect()
+}
+
+#[test]
+fn drop_tail_keeps_the_first_and_drops_the_rest() {
+    let (mut queue, mut lost) = (DropTail::new(3), Lost::default());
+    for body in 0..5 {
+        queue.enqueue(Time::ZERO, packet(body, Priority::Low), &mut lost);
+    }
+    assert_eq!(queue.backlog(), Backlog { packets: 3, bytes: 3 * 512 });
+    assert_eq!(contents(&mut queue).iter().map(|p| p.body).collect::<Vec<_>>(), [0, 1, 2]);
+    let fates: Vec<_> = lost.0.iter().map(|(p, why)| (p.body, *why)).collect();
+    assert_eq!(fates, [(3, DropReason::Overflow), (4, DropReason::Overflow)]);
+}
+
+/// What a run of arrivals did to a queue that protects one priority.
+fn check_protection(
+    queue: &mut AnyQueue,
+    protected: Priority,
+    arrivals: &[bool],
+    limit: usize,
+) -> Result<(), TestCaseError> {
+    let mut inside: Vec<Packet> = Vec::new();
+    for (body, &high) in arrivals.iter().enumerate() {
+        let arrival = packet(body as u32, if high { Priority::High } else { Priority::Low });
+        let mut lost = Lost::default();
+        queue.enqueue(Time::ZERO, arrival, &mut lost);
+        let sacrificed_waits = inside.iter().any(|p| p.priority != protected);
+        inside.push(arrival);
+        for (gone, _) in &lost.0 {
+            if gone.priority == protected {
+                prop_assert_eq!(
+                    inside.len(),
+                    limit + 1,
+                    "a protected packet is dropped only at a full queue"
+                );
+                prop_assert!(!sacrificed_waits, "and only if no other waits");
+            }
+            inside.retain(|p| p.body != gone.body);
+        }
+        prop_assert!(lost.0.len() <= 1 && inside.len() <= limit);
+    }
+    let order: Vec<u32> = contents(queue).iter().map(|p| p.body).collect();
+    prop_assert_eq!(order, inside.iter().map(|p| p.body).collect::<Vec<_>>(), "order is kept");
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn catnip_good_gives_up_high_packets_only_if_no_low_one_waits(
+        arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12, rule in 0usize..3
+    ) {
+        let victim = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest][rule];
+        let mut queue = AnyQueue::Catnip(Box::new(CatnipQueue::good(limit, victim, rng(1))));
+        check_protection(&mut queue, Priority::High, &arrivals, limit as usize)?;
+    }
+
+    #[test]
+    fn catnip_bad_is_its_mirror_image(arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12) {
+        let mirrored: Vec<bool> = arrivals.iter().map(|high| !high).collect();
+        let mut bad = AnyQueue::Catnip(Box::new(CatnipQueue::bad(limit, VictimRule::Random, rng(1))));
+        let mut good = AnyQueue::Catnip(Box::new(CatnipQueue::good(limit, VictimRule::Random, rng(1))));
+        check_protection(&mut bad, Priority::Low, &arrivals, limit as usize)?;
+        check_protection(&mut good, Priority::High, &mirrored, limit as usize)?;
+    }
+}
+
+#[test]
+fn the_random_victim_is_uniform_among_low_packets() {
+    let mut counts = [0u32; 5];
+    let trials = 10_000;
+    for trial in 0..trials {
+        let mut queue = CatnipQueue::good(8, VictimRule::Random, rng(trial));
+        let mut lost = Lost::default();
+        for body in 0..8 {
+            // LOW packets at places 0, 2, 3, 5 and 7.
+            let priority = if [0, 2, 3, 5, 7].contains(&body) { Priority::Low } else { Priority::High };
+            queue.enqueue(Time::ZERO, packet(body, priority), &mut lost);
+        }
+        queue.enqueue(Time::ZERO, packet(8, Priority::High), &mut lost);
+        let place = [0, 2, 3, 5, 7].iter().position(|&b| b == lost.0[0].0.body).unwrap();
+        counts[place] += 1;
+    }
+    let expected = f64::from(trials) / 5.0;
+    let chi_square: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
+    assert!(chi_square < 13.28, "4 degrees of freedom, p > 0.01: {chi_square}, {counts:?}");
+}
+
+#[test]
+fn a_probe_drops_the_arrival_as_often_as_it_finds_a_high_packet() {
+    let trials = 4000;
+    let arrival_dropped = (0..trials)
+        .filter(|&trial| {
+            let mut queue = CatnipQueue::good(4, VictimRule::Probe, rng(trial));
+            let mut lost = Lost::default();
+            for body in 0..4 {
+                queue.enqueue(
+                    Time::ZERO,
+                    packet(body, if body == 0 { Priority::Low } else { Priority::High }),
+                    &mut lost,
+                );
+            }
+            queue.enqueue(Time::ZERO, packet(4, Priority::High), &mut lost);
+            lost.0[0].0.body == 4
+        })
+        .count();
+    let share = arrival_dropped as f64 / f64::from(trials);
+    assert!((share - 0.75).abs() < 4.0 * (0.75 * 0.25 / f64::from(trials)).sqrt(), "{share}");
+}
+
+#[test]
+fn reds_average_follows_the_formula_of_1993() {
+    let mut law = RedLaw::new(red_parameters(), RATE, rng(0));
+    let mut average = 0.0;
+    for (step, waiting) in [5, 7, 9, 3, 0, 2].into_iter().enumerate() {
+        law.on_arrival(Time::ZERO, waiting);
+        average = (1.0 - 0.01) * average + 0.01 * f64::from(waiting);
+        assert!((law.average() - average).abs() < 1e-12, "step {step}");
+    }
+    // 512 B take 2.7306 ms: a second of silence hides 366 packets.
+    law.on_idle(Time::ZERO);
+    law.on_arrival(Time::from_nanos(1_000_000_000), 0);
+    average *= 0.99f64.powi(366) * 0.99;
+    assert!((law.average() - average).abs() < 1e-12);
+}
+
+#[test]
+fn reds_drop_gaps_have_the_distribution_that_the_formula_gives() {
+    // With the average held at 4 packets p_b is 0.05; without `wait` the gap between drops is uniform on 1..=20.
+    let parameters = RedParameters { weight: 1e-12, ..red_parameters() };
+    let p_b = red::base_probability(&parameters, 4.0);
+    assert!((p_b - 0.05).abs() < 1e-12);
+    let mut rng = rng(3);
+    let mut counts = [0u32; 20];
+    let drops = 20_000;
+    for _ in 0..drops {
+        let mut count = 1.0;
+        while rng.uniform() > red::spaced(p_b, count, false) {
+            count += 1.0;
+        }
+        counts[count as usize - 1] += 1;
+    }
+    // p_a(n) = p_b / (1 - n p_b): the chance of a gap of n follows by multiplication.
+    let mut survive = 1.0;
+    let mut chi_square = 0.0;
+    for (i, &seen) in counts.iter().enumerate() {
+        let p_a = red::spaced(p_b, i as f64 + 1.0, false);
+        let expected = f64::from(drops) * survive * p_a;
+        survive *= 1.0 - p_a;
+        if expected > 0.0 {
+            chi_square += (f64::from(seen) - expected).powi(2) / expected;
+        }
+    }
+    assert!(chi_square < 36.19, "19 degrees of freedom, p > 0.01: {chi_square}");
+    let uniform =
+        counts[..19].iter().map(|&c| f64::from(c)).fold((f64::MAX, 0.0f64), |(l, h), c| (l.min(c), h.max(c)));
+    assert!(uniform.0 > 0.8 * uniform.1, "gaps 1 to 19 are equally likely: {counts:?}");
+}
+
+#[test]
+fn the_law_drops_as_often_as_its_probabilities_say() {
+    let parameters = RedParameters { weight: 1.0, ..red_parameters() };
+    let mut law = RedLaw::new(parameters, RATE, rng(5));
+    law.on_arrival(Time::ZERO, 4);
+    let arrivals = 200_000;
+    let drops = (0..arrivals).filter(|_| law.on_arrival(Time::ZERO, 4) == Verdict::Early).count() as f64;
+    // Gaps uniform on 1..=19 (the last step is certain at n p_b >= 1): a mean of 10 and a little.
+    let mean_gap = f64::from(arrivals) / drops;
+    assert!((9.5..11.0).contains(&mean_gap), "{mean_gap}");
+    assert_eq!(law.on_arrival(Time::ZERO, 6), Verdict::Forced, "at the upper threshold everything goes");
+    assert_eq!(law.on_arrival(Time::ZERO, 1), Verdict::Accept, "one waiting packet is never too many");
+}
+
+#[test]
+fn gentle_red_rises_to_certainty_at_twice_the_upper_threshold() {
+    let gentle = RedParameters { gentle: true, ..red_parameters() };
+    for (average, expected) in [(2.0, 0.0), (4.0, 0.05), (6.0, 0.1), (9.0, 0.55), (12.0, 1.0)] {
+        assert!((red::base_probability(&gentle, average) - expected).abs() < 1e-12, "{average}");
+    }
+}
+
+#[test]
+fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_without_low() {
+    for seed in 0..50 {
+        let law = || RedLaw::new(RedParameters { weight: 0.2, ..red_parameters() }, RATE, rng(seed));
+        let mut red = Red::new(10, law());
+        let mut catnip = CatnipRed::new(10, law(), VictimRule::Random, rng(seed + 1000));
+        let mut arrivals = rng(seed + 2000);
+        let mut substituted = false;
+        let mut inside: Vec<Packet> = Vec::new();
+        for step in 0..400u32 {
+            let now = Time::from_nanos(u64::from(step) * 1_000_000);
+            let arrival = packet(step, if arrivals.chance(0.4) { Priority::High } else { Priority::Low });
+            let (mut by_red, mut by_catnip) = (Lost::default(), Lost::default());
+            red.enqueue(now, arrival, &mut by_red);
+            catnip.enqueue(now, arrival, &mut by_catnip);
+            if !substituted {
+                assert_eq!(by_red.0.len(), by_catnip.0.len(), "seed {seed}, step {step}");
+                substituted = by_catnip.0.first().is_some_and(|(gone, _)| gone.body != arrival.body);
+            }
+            inside.push(arrival);
+            for (gone, _) in &by_catnip.0 {
+                if gone.priority == Priority::High {
+                    assert!(inside.iter().all(|p| p.priority == Priority::High), "seed {seed}, step {step}");
+                }
+                inside.retain(|p| p.body != gone.body);
+            }
+            if arrivals.chance(0.6) {
+                red.dequeue(now, &mut Lost::default());
+                let gone = catnip.dequeue(now, &mut Lost::default());
+                inside.retain(|p| gone.is_none_or(|gone| gone.body != p.body));
+            }
+        }
+        assert!(substituted, "seed {seed} never came to a substitution");
+    }
+}

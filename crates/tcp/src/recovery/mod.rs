@@ -95,6 +95,8 @@ pub enum OnAdvance {
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     opens_at: u64,
+    /// It is open here in any case.
+    always_at: Option<u64>,
     inflates_while_closed: bool,
 }
 
@@ -102,12 +104,13 @@ impl Gate {
     fn new(config: &TcpConfig) -> Self {
         Self {
             opens_at: u64::from(config.earliest_fast_retransmit) * u64::from(config.segment_bytes),
+            always_at: config.second_always_fast.then_some(u64::from(config.segment_bytes)),
             inflates_while_closed: config.inflate_without_retransmit,
         }
     }
 
     fn is_open(self, una: u64) -> bool {
-        una >= self.opens_at
+        una >= self.opens_at || self.always_at == Some(una)
     }
 
     fn close(&mut self, max: u64) {

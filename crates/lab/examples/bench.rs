@@ -1,0 +1,44 @@
+//! Measures one variant of a scenario: `bench FILE VARIANT [ROUNDS]` prints a JSON line per round with the wall time
+//! of the event loop, packet-hops, and the peak memory of this process.
+#![allow(clippy::disallowed_methods, reason = "a benchmark is a host: it reads the wall clock")]
+
+use catnip_lab::Scenario;
+use catnip_net::PortId;
+use std::path::Path;
+use std::time::Instant;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [file, variant, rest @ ..] = args.as_slice() else {
+        eprintln!("usage: bench FILE VARIANT [ROUNDS]");
+        std::process::exit(2);
+    };
+    let rounds: u32 = rest.first().map_or(1, |text| text.parse().expect("ROUNDS is a number"));
+    let scenario = Scenario::load(Path::new(file)).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    });
+    let plan = scenario.plan(variant).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        std::process::exit(2);
+    });
+    for round in 1..=rounds {
+        let start = Instant::now();
+        let sim = plan.run(u64::from(round), ());
+        let wall_s = start.elapsed().as_secs_f64();
+        let ports = plan.topology().ports().len() as u32;
+        let hops: u64 = (0..ports).map(|port| sim.fabric().counters(PortId(port)).delivered).sum();
+        println!(
+            "{{\"variant\": {variant:?}, \"wall_s\": {wall_s:.6}, \"hops\": {hops}, \"ns_per_hop\": {:.2}, \"peak_kb\": {}}}",
+            wall_s * 1e9 / hops as f64,
+            peak_kb()
+        );
+    }
+}
+
+/// Peak resident memory of this process.
+fn peak_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,208 @@
+//! What a transfer looks like packet by packet: the papers' examples and the RFCs' cases.
+
+use catnip_base::Span;
+use catnip_lab::{TraceRequest, TraceRow, control, marker, pacing, recovery, trace};
+use catnip_net::queue::QueueSpec;
+use catnip_tcp::{TcpConfig, profile};
+
+/// The CATNIP paper's two-node network (section III-A): 1 Mbit/s, 100 ms, 512 B.
+fn paper(packets: u64, drop: &[u64], change: impl FnOnce(&mut TcpConfig)) -> TraceRequest {
+    let mut tcp = profile::ns2_2002();
+    change(&mut tcp);
+    TraceRequest {
+        tcp,
+        marker: None,
+        packets,
+        rate: "1Mbit".parse().unwrap(),
+        delay: Span::from_millis(100),
+        queue: QueueSpec::DropTail { limit: 1000 },
+        drop: drop.to_vec(),
+        tick_phase: None,
+        seed: 1,
+    }
+}
+
+fn sends(request: &TraceRequest) -> Vec<TraceRow> {
+    trace(request).into_iter().filter(|row| row.event == "send").collect()
+}
+
+fn count(request: &TraceRequest, event: &str) -> usize {
+    trace(request).iter().filter(|row| row.event == event).count()
+}
+
+fn done_s(request: &TraceRequest) -> f64 {
+    trace(request).iter().find(|row| row.event == "done").expect("the transfer ends").at.as_secs()
+}
+
+/// Sizes of bursts: packets sent less than half a round trip after the one before.
+fn bursts(request: &TraceRequest) -> Vec<usize> {
+    let mut sizes = Vec::new();
+    let mut last = -1.0;
+    for row in sends(request) {
+        match sizes.last_mut() {
+            Some(size) if row.at.as_secs() - last < 0.1 => *size += 1,
+            _ => sizes.push(1),
+        }
+        last = row.at.as_secs();
+    }
+    sizes
+}
+
+const RTT_S: f64 = 0.204416;
+
+#[test]
+fn slow_start_sends_bursts_of_1_2_4_and_7() {
+    assert_eq!(bursts(&paper(14, &[], |_| {})), [1, 2, 4, 7]);
+    assert_eq!(bursts(&paper(15, &[], |_| {})), [1, 2, 4, 8]);
+}
+
+#[test]
+fn eca_sends_bursts_of_1_2_4_4_and_3() {
+    for rule in ["eca", "eca:final-window"] {
+        assert_eq!(
+            bursts(&paper(14, &[], |tcp| tcp.control = control(rule).unwrap())),
+            [1, 2, 4, 4, 3],
+            "{rule}"
+        );
+    }
+}
+
+#[test]
+fn rbplw_spreads_the_last_window_over_one_round_trip_and_leaves_the_others_alone() {
+    let paced = sends(&paper(14, &[], |tcp| tcp.pacing = pacing("rbplw").unwrap()));
+    let plain = sends(&paper(14, &[], |_| {}));
+    let times = |rows: &[TraceRow]| rows.iter().map(|row| row.at.as_secs()).collect::<Vec<_>>();
+    assert_eq!(times(&paced)[..8], times(&plain)[..8], "bursts 1, 2, 4 and the first of the last window");
+    let gaps: Vec<f64> = paced[7..].windows(2).map(|w| w[1].at.as_secs() - w[0].at.as_secs()).collect();
+    assert_eq!(gaps.len(), 6);
+    assert!(gaps.iter().all(|gap| (gap - RTT_S / 7.0).abs() < 1e-3), "{gaps:?}");
+}
+
+#[test]
+fn eca_with_rbplw_spreads_only_the_last_three() {
+    let request = paper(14, &[], |tcp| {
+        tcp.control = control("eca").unwrap();
+        tcp.pacing = pacing("rbplw").unwrap();
+    });
+    let times: Vec<f64> = sends(&request).iter().map(|row| row.at.as_secs()).collect();
+    let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    assert!(gaps[7..10].iter().all(|gap| *gap < 0.006), "the burst of four is as it was: {gaps:?}");
+    assert!(gaps[11..].iter().all(|gap| (gap - RTT_S / 3.0).abs() < 2e-3), "{gaps:?}");
+}
+
+#[test]
+fn without_loss_eca_and_rbplw_cost_at_most_one_round_trip() {
+    for packets in 1..=200 {
+        let plain = done_s(&paper(packets, &[], |_| {}));
+        let eca = done_s(&paper(packets, &[], |tcp| tcp.control = control("eca").unwrap()));
+        let paced = done_s(&paper(packets, &[], |tcp| tcp.pacing = pacing("rbplw").unwrap()));
+        assert!(eca <= plain + RTT_S, "ECA, {packets} packets: {eca} against {plain}");
+        assert!(paced <= plain + 1.05 * RTT_S, "RBPLW, {packets} packets: {paced} against {plain}");
+    }
+}
+
+#[test]
+fn a_first_packet_lost_again_and_again_goes_out_after_6_12_and_24_seconds() {
+    let times: Vec<f64> = sends(&paper(1, &[1, 2, 3], |_| {})).iter().map(|row| row.at.as_secs()).collect();
+    assert_eq!(times, [0.0, 6.0, 18.0, 42.0]);
+}
+
+#[test]
+fn reno_recovers_one_loss_on_the_third_duplicate_and_needs_a_timeout_for_two_in_a_small_window() {
+    let one = paper(28, &[16], |_| {});
+    assert_eq!(count(&one, "rto"), 0);
+    let resent = sends(&one).iter().filter(|row| row.seq == 15).count();
+    assert_eq!(resent, 2, "packet 16 goes out twice");
+    // A window of 8 of which two are lost leaves too few duplicates for the second one.
+    let two = paper(28, &[8, 9], |_| {});
+    assert_eq!(count(&two, "rto"), 1);
+}
+
+#[test]
+fn newreno_and_sack_recover_three_losses_of_one_window_without_a_timeout() {
+    for (kind, timeouts) in [("newreno", 0), ("sack1", 0), ("sack", 0)] {
+        let request = paper(100, &[20, 22, 24], |tcp| {
+            tcp.recovery = recovery(kind).unwrap();
+            tcp.receive_window = 64 * 512;
+        });
+        assert_eq!(count(&request, "rto"), timeouts, "{kind}");
+    }
+    let reno = paper(100, &[20, 22, 24], |tcp| tcp.receive_window = 64 * 512);
+    assert!(count(&reno, "rto") > 0, "Reno does not (Fall and Floyd 1996)");
+}
+
+#[test]
+fn newreno_resends_one_segment_per_round_trip_and_rfc_6675_as_the_pipe_allows() {
+    // RFC 6582, section 3.2: each partial ACK resends one segment, so the third loss waits for two round trips.
+    let wait_s = |kind: &str| {
+        let rows = sends(&paper(100, &[20, 22, 24], |tcp| {
+            tcp.recovery = recovery(kind).unwrap();
+            tcp.receive_window = 64 * 512;
+        }));
+        let resent_s =
+            |seq| rows.iter().filter(|row| row.seq == seq).nth(1).expect("it is resent").at.as_secs();
+        resent_s(23) - resent_s(19)
+    };
+    assert!((wait_s("newreno") - 2.0 * RTT_S).abs() < 0.1 * RTT_S, "{}", wait_s("newreno"));
+    assert!(wait_s("sack") < RTT_S, "{}", wait_s("sack"));
+}
+
+#[test]
+fn limited_transmit_repairs_a_loss_that_needs_a_timeout_without_it() {
+    // RFC 3042: the first of three segments is lost, so two duplicates come back; a third one needs new data.
+    let request = |limited| {
+        paper(28, &[1], |tcp| {
+            tcp.initial_window = 3;
+            tcp.earliest_fast_retransmit = 0;
+            tcp.limited_transmit = limited;
+        })
+    };
+    assert_eq!((count(&request(false), "rto"), count(&request(true), "rto")), (1, 0));
+}
+
+#[test]
+fn spm_marks_the_first_three_the_last_three_and_what_small_windows_send() {
+    let mut request = paper(16, &[], |_| {});
+    request.marker = marker("spm:small_window=3").unwrap();
+    let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();
+    // Windows below 3 send packets 0 to 2, which lead anyway.
+    assert_eq!(high, [0, 1, 2, 13, 14, 15]);
+    request.marker = marker("spm:small_window=4").unwrap();
+    let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();
+    assert_eq!(high, [0, 1, 2, 3, 4, 13, 14, 15], "the window is 3 when packets 3 and 4 go out");
+}
+
+#[test]
+fn a_handshake_takes_one_round_trip_and_a_lost_syn_the_first_timeout() {
+    let mut request = paper(1, &[], |tcp| {
+        tcp.handshake = true;
+        tcp.fin = true;
+    });
+    request.tcp.header_bytes = 40;
+    let plain = done_s(&request);
+    // SYN, SYN with ACK, data with FIN, ACK: two round trips, and 4 transmissions.
+    let expected = 4.0 * 0.1 + (40.0 + 40.0 + 552.0 + 40.0) * 8.0 / 1e6;
+    assert!((plain - expected).abs() < 1e-6, "{plain}");
+    request.drop = vec![1];
+    assert!((done_s(&request) - plain - 6.0).abs() < 1e-6, "{}", done_s(&request));
+    request.drop = vec![1, 2];
+    assert!((done_s(&request) - plain - 18.0).abs() < 1e-6, "{}", done_s(&request));
+}
+
+#[test]
+fn a_lost_fin_is_repaired_like_any_data() {
+    let mut request = paper(5, &[], |_| {});
+    request.tcp = TcpConfig { segment_bytes: 512, ..profile::rfc() };
+    let plain = done_s(&request);
+    request.drop = vec![6];
+    assert!(count(&request, "rto") > 0 && done_s(&request) > plain + 0.9);
+}
+
+#[test]
+fn the_profile_of_today_sends_ten_segments_at_once_and_acknowledges_every_second_one() {
+    let mut request = paper(40, &[], |_| {});
+    request.tcp = TcpConfig { handshake: false, ..profile::rfc() };
+    let first = sends(&request).iter().take_while(|row| row.at.as_nanos() == 0).count();
+    assert_eq!(first, 10);
+    assert_eq!(count(&request, "ack"), 20, "the FIN rides on the last of 40 segments");
+}

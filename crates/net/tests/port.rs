@@ -1,0 +1,223 @@
+//! Laws of ports and networks of ports: nothing is lost silently, nothing is reordered, and it does not matter when
+//! the host wakes up.
+
+use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::{QueueSpec, RedParameters, VictimRule};
+use catnip_net::{
+    DropReason, Ecn, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
+};
+use proptest::prelude::*;
+
+#[derive(Default)]
+struct Log {
+    dropped: Vec<(Time, PortId, u32, DropReason)>,
+}
+
+impl NetworkFate for Log {
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
+        self.dropped.push((now, at, packet.body, why));
+    }
+}
+
+fn queues() -> Vec<QueueSpec> {
+    let parameters = RedParameters {
+        min_threshold: 1.0,
+        max_threshold: 4.0,
+        weight: 0.3,
+        max_probability: 0.5,
+        gentle: true,
+        wait: true,
+        mean_packet_bytes: 500,
+    };
+    let victim = VictimRule::Random;
+    vec![
+        QueueSpec::DropTail { limit: 5 },
+        QueueSpec::Red { limit: 5, parameters },
+        QueueSpec::CatnipGood { limit: 5, victim },
+        QueueSpec::CatnipBad { limit: 5, victim: VictimRule::Probe },
+        QueueSpec::CatnipRed { limit: 5, parameters, victim },
+    ]
+}
+
+/// Two sources and a sink behind two routers; the queue under test at the bottleneck.
+fn network(queue: QueueSpec, loss: Option<LossSpec>) -> (Topology, [NodeId; 2], NodeId) {
+    let mut topology = Topology::default();
+    let sources = [topology.host("a"), topology.host("b")];
+    let sink = topology.host("sink");
+    let (left, right) = (topology.router("left"), topology.router("right"));
+    let link = |from, to, rate, delay_us, queue, loss| LinkSpec {
+        from,
+        to,
+        rate: Rate::from_bits_per_second(rate).unwrap(),
+        delay: Span::from_micros(delay_us),
+        queue,
+        loss,
+        loss_back: None,
+    };
+    let roomy = QueueSpec::DropTail { limit: 100 };
+    topology.link(link(sources[0], left, 8_000_000, 3, roomy.clone(), None));
+    topology.link(link(sources[1], left, 7_000_000, 0, roomy.clone(), None));
+    topology.link(link(left, right, 3_000_001, 11, queue, loss));
+    topology.link(link(right, sink, 5_000_000, 0, roomy, None));
+    (topology, sources, sink)
+}
+
+#[derive(Clone, Debug)]
+struct Arrival {
+    at: Time,
+    source: usize,
+    len: u32,
+    high: bool,
+}
+
+fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+    let one = (0u64..3_000_000, 0usize..2, 40u32..1500, any::<bool>());
+    prop::collection::vec(one, 1..150).prop_map(|steps| {
+        let mut at = Time::ZERO;
+        let place = |(gap, source, len, high)| {
+            at += Span::from_nanos(gap);
+            Arrival { at, source, len, high }
+        };
+        steps.into_iter().map(place).collect()
+    })
+}
+
+type Deliveries = Vec<(Time, NodeId, u32)>;
+
+/// Offers the arrivals; the host wakes up late by random amounts up to `lateness` after each one.
+fn offer(
+    queue: &QueueSpec,
+    loss: Option<LossSpec>,
+    arrivals: &[Arrival],
+    lateness: Span,
+    seed: u64,
+) -> (Deliveries, Log, Fabric) {
+    let (topology, sources, sink) = network(queue.clone(), loss);
+    let mut fabric = Fabric::new(&topology, seed);
+    let (mut log, mut out) = (Log::default(), Vec::new());
+    let mut drowsy = Rng::new(99, Stream::Workload(7));
+    for flow in 0..2 {
+        fabric.set_destination(flow, sink);
+    }
+    let mut drain = |fabric: &mut Fabric, now: Time, log: &mut Log| {
+        while let Out::Deliver(at, node, packet) = fabric.poll(now, log) {
+            assert!(at <= now, "a delivery from the future");
+            out.push((at, node, packet.body));
+        }
+    };
+    let mut clock = Time::ZERO;
+    for (body, arrival) in arrivals.iter().enumerate() {
+        if lateness == Span::ZERO || drowsy.chance(0.5) {
+            let late = Span::from_nanos((lateness.as_nanos() as f64 * drowsy.uniform()) as u64);
+            clock = clock.max(Time::from_nanos(arrival.at.as_nanos().saturating_sub(late.as_nanos())));
+            drain(&mut fabric, clock, &mut log);
+        }
+        clock = arrival.at;
+        let packet = Packet {
+            arrived: arrival.at,
+            flow: arrival.source as u32,
+            len: arrival.len,
+            body: body as u32,
+            ecn: Ecn::NotEct,
+            priority: if arrival.high { Priority::High } else { Priority::Low },
+            class: 0,
+        };
+        fabric.arrive(arrival.at, sources[arrival.source], packet, &mut log);
+    }
+    drain(&mut fabric, arrivals.last().unwrap().at + Span::from_secs(10), &mut log);
+    (out, log, fabric)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_packet_comes_out_in_order_or_is_reported_dropped(arrivals in arrivals(), seed in 0u64..1000) {
+        for queue in queues() {
+            let loss = LossSpec::GilbertElliott { to_bad: 0.1, to_good: 0.4, loss_good: 0.01, loss_bad: 0.6 };
+            let (out, log, fabric) = offer(&queue, Some(loss), &arrivals, Span::ZERO, seed);
+            let mut seen: Vec<u32> = out.iter().map(|d| d.2).chain(log.dropped.iter().map(|d| d.2)).collect();
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..arrivals.len() as u32).collect::<Vec<_>>(), "each exactly once: {:?}", queue);
+            for source in 0..2 {
+                let order: Vec<u32> = out.iter().map(|d| d.2).filter(|&b| arrivals[b as usize].source == source).collect();
+                prop_assert!(order.is_sorted(), "flows keep their order: {:?}", queue);
+            }
+            prop_assert!(out.is_sorted_by_key(|d| d.0), "time does not go back");
+            prop_assert_eq!(fabric.packets_inside(), 0);
+            for port in 0..8 {
+                let c = fabric.counters(PortId(port));
+                let dropped: u64 = c.dropped.iter().flatten().sum();
+                prop_assert_eq!(c.arrived.iter().sum::<u64>(), c.delivered + dropped);
+            }
+        }
+    }
+
+    #[test]
+    fn departures_do_not_depend_on_when_the_host_wakes_up(arrivals in arrivals(), seed in 0u64..1000, late_us in 1u64..20_000) {
+        for queue in queues() {
+            let prompt = offer(&queue, None, &arrivals, Span::ZERO, seed);
+            let late = offer(&queue, None, &arrivals, Span::from_micros(late_us), seed);
+            prop_assert_eq!(prompt.0, late.0, "deliveries: {:?}", queue);
+            prop_assert_eq!(prompt.1.dropped, late.1.dropped, "drops: {:?}", queue);
+        }
+    }
+}
+
+#[test]
+fn an_m_d_1_queue_waits_as_long_as_theory_says() {
+    // Poisson arrivals of 512-byte packets at 1 Mbit/s: mean wait = rho s / (2 (1 - rho)).
+    for rho in [0.3, 0.6, 0.8] {
+        let service_s = 512.0 * 8.0 / 1e6;
+        let mut topology = Topology::default();
+        let (a, b) = (topology.host("a"), topology.host("b"));
+        topology.link(LinkSpec {
+            from: a,
+            to: b,
+            rate: Rate::from_bits_per_second(1_000_000).unwrap(),
+            delay: Span::ZERO,
+            queue: QueueSpec::DropTail { limit: 1_000_000 },
+            loss: None,
+            loss_back: None,
+        });
+        let mut fabric = Fabric::new(&topology, 1);
+        fabric.set_destination(0, b);
+        let mut rng = Rng::new(5, Stream::Workload((rho * 10.0) as u32));
+        let (mut log, mut at, mut sent) = (Log::default(), Time::ZERO, Vec::new());
+        let (batches, per_batch) = (50, 20_000);
+        let mut waits = Vec::new();
+        let take = |fabric: &mut Fabric, now: Time, sent: &[Time], waits: &mut Vec<f64>, log: &mut Log| {
+            while let Out::Deliver(left, _, packet) = fabric.poll(now, log) {
+                waits.push((left - sent[packet.body as usize]).as_secs() - service_s);
+            }
+        };
+        for body in 0..batches * per_batch {
+            at += Span::from_secs_f64(rng.exponential(service_s / rho));
+            take(&mut fabric, at, &sent, &mut waits, &mut log);
+            sent.push(at);
+            let packet = Packet {
+                arrived: at,
+                flow: 0,
+                len: 512,
+                body,
+                ecn: Ecn::NotEct,
+                priority: Priority::Low,
+                class: 0,
+            };
+            fabric.arrive(at, a, packet, &mut log);
+        }
+        take(&mut fabric, at + Span::from_secs(1000), &sent, &mut waits, &mut log);
+        let means: Vec<f64> = waits
+            .chunks(per_batch as usize)
+            .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
+            .collect();
+        let mean = means.iter().sum::<f64>() / means.len() as f64;
+        let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (means.len() - 1) as f64;
+        let error = (variance / means.len() as f64).sqrt();
+        let theory = rho * service_s / (2.0 * (1.0 - rho));
+        assert!((mean - theory).abs() < 4.0 * error, "rho {rho}: {mean} +- {error}, theory {theory}");
+        let busy = 512.0 * 8.0 * waits.len() as f64 / 1e6 / at.as_secs();
+        assert!((busy - rho).abs() < 0.01, "utilization {busy}, offered {rho}");
+    }
+}
