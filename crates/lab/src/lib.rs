@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checks;
 mod error;
 mod fingerprint;
 mod notation;
@@ -11,6 +12,7 @@ mod scenario;
 mod table;
 mod trace;
 
+pub use checks::{Check, component_checks};
 pub use error::InputError;
 pub use fingerprint::fingerprint;
 pub use notation::{QUEUES, control, loss, marker, pacing, queue, recovery};

@@ -50,20 +50,13 @@ impl Scenario {
         let mut plans = Vec::new();
         let mut head = None;
         for (name, changes) in variants {
-            let place = |key: &str| {
-                if name == DEFAULT_VARIANT { key.into() } else { format!("variant {name:?}: {key}") }
-            };
-            let table = merge(base.clone(), changes);
-            let parsed: ScenarioFile =
-                serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
-                    InputError::new(
-                        &file,
-                        &place(&error.path().to_string()),
-                        first_line(error.inner().message()),
-                    )
-                })?;
-            let plan =
-                Plan::new(path, &parsed).map_err(|(key, what)| InputError::new(&file, &place(&key), what))?;
+            let (parsed, plan) = check(path, merge(base.clone(), changes)).map_err(|(key, what)| {
+                // What is wrong without the variant's changes, too, is not the variant's fault.
+                let common =
+                    check(path, base.clone()).err().is_some_and(|other| other == (key.clone(), what.clone()));
+                let place = if common { key } else { format!("variant {name:?}: {key}") };
+                InputError::new(&file, &place, what)
+            })?;
             head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
             plans.push((name, plan));
         }
@@ -88,6 +81,14 @@ impl Scenario {
 }
 
 const DEFAULT_VARIANT: &str = "default";
+
+/// Reads one variant, or says with which key something is wrong.
+fn check(path: &Path, table: toml::Table) -> Result<(ScenarioFile, Plan), (String, String)> {
+    let parsed: ScenarioFile = serde_path_to_error::deserialize(toml::Value::Table(table))
+        .map_err(|error| (error.path().to_string(), first_line(error.inner().message()).to_string()))?;
+    let plan = Plan::new(path, &parsed)?;
+    Ok((parsed, plan))
+}
 
 /// Takes `[[variant]]` out of a scenario: names and what each changes.
 fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<(String, toml::Table)>, InputError> {

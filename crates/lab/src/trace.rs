@@ -43,7 +43,7 @@ pub struct TraceRow {
     pub cwnd: f64,
     /// Slow-start threshold, packets, once one was set.
     pub ssthresh: Option<f64>,
-    /// Duplicate ACKs in a row.
+    /// ACKs in a row that repeat the one before, whatever the sender makes of them.
     pub dupacks: u32,
     /// Bytes on the wire.
     pub wire_bytes: u32,
@@ -51,7 +51,7 @@ pub struct TraceRow {
     pub high: bool,
 }
 
-/// Runs the transfer and tells every send, ACK, drop and timeout in order.
+/// Runs the transfer and tells every send, ACK, drop and timeout in order; at the same moment, drops come last.
 pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     let mut topology = Topology::default();
     let (server, client) = (topology.host("server"), topology.host("client"));
@@ -106,6 +106,7 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
         wire_bytes: 0,
         high: false,
     };
+    let mut highest = -1;
     let mut rows = Vec::with_capacity(events.len());
     for &(mut at, event) in events {
         let (name, seq, view) = match event {
@@ -122,15 +123,19 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
             }
             Event::Object(_) | Event::Page(_) => continue,
         };
+        if name == "ack" {
+            last.dupacks = if seq > highest { 0 } else { last.dupacks + 1 };
+            highest = highest.max(seq);
+        }
         last = TraceRow { at, event: name, seq, ..last };
         if let Some(view) = view {
             last.cwnd = view.cwnd as f64 / segment;
             last.ssthresh = view.ssthresh.map(|bytes| bytes as f64 / segment);
-            last.dupacks = view.dupacks;
             last.wire_bytes = view.wire_bytes;
             last.high = view.priority == catnip_net::Priority::High;
         }
         rows.push(last);
     }
+    rows.sort_by_key(|row| (row.at, row.event == "drop"));
     rows
 }

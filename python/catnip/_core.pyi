@@ -1,0 +1,85 @@
+"""The compiled simulator."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+from numpy.typing import NDArray
+
+_Table: TypeAlias = dict[str, NDArray[Any] | list[str] | list[bool]]
+
+__all__ = [
+    "InputError",
+    "Scenario",
+    "__version__",
+    "component_checks",
+    "fingerprint",
+    "profiles",
+    "queues",
+    "trace",
+]
+
+__all__ = [
+    "InputError",
+    "Scenario",
+    "__version__",
+    "component_checks",
+    "fingerprint",
+    "profiles",
+    "queues",
+    "trace",
+]
+
+__version__: str
+
+class InputError(ValueError):
+    """Bad input; the message is one line: what was read, the key, what is wrong with its value."""
+
+@final
+class Scenario:
+    """An experiment read from a TOML file."""
+
+    @staticmethod
+    def load(path: str) -> Scenario: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def variants(self) -> list[str]: ...
+    @property
+    def seeds(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    def run(
+        self,
+        variants: list[str],
+        seeds: list[int],
+        tables: list[str],
+        threads: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, _Table]: ...
+
+def trace(
+    *,
+    profile: str,
+    recovery: str | None,
+    control: str | None,
+    pacing: str | None,
+    marker: str | None,
+    packets: int,
+    size: str | None,
+    rate: str,
+    delay: str,
+    queue: str,
+    window: int | None,
+    drop: list[int],
+    delayed_ack: bool,
+    tick_phase: str | None,
+    seed: int,
+) -> _Table: ...
+def component_checks(seed: int) -> list[tuple[str, str, float, float]]: ...
+def fingerprint(scenario: Scenario, seed: int) -> list[tuple[str, int]]: ...
+def profiles() -> list[tuple[str, str]]: ...
+def queues() -> list[tuple[str, str]]: ...

@@ -1,0 +1,135 @@
+"""The quantities that the papers report, one value per seed, from the tables of a run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import stats
+from catnip.results import Table
+from catnip.stats import Interval
+
+Floats = NDArray[np.float64]
+Statistic = Callable[[NDArray[Any]], Any]
+
+
+def summary(
+    tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
+) -> dict[str, dict[str, Interval]]:
+    """Per variant, what a reader asks first: page times or transfer times, then losses."""
+    return {name: _summary(tables, variant, seeds) for variant, name in enumerate(variants)}
+
+
+def page_times(
+    pages: Table,
+    variant: int,
+    seeds: Sequence[int],
+    statistic: Statistic = np.mean,
+    group: str | None = None,
+) -> Floats:
+    """A statistic of each page's times: one row per seed, one column per page in order of its number."""
+    rows = select(pages, variant, group)
+    numbers = np.unique(rows["page"])
+    cells = [
+        [statistic(rows["time_s"][(rows["seed"] == seed) & (rows["page"] == page)]) for page in numbers]
+        for seed in seeds
+    ]
+    return np.array(cells, dtype=np.float64)
+
+
+def deviation(values: NDArray[Any]) -> float:
+    """The sample standard deviation."""
+    return float(values.std(ddof=1))
+
+
+@dataclass(frozen=True)
+class PortLoss:
+    """What a port saw and dropped, as fractions of the packets that arrived; one value per seed."""
+
+    loss: Floats
+    high_share: Floats
+    high_loss: Floats
+    low_loss: Floats
+
+
+def port_loss(ports: Table, variant: int, seeds: Sequence[int], port: str = "bottleneck") -> PortLoss:
+    """Losses at a port by priority; a fraction of nothing is 0."""
+    rows = select(ports, variant)
+    here = {key: values[rows["port"] == port] for key, values in rows.items()}
+    high, low, high_gone, low_gone = (
+        per_seed(here, key, seeds) for key in ("arrived_high", "arrived_low", "dropped_high", "dropped_low")
+    )
+    return PortLoss(
+        loss=_fraction(high_gone + low_gone, high + low),
+        high_share=_fraction(high, high + low),
+        high_loss=_fraction(high_gone, high),
+        low_loss=_fraction(low_gone, low),
+    )
+
+
+def sender_loss(connections: Table, variant: int, seeds: Sequence[int], group: str | None = None) -> Floats:
+    """Data packets dropped anywhere over data packets sent, retransmissions included."""
+    rows = select(connections, variant, group)
+    return _fraction(per_seed(rows, "dropped", seeds), per_seed(rows, "sent", seeds))
+
+
+def per_seed(
+    rows: Mapping[str, NDArray[Any]], key: str, seeds: Sequence[int], statistic: Statistic = np.sum
+) -> Floats:
+    """A statistic of a column for each seed."""
+    return np.array([statistic(rows[key][rows["seed"] == seed]) for seed in seeds], dtype=np.float64)
+
+
+def select(table: Table, variant: int, group: str | None = None) -> dict[str, NDArray[Any]]:
+    """The rows of one variant, and of one group of hosts; a table without rows has no columns."""
+    columns = {key: np.asarray(values) for key, values in table.items()}
+    if columns:
+        chosen = columns["variant"] == variant
+        if group is not None:
+            chosen &= columns["group"] == group
+        columns = {key: values[chosen] for key, values in columns.items()}
+    return columns
+
+
+def _summary(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> dict[str, Interval]:
+    if _has(select(tables["pages"], variant), "page"):
+        # Each page counts the same, as in the papers' averages.
+        times = page_times(tables["pages"], variant, seeds).mean(axis=1)
+        measured = {"page_time_s": stats.mean(times)}
+    else:
+        measured = _transfers(select(tables["connections"], variant), seeds)
+    if "bottleneck" in select(tables["ports"], variant).get("port", ()):
+        port = port_loss(tables["ports"], variant, seeds)
+        measured["loss_pct"] = stats.mean(100 * port.loss)
+        if port.high_share.any():
+            measured["high_share_pct"] = stats.mean(100 * port.high_share)
+            measured["high_loss_pct"] = stats.mean(100 * port.high_loss)
+            measured["low_loss_pct"] = stats.mean(100 * port.low_loss)
+    return measured
+
+
+def _transfers(connections: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> dict[str, Interval]:
+    if not _has(connections, "connection"):
+        return {}
+    start = connections["start_s"]
+    took = {
+        **connections,
+        "received": connections["received_s"] - start,
+        "acked": connections["acked_s"] - start,
+    }
+    return {
+        "received_s": stats.mean(per_seed(took, "received", seeds, np.mean)),
+        "completed_s": stats.mean(per_seed(took, "acked", seeds, np.mean)),
+        "retransmitted": stats.mean(per_seed(took, "retransmitted", seeds, np.mean)),
+        "timeouts": stats.mean(per_seed(took, "timeouts", seeds, np.mean)),
+    }
+
+
+def _has(rows: Mapping[str, NDArray[Any]], key: str) -> bool:
+    return key in rows and len(rows[key]) > 0
+
+
+def _fraction(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -1,0 +1,148 @@
+"""What commands print: tables for people, JSON for programs."""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from catnip import paths
+from catnip._core import Scenario, __version__
+from catnip.reproduce import claims
+from catnip.reproduce.outcome import Reproduction
+from catnip.stats import Interval
+
+Summary = Mapping[str, Mapping[str, Interval]]
+
+HEADINGS = {
+    "page_time_s": "page time, s",
+    "received_s": "received after, s",
+    "completed_s": "completed after, s",
+    "retransmitted": "sent again",
+    "timeouts": "timeouts",
+    "loss_pct": "loss, %",
+    "high_share_pct": "HIGH share, %",
+    "high_loss_pct": "HIGH loss, %",
+    "low_loss_pct": "LOW loss, %",
+}
+
+
+def print_json(document: Any) -> None:
+    """One JSON document; it never holds NaN, which JSON does not have."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A titled table, cells as they are."""
+    table = Table(*columns, title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    _console().print(table)
+
+
+def print_summary(title: str, seeds: Sequence[int], summary: Summary) -> None:
+    """One row per variant, one column per measure that any variant has."""
+    keys = [key for key in HEADINGS if any(key in row for row in summary.values())]
+    rows = [(name, *(str(row[key]) if key in row else "–" for key in keys)) for name, row in summary.items()]
+    print_table(f"{title} ({span(seeds)})", ("variant", *(HEADINGS[key] for key in keys)), rows)
+
+
+def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
+    """The headline, every claim, the count of verdicts and the files made."""
+    console = _console()
+    console.print(Text(outcome.title, style="bold"), Text(outcome.headline), sep="\n\n")
+    console.print(claims.table(outcome.claims))
+    console.print(Text(", ".join(f"{n} {verdict}" for verdict, n in claims.tally(outcome.claims).items())))
+    for path in written:
+        console.print(Text(f"wrote {path}"))
+
+
+def print_scenarios(scenarios: Iterable[Scenario], seed: int) -> None:
+    """What can be run, and with which seeds it is."""
+    rows = [(s.id, s.title, _shortened(s.variants), span(_seeds(s, seed))) for s in scenarios]
+    print_table("Scenarios", ("id", "what it shows", "variants", "runs"), rows)
+
+
+def print_outline(outline: Mapping[str, float | None]) -> None:
+    """One line per number."""
+    for key, value in outline.items():
+        click.echo(f"{key:<14} {'–' if value is None else round(value, 6)}")
+
+
+def summary_document(scenario: Scenario, seeds: Sequence[int], summary: Summary) -> dict[str, Any]:
+    """The means of a run, by variant and measure."""
+    return {
+        "scenario": scenario.id,
+        "title": scenario.title,
+        "version": __version__,
+        "seeds": list(seeds),
+        "variants": {
+            name: {key: _interval(value) for key, value in row.items()} for name, row in summary.items()
+        },
+    }
+
+
+def outcome_document(paper: str, outcome: Reproduction) -> dict[str, Any]:
+    """The claims of a reproduction and where they come from."""
+    return {
+        "paper": paper,
+        "title": outcome.title,
+        "headline": outcome.headline,
+        "version": __version__,
+        "seeds": list(outcome.seeds),
+        "claims": [claim.as_json() for claim in outcome.claims],
+    }
+
+
+def scenario_document(scenario: Scenario, seed: int) -> dict[str, Any]:
+    """What can be run, and with which seeds it is."""
+    return {
+        "id": scenario.id,
+        "title": scenario.title,
+        "path": scenario.path,
+        "variants": scenario.variants,
+        "seeds": _seeds(scenario, seed),
+    }
+
+
+def markdown(outcome: Reproduction, file: Path) -> str:
+    """The claims as a Markdown page; links lead from `file` to the documented deviations."""
+    deviations = os.path.relpath(paths.root() / "docs" / "deviations.md", file.resolve().parent)
+    parts = (
+        f"# {outcome.title}",
+        outcome.headline,
+        claims.markdown(outcome.claims, deviations).rstrip(),
+        f"Made by catnip {__version__} with {span(outcome.seeds)}.",
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def span(seeds: Sequence[int]) -> str:
+    """Consecutive seeds in words."""
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+def _seeds(scenario: Scenario, first: int) -> list[int]:
+    return list(range(first, first + scenario.seeds))
+
+
+def _shortened(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names if len(names) <= most else (*names[:2], "…", names[-1]))
+
+
+def _interval(value: Interval) -> dict[str, float | None]:
+    bounds = {"mean": value.mean, "low": value.low, "high": value.high}
+    return {key: bound if math.isfinite(bound) else None for key, bound in bounds.items()}
+
+
+def _console() -> Console:
+    """A terminal as it is; a file or a pipe wide enough for tables to keep their lines."""
+    console = Console()
+    return console if console.is_terminal else Console(width=160)

@@ -1,0 +1,39 @@
+"""How far long work is, for a person who waits."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+
+class Progress:
+    """Progress bars on stderr; silent when asked to be, and when stderr is not a terminal."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        console = Console(stderr=True)
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+
+    def task(self, label: str) -> Callable[[int, int], None]:
+        """A new bar; what it returns is told (done, total) and fits `Scenario.run(progress=...)`."""
+        task = self._bars.add_task(label, total=None)
+        return lambda done, total: self._bars.update(task, completed=done, total=total)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()

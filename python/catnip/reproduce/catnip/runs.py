@@ -1,0 +1,94 @@
+"""Scenario runs, each made once, with the quantities that the claims are about."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from catnip import measures, paths, stats
+from catnip._core import Scenario
+from catnip.measures import Floats, PortLoss
+from catnip.progress import Progress
+from catnip.reproduce.claims import Claim
+from catnip.reproduce.outcome import Figure
+from catnip.results import Table
+from catnip.stats import Interval
+
+TABLES = ["pages", "ports", "connections", "runs"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one experiment contributes to a reproduction."""
+
+    claims: Sequence[Claim]
+    figures: Sequence[Figure] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """One variant of a scenario over its seeds."""
+
+    tables: Mapping[str, Table]
+    variant: int
+    seeds: Sequence[int]
+
+    def page_means(self, group: str | None = None) -> Floats:
+        """Mean time of each page (columns) in each run (rows), seconds."""
+        return measures.page_times(self.tables["pages"], self.variant, self.seeds, np.mean, group)
+
+    @cached_property
+    def page_medians(self) -> Floats:
+        """Median time of each page in each run, seconds."""
+        return measures.page_times(self.tables["pages"], self.variant, self.seeds, np.median)
+
+    @cached_property
+    def page_deviations(self) -> Floats:
+        """Sample standard deviation of each page's time in each run, seconds."""
+        return measures.page_times(self.tables["pages"], self.variant, self.seeds, measures.deviation)
+
+    @cached_property
+    def port(self) -> PortLoss:
+        """Losses at the bottleneck towards the clients."""
+        return measures.port_loss(self.tables["ports"], self.variant, self.seeds)
+
+    def rows(self, table: str, group: str | None = None) -> dict[str, np.ndarray]:
+        """The rows of this variant."""
+        return measures.select(self.tables[table], self.variant, group)
+
+    def loss_pct(self) -> Interval:
+        """Packets dropped at the bottleneck, percent of those that arrived."""
+        return stats.mean(100 * self.port.loss)
+
+    def overall_mean_s(self, group: str | None = None) -> Floats:
+        """Mean over the ten pages of their mean times, one value per run."""
+        return np.asarray(self.page_means(group).mean(axis=1))
+
+
+@dataclass
+class Runs:
+    """Runs scenarios on demand and remembers them; the seeds of all variants are the same."""
+
+    seed_count: int | None
+    first_seed: int
+    progress: Progress
+    longest: list[int] = field(default_factory=list)
+    _made: dict[str, dict[str, Result]] = field(default_factory=dict)
+
+    def of(self, name: str) -> dict[str, Result]:
+        """The variants of a scenario, by name."""
+        if name not in self._made:
+            self._made[name] = self._run(paths.scenario(name))
+        return self._made[name]
+
+    def _run(self, scenario: Scenario) -> dict[str, Result]:
+        # A scenario of one seed has nothing random in it.
+        count = 1 if scenario.seeds == 1 else self.seed_count or scenario.seeds
+        seeds = list(range(self.first_seed, self.first_seed + count))
+        self.longest = max(self.longest, seeds, key=len)
+        variants = scenario.variants
+        tables: Mapping[str, Table] = scenario.run(
+            variants, seeds, TABLES, 0, self.progress.task(scenario.id)
+        )
+        return {name: Result(tables, index, seeds) for index, name in enumerate(variants)}

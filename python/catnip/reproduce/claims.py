@@ -1,0 +1,167 @@
+"""Claims: one published statement each, what came out here, and whether it is inside its band."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+
+from rich.table import Table
+from rich.text import Text
+
+from catnip.stats import Interval
+
+Value: TypeAlias = float | str | None
+Verdict: TypeAlias = Literal["pass", "fail", "deviation", "reported"]
+
+VERDICTS: tuple[Verdict, ...] = ("pass", "deviation", "fail", "reported")
+COLUMNS = ("id", "claim", "paper", "ns-2", "ours [95 %]", "band", "verdict")
+COLOURS: dict[Verdict, str] = {"pass": "green", "deviation": "yellow", "fail": "red", "reported": "blue"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published statement; `oracle` is ns-2's value, `note` the anchor of a miss in docs/deviations.md."""
+
+    id: str
+    claim: str
+    paper: Value
+    oracle: Value
+    ours: Value
+    low: float | None
+    high: float | None
+    band: str
+    verdict: Verdict
+    seeds: int
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as JSON can hold them; a note only where there is one."""
+        fields = {key: _finite(value) for key, value in asdict(self).items()}
+        return fields if self.note else {key: fields[key] for key in fields if key != "note"}
+
+    def cells(self) -> tuple[str, ...]:
+        """One printed cell for each of `COLUMNS`."""
+        shown = (self.id, self.claim, show(self.paper), show(self.oracle), self.ours_shown(), self.band)
+        return (*shown, self.verdict)
+
+    def ours_shown(self) -> str:
+        """Our value with its interval, if it has one."""
+        if self.low is None or self.high is None:
+            return show(self.ours)
+        return f"{show(self.ours)} [{show(self.low)}, {show(self.high)}]"
+
+
+class Beside(TypedDict, total=False):
+    """What stands beside our value: others' values, and the anchor that explains a miss."""
+
+    paper: Value
+    oracle: Value
+    note: str
+
+
+def within(
+    id: str, claim: str, ours: Interval | float, low: float, high: float, **beside: Unpack[Beside]
+) -> Claim:
+    """Passes if the mean lies in [low, high]."""
+    return _judge(id, claim, ours, f"{show(low)} to {show(high)}", low <= _mean(ours) <= high, beside)
+
+
+def at_most(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
+    """Passes if the mean is at most the limit."""
+    return _judge(id, claim, ours, f"≤ {show(limit)}", _mean(ours) <= limit, beside)
+
+
+def at_least(id: str, claim: str, ours: Interval | float, limit: float, **beside: Unpack[Beside]) -> Claim:
+    """Passes if the mean is at least the limit."""
+    return _judge(id, claim, ours, f"≥ {show(limit)}", _mean(ours) >= limit, beside)
+
+
+def exactly(id: str, claim: str, ours: str, expected: str, **beside: Unpack[Beside]) -> Claim:
+    """Passes if both read the same: a sequence of bursts, a count."""
+    return _judge(id, claim, ours, expected, ours == expected, beside)
+
+
+def reported(id: str, claim: str, ours: Interval | Value, **beside: Unpack[Beside]) -> Claim:
+    """States a value that nothing is demanded of."""
+    return _claim(id, claim, ours, "none", "reported", beside)
+
+
+def failed(claims: Iterable[Claim]) -> list[Claim]:
+    """Those outside their band without a documented reason."""
+    return [claim for claim in claims if claim.verdict == "fail"]
+
+
+def tally(claims: Iterable[Claim]) -> dict[Verdict, int]:
+    """How often each verdict was given."""
+    counts = Counter(claim.verdict for claim in claims)
+    return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+
+
+def table(claims: Sequence[Claim]) -> Table:
+    """The claims for a terminal."""
+    shown = Table(*COLUMNS, header_style="bold", pad_edge=False)
+    for claim in claims:
+        *cells, verdict = claim.cells()
+        shown.add_row(*map(Text, cells), Text(verdict, style=COLOURS[claim.verdict]))
+    return shown
+
+
+def markdown(claims: Sequence[Claim], deviations: str) -> str:
+    """The claims as a Markdown table; `deviations` is the path from it to docs/deviations.md."""
+    rows = [COLUMNS, ("---",) * len(COLUMNS)]
+    for claim in claims:
+        *cells, verdict = (cell.replace("|", "\\|") for cell in claim.cells())
+        linked = f"[{verdict}]({deviations}#{claim.note})" if claim.note else verdict
+        rows.append((*cells, linked))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def show(value: Value) -> str:
+    """Three significant digits; an exponent only for what is nearly nothing."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    if abs(value) < 1e-4:
+        return f"{value:.0e}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    shown = f"{value:.{decimals}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def _judge(
+    id: str, claim: str, ours: Interval | float | str, band: str, holds: bool, beside: Beside
+) -> Claim:
+    """A note turns a miss into a known deviation; beside a pass it would only confuse."""
+    if holds:
+        return _claim(id, claim, ours, band, "pass", {**beside, "note": ""})
+    return _claim(id, claim, ours, band, "deviation" if beside.get("note") else "fail", beside)
+
+
+def _claim(id: str, claim: str, ours: Interval | Value, band: str, verdict: Verdict, beside: Beside) -> Claim:
+    value: Value = ours.mean if isinstance(ours, Interval) else ours
+    low, high, seeds = (ours.low, ours.high, ours.n) if isinstance(ours, Interval) else (None, None, 1)
+    return Claim(
+        id=id,
+        claim=claim,
+        paper=beside.get("paper"),
+        oracle=beside.get("oracle"),
+        ours=value,
+        low=_finite(low),
+        high=_finite(high),
+        band=band,
+        verdict=verdict,
+        seeds=seeds,
+        note=beside.get("note", ""),
+    )
+
+
+def _mean(ours: Interval | float) -> float:
+    return ours.mean if isinstance(ours, Interval) else ours
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

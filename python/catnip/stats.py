@@ -1,0 +1,74 @@
+"""Means over seeds with the interval that such few values allow."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its confidence interval; the bounds are NaN where one value alone cannot give them."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        half = (self.high - self.low) / 2
+        return f"{self.mean:.3f}" if math.isnan(half) else f"{self.mean:.3f} ± {half:.3f}"
+
+    def __mul__(self, factor: float) -> "Interval":
+        """The same quantity in another unit."""
+        low, high = sorted((self.low * factor, self.high * factor))
+        return Interval(self.mean * factor, low, high, self.n)
+
+
+def mean(values: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The mean of independent values, one per seed, with its t-interval."""
+    sample = _sample(values)
+    return _around(float(sample.mean()), sample, confidence)
+
+
+def paired_difference(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The mean of left - right, seed by seed: what both sides share cancels out."""
+    a, b = _pair(left, right)
+    return mean(a - b, confidence)
+
+
+def ratio(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interval:
+    """mean(left) / mean(right) of values paired by seed.
+
+    The interval is that of the ratio estimator: to first order, the ratio varies like the mean of
+    (left - ratio * right) / mean(right).
+    """
+    a, b = _pair(left, right)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a ratio to nothing is infinite or NaN
+        quotient = float(a.mean() / b.mean())
+        return _around(quotient, (a - quotient * b) / b.mean(), confidence)
+
+
+def _around(centre: float, deviates: NDArray[np.float64], confidence: float) -> Interval:
+    n = len(deviates)
+    if n == 1:
+        return Interval(centre, math.nan, math.nan, n)
+    half = float(stdtrit(n - 1, (1 + confidence) / 2) * deviates.std(ddof=1) / math.sqrt(n))
+    return Interval(centre, centre - half, centre + half, n)
+
+
+def _sample(values: ArrayLike | Sequence[float]) -> NDArray[np.float64]:
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.ndim != 1 or not len(sample):
+        raise ValueError(f"one value per seed is needed, not an array of shape {sample.shape}")
+    return sample
+
+
+def _pair(left: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    a, b = _sample(left), _sample(right)
+    if len(a) != len(b):
+        raise ValueError(f"{len(a)} and {len(b)} values cannot be paired")
+    return a, b

@@ -1,0 +1,53 @@
+"""Packet traces as rows, in the form of the ns-2 traces under validation/reference."""
+
+import csv
+import math
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from catnip.results import Table
+
+FIELDS = ("time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size")
+
+
+def rows(events: Table) -> Iterator[dict[str, Any]]:
+    """One dictionary per event; None where an event has no such value.
+
+    A timeout belongs to no packet, and the end of a transfer has only a time.
+    """
+    columns = [events["time_s" if field == "time" else field] for field in (*FIELDS, "high")]
+    for time, event, seq, cwnd, ssthresh, dupacks, size, high in zip(*columns, strict=True):
+        of_packet, of_sender = event not in ("rto", "done"), event != "done"
+        yield {
+            "time": float(time),
+            "event": event,
+            "seq": int(seq) if of_packet else None,
+            "cwnd": round(float(cwnd), 3) if of_sender else None,
+            "ssthresh": round(float(ssthresh), 3) if of_sender and not math.isnan(ssthresh) else None,
+            "dupacks": int(dupacks) if of_sender else None,
+            "size": int(size) if of_packet else None,
+            "high": bool(high) if event == "send" else None,
+        }
+
+
+def write_csv(file: TextIO, events: Table) -> None:
+    """The rows as CSV: times to the microsecond, windows in packets, blanks for what is not there."""
+    writer = csv.DictWriter(file, FIELDS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in rows(events):
+        windows = {key: "" if row[key] is None else f"{row[key]:.7g}" for key in ("cwnd", "ssthresh")}
+        writer.writerow(row | windows | {"time": f"{row['time']:.6f}"})
+
+
+def outline(events: Table) -> dict[str, int | float | None]:
+    """How a transfer went, in a few numbers."""
+    kinds = list(events["event"])
+    seqs = [int(seq) for seq, kind in zip(events["seq"], kinds, strict=True) if kind == "send"]
+    times = [float(time) for time, kind in zip(events["time_s"], kinds, strict=True) if kind == "done"]
+    return {
+        "completed_s": times[-1] if times else None,
+        "sent": len(seqs),
+        "retransmitted": len(seqs) - len(set(seqs)),
+        "dropped": kinds.count("drop"),
+        "timeouts": kinds.count("rto"),
+    }

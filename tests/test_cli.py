@@ -1,0 +1,177 @@
+"""Commands end well or in one line; the numbers themselves are tested where they are made."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from catnip import __version__, cli, paths, results
+from catnip.progress import Progress
+from catnip.reproduce import claims, outcome
+from conftest import Run
+
+SMALL = "catnip-e2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "missing.toml"], "missing.toml: "),
+        (["run", "nowhere"], "nowhere is neither a file nor one of "),
+        (["run"], "SCENARIO"),
+        (["run", SMALL, "--seeds", "0"], "--seeds: 0 is not"),
+        (["run", SMALL, "--seeds", "many"], "--seeds: 'many' is not"),
+        (["run", SMALL, "--seed", "-1"], "--seed: -1 is not"),
+        (["run", SMALL, "--variant", "Vegas"], f"{SMALL}.toml: --variant: Vegas is not one of "),
+        (["run", SMALL, "--tables", "runs"], "--out"),
+        (["run", SMALL, "--out", "/dev/null"], "/dev/null: "),
+        (["run", SMALL, "--out", "/dev/null/x"], "/dev/null/x: "),
+        (["run", SMALL, "--out", "x", "--tables", "pages,frames"], "--tables: frames is not one of runs, "),
+        (["run", SMALL, "--fast"], "--fast"),
+        (["walk"], "walk"),
+        (["reproduce", "vegas"], "PAPER: vegas is not one of catnip"),
+        (["reproduce", "catnip", "--experiment", "CAT-E99"], "--experiment: CAT-E99 is not one of CAT-"),
+        (["reproduce", "catnip", "--report", "/dev/null/r.html"], "/dev/null"),
+        (["reproduce", "catnip", "--table", "/"], "--table: "),
+        (["reproduce", "catnip", "--seeds", "0"], "--seeds: 0 is not"),
+        (["trace", "--profile", "vegas"], "profile: "),
+        (["trace", "--rate", "fast"], "rate: "),
+        (["trace", "--queue", "drop-tail"], "queue: "),
+        (["trace", "--drop", "20,x"], "--drop: 'x' is not the number of a packet"),
+        (["trace", "--drop", "0"], "--drop: '0' is not the number of a packet"),
+        (["trace", "--packets", "0"], "--packets: 0 is not"),
+        (["trace", "--json", "--csv", "-"], "both want stdout"),
+        (["trace", "--plot", "/dev/null/p.svg"], "/dev/null"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line(catnip: Run, arguments: list[str], message: str) -> None:
+    ended = catnip(*arguments)
+    assert ended.code == cli.BAD_INPUT
+    assert ended.out == ""
+    assert ended.err.startswith("error: ")
+    assert ended.err.count("\n") == 1
+    assert message in ended.err
+
+
+def test_an_error_in_a_scenario_names_file_key_and_value(catnip: Run, tmp_path: Path) -> None:
+    text = Path(paths.scenario(SMALL).path).read_text()
+    file = tmp_path / "broken.toml"
+    file.write_text(text.replace('rate = "', 'rate = "minus ', 1))
+    ended = catnip("run", file)
+    assert ended.code == cli.BAD_INPUT
+    assert ended.err.startswith(f"error: {file}: ")
+    assert 'link.path.rate: "minus 1Mbit"' in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_ctrl_c_is_one_line(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(paths, "scenario", interrupt)
+    ended = catnip("run", SMALL)
+    assert (ended.code, ended.err) == (cli.INTERRUPTED, "error: interrupted\n")
+
+
+@pytest.mark.parametrize("command", ["run", "reproduce", "list", "trace"])
+def test_help_has_an_example_and_the_common_options(catnip: Run, command: str) -> None:
+    ended = catnip(command, "--help")
+    assert ended.code == 0
+    assert f"Example: catnip {command}" in ended.out
+    assert "--json" in ended.out
+    assert "--seed " in ended.out
+
+
+def test_without_a_command_there_is_help(catnip: Run) -> None:
+    ended = catnip()
+    assert ended.code == 0
+    assert "reproduce" in ended.out
+
+
+def test_version(catnip: Run) -> None:
+    assert __version__ in catnip("--version").out
+
+
+def test_list(catnip: Run) -> None:
+    ended = catnip("list")
+    assert (ended.code, ended.err) == (0, "")
+    assert "CAT-E2" in ended.out
+    assert "ns2-2002" in ended.out
+    assert "catnip-good" in ended.out
+
+
+def test_list_as_json(catnip: Run) -> None:
+    listed = json.loads(catnip("list", "--json", "--seed", 5).out)
+    scenario = next(scenario for scenario in listed["scenarios"] if scenario["id"] == "CAT-E2")
+    assert scenario["seeds"][0] == 5
+    assert len(scenario["variants"]) >= 4
+    assert "rfc" in listed["profiles"]
+
+
+def test_a_scenario_goes_by_path_name_and_id(catnip: Run) -> None:
+    made = [
+        catnip("run", name, "--seeds", 1, "--json").out
+        for name in (paths.scenario(SMALL).path, SMALL, "CAT-E2", "cat-e2")
+    ]
+    assert made[0]
+    assert set(made) == {made[0]}
+
+
+def test_run_writes_tables_that_can_be_read(catnip: Run, tmp_path: Path) -> None:
+    ended = catnip("run", SMALL, "--seeds", 2, "--seed", 7, "--out", tmp_path, "--events", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    printed = json.loads(ended.out)
+    manifest, tables = results.read(tmp_path)
+    assert printed["seeds"] == manifest.seeds == [7, 8]
+    assert list(printed["variants"]) == manifest.variants
+    assert set(tables) == set(results.TABLES)
+    assert len(tables["runs"]["seed"]) == 2 * len(manifest.variants)
+
+
+def test_run_prints_one_row_per_variant(catnip: Run) -> None:
+    variant = paths.scenario(SMALL).variants[0]
+    ended = catnip("run", SMALL, "--seeds", 2, "--variant", variant)
+    assert ended.code == 0
+    assert "seeds 1 to 2" in ended.out
+    assert "completed after, s" in ended.out
+    assert ended.out.count("±") >= 2
+
+
+def test_run_is_the_same_on_any_number_of_threads(catnip: Run) -> None:
+    one, two = (catnip("run", SMALL, "--seeds", 4, "--threads", n, "--json").out for n in (1, 2))
+    assert one == two
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: bool) -> None:
+    class Module:
+        EXPERIMENTS = {"CAT-E1": "one loss"}  # noqa: RUF012 -- stands in for a module
+
+        @staticmethod
+        def reproduce(
+            experiments: list[str] | None, quick: bool, seeds: int | None, first_seed: int, progress: Progress
+        ) -> outcome.Reproduction:
+            assert (experiments, quick, seeds, first_seed) == (["CAT-E1"], True, 3, 5)
+            progress.task("one loss")(1, 2)
+            claim = claims.at_most("CAT-E1", "loss, %", 2.0, 1.0 if failing else 3.0)
+            return outcome.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
+
+    monkeypatch.setattr(cli, "paper", lambda name: Module)
+    report, table = tmp_path / "new" / "report.html", tmp_path / "table.md"
+    arguments = ("reproduce", "catnip", "--experiment", "cat-e1", "--quick", "--seeds", 3, "--seed", 5)
+
+    ended = catnip(*arguments, "--report", report, "--table", table)
+    assert (ended.code, ended.err) == (int(failing), "")
+    assert "Headline." in ended.out
+    assert "--experiment CAT-E1 --quick --seeds 3 --seed 5" in report.read_text()
+    assert "| CAT-E1 | loss, % |" in table.read_text()
+
+    printed = json.loads(catnip(*arguments, "--json").out)
+    assert printed["seeds"] == [5, 6, 7]
+    assert printed["claims"][0]["verdict"] == ("fail" if failing else "pass")
+
+
+def test_a_refused_output_leaves_nothing_behind(catnip: Run, tmp_path: Path) -> None:
+    catnip("reproduce", "catnip", "--report", tmp_path / "r.html", "--table", "/dev/null/t.md")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,67 @@
+"""Intervals against numbers worked out by hand; t quantiles from a printed table."""
+
+import math
+
+import pytest
+from pytest import approx
+
+from catnip import stats
+
+T_2, T_3 = 4.302653, 3.182446  # 97.5 % quantiles of Student's t with 2 and 3 degrees of freedom
+
+
+def test_mean_of_three_values() -> None:
+    interval = stats.mean([1, 2, 6])  # deviations -2, -1, 3: variance 14 / 2 = 7
+    half = T_2 * math.sqrt(7 / 3)
+    assert (interval.mean, interval.n) == (3, 3)
+    assert interval.low == approx(3 - half)
+    assert interval.high == approx(3 + half)
+
+
+def test_one_value_has_no_interval() -> None:
+    interval = stats.mean([5.0])
+    assert interval.mean == 5
+    assert math.isnan(interval.low)
+    assert math.isnan(interval.high)
+    assert str(interval) == "5.000"
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    assert stats.mean([0.25] * 4) == stats.Interval(0.25, 0.25, 0.25, 4)
+
+
+def test_pairing_removes_what_both_sides_share() -> None:
+    shared = [100, 200, 300, 400]
+    interval = stats.paired_difference([x + d for x, d in zip(shared, (1, 2, 3, 2), strict=True)], shared)
+    half = T_3 * math.sqrt((2 / 3) / 4)  # deviations -1, 0, 1, 0: variance 2 / 3
+    assert interval.mean == 2
+    assert interval.high - interval.mean == approx(half)
+
+
+def test_ratio_of_means() -> None:
+    # 6/3, 7/4, 11/5: ratio of means 24/12 = 2; residuals 0, -1, 1; each over the mean 4.
+    interval = stats.ratio([6, 7, 11], [3, 4, 5])
+    half = T_2 * math.sqrt(1 / 3) / 4
+    assert interval.mean == 2
+    assert interval.high - interval.mean == approx(half)
+
+
+def test_exact_ratio_has_no_width() -> None:
+    interval = stats.ratio([2, 4, 6], [1, 2, 3])
+    assert (interval.low, interval.mean, interval.high) == (2, 2, 2)
+
+
+def test_ratio_to_nothing_is_infinite() -> None:
+    assert stats.ratio([1, 2], [0, 0]).mean == math.inf
+
+
+def test_change_of_unit_keeps_the_bounds_in_order() -> None:
+    interval = stats.Interval(0.2, 0.1, 0.3, 5)
+    assert interval * 100 == stats.Interval(20, 10, 30, 5)
+    assert (interval * -1).low == -0.3
+
+
+@pytest.mark.parametrize(("left", "right"), [([1, 2], [1]), ([], []), ([[1]], [[1]])])
+def test_what_cannot_be_paired_is_refused(left: list[int], right: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"paired|one value per seed"):
+        stats.ratio(left, right)
