@@ -9,7 +9,8 @@ from catnip.reproduce import claims
 from catnip.reproduce.claims import Claim, at_least, at_most, exactly, reported, within
 from catnip.stats import Interval
 
-OURS = Interval(2.0, 1.0, 3.0, 10)
+OURS = Interval(2.0, 1.0, 3.0, 30)
+FEW = Interval(2.0, 1.0, 3.0, 29)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,12 @@ OURS = Interval(2.0, 1.0, 3.0, 10)
         (at_most("X", "above", OURS, 1.9), "fail"),
         (at_least("X", "equal", OURS, 2.0), "pass"),
         (at_least("X", "below", OURS, 2.1), "fail"),
+        (within("X", "few seeds: the interval overlaps", FEW, 2.9, 4.0), "pass"),
+        (within("X", "few seeds: the interval lies outside", FEW, 3.1, 4.0), "fail"),
+        (at_most("X", "few seeds: overlap below", FEW, 1.1), "pass"),
+        (at_most("X", "few seeds: outside", FEW, 0.9), "fail"),
+        (at_least("X", "few seeds: overlap above", FEW, 2.9), "pass"),
+        (at_least("X", "few seeds: all of it below", FEW, 3.1), "fail"),
         (exactly("X", "same", "1, 2, 4, 7", "1, 2, 4, 7"), "pass"),
         (exactly("X", "other", "1, 2, 4, 7", "1, 2, 4, 4, 3"), "fail"),
         (reported("X", "no band", OURS), "reported"),
@@ -48,7 +55,7 @@ def test_json_has_the_agreed_keys() -> None:
         "high": 3.0,
         "band": "1 to 3",
         "verdict": "pass",
-        "seeds": 10,
+        "seeds": 30,
     }
 
 

@@ -17,6 +17,7 @@ from catnip import paths
 from catnip._core import Scenario, __version__
 from catnip.reproduce import claims
 from catnip.reproduce.outcome import Reproduction
+from catnip.reproduce.outcome import Table as ReportTable
 from catnip.stats import Interval
 
 Summary = Mapping[str, Mapping[str, Interval]]
@@ -118,10 +119,17 @@ def markdown(outcome: Reproduction, file: Path) -> str:
     parts = (
         f"# {outcome.title}",
         outcome.headline,
+        *map(_markdown_table, outcome.tables),
         claims.markdown(outcome.claims, deviations).rstrip(),
         f"Made by catnip {__version__} with {span(outcome.seeds)}.",
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(table: ReportTable) -> str:
+    rows = [table.columns, ["---"] * len(table.columns), *table.rows]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"**{table.title}**\n\n{lines}\n\n{table.note}"
 
 
 def span(seeds: Sequence[int]) -> str:

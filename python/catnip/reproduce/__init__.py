@@ -13,6 +13,7 @@ PAPERS = {"catnip": "catnip.reproduce.catnip"}
 class Paper(Protocol):
     """What a paper's module offers."""
 
+    __name__: str
     EXPERIMENTS: Mapping[str, str]
     """What each experiment shows, by id."""
 
