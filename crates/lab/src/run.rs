@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 /// The tables that a run can fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,8 +65,10 @@ pub struct RunRequest<'a> {
     pub threads: usize,
 }
 
-/// Called after each finished run with the number of finished runs; `false` stops.
+/// Called with the number of finished runs after each of them, and several times a second; `false` stops.
 pub type Progress<'a> = &'a mut dyn FnMut(usize) -> bool;
+
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Does all runs over all cores. The tables are in order of variant and seed, whatever the threads did.
 /// `None` if it was told to stop.
@@ -97,9 +100,15 @@ pub fn run_all(
             });
         }
         drop(sender);
-        for (job, tables) in receiver {
-            results[job] = Some(tables);
-            finished += 1;
+        loop {
+            match receiver.recv_timeout(PROGRESS_INTERVAL) {
+                Ok((job, tables)) => {
+                    results[job] = Some(tables);
+                    finished += 1;
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
             if !progress(finished) {
                 next.store(jobs.len(), Ordering::Relaxed);
                 break;

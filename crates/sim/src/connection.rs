@@ -3,7 +3,9 @@ use catnip_net::NodeId;
 use catnip_net::mark::AnyMarker;
 use catnip_tcp::Endpoint;
 
-use crate::world::TcpId;
+/// Parameters that connections share, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpId(pub u32);
 
 /// A document that a client fetches from a server over a connection of its own.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,6 @@ pub mod record;
 mod slab;
 mod world;
 
-pub use connection::{Opener, Transfer};
+pub use connection::{Opener, TcpId, Transfer};
 pub use record::{Event, Recorder};
-pub use world::{Sim, TcpId};
+pub use world::Sim;

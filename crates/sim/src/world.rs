@@ -2,17 +2,13 @@ use crate::app::{AnyApp, AppAction, AppEvent, Application};
 use crate::connection::{CLIENT, Connection, SERVER, tick_phase};
 use crate::record::{ConnectionRecord, Event, Recorder, SenderView};
 use crate::slab::Slab;
-use crate::{Opener, Transfer};
+use crate::{Opener, TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Span, Stream, Time};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
 use catnip_net::{
     Calendar, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
 };
 use catnip_tcp::{Endpoint, Outgoing, Role, Segment, TcpConfig};
-
-/// Parameters that connections share, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TcpId(pub u32);
 
 /// One run: a network, the hosts at its edges, and a clock.
 #[derive(Debug)]
