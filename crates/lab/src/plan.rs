@@ -53,11 +53,8 @@ impl Plan {
         for (name, spec) in &file.traffic {
             let built = Traffic::new(path, name, spec, &file.tcp, &groups, users)?;
             users += built.pairs.len() as u32;
-            for &(server, client) in &built.pairs {
-                for (from, to) in [(server, client), (client, server)] {
-                    topology.check_route(from, to).map_err(|e| (format!("traffic.{name}"), e.to_string()))?;
-                }
-            }
+            let both_ways = built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
+            topology.check_routes(both_ways).map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
             traffic.push(built);
         }
         if traffic.is_empty() {

@@ -133,19 +133,19 @@ impl Topology {
         self.nodes.len()
     }
 
-    /// Fails if there is no path from one host to the other.
-    pub fn check_route(&self, from: NodeId, to: NodeId) -> Result<(), TopologyError> {
+    /// Fails if a packet from one host of a pair has no path to the other.
+    pub fn check_routes(&self, pairs: impl IntoIterator<Item = (NodeId, NodeId)>) -> Result<(), TopologyError> {
         let routes = Routes::new(self);
-        let reached = std::iter::successors(routes.next(from, to), |port| {
-            let at = self.ports[port.0 as usize].to;
-            if at == to { None } else { routes.next(at, to) }
-        });
-        let last = reached.take(self.ports.len() + 1).last();
-        if last.is_some_and(|port| self.ports[port.0 as usize].to == to) {
-            Ok(())
-        } else {
-            Err(TopologyError::NoRoute { from: self.name(from).into(), to: self.name(to).into() })
+        for (from, to) in pairs {
+            let arrives_at = |port: PortId| self.ports[port.0 as usize].to;
+            let path = std::iter::successors(routes.next(from, to), |&port| {
+                if arrives_at(port) == to { None } else { routes.next(arrives_at(port), to) }
+            });
+            if path.take(self.ports.len() + 1).last().map(arrives_at) != Some(to) {
+                return Err(TopologyError::NoRoute { from: self.name(from).into(), to: self.name(to).into() });
+            }
         }
+        Ok(())
     }
 
     fn node(&mut self, name: String, kind: Kind) -> NodeId {
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(routes.next(u, b), Some(us.forward()));
         assert_eq!(routes.next(s, b), Some(last.forward()));
         assert_eq!(routes.next(s, a), Some(us.back()));
-        assert!(t.check_route(a, b).is_ok());
+        assert!(t.check_routes([(a, b), (b, a)]).is_ok());
     }
 
     #[test]
@@ -283,6 +283,6 @@ mod tests {
         let mut t = Topology::default();
         let (a, b, r) = (t.host("a"), t.host("b"), t.router("r"));
         t.link(link(a, r));
-        assert_eq!(t.check_route(a, b).unwrap_err().to_string(), "no route from a to b");
+        assert_eq!(t.check_routes([(a, b)]).unwrap_err().to_string(), "no route from a to b");
     }
 }
