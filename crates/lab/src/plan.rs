@@ -53,8 +53,11 @@ impl Plan {
         for (name, spec) in &file.traffic {
             let built = Traffic::new(path, name, spec, &file.tcp, &groups, users)?;
             users += built.pairs.len() as u32;
-            let both_ways = built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
-            topology.check_routes(both_ways).map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
+            let both_ways =
+                built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
+            topology
+                .check_routes(both_ways)
+                .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
             traffic.push(built);
         }
         if traffic.is_empty() {

@@ -87,21 +87,22 @@ impl Calendar {
         let mut parent = 0;
         loop {
             let first = parent * ARITY + 1;
-            let Some(children) = heap.get(first..heap.len().min(first + ARITY)).filter(|c| !c.is_empty())
-            else {
-                break;
-            };
-            let mut least = 0;
-            for i in 1..children.len() {
-                if children[i] < children[least] {
-                    least = i;
+            let least = match heap.get(first..).and_then(|rest| rest.first_chunk::<ARITY>()) {
+                // The usual case without a branch that the processor would have to guess.
+                Some(c) => {
+                    let (left, right) = (usize::from(c[1] < c[0]), 2 + usize::from(c[3] < c[2]));
+                    first + if c[right] < c[left] { right } else { left }
                 }
-            }
-            if entry <= children[least] {
+                None => match (first..heap.len()).min_by_key(|&child| heap[child]) {
+                    Some(child) => child,
+                    None => break,
+                },
+            };
+            if entry <= heap[least] {
                 break;
             }
-            heap[parent] = children[least];
-            parent = first + least;
+            heap[parent] = heap[least];
+            parent = least;
         }
         heap[parent] = entry;
     }

@@ -17,18 +17,31 @@ pub struct Fabric {
     routes: Routes,
     /// Where each flow ends.
     destinations: Vec<NodeId>,
+    /// For each router: the port on which each flow leaves it, once it has been looked up.
+    next: Vec<Vec<PortId>>,
     calendar: Calendar,
     /// What reached an edge while an arrival was being told.
     early: VecDeque<(Time, NodeId, Packet)>,
 }
 
 #[derive(Debug)]
+#[repr(C)] // The port's first fields and its entry share cache lines.
 struct Station {
-    port: Port<AnyQueue, AnyShaper>,
-    to: NodeId,
+    to: End,
     /// Of this port's calendar entries only the one with this time is valid.
     planned: Time,
+    port: Port<AnyQueue, AnyShaper>,
 }
+
+/// Where a port leads.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Host(NodeId),
+    /// Its index in [`Fabric::next`].
+    Router(u32),
+}
+
+const UNKNOWN: PortId = PortId(u32::MAX);
 
 /// What a network has to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,14 +79,16 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
 impl Fabric {
     /// The network of this topology at time zero; `seed` gives each port its own random streams.
     pub fn new(topology: &Topology, seed: u64) -> Self {
+        let routes = Routes::new(topology);
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| Station {
-            port: build_port(spec, seed, id as u32),
-            to: spec.to,
+            to: routes.router_index(spec.to).map_or(End::Host(spec.to), End::Router),
             planned: Time::NEVER,
+            port: build_port(spec, seed, id as u32),
         });
         Self {
             ports: ports.collect(),
-            routes: Routes::new(topology),
+            next: vec![Vec::new(); routes.routers().len()],
+            routes,
             destinations: Vec::new(),
             calendar: Calendar::default(),
             early: VecDeque::new(),
@@ -86,7 +101,9 @@ impl Fabric {
         if index >= self.destinations.len() {
             self.destinations.resize(index + 1, NodeId(u32::MAX));
         }
-        self.destinations[index] = destination;
+        if std::mem::replace(&mut self.destinations[index], destination) != destination {
+            self.next.iter_mut().filter_map(|ports| ports.get_mut(index)).for_each(|port| *port = UNKNOWN);
+        }
     }
 
     /// A host sends a packet. All that is due by then happens first. Panics if the flow has no route: routes are
@@ -98,7 +115,8 @@ impl Fabric {
                 self.early.push_back(delivery);
             }
         }
-        self.forward(at, from, packet, fate);
+        let id = self.routes.uplink(from).expect("routes are checked before a run");
+        self.enter(at, id, packet, fate);
     }
 
     /// Delivers what reaches an edge by `now`, one packet a call, in order of (time, serial), or says when to ask
@@ -122,7 +140,7 @@ impl Fabric {
     }
 
     /// What has happened at a port.
-    pub fn counters(&self, port: PortId) -> &PortCounters {
+    pub fn counters(&self, port: PortId) -> PortCounters {
         self.ports[port.0 as usize].port.counters()
     }
 
@@ -133,8 +151,7 @@ impl Fabric {
 
     /// Packets inside: waiting, on a wire, or delivered to nobody yet.
     pub fn packets_inside(&self) -> u64 {
-        use crate::queue::QueueDiscipline;
-        let in_port = |s: &Station| s.port.on_the_wire() as u64 + u64::from(s.port.queue().backlog().packets);
+        let in_port = |station: &Station| u64::from(station.port.backlog().packets);
         self.ports.iter().map(in_port).sum::<u64>() + self.early.len() as u64
     }
 
@@ -148,8 +165,7 @@ impl Fabric {
             return None;
         }
         let mut local = AtPort { port: PortId(id), fate };
-        let arrived = station.port.next_at() == Some(at) && station.port.on_the_wire() > 0;
-        let packet = if arrived { station.port.take(&mut local) } else { None };
+        let packet = station.port.take(&mut local);
         if packet.is_none() {
             station.port.advance(at, &mut local);
         }
@@ -163,18 +179,44 @@ impl Fabric {
                 self.calendar.pop();
             }
         }
-        let (packet, node) = (packet?, station.to);
-        if self.destinations[packet.flow as usize] == node {
-            return Some((at, node, packet));
+        let packet = packet?;
+        match station.to {
+            End::Host(node) => {
+                debug_assert_eq!(self.destinations[packet.flow as usize], node, "hosts forward nothing");
+                Some((at, node, packet))
+            }
+            End::Router(router) => {
+                let id = self.next_port(router, packet.flow);
+                self.enter(at, id, packet, fate);
+                None
+            }
         }
-        self.forward(at, node, packet, fate);
-        None
+    }
+
+    /// The port on which a flow leaves a router.
+    #[inline]
+    fn next_port(&mut self, router: u32, flow: u32) -> PortId {
+        match self.next[router as usize].get(flow as usize) {
+            Some(&port) if port != UNKNOWN => port,
+            _ => self.look_up(router, flow),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, router: u32, flow: u32) -> PortId {
+        let at = self.routes.routers()[router as usize];
+        let port = self.routes.next(at, self.destinations[flow as usize]);
+        let port = port.expect("routes are checked before a run");
+        let ports = &mut self.next[router as usize];
+        if ports.len() <= flow as usize {
+            ports.resize(flow as usize + 1, UNKNOWN);
+        }
+        ports[flow as usize] = port;
+        port
     }
 
     #[inline]
-    fn forward<F: NetworkFate>(&mut self, at: Time, node: NodeId, packet: Packet, fate: &mut F) {
-        let destination = self.destinations[packet.flow as usize];
-        let id = self.routes.next(node, destination).expect("routes are checked before a run");
+    fn enter<F: NetworkFate>(&mut self, at: Time, id: PortId, packet: Packet, fate: &mut F) {
         let station = &mut self.ports[id.0 as usize];
         station.port.arrive(at, packet, &mut AtPort { port: id, fate });
         if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {

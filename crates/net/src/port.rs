@@ -1,6 +1,6 @@
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
-use crate::{DropReason, Fate, Packet, Priority};
+use crate::{Backlog, DropReason, Fate, Packet, Priority};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
@@ -10,18 +10,27 @@ use std::collections::VecDeque;
 /// same arrivals give the same departures however late the host is. Packets that have started are kept in the
 /// order in which they will arrive at the other end; this is why a port needs one calendar entry, for the first
 /// of them, whatever its queue discipline.
+///
+/// If the queue is a plain FIFO ([`QueueDiscipline::fifo_limit`]), a packet's departure is known as it arrives. Then
+/// it goes on the wire at once with its time of arrival at the other end, and waiting is only a matter of counting:
+/// the packets whose turn has not come.
 #[derive(Debug)]
+#[repr(C)] // What every packet touches comes first.
 pub struct Port<Q, S> {
-    queue: Q,
-    shaper: S,
-    delay: Span,
+    wire: Wire,
     /// When the wire becomes free.
     free_at: Time,
+    delay: Span,
+    /// How many packets may wait, if departures are known at arrival.
+    fifo_limit: Option<u32>,
     /// The wire was free and the queue had nothing to send.
     idle: bool,
-    /// Started packets; `arrived` is the time of arrival at the other end.
-    wire: VecDeque<Packet>,
-    counters: PortCounters,
+    shaper: S,
+    arrived: [u64; Priority::COUNT],
+    arrived_bytes: u64,
+    queue: Q,
+    dropped: [[u64; DropReason::COUNT]; Priority::COUNT],
+    dropped_bytes: u64,
 }
 
 /// What a port has to do next.
@@ -58,12 +67,14 @@ impl PortCounters {
 /// Counts drops on their way to the host.
 struct Counting<'a> {
     dropped: &'a mut [[u64; DropReason::COUNT]; Priority::COUNT],
+    dropped_bytes: &'a mut u64,
     fate: &'a mut dyn Fate,
 }
 
 impl Fate for Counting<'_> {
     fn dropped(&mut self, now: Time, packet: Packet, why: DropReason) {
         self.dropped[packet.priority as usize][why as usize] += 1;
+        *self.dropped_bytes += u64::from(packet.len);
         self.fate.dropped(now, packet, why);
     }
     fn marked(&mut self, now: Time, packet: &Packet) {
@@ -75,24 +86,36 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// A port that is idle.
     pub fn new(queue: Q, shaper: S, delay: Span) -> Self {
         Self {
-            queue,
-            shaper,
-            delay,
+            wire: Wire::default(),
             free_at: Time::ZERO,
+            delay,
+            fifo_limit: queue.fifo_limit(),
             idle: true,
-            wire: VecDeque::new(),
-            counters: PortCounters::default(),
+            shaper,
+            arrived: [0; Priority::COUNT],
+            arrived_bytes: 0,
+            queue,
+            dropped: Default::default(),
+            dropped_bytes: 0,
         }
     }
 
     /// A packet arrives; departures due by then come first. Arrivals must not go back in time.
     #[inline]
     pub fn arrive(&mut self, at: Time, mut packet: Packet, fate: &mut dyn Fate) {
-        self.advance(at, fate);
         packet.arrived = at;
-        self.counters.arrived[packet.priority as usize] += 1;
-        let mut counting = Counting { dropped: &mut self.counters.dropped, fate: &mut *fate };
-        self.queue.enqueue(at, packet, &mut counting);
+        self.arrived[packet.priority as usize] += 1;
+        self.arrived_bytes += u64::from(packet.len);
+        if let Some(limit) = self.fifo_limit {
+            if self.wire.waiting(at, self.delay) >= limit {
+                let (mut counting, _) = self.counting(fate);
+                return counting.dropped(at, packet, DropReason::Overflow);
+            }
+            return self.start(at.max(self.free_at), packet);
+        }
+        self.advance(at, fate);
+        let (mut counting, queue) = self.counting(&mut *fate);
+        queue.enqueue(at, packet, &mut counting);
         if self.idle {
             self.serve(at, fate);
         }
@@ -126,7 +149,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// When something happens next: the first arrival at the other end, or a held-back packet's turn.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        match self.wire.front() {
+        match self.wire.first() {
             Some(packet) => Some(packet.arrived),
             None => self.queue.wake_at(),
         }
@@ -135,43 +158,118 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// The first packet on the wire arrives at the other end; the wire goes on up to that time.
     #[inline]
     pub(crate) fn take(&mut self, fate: &mut dyn Fate) -> Option<Packet> {
-        let packet = self.wire.pop_front()?;
-        self.counters.delivered += 1;
-        self.counters.delivered_bytes += u64::from(packet.len);
+        let packet = self.wire.pop()?;
         self.advance(packet.arrived, fate);
         Some(packet)
     }
 
     /// What has happened so far.
-    pub fn counters(&self) -> &PortCounters {
-        &self.counters
+    pub fn counters(&self) -> PortCounters {
+        let dropped: u64 = self.dropped.iter().flatten().sum();
+        let inside = self.backlog();
+        PortCounters {
+            arrived: self.arrived,
+            delivered: self.arrived.iter().sum::<u64>() - dropped - u64::from(inside.packets),
+            delivered_bytes: self.arrived_bytes - self.dropped_bytes - inside.bytes,
+            dropped: self.dropped,
+        }
     }
 
-    /// The queue.
-    pub fn queue(&self) -> &Q {
-        &self.queue
-    }
-
-    /// Packets that have started and not arrived.
-    pub fn on_the_wire(&self) -> usize {
-        self.wire.len()
+    /// Everything inside: waiting, in transmission and on its way to the other end.
+    pub fn backlog(&self) -> Backlog {
+        let waiting = self.queue.backlog();
+        let bytes: u64 = self.wire.packets().map(|packet| u64::from(packet.len)).sum();
+        Backlog {
+            packets: waiting.packets + self.wire.packets().count() as u32,
+            bytes: waiting.bytes + bytes,
+        }
     }
 
     /// Puts the next packet on the wire at `start`, or falls idle.
     #[inline]
     fn serve(&mut self, start: Time, fate: &mut dyn Fate) {
-        let mut fate = Counting { dropped: &mut self.counters.dropped, fate };
-        let Some(mut packet) = self.queue.dequeue(start, &mut fate) else {
-            self.idle = true;
-            return;
-        };
-        self.idle = false;
+        let (mut counting, queue) = self.counting(fate);
+        let next = queue.dequeue(start, &mut counting);
+        self.idle = next.is_none();
+        if let Some(packet) = next {
+            self.start(start, packet);
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, start: Time, mut packet: Packet) {
         self.free_at = self.shaper.finish(start, packet.len);
         packet.arrived = self.free_at + self.delay;
-        debug_assert!(
-            self.wire.back().is_none_or(|last| last.arrived <= packet.arrived),
-            "a wire keeps order"
-        );
-        self.wire.push_back(packet);
+        self.wire.push(packet);
+    }
+
+    #[inline]
+    fn counting<'a>(&'a mut self, fate: &'a mut dyn Fate) -> (Counting<'a>, &'a mut Q) {
+        (
+            Counting { dropped: &mut self.dropped, dropped_bytes: &mut self.dropped_bytes, fate },
+            &mut self.queue,
+        )
+    }
+}
+
+/// Packets with a known time of arrival at the other end (`arrived`), in that order.
+///
+/// The first one is kept apart: most wires carry one packet most of the time, and then no other memory is touched.
+#[derive(Debug, Default)]
+struct Wire {
+    first: Option<Packet>,
+    /// How many of `rest` have started, as far as anybody asked.
+    started: u32,
+    rest: VecDeque<Packet>,
+}
+
+impl Wire {
+    #[inline]
+    fn first(&self) -> Option<&Packet> {
+        self.first.as_ref()
+    }
+
+    #[inline]
+    fn push(&mut self, packet: Packet) {
+        match &self.first {
+            None => self.first = Some(packet),
+            Some(first) => {
+                let last = self.rest.back().unwrap_or(first);
+                debug_assert!(last.arrived <= packet.arrived, "a wire keeps order");
+                self.rest.push_back(packet);
+            }
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Packet> {
+        let packet = self.first.take()?;
+        if !self.rest.is_empty() {
+            self.first = self.rest.pop_front();
+            self.started = self.started.saturating_sub(1);
+        }
+        Some(packet)
+    }
+
+    /// How many packets have not started at `now`, on a wire that starts each one as the one before it ends, `delay`
+    /// before that arrives. Never ask for an earlier time than before.
+    #[inline]
+    fn waiting(&mut self, now: Time, delay: Span) -> u32 {
+        let Some(first) = &self.first else { return 0 };
+        let mut before = match self.started {
+            0 => first.arrived,
+            started => self.rest[started as usize - 1].arrived,
+        };
+        while let Some(next) = self.rest.get(self.started as usize)
+            && before <= now + delay
+        {
+            self.started += 1;
+            before = next.arrived;
+        }
+        self.rest.len() as u32 - self.started
+    }
+
+    fn packets(&self) -> impl Iterator<Item = &Packet> {
+        self.first.iter().chain(&self.rest)
     }
 }

@@ -134,7 +134,10 @@ impl Topology {
     }
 
     /// Fails if a packet from one host of a pair has no path to the other.
-    pub fn check_routes(&self, pairs: impl IntoIterator<Item = (NodeId, NodeId)>) -> Result<(), TopologyError> {
+    pub fn check_routes(
+        &self,
+        pairs: impl IntoIterator<Item = (NodeId, NodeId)>,
+    ) -> Result<(), TopologyError> {
         let routes = Routes::new(self);
         for (from, to) in pairs {
             let arrives_at = |port: PortId| self.ports[port.0 as usize].to;
@@ -142,7 +145,10 @@ impl Topology {
                 if arrives_at(port) == to { None } else { routes.next(arrives_at(port), to) }
             });
             if path.take(self.ports.len() + 1).last().map(arrives_at) != Some(to) {
-                return Err(TopologyError::NoRoute { from: self.name(from).into(), to: self.name(to).into() });
+                return Err(TopologyError::NoRoute {
+                    from: self.name(from).into(),
+                    to: self.name(to).into(),
+                });
             }
         }
         Ok(())
@@ -168,7 +174,8 @@ pub(crate) struct Routes {
     router_index: Vec<u32>,
     /// `towards[at * routers + destination]`.
     towards: Vec<Option<PortId>>,
-    routers: usize,
+    /// The routers, by index.
+    routers: Vec<NodeId>,
 }
 
 impl Routes {
@@ -197,22 +204,35 @@ impl Routes {
                 towards[router_index[at.0 as usize] as usize * routers.len() + index] = Some(port);
             }
         }
-        Self { anchor, uplink, router_index, towards, routers: routers.len() }
+        Self { anchor, uplink, router_index, towards, routers }
     }
 
     /// The port on which a packet at `at` goes on towards `destination`.
     #[inline]
     pub(crate) fn next(&self, at: NodeId, destination: NodeId) -> Option<PortId> {
-        let here = self.router_index[at.0 as usize];
-        if here == u32::MAX {
-            return self.uplink[at.0 as usize];
-        }
+        let Some(here) = self.router_index(at) else { return self.uplink(at) };
         let (anchor, last_port) = self.anchor[destination.0 as usize]?;
         if anchor == at {
             return Some(last_port);
         }
-        let there = self.router_index[anchor.0 as usize];
-        (there != u32::MAX).then(|| self.towards[here as usize * self.routers + there as usize]).flatten()
+        let there = self.router_index(anchor)?;
+        self.towards[here as usize * self.routers.len() + there as usize]
+    }
+
+    /// The routers, by index.
+    pub(crate) fn routers(&self) -> &[NodeId] {
+        &self.routers
+    }
+
+    /// The index of a router.
+    pub(crate) fn router_index(&self, node: NodeId) -> Option<u32> {
+        Some(self.router_index[node.0 as usize]).filter(|&index| index != u32::MAX)
+    }
+
+    /// The port on which a host sends everything.
+    #[inline]
+    pub(crate) fn uplink(&self, host: NodeId) -> Option<PortId> {
+        self.uplink[host.0 as usize]
     }
 }
 

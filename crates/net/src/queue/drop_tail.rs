@@ -35,6 +35,10 @@ impl QueueDiscipline for DropTail {
         Some(packet)
     }
 
+    fn fifo_limit(&self) -> Option<u32> {
+        Some(self.waiting_limit)
+    }
+
     fn backlog(&self) -> Backlog {
         Backlog { packets: self.packets.len() as u32, bytes: self.bytes }
     }

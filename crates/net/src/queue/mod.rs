@@ -28,6 +28,11 @@ pub trait QueueDiscipline: Debug + Send {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);
     /// The packet that goes on the wire at `now`.
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet>;
+    /// For a queue that serves in order of arrival, drops nothing but arrivals, and that only for want of room: how many
+    /// packets may wait. A port then counts by itself and never calls `enqueue`.
+    fn fifo_limit(&self) -> Option<u32> {
+        None
+    }
     /// When a queue that holds packets back wants to be asked again.
     fn wake_at(&self) -> Option<Time> {
         None
@@ -139,9 +144,16 @@ impl QueueDiscipline for AnyQueue {
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         each_queue!(self, queue => queue.dequeue(now, fate))
     }
-    #[inline]
+    #[inline(always)]
     fn wake_at(&self) -> Option<Time> {
-        each_queue!(self, queue => queue.wake_at())
+        match self {
+            AnyQueue::DropTail(_) | AnyQueue::Red(_) | AnyQueue::Catnip(_) | AnyQueue::CatnipRed(_) => None,
+            AnyQueue::Lossy(queue) => queue.wake_at(),
+            AnyQueue::Custom(queue) => queue.wake_at(),
+        }
+    }
+    fn fifo_limit(&self) -> Option<u32> {
+        each_queue!(self, queue => queue.fifo_limit())
     }
     fn backlog(&self) -> Backlog {
         each_queue!(self, queue => queue.backlog())
