@@ -167,9 +167,8 @@ def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     assert "--experiment CAT-E1 --quick --seeds 3 --seed 5" in report.read_text()
     assert "| CAT-E1 | loss, % |" in table.read_text()
 
-    printed = json.loads(catnip(*arguments, "--json").out)
-    assert printed["seeds"] == [5, 6, 7]
-    assert printed["claims"][0]["verdict"] == ("fail" if failing else "pass")
+    (line,) = catnip(*arguments, "--json").out.splitlines()
+    assert json.loads(line)["verdict"] == ("fail" if failing else "pass")
 
 
 def test_a_refused_output_leaves_nothing_behind(catnip: Run, tmp_path: Path) -> None:

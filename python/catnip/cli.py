@@ -147,6 +147,9 @@ def reproduce(
 ) -> None:
     """Reproduce the experiments of a PAPER and judge its claims.
 
+    With --json, each line is one claim: an object with id, claim, paper, oracle (ns-2 or theory), ours, low and
+    high (95 % interval), band, verdict (pass, fail, deviation or reported) and seeds.
+
     Leaves with 1 if a claim fails, that is, misses its band without a reason in docs/deviations.md.
     """
     if paper_name not in PAPERS:
@@ -171,7 +174,7 @@ def reproduce(
             (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
 
     if as_json:
-        output.print_json(output.outcome_document(paper_name, outcome))
+        output.print_json_lines(claim.as_json() for claim in outcome.claims)
     else:
         output.print_outcome(outcome, written)
     if claims.failed(outcome.claims):

@@ -40,6 +40,12 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
 
 
+def print_json_lines(documents: Iterable[Any]) -> None:
+    """One JSON document per line."""
+    for document in documents:
+        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A titled table, cells as they are."""
     table = Table(*columns, title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
@@ -87,18 +93,6 @@ def summary_document(scenario: Scenario, seeds: Sequence[int], summary: Summary)
         "variants": {
             name: {key: _interval(value) for key, value in row.items()} for name, row in summary.items()
         },
-    }
-
-
-def outcome_document(paper: str, outcome: Reproduction) -> dict[str, Any]:
-    """The claims of a reproduction and where they come from."""
-    return {
-        "paper": paper,
-        "title": outcome.title,
-        "headline": outcome.headline,
-        "version": __version__,
-        "seeds": list(outcome.seeds),
-        "claims": [claim.as_json() for claim in outcome.claims],
     }
 
 
