@@ -265,20 +265,20 @@ fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
             return Err((format!("link.{name}.to"), what));
         }
         let count = from.len().max(to.len());
-        for i in 0..count {
-            let id = topology.link(LinkSpec {
-                from: from[i % from.len()],
-                to: to[i % to.len()],
+        let ends = (0..count).map(|i| (from[i % from.len()], to[i % to.len()]));
+        let ids = topology.links(
+            ends,
+            LinkSpec {
                 rate: link.rate,
                 delay: link.delay,
                 queue: link.queue.clone(),
                 loss: link.loss.clone(),
                 loss_back: link.loss_back.clone(),
-            });
-            if count == 1 {
-                ports.push((name.clone(), id.forward()));
-                ports.push((format!("{name}:back"), id.back()));
-            }
+            },
+        );
+        if let [id] = ids[..] {
+            ports.push((name.clone(), id.forward()));
+            ports.push((format!("{name}:back"), id.back()));
         }
     }
     Ok((topology, groups, ports))

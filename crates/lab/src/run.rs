@@ -277,7 +277,7 @@ fn tables_of<R: Recorder>(
                     let counters = sim.fabric().counters(*id);
                     let by_reason =
                         |why: DropReason| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
-                    let rate = plan.topology().ports()[id.0 as usize].rate.bits_per_second() as f64;
+                    let rate = plan.topology().ports()[id.0 as usize].wire.rate.bits_per_second() as f64;
                     let capacity = rate * sim.now().as_secs();
                     table
                         .text("port", port)

@@ -55,15 +55,17 @@ pub struct TraceRow {
 pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     let mut topology = Topology::default();
     let (server, client) = (topology.host("server"), topology.host("client"));
-    topology.link(LinkSpec {
-        from: server,
-        to: client,
-        rate: request.rate,
-        delay: request.delay,
-        queue: request.queue.clone(),
-        loss: (!request.drop.is_empty()).then(|| LossSpec::List { packets: request.drop.clone() }),
-        loss_back: None,
-    });
+    topology.link(
+        server,
+        client,
+        LinkSpec {
+            rate: request.rate,
+            delay: request.delay,
+            queue: request.queue.clone(),
+            loss: (!request.drop.is_empty()).then(|| LossSpec::List { packets: request.drop.clone() }),
+            loss_back: None,
+        },
+    );
     let mut sim = Sim::new(&topology, request.seed, Events::default());
     sim.set_tick_phase(request.tick_phase);
     let tcp = sim.add_tcp(request.tcp.clone(), request.marker);

@@ -2,7 +2,7 @@ use crate::loss::Lossy;
 use crate::queue::AnyQueue;
 use crate::shape::{AnyShaper, Constant};
 use crate::topology::Routes;
-use crate::{Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, PortSpec, Topology};
+use crate::{Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, Topology, WireSpec};
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
 
@@ -83,7 +83,7 @@ impl Fabric {
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| Station {
             to: routes.router_index(spec.to).map_or(End::Host(spec.to), End::Router),
             planned: Time::NEVER,
-            port: build_port(spec, seed, id as u32),
+            port: build_port(&spec.wire, seed, id as u32),
         });
         Self {
             ports: ports.collect(),
@@ -226,7 +226,7 @@ impl Fabric {
     }
 }
 
-fn build_port(spec: &PortSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
+fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
     let queue = spec.queue.build(spec.rate, seed, id);
     let queue = match &spec.loss {
         None => queue,

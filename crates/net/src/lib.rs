@@ -17,4 +17,4 @@ pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
 pub use packet::{Backlog, DropReason, Ecn, Fate, Packet, Priority};
 pub use port::{Next, Port, PortCounters};
-pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError};
+pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError, WireSpec};

@@ -29,8 +29,15 @@ pub struct Port<Q, S> {
     arrived: [u64; Priority::COUNT],
     arrived_bytes: u64,
     queue: Q,
-    dropped: [[u64; DropReason::COUNT]; Priority::COUNT],
-    dropped_bytes: u64,
+    /// Most ports never drop anything.
+    drops: Option<Box<Drops>>,
+}
+
+/// What a port has dropped.
+#[derive(Debug, Default)]
+struct Drops {
+    packets: [[u64; DropReason::COUNT]; Priority::COUNT],
+    bytes: u64,
 }
 
 /// What a port has to do next.
@@ -66,15 +73,15 @@ impl PortCounters {
 
 /// Counts drops on their way to the host.
 struct Counting<'a> {
-    dropped: &'a mut [[u64; DropReason::COUNT]; Priority::COUNT],
-    dropped_bytes: &'a mut u64,
+    drops: &'a mut Option<Box<Drops>>,
     fate: &'a mut dyn Fate,
 }
 
 impl Fate for Counting<'_> {
     fn dropped(&mut self, now: Time, packet: Packet, why: DropReason) {
-        self.dropped[packet.priority as usize][why as usize] += 1;
-        *self.dropped_bytes += u64::from(packet.len);
+        let drops = self.drops.get_or_insert_default();
+        drops.packets[packet.priority as usize][why as usize] += 1;
+        drops.bytes += u64::from(packet.len);
         self.fate.dropped(now, packet, why);
     }
     fn marked(&mut self, now: Time, packet: &Packet) {
@@ -95,8 +102,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             arrived: [0; Priority::COUNT],
             arrived_bytes: 0,
             queue,
-            dropped: Default::default(),
-            dropped_bytes: 0,
+            drops: None,
         }
     }
 
@@ -151,6 +157,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn next_at(&self) -> Option<Time> {
         match self.wire.first() {
             Some(packet) => Some(packet.arrived),
+            None if self.fifo_limit.is_some() => None,
             None => self.queue.wake_at(),
         }
     }
@@ -159,19 +166,23 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline]
     pub(crate) fn take(&mut self, fate: &mut dyn Fate) -> Option<Packet> {
         let packet = self.wire.pop()?;
-        self.advance(packet.arrived, fate);
+        if self.fifo_limit.is_none() {
+            self.advance(packet.arrived, fate);
+        }
         Some(packet)
     }
 
     /// What has happened so far.
     pub fn counters(&self) -> PortCounters {
-        let dropped: u64 = self.dropped.iter().flatten().sum();
+        let (dropped, dropped_bytes) =
+            self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes));
+        let gone: u64 = dropped.iter().flatten().sum();
         let inside = self.backlog();
         PortCounters {
             arrived: self.arrived,
-            delivered: self.arrived.iter().sum::<u64>() - dropped - u64::from(inside.packets),
-            delivered_bytes: self.arrived_bytes - self.dropped_bytes - inside.bytes,
-            dropped: self.dropped,
+            delivered: self.arrived.iter().sum::<u64>() - gone - u64::from(inside.packets),
+            delivered_bytes: self.arrived_bytes - dropped_bytes - inside.bytes,
+            dropped,
         }
     }
 
@@ -205,10 +216,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     #[inline]
     fn counting<'a>(&'a mut self, fate: &'a mut dyn Fate) -> (Counting<'a>, &'a mut Q) {
-        (
-            Counting { dropped: &mut self.dropped, dropped_bytes: &mut self.dropped_bytes, fate },
-            &mut self.queue,
-        )
+        (Counting { drops: &mut self.drops, fate }, &mut self.queue)
     }
 }
 

@@ -3,6 +3,7 @@ use crate::queue::QueueSpec;
 use catnip_base::{Rate, Span};
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 /// A host or a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,13 +28,20 @@ impl LinkId {
     }
 }
 
-/// A port as configuration.
+/// One direction of a link as configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortSpec {
     /// The node that sends.
     pub from: NodeId,
     /// The node that receives.
     pub to: NodeId,
+    /// What lies between them.
+    pub wire: Arc<WireSpec>,
+}
+
+/// What is between two nodes in one direction; the links of a large network share it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireSpec {
     /// Line rate.
     pub rate: Rate,
     /// Propagation delay.
@@ -44,13 +52,9 @@ pub struct PortSpec {
     pub loss: Option<LossSpec>,
 }
 
-/// A link as configuration: two ports with the same rate and delay.
+/// A kind of link: its two directions have the same rate, delay and queue discipline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// One end.
-    pub from: NodeId,
-    /// The other end.
-    pub to: NodeId,
     /// Line rate of either direction.
     pub rate: Rate,
     /// Propagation delay of either direction.
@@ -110,12 +114,22 @@ impl Topology {
     }
 
     /// Adds a link between two nodes.
-    pub fn link(&mut self, link: LinkSpec) -> LinkId {
-        let id = LinkId(self.ports.len() as u32 / 2);
-        let LinkSpec { from, to, rate, delay, queue, loss, loss_back } = link;
-        self.ports.push(PortSpec { from, to, rate, delay, queue: queue.clone(), loss });
-        self.ports.push(PortSpec { from: to, to: from, rate, delay, queue, loss: loss_back });
-        id
+    pub fn link(&mut self, from: NodeId, to: NodeId, link: LinkSpec) -> LinkId {
+        self.links([(from, to)], link)[0]
+    }
+
+    /// Adds links of one kind, each between two nodes.
+    pub fn links(&mut self, ends: impl IntoIterator<Item = (NodeId, NodeId)>, link: LinkSpec) -> Vec<LinkId> {
+        let LinkSpec { rate, delay, queue, loss, loss_back } = link;
+        let forward = Arc::new(WireSpec { rate, delay, queue: queue.clone(), loss });
+        let back = Arc::new(WireSpec { rate, delay, queue, loss: loss_back });
+        let add = |(from, to)| {
+            let id = LinkId(self.ports.len() as u32 / 2);
+            self.ports.push(PortSpec { from, to, wire: forward.clone() });
+            self.ports.push(PortSpec { from: to, to: from, wire: back.clone() });
+            id
+        };
+        ends.into_iter().map(add).collect()
     }
 
     /// The ports, by [`PortId`].
@@ -267,10 +281,8 @@ fn routes_to(
 mod tests {
     use super::*;
 
-    fn link(from: NodeId, to: NodeId) -> LinkSpec {
+    fn link() -> LinkSpec {
         LinkSpec {
-            from,
-            to,
             rate: Rate::from_bits_per_second(1_000_000).unwrap(),
             delay: Span::ZERO,
             queue: QueueSpec::DropTail { limit: 10 },
@@ -284,11 +296,11 @@ mod tests {
         let mut t = Topology::default();
         let (a, b, shortcut) = (t.host("a"), t.host("b"), t.host("shortcut"));
         let (r, s, u) = (t.router("r"), t.router("s"), t.router("u"));
-        let first = t.link(link(a, r));
-        t.link(link(r, shortcut));
-        t.link(link(shortcut, s));
-        let (ru, us) = (t.link(link(r, u)), t.link(link(u, s)));
-        let last = t.link(link(s, b));
+        let first = t.link(a, r, link());
+        t.link(r, shortcut, link());
+        t.link(shortcut, s, link());
+        let (ru, us) = (t.link(r, u, link()), t.link(u, s, link()));
+        let last = t.link(s, b, link());
         let routes = Routes::new(&t);
         assert_eq!(routes.next(a, b), Some(first.forward()));
         assert_eq!(routes.next(r, b), Some(ru.forward()));
@@ -302,7 +314,7 @@ mod tests {
     fn a_missing_route_is_an_error_that_names_both_ends() {
         let mut t = Topology::default();
         let (a, b, r) = (t.host("a"), t.host("b"), t.router("r"));
-        t.link(link(a, r));
+        t.link(a, r, link());
         assert_eq!(t.check_routes([(a, b)]).unwrap_err().to_string(), "no route from a to b");
     }
 }

@@ -48,9 +48,7 @@ fn network(queue: QueueSpec, loss: Option<LossSpec>) -> (Topology, [NodeId; 2], 
     let sources = [topology.host("a"), topology.host("b")];
     let sink = topology.host("sink");
     let (left, right) = (topology.router("left"), topology.router("right"));
-    let link = |from, to, rate, delay_us, queue, loss| LinkSpec {
-        from,
-        to,
+    let link = |rate, delay_us, queue, loss| LinkSpec {
         rate: Rate::from_bits_per_second(rate).unwrap(),
         delay: Span::from_micros(delay_us),
         queue,
@@ -58,10 +56,10 @@ fn network(queue: QueueSpec, loss: Option<LossSpec>) -> (Topology, [NodeId; 2], 
         loss_back: None,
     };
     let roomy = QueueSpec::DropTail { limit: 100 };
-    topology.link(link(sources[0], left, 8_000_000, 3, roomy.clone(), None));
-    topology.link(link(sources[1], left, 7_000_000, 0, roomy.clone(), None));
-    topology.link(link(left, right, 3_000_001, 11, queue, loss));
-    topology.link(link(right, sink, 5_000_000, 0, roomy, None));
+    topology.link(sources[0], left, link(8_000_000, 3, roomy.clone(), None));
+    topology.link(sources[1], left, link(7_000_000, 0, roomy.clone(), None));
+    topology.link(left, right, link(3_000_001, 11, queue, loss));
+    topology.link(right, sink, link(5_000_000, 0, roomy, None));
     (topology, sources, sink)
 }
 
@@ -234,15 +232,17 @@ fn an_m_d_1_queue_waits_as_long_as_theory_says() {
         let service_s = 512.0 * 8.0 / 1e6;
         let mut topology = Topology::default();
         let (a, b) = (topology.host("a"), topology.host("b"));
-        topology.link(LinkSpec {
-            from: a,
-            to: b,
-            rate: Rate::from_bits_per_second(1_000_000).unwrap(),
-            delay: Span::ZERO,
-            queue: QueueSpec::DropTail { limit: 1_000_000 },
-            loss: None,
-            loss_back: None,
-        });
+        topology.link(
+            a,
+            b,
+            LinkSpec {
+                rate: Rate::from_bits_per_second(1_000_000).unwrap(),
+                delay: Span::ZERO,
+                queue: QueueSpec::DropTail { limit: 1_000_000 },
+                loss: None,
+                loss_back: None,
+            },
+        );
         let mut fabric = Fabric::new(&topology, 1);
         fabric.set_destination(0, b);
         let mut rng = Rng::new(5, Stream::Workload((rho * 10.0) as u32));

@@ -251,8 +251,15 @@ impl Sender {
     }
 
     fn facts(&self, ack: u64, config: &TcpConfig) -> Facts {
-        let segment = u64::from(config.segment_bytes);
-        Facts { ack, una: self.una, max: self.max, dupacks: self.dupacks, segment }
+        Facts {
+            ack,
+            una: self.una,
+            max: self.max,
+            dupacks: self.dupacks,
+            segment: u64::from(config.segment_bytes),
+            second_always_fast: config.second_always_fast,
+            inflate_without_retransmit: config.inflate_without_retransmit,
+        }
     }
 
     #[inline]

@@ -52,6 +52,10 @@ pub struct Facts {
     pub dupacks: u32,
     /// A full segment.
     pub segment: u64,
+    /// See [`TcpConfig::second_always_fast`].
+    pub second_always_fast: bool,
+    /// See [`TcpConfig::inflate_without_retransmit`].
+    pub inflate_without_retransmit: bool,
 }
 
 /// What a duplicate ACK means.
@@ -95,22 +99,15 @@ pub enum OnAdvance {
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     opens_at: u64,
-    /// It is open here in any case.
-    always_at: Option<u64>,
-    inflates_while_closed: bool,
 }
 
 impl Gate {
     fn new(config: &TcpConfig) -> Self {
-        Self {
-            opens_at: u64::from(config.earliest_fast_retransmit) * u64::from(config.segment_bytes),
-            always_at: config.second_always_fast.then_some(u64::from(config.segment_bytes)),
-            inflates_while_closed: config.inflate_without_retransmit,
-        }
+        Self { opens_at: u64::from(config.earliest_fast_retransmit) * u64::from(config.segment_bytes) }
     }
 
-    fn is_open(self, una: u64) -> bool {
-        una >= self.opens_at || self.always_at == Some(una)
+    fn is_open(self, facts: &Facts) -> bool {
+        facts.una >= self.opens_at || (facts.second_always_fast && facts.una == facts.segment)
     }
 
     fn close(&mut self, max: u64) {

@@ -33,8 +33,8 @@ impl NewReno {
             self.stray_inflation += facts.segment;
         } else if facts.dupacks == DUPACK_THRESHOLD {
             let inflation = u64::from(DUPACK_THRESHOLD) * facts.segment;
-            if !self.gate.is_open(facts.una) {
-                self.stray_inflation = if self.gate.inflates_while_closed { inflation } else { 0 };
+            if !self.gate.is_open(facts) {
+                self.stray_inflation = if facts.inflate_without_retransmit { inflation } else { 0 };
                 return OnDuplicate::Count;
             }
             self.gate.close(facts.max);

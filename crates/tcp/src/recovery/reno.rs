@@ -20,8 +20,8 @@ impl Reno {
             self.inflation += facts.segment;
             return OnDuplicate::Count;
         }
-        let opens = self.gate.is_open(facts.una);
-        if facts.dupacks != DUPACK_THRESHOLD || !(opens || self.gate.inflates_while_closed) {
+        let opens = self.gate.is_open(facts);
+        if facts.dupacks != DUPACK_THRESHOLD || !(opens || facts.inflate_without_retransmit) {
             return OnDuplicate::Count;
         }
         self.inflation = u64::from(DUPACK_THRESHOLD) * facts.segment;

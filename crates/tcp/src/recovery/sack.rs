@@ -43,7 +43,7 @@ impl Sack {
         if self.after_timeout || !news {
             return OnDuplicate::Ignore;
         }
-        if !self.says_lost(facts) || !self.gate.is_open(facts.una) {
+        if !self.says_lost(facts) || !self.gate.is_open(facts) {
             return OnDuplicate::Count;
         }
         self.gate.close(facts.max);

@@ -12,7 +12,7 @@ impl Tahoe {
     }
 
     pub(super) fn on_duplicate(&mut self, facts: &Facts) -> OnDuplicate {
-        if facts.dupacks != DUPACK_THRESHOLD || !self.gate.is_open(facts.una) {
+        if facts.dupacks != DUPACK_THRESHOLD || !self.gate.is_open(facts) {
             return OnDuplicate::Count;
         }
         self.gate.close(facts.max);
