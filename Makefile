@@ -6,7 +6,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.to
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test lint bench validate docs ci
+.PHONY: help build demo test lint bench profile validate docs ci
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,7 @@ demo: .venv/built  ## Build, reproduce the CATNIP paper with few seeds, write bu
 test: .venv/built  ## Run the Rust and the Python tests
 	cargo test --workspace --exclude catnip-py
 	$(BIN)/pytest
+	$(BIN)/python benches/instructions.py
 
 lint: .venv/built  ## Check format, lints, types and the stubs of the compiled module
 	cargo fmt --all --check
@@ -28,8 +29,19 @@ lint: .venv/built  ## Check format, lints, types and the stubs of the compiled m
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest catnip._core
 
-bench:  ## Measure the simulator's speed
-	cargo run --release -p catnip-sim --example bench
+bench: .venv/built  ## Measure the simulator's speed
+	cargo build --quiet --release -p catnip-lab --example bench
+	@for flows in 10 100 1000; do target/release/examples/bench benches/dumbbell.toml "$$flows flows" 5; done
+	@target/release/examples/bench scenarios/catnip-matrix.toml Reno/DropTail 5
+
+profile:  ## Draw build/profile.svg, a flame graph of 100 flows (needs perf)
+	cargo build --quiet --release -p catnip-lab --example bench
+	@test -x target/tools/bin/inferno-flamegraph || cargo install --quiet --root target/tools inferno
+	@mkdir -p build
+	perf record --quiet --call-graph dwarf,16384 --freq 499 --output build/perf.data \
+	  target/release/examples/bench benches/dumbbell.toml "100 flows" 5
+	perf script --input build/perf.data 2>/dev/null | target/tools/bin/inferno-collapse-perf \
+	  | target/tools/bin/inferno-flamegraph --title "CATNIP: 100 flows" > build/profile.svg
 
 validate: .venv/built  ## Compare with the paper and ns-2 at full length, rewrite validation/ and docs/figures/
 	$(BIN)/catnip reproduce catnip --report validation/catnip.html --table validation/catnip.md --figures docs/figures

@@ -147,8 +147,8 @@ def reproduce(
 ) -> None:
     """Reproduce the experiments of a PAPER and judge its claims.
 
-    With --json, each line is one claim: an object with id, claim, paper, oracle (ns-2 or theory), ours, low and
-    high (95 % interval), band, verdict (pass, fail, deviation or reported) and seeds.
+    With --json, each line is one claim: an object with id, claim, paper, oracle (ns-2 or theory), ours, low
+    and high (95 % interval), band, verdict (pass, fail, deviation or reported) and seeds.
 
     Leaves with 1 if a claim fails, that is, misses its band without a reason in docs/deviations.md.
     """

@@ -1,0 +1,138 @@
+"""What a packet-hop costs and what a flow occupies, from 10 to 100 000 flows and from 1 to 64 hops.
+
+    .venv/bin/python benches/scale.py            # measures, writes scale.json and scale.svg; about two minutes
+
+Every point is a process of its own, so that its peak memory is its own; the least of the rounds counts, because
+noise only adds. What an ensemble gains from a second core is measured by the command line at the end.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "target" / "release" / "examples" / "bench"
+FLOWS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+HOPS = (1, 2, 4, 8, 16, 32, 64)
+HOP_FLOWS = 10
+
+
+def main() -> int:
+    """Measures all points and draws them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    flows = [measure("flows", count, dumbbell(count), rounds) for count in FLOWS]
+    hops = [measure("hops", count, chain(count), rounds) for count in HOPS]
+    document = {"flows": flows, "hops": hops, "ensemble": ensemble()}
+    (ROOT / "benches" / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
+    draw(flows, hops)
+    return 0
+
+
+def measure(key: str, value: int, scenario: str, rounds: int) -> dict[str, float]:
+    """The cheapest round of one point."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(scenario)
+        file.flush()
+        command = [PROGRAM, file.name, "default", str(rounds)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    runs = [json.loads(line) for line in done.stdout.splitlines()]
+    best = min(runs, key=lambda run: run["ns_per_hop"])
+    point = {key: value, "ns_per_hop": best["ns_per_hop"], "hops_done": best["hops"], "peak_kb": best["peak_kb"]}
+    print(point, file=sys.stderr)
+    return point
+
+
+def dumbbell(flows: int) -> str:
+    """So many flows through one bottleneck of 100 Mbit/s."""
+    text = (ROOT / "benches" / "dumbbell.toml").read_text().split("[[variant]]")[0]
+    return text.replace("count = 100 ", f"count = {flows} ")
+
+
+def chain(hops: int) -> str:
+    """Ten flows through so many links of 100 Mbit/s in a row."""
+    return "\n".join(_chain(hops))
+
+
+def _chain(hops: int) -> Iterator[str]:
+    text = (ROOT / "benches" / "dumbbell.toml").read_text().split("[[variant]]")[0]
+    head, tail = text.split("[link.bottleneck]")
+    _, tail = tail.split("[link.downlink]")
+    nodes = "\n".join(f'r{i} = {{ kind = "router" }}' for i in range(hops + 1))
+    yield head.replace("count = 100 ", f"count = {HOP_FLOWS} ").replace(
+        'left = { kind = "router" }\nright = { kind = "router" }', nodes
+    ).replace('to = "left"', 'to = "r0"')
+    for i in range(hops):
+        yield f'[link.l{i}]\nfrom = "r{i}"\nto = "r{i + 1}"\nrate = "100Mbit"\ndelay = "1ms"'
+        yield 'queue = "drop-tail:250"'
+    yield "[link.downlink]" + tail.replace('from = "right"', f'from = "r{hops}"')
+
+
+def ensemble(rounds: int = 5) -> dict[str, float]:
+    """Speed-up of the matrix of sources and routers on all cores over one core, median of alternating runs."""
+    catnip = ROOT / ".venv" / "bin" / "catnip"
+    if not catnip.exists():
+        return {}
+    ratios = []
+    for _ in range(rounds):
+        seconds = []
+        for threads in (1, 0):
+            start = time.perf_counter()
+            command = [catnip, "run", "catnip-matrix", "--seeds", "6", "--threads", str(threads), "--json"]
+            subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - start - start_up_s(catnip))
+        ratios.append(seconds[0] / seconds[1])
+    result = {"speed_up": sorted(ratios)[len(ratios) // 2], "lowest": min(ratios), "highest": max(ratios)}
+    print(result, file=sys.stderr)
+    return result
+
+
+def start_up_s(catnip: Path) -> float:
+    """What the command line takes to start, read the scenario and print."""
+    start = time.perf_counter()
+    command = [catnip, "run", "catnip-e11", "--threads", "1", "--json"]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
+    """Cost by flows, memory by flows, cost by hops."""
+    mpl.rcParams |= {"svg.hashsalt": "catnip", "svg.fonttype": "none", "font.size": 9}
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    count = [point["flows"] for point in flows]
+    memory = [1024 * point["peak_kb"] / point["flows"] for point in flows]
+    for panel, x, y, title, label in (
+        (axes[0], count, [p["ns_per_hop"] for p in flows], "Cost grows with the cache, not with the heap", "flows"),
+        (axes[1], count, memory, "A flow with its two access links takes about 3 KB", "flows"),
+        (axes[2], [p["hops"] for p in hops], [p["ns_per_hop"] for p in hops], "A longer path costs no more per hop", "links in a row"),
+    ):
+        panel.plot(x, y, "o-", color="#0072b2")
+        panel.set_xscale("log")
+        panel.set_xlabel(label)
+        panel.set_title(title, loc="left", fontsize=9, fontweight="bold")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.3)
+    axes[0].set_ylabel("ns per packet-hop")
+    axes[0].set_ylim(bottom=0)
+    axes[1].set_ylabel("peak memory / flows, B")
+    axes[1].set_yscale("log")
+    axes[2].set_ylabel("ns per packet-hop")
+    axes[2].set_ylim(bottom=0)
+    figure.savefig(ROOT / "benches" / "scale.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
