@@ -1,7 +1,7 @@
-"""Counts machine instructions per packet-hop under valgrind's callgrind and holds them against a stored baseline.
+"""Counts machine instructions per packet-hop under callgrind and holds them against a stored baseline.
 
-Seconds drift with whatever else a machine does; instructions of the same binary do not. A change by more than the
-tolerance fails, in either direction: a gain is worth a new baseline, too.
+Seconds drift with whatever else a machine does; instructions of the same binary do not. A change by more
+than the tolerance fails, in either direction: a gain is worth a new baseline, too.
 
     .venv/bin/python benches/instructions.py            # compare
     .venv/bin/python benches/instructions.py --bless    # store what is measured now
@@ -42,7 +42,8 @@ def main() -> int:
     stored = json.loads(BASELINE.read_text()) if BASELINE.exists() else {"cases": {}}
     variants = re.findall(r'^name = "(.+)"$', SCENARIO.read_text(), re.MULTILINE)
     measured = {variant: round(per_hop(variant), 1) for variant in variants}
-    compiler = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)
+    compiler = rustc.stdout.strip()
     if bless:
         BASELINE.write_text(json.dumps({"rustc": compiler, "cases": measured}, indent=2) + "\n")
     tolerance = TOLERANCE if compiler == stored.get("rustc") else OTHER_COMPILER_TOLERANCE
@@ -68,7 +69,14 @@ def per_hop(variant: str) -> float:
 
 def count(variant: str, rounds: int) -> tuple[int, list[int]]:
     """Instructions of the whole program, and packet-hops by round."""
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, SCENARIO, variant]
+    command = [
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        str(PROGRAM),
+        str(SCENARIO),
+        variant,
+    ]
     done = subprocess.run([*command, str(rounds)], capture_output=True, text=True, check=True)
     collected = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
     if collected is None:

@@ -1,9 +1,9 @@
 """What a packet-hop costs and what a flow occupies, from 10 to 100 000 flows and from 1 to 64 hops.
 
-    .venv/bin/python benches/scale.py            # measures, writes scale.json and scale.svg; about two minutes
+    .venv/bin/python benches/scale.py            # writes scale.json and scale.svg; about two minutes
 
-Every point is a process of its own, so that its peak memory is its own; the least of the rounds counts, because
-noise only adds. What an ensemble gains from a second core is measured by the command line at the end.
+Every point is a process of its own, so that its peak memory is its own; the least of the rounds counts,
+because noise only adds. Last comes what an ensemble of runs gains from a second core.
 """
 
 import argparse
@@ -20,6 +20,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+from catnip import _core
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "examples" / "bench"
 FLOWS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
@@ -35,8 +37,8 @@ def main() -> int:
     build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
     subprocess.run(build, cwd=ROOT, check=True)
     flows = [measure("flows", count, dumbbell(count), rounds) for count in FLOWS]
-    hops = [measure("hops", count, chain(count), rounds) for count in HOPS]
-    document = {"flows": flows, "hops": hops, "ensemble": ensemble()}
+    hops = [measure("links", count, chain(count), rounds) for count in HOPS]
+    document = {"flows": flows, "links": hops, "ensemble": ensemble()}
     (ROOT / "benches" / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
     draw(flows, hops)
     return 0
@@ -47,11 +49,11 @@ def measure(key: str, value: int, scenario: str, rounds: int) -> dict[str, float
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario)
         file.flush()
-        command = [PROGRAM, file.name, "default", str(rounds)]
+        command = [str(PROGRAM), file.name, "default", str(rounds)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     runs = [json.loads(line) for line in done.stdout.splitlines()]
     best = min(runs, key=lambda run: run["ns_per_hop"])
-    point = {key: value, "ns_per_hop": best["ns_per_hop"], "hops_done": best["hops"], "peak_kb": best["peak_kb"]}
+    point = {key: value} | {name: best[name] for name in ("ns_per_hop", "hops", "peak_kb")}
     print(point, file=sys.stderr)
     return point
 
@@ -72,9 +74,11 @@ def _chain(hops: int) -> Iterator[str]:
     head, tail = text.split("[link.bottleneck]")
     _, tail = tail.split("[link.downlink]")
     nodes = "\n".join(f'r{i} = {{ kind = "router" }}' for i in range(hops + 1))
-    yield head.replace("count = 100 ", f"count = {HOP_FLOWS} ").replace(
-        'left = { kind = "router" }\nright = { kind = "router" }', nodes
-    ).replace('to = "left"', 'to = "r0"')
+    yield (
+        head.replace("count = 100 ", f"count = {HOP_FLOWS} ")
+        .replace('left = { kind = "router" }\nright = { kind = "router" }', nodes)
+        .replace('to = "left"', 'to = "r0"')
+    )
     for i in range(hops):
         yield f'[link.l{i}]\nfrom = "r{i}"\nto = "r{i + 1}"\nrate = "100Mbit"\ndelay = "1ms"'
         yield 'queue = "drop-tail:250"'
@@ -82,30 +86,19 @@ def _chain(hops: int) -> Iterator[str]:
 
 
 def ensemble(rounds: int = 5) -> dict[str, float]:
-    """Speed-up of the matrix of sources and routers on all cores over one core, median of alternating runs."""
-    catnip = ROOT / ".venv" / "bin" / "catnip"
-    if not catnip.exists():
-        return {}
+    """Speed-up of the matrix of sources and routers on two threads over one: median of alternating runs."""
+    scenario = _core.Scenario.load(str(ROOT / "scenarios" / "catnip-matrix.toml"))
     ratios = []
     for _ in range(rounds):
         seconds = []
-        for threads in (1, 0):
+        for threads in (1, 2):
             start = time.perf_counter()
-            command = [catnip, "run", "catnip-matrix", "--seeds", "6", "--threads", str(threads), "--json"]
-            subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-            seconds.append(time.perf_counter() - start - start_up_s(catnip))
+            scenario.run(scenario.variants, list(range(1, 7)), ["runs"], threads)
+            seconds.append(time.perf_counter() - start)
         ratios.append(seconds[0] / seconds[1])
     result = {"speed_up": sorted(ratios)[len(ratios) // 2], "lowest": min(ratios), "highest": max(ratios)}
     print(result, file=sys.stderr)
     return result
-
-
-def start_up_s(catnip: Path) -> float:
-    """What the command line takes to start, read the scenario and print."""
-    start = time.perf_counter()
-    command = [catnip, "run", "catnip-e11", "--threads", "1", "--json"]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - start
 
 
 def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
@@ -113,11 +106,13 @@ def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
     mpl.rcParams |= {"svg.hashsalt": "catnip", "svg.fonttype": "none", "font.size": 9}
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     count = [point["flows"] for point in flows]
+    cost = [point["ns_per_hop"] for point in flows]
     memory = [1024 * point["peak_kb"] / point["flows"] for point in flows]
+    links, by_links = [p["links"] for p in hops], [p["ns_per_hop"] for p in hops]
     for panel, x, y, title, label in (
-        (axes[0], count, [p["ns_per_hop"] for p in flows], "Cost grows with the cache, not with the heap", "flows"),
-        (axes[1], count, memory, "A flow with its two access links takes about 3 KB", "flows"),
-        (axes[2], [p["hops"] for p in hops], [p["ns_per_hop"] for p in hops], "A longer path costs no more per hop", "links in a row"),
+        (axes[0], count, cost, "Cost grows as state outgrows the cache", "flows"),
+        (axes[1], count, memory, "A flow with its two access links: 3 KB", "flows"),
+        (axes[2], links, by_links, "A longer path costs no more per hop", "links in a row"),
     ):
         panel.plot(x, y, "o-", color="#0072b2")
         panel.set_xscale("log")
