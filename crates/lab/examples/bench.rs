@@ -4,6 +4,7 @@
 
 use catnip_lab::Scenario;
 use catnip_net::PortId;
+use catnip_sim::Memory;
 use std::path::Path;
 use std::time::Instant;
 
@@ -22,9 +23,10 @@ fn main() {
         eprintln!("error: {error}");
         std::process::exit(2);
     });
+    let mut memory = Memory::default();
     for round in 1..=rounds {
         let start = Instant::now();
-        let sim = plan.run(u64::from(round), ());
+        let sim = plan.run_in(u64::from(round), (), memory);
         let wall_s = start.elapsed().as_secs_f64();
         let ports = plan.topology().ports().len() as u32;
         let hops: u64 = (0..ports).map(|port| sim.fabric().counters(PortId(port)).delivered).sum();
@@ -33,6 +35,7 @@ fn main() {
             wall_s * 1e9 / hops as f64,
             peak_kb()
         );
+        memory = sim.into_memory();
     }
 }
 

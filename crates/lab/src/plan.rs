@@ -3,7 +3,7 @@ use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::mark::SpmParameters;
 use catnip_net::{LinkSpec, NodeId, PortId, Topology};
 use catnip_sim::app::{AnyApp, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig};
-use catnip_sim::{Opener, Recorder, Sim, TcpId, Transfer};
+use catnip_sim::{Memory, Opener, Recorder, Sim, TcpId, Transfer};
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -68,7 +68,12 @@ impl Plan {
 
     /// The run with this seed, from beginning to end.
     pub fn run<R: Recorder>(&self, seed: u64, recorder: R) -> Sim<R> {
-        let mut sim = Sim::new(&self.topology, seed, recorder);
+        self.run_in(seed, recorder, Memory::default())
+    }
+
+    /// The same in the memory of an earlier run.
+    pub fn run_in<R: Recorder>(&self, seed: u64, recorder: R, memory: Memory) -> Sim<R> {
+        let mut sim = Sim::with_memory(&self.topology, seed, recorder, memory);
         for traffic in &self.traffic {
             traffic.start(&mut sim, seed);
         }

@@ -2,7 +2,7 @@ use crate::{Column, InputError, Plan, Scenario, Table};
 use catnip_base::Time;
 use catnip_net::{DropReason, Priority};
 use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, SenderView};
-use catnip_sim::{Event, Recorder, Sim};
+use catnip_sim::{Event, Memory, Recorder, Sim};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,8 +91,9 @@ pub fn run_all(
         for _ in 0..threads {
             let (sender, jobs, plans, next) = (sender.clone(), &jobs, &plans, &next);
             scope.spawn(move || {
+                let mut memory = Memory::default();
                 while let Some((job, &(variant, seed))) = claim(next, jobs) {
-                    let tables = run_one(plans[variant], variant, seed, &request.tables);
+                    let tables = run_one(plans[variant], variant, seed, &request.tables, &mut memory);
                     if sender.send((job, tables)).is_err() {
                         break;
                     }
@@ -131,22 +132,31 @@ fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
     jobs.get(job).map(|it| (job, it))
 }
 
-fn run_one(plan: &Plan, variant: usize, seed: u64, wanted: &[TableName]) -> BTreeMap<TableName, Table> {
+fn run_one(
+    plan: &Plan,
+    variant: usize,
+    seed: u64,
+    wanted: &[TableName],
+    memory: &mut Memory,
+) -> BTreeMap<TableName, Table> {
     let kept = Kept {
         pages: wanted.contains(&TableName::Pages),
         objects: wanted.contains(&TableName::Objects),
         connections: wanted.contains(&TableName::Connections),
     };
-    if wanted.contains(&TableName::Events) {
-        let sim = plan.run(seed, Detailed { rows: Rows { kept, ..Rows::default() }, events: Vec::new() });
-        let events = events_table(&sim.recorder().events, variant, seed);
+    let rows = Rows { kept, ..Rows::default() };
+    let before = std::mem::take(memory);
+    let (tables, after) = if wanted.contains(&TableName::Events) {
+        let sim = plan.run_in(seed, Detailed { rows, events: Vec::new() }, before);
         let mut tables = tables_of(plan, &sim, &sim.recorder().rows, variant, seed, wanted);
-        tables.insert(TableName::Events, events);
-        tables
+        tables.insert(TableName::Events, events_table(&sim.recorder().events, variant, seed));
+        (tables, sim.into_memory())
     } else {
-        let sim = plan.run(seed, Rows { kept, ..Rows::default() });
-        tables_of(plan, &sim, sim.recorder(), variant, seed, wanted)
-    }
+        let sim = plan.run_in(seed, rows, before);
+        (tables_of(plan, &sim, sim.recorder(), variant, seed, wanted), sim.into_memory())
+    };
+    *memory = after;
+    tables
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,4 +12,4 @@ mod world;
 
 pub use connection::{Opener, TcpId, Transfer};
 pub use record::{Event, Recorder};
-pub use world::Sim;
+pub use world::{Memory, Sim};

@@ -33,6 +33,12 @@ impl<T> Slab<T> {
         self.free.push(id);
     }
 
+    /// Forgets all values; keeps their memory.
+    pub(crate) fn clear(&mut self) {
+        self.slots.clear();
+        self.free.clear();
+    }
+
     /// How many values are in use.
     pub(crate) fn in_use(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -18,6 +18,16 @@ pub struct Sim<R> {
     now: Time,
 }
 
+/// What a run grows while it lasts: handed from one run to the next, so that only the first one grows it.
+#[derive(Debug, Default)]
+pub struct Memory {
+    apps: Vec<AnyApp>,
+    connections: Slab<Connection>,
+    segments: Slab<Segment>,
+    timers: Calendar,
+    actions: Vec<AppAction>,
+}
+
 /// Everything at the edges of the network.
 #[derive(Debug)]
 struct Hosts<R> {
@@ -66,18 +76,29 @@ impl Timer {
 impl<R: Recorder> Sim<R> {
     /// A network at time zero with nobody at its edges.
     pub fn new(topology: &Topology, seed: u64, recorder: R) -> Self {
+        Self::with_memory(topology, seed, recorder, Memory::default())
+    }
+
+    /// The same in the memory of a run that is over; nothing of that run is left in it.
+    pub fn with_memory(topology: &Topology, seed: u64, recorder: R, memory: Memory) -> Self {
+        let Memory { mut apps, mut connections, mut segments, mut timers, mut actions } = memory;
+        apps.clear();
+        connections.clear();
+        segments.clear();
+        timers.clear();
+        actions.clear();
         let hosts = Hosts {
             tcp: Vec::new(),
-            apps: Vec::new(),
-            connections: Slab::default(),
-            segments: Slab::default(),
-            timers: Calendar::default(),
+            apps,
+            connections,
+            segments,
+            timers,
             opened: 0,
             completed: 0,
             seed,
             tick_phase: None,
             recorder,
-            actions: Vec::new(),
+            actions,
         };
         Self { fabric: Fabric::new(topology, seed), hosts, now: Time::ZERO }
     }
@@ -137,6 +158,12 @@ impl<R: Recorder> Sim<R> {
     /// The recorder, at the end.
     pub fn into_recorder(self) -> R {
         self.hosts.recorder
+    }
+
+    /// The memory, at the end, for another run.
+    pub fn into_memory(self) -> Memory {
+        let Hosts { apps, connections, segments, timers, actions, .. } = self.hosts;
+        Memory { apps, connections, segments, timers, actions }
     }
 
     /// Connections opened so far.
