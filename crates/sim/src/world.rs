@@ -8,7 +8,7 @@ use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
 use catnip_net::{
     Calendar, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
 };
-use catnip_tcp::{Endpoint, Outgoing, Role, Segment, TcpConfig};
+use catnip_tcp::{Endpoint, Outgoing, Role, Segment, Sender, TcpConfig};
 
 /// One run: a network, the hosts at its edges, and a clock.
 #[derive(Debug)]
@@ -284,15 +284,12 @@ impl<R: Recorder> Hosts<R> {
         let endpoint = &mut connection.ends[end];
         let received_before = endpoint.received();
         endpoint.on_segment(now, &segment, config);
-        if R::PACKETS && segment.flags.ack && segment.span() == 0 {
-            let view = sender_view(
-                connection.number,
-                &connection.ends[end],
-                segment.ack,
-                packet.len,
-                false,
-                Priority::Low,
-            );
+        if R::PACKETS
+            && segment.flags.ack
+            && segment.span() == 0
+            && let Some(sender) = connection.ends[end].sender()
+        {
+            let view = sender_view(connection.number, sender, segment.ack, packet.len, false, Priority::Low);
             self.recorder.record(now, &Event::Acked(view));
         }
         if segment.len > 0 {
@@ -329,7 +326,8 @@ impl<R: Recorder> Hosts<R> {
     /// A connection is closed once the client has the document and the server knows it.
     fn close_if_done(&mut self, now: Time, id: u32) {
         let connection = &mut self.connections[id];
-        if connection.done_at_client.is_some() && connection.ends[SERVER].sender.is_done() {
+        let acknowledged = connection.ends[SERVER].sender().is_some_and(|sender| sender.is_done());
+        if connection.done_at_client.is_some() && acknowledged {
             connection.closed = Some(now);
             self.retire_if_over(now, id);
         }
@@ -343,7 +341,7 @@ impl<R: Recorder> Hosts<R> {
         else {
             return;
         };
-        let stats = connection.ends[SERVER].sender.stats();
+        let stats = connection.ends[SERVER].sender().map(|sender| sender.stats()).unwrap_or_default();
         let record = ConnectionRecord {
             connection: connection.number,
             app: connection.app,
@@ -373,10 +371,12 @@ impl<R: Recorder> Hosts<R> {
                 }
                 connection.planned[end] = Time::NEVER;
                 let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
-                if connection.ends[end].on_time(now, config) && R::PACKETS {
-                    let una = connection.ends[end].sender.una();
-                    let view =
-                        sender_view(connection.number, &connection.ends[end], una, 0, true, Priority::Low);
+                let expired = connection.ends[end].on_time(now, config);
+                if R::PACKETS
+                    && expired
+                    && let Some(sender) = connection.ends[end].sender()
+                {
+                    let view = sender_view(connection.number, sender, sender.una(), 0, true, Priority::Low);
                     self.recorder.record(now, &Event::Timeout(view));
                 }
                 self.pump(fabric, now, id, end);
@@ -393,15 +393,12 @@ impl<R: Recorder> Hosts<R> {
             let packet = packet_of(&out, connection, id, end, now, config, &mut self.segments);
             connection.in_network += 1;
             connection.sent_high += u32::from(packet.priority == Priority::High && end == SERVER);
-            if R::PACKETS && out.segment.span() > 0 {
-                let view = sender_view(
-                    connection.number,
-                    &connection.ends[end],
-                    out.segment.seq,
-                    packet.len,
-                    out.retransmission,
-                    packet.priority,
-                );
+            if R::PACKETS
+                && out.segment.span() > 0
+                && let Some(sender) = connection.ends[end].sender()
+            {
+                let (seq, again) = (out.segment.seq, out.retransmission);
+                let view = sender_view(connection.number, sender, seq, packet.len, again, packet.priority);
                 self.recorder.record(now, &Event::Sent(view));
             }
             let from = connection.transfer.node(end);
@@ -440,20 +437,20 @@ fn packet_of(
     };
     if !matches!(connection.marker, AnyMarker::None) && segment.span() > 0 {
         let sending = connection.ends[end].sending(out, config);
-        connection.marker.mark(now, Some(&sending), &mut packet);
+        connection.marker.mark(now, sending.as_ref(), &mut packet);
     }
     packet
 }
 
 fn sender_view(
     connection: u64,
-    endpoint: &Endpoint,
+    sender: &Sender,
     seq: u64,
     wire_bytes: u32,
     retransmission: bool,
     priority: Priority,
 ) -> SenderView {
-    let control = endpoint.sender.control();
+    let control = sender.control();
     SenderView {
         connection,
         seq,
@@ -462,6 +459,6 @@ fn sender_view(
         retransmission,
         cwnd: control.cwnd,
         ssthresh: control.ssthresh,
-        dupacks: endpoint.sender.dupacks(),
+        dupacks: sender.dupacks(),
     }
 }

@@ -10,11 +10,15 @@ use catnip_net::mark::Sending;
 /// It has no I/O. It is told of segments, of data to send and of time, and hands out segments until there is none.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// The sending half.
-    pub sender: Sender,
+    /// Made by the first write: an end that only receives has none.
+    sender: Option<Box<Sender>>,
     /// The receiving half.
     pub receiver: Receiver,
     state: State,
+    /// Where in a tick this host's clock began.
+    phase: Span,
+    /// When the handshake's first segment was sent and answered, if that is a round trip.
+    handshake: Option<(Time, Time)>,
     /// Where the other side's FIN ends, once seen.
     fin_end: Option<u64>,
 }
@@ -59,8 +63,7 @@ impl Endpoint {
             (true, Role::Passive) => State::Listen,
             (true, Role::Active) => State::opening(role, now),
         };
-        let (sender, receiver) = (Sender::new(config, phase), Receiver::default());
-        Self { sender, receiver, state, fin_end: None }
+        Self { sender: None, receiver: Receiver::default(), state, phase, handshake: None, fin_end: None }
     }
 
     /// The application hands over data: see [`Sender::write`].
@@ -72,7 +75,15 @@ impl Endpoint {
         last: bool,
         config: &TcpConfig,
     ) {
-        self.sender.write(now, bytes, context, last, config);
+        let (phase, handshake) = (self.phase, self.handshake);
+        let sender = self.sender.get_or_insert_with(|| {
+            let mut sender = Box::new(Sender::new(config, phase));
+            if let Some((sent, answered)) = handshake {
+                sender.on_handshake_rtt(sent, answered, config);
+            }
+            sender
+        });
+        sender.write(now, bytes, context, last, config);
     }
 
     /// A segment arrives.
@@ -84,8 +95,10 @@ impl Endpoint {
         if segment.flags.syn || self.state != State::Open {
             return;
         }
-        if segment.flags.ack {
-            self.sender.on_ack(now, segment, config);
+        if segment.flags.ack
+            && let Some(sender) = &mut self.sender
+        {
+            sender.on_ack(now, segment, config);
         }
         if segment.span() > 0 {
             let end = segment.seq + segment.span();
@@ -108,7 +121,7 @@ impl Endpoint {
                 + Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
             return true;
         }
-        self.state == State::Open && self.sender.on_time(now, config)
+        self.state == State::Open && self.sender.as_mut().is_some_and(|sender| sender.on_time(now, config))
     }
 
     /// The next segment that leaves at `now`, if any.
@@ -117,7 +130,7 @@ impl Endpoint {
         if self.state != State::Open {
             return self.transmit_handshake(now, config);
         }
-        if let Some(sent) = self.sender.transmit(now, config) {
+        if let Some(sent) = self.sender.as_mut().and_then(|sender| sender.transmit(now, config)) {
             let segment = Segment {
                 seq: sent.seq,
                 len: sent.len,
@@ -139,7 +152,9 @@ impl Endpoint {
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
         match self.state {
-            State::Open => earlier(self.sender.deadline(), self.receiver.deadline()),
+            State::Open => {
+                earlier(self.sender.as_ref().and_then(|sender| sender.deadline()), self.receiver.deadline())
+            }
             State::Opening { retry_at, .. } => Some(retry_at),
             State::Listen => None,
         }
@@ -156,17 +171,24 @@ impl Endpoint {
         self.fin_end == Some(self.receiver.next())
     }
 
-    /// What a marker may know about a segment that leaves.
-    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending {
-        Sending {
-            context: self.sender.context(),
+    /// The sending half, if anything was ever written.
+    #[inline]
+    pub fn sender(&self) -> Option<&Sender> {
+        self.sender.as_deref()
+    }
+
+    /// What a marker may know about a data segment that leaves.
+    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Option<Sending> {
+        let sender = self.sender()?;
+        Some(Sending {
+            context: sender.context(),
             offset: out.segment.seq,
             segment: config.segment_bytes,
-            window: self.sender.control().cwnd,
-            slow_start: self.sender.phase() == Phase::SlowStart,
+            window: sender.control().cwnd,
+            slow_start: sender.phase() == Phase::SlowStart,
             retransmission: out.retransmission,
             acknowledges: (out.segment.span() == 0).then_some(Priority::Low),
-        }
+        })
     }
 
     fn acknowledgement(&self, config: &TcpConfig) -> Segment {
@@ -201,7 +223,10 @@ impl Endpoint {
 
     fn finish_handshake(&mut self, now: Time, config: &TcpConfig) {
         if let State::Opening { tries: 1, last_sent, .. } = self.state {
-            self.sender.on_handshake_rtt(last_sent, now, config);
+            self.handshake = Some((last_sent, now));
+            if let Some(sender) = &mut self.sender {
+                sender.on_handshake_rtt(last_sent, now, config);
+            }
         }
         self.state = State::Open;
     }
