@@ -111,7 +111,7 @@ def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
     links, by_links = [p["links"] for p in hops], [p["ns_per_hop"] for p in hops]
     for panel, x, y, title, label in (
         (axes[0], count, cost, "Cost grows as state outgrows the cache", "flows"),
-        (axes[1], count, memory, "A flow with its two access links: 3 KB", "flows"),
+        (axes[1], count, memory, "A flow with its two access links: 2.4 KB", "flows"),
         (axes[2], links, by_links, "A longer path costs no more per hop", "links in a row"),
     ):
         panel.plot(x, y, "o-", color="#0072b2")
