@@ -167,3 +167,67 @@ impl<Q: QueueDiscipline> QueueDiscipline for Lossy<Q> {
         self.queue.backlog()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ecn;
+    use catnip_base::Stream;
+
+    const PACKETS: u32 = 200_000;
+
+    /// Which of many packets, every third of them HIGH, are lost.
+    fn lost(spec: &LossSpec) -> Vec<(Priority, bool)> {
+        let mut model = spec.build(Rng::new(3, Stream::Loss(0)));
+        let one = |n: u32| {
+            let priority = if n.is_multiple_of(3) { Priority::High } else { Priority::Low };
+            let arrived = Time::ZERO;
+            let packet = Packet { arrived, flow: 0, len: 512, body: n, ecn: Ecn::NotEct, priority, class: 0 };
+            (priority, model.loses(&packet))
+        };
+        (0..PACKETS).map(one).collect()
+    }
+
+    fn rate(lost: &[(Priority, bool)], of: impl Fn(Priority) -> bool) -> (f64, f64) {
+        let chosen: Vec<bool> =
+            lost.iter().filter(|(priority, _)| of(*priority)).map(|(_, lost)| *lost).collect();
+        (chosen.iter().filter(|lost| **lost).count() as f64 / chosen.len() as f64, chosen.len() as f64)
+    }
+
+    fn assert_near((measured, n): (f64, f64), p: f64) {
+        assert!((measured - p).abs() < 4.0 * (p * (1.0 - p) / n).sqrt() + 1e-9, "{measured} is not near {p}");
+    }
+
+    #[test]
+    fn bernoulli_loses_the_share_it_is_told_to() {
+        assert_near(rate(&lost(&LossSpec::Bernoulli { probability: 0.05 }), |_| true), 0.05);
+    }
+
+    #[test]
+    fn each_priority_has_its_own_rate_and_equal_rates_lose_the_same_packets_as_bernoulli() {
+        let split = lost(&LossSpec::ByPriority { high: 0.01, low: 0.1 });
+        assert_near(rate(&split, |p| p == Priority::High), 0.01);
+        assert_near(rate(&split, |p| p == Priority::Low), 0.1);
+        let (equal, plain) =
+            (LossSpec::ByPriority { high: 0.05, low: 0.05 }, LossSpec::Bernoulli { probability: 0.05 });
+        assert_eq!(lost(&equal), lost(&plain));
+    }
+
+    #[test]
+    fn gilbert_elliott_has_the_stationary_rate_and_the_burst_length_of_its_chain() {
+        // The bad state holds for 1 / 0.25 = 4 packets on average and a share of 0.05 / (0.05 + 0.25) of the time.
+        let spec = LossSpec::GilbertElliott { to_bad: 0.05, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
+        let losses: Vec<bool> = lost(&spec).into_iter().map(|(_, lost)| lost).collect();
+        let bursts = losses.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        let lost = losses.iter().filter(|lost| **lost).count() as f64;
+        assert!((lost / f64::from(PACKETS) - 1.0 / 6.0).abs() < 0.005, "{}", lost / f64::from(PACKETS));
+        assert!((lost / bursts - 4.0).abs() < 0.15, "{}", lost / bursts);
+    }
+
+    #[test]
+    fn a_list_loses_exactly_its_packets_once_each() {
+        let losses = lost(&LossSpec::List { packets: vec![1, 20, 22] });
+        let numbers: Vec<usize> = (1..=losses.len()).filter(|&n| losses[n - 1].1).collect();
+        assert_eq!(numbers, [1, 20, 22]);
+    }
+}
