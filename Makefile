@@ -29,10 +29,8 @@ lint: .venv/built  ## Check format, lints, types and the stubs of the compiled m
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest catnip._core
 
-bench: .venv/built  ## Measure the simulator's speed
-	cargo build --quiet --release -p catnip-lab --example bench
-	@for flows in 10 100 1000; do target/release/examples/bench benches/dumbbell.toml "$$flows flows" 5; done
-	@target/release/examples/bench scenarios/catnip-matrix.toml Reno/DropTail 5
+bench: .venv/built  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ (seven minutes; ARGS=--quick: seconds)
+	$(BIN)/python benches/run.py $(ARGS)
 
 profile:  ## Draw build/profile.svg, a flame graph of 100 flows (needs perf)
 	cargo build --quiet --release -p catnip-lab --example bench

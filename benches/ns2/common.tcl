@@ -64,6 +64,11 @@ Network instproc drops {} {
     return [$drops_ set pdrops_]
 }
 
+Network instproc dropped_bytes {} {
+    $self instvar drops_
+    return [$drops_ set bdrops_]
+}
+
 # Runs until `end` or until `stop` is called; returns the seconds that the event loop took.
 Network instproc run {end} {
     $self instvar ns_ began_ wall_ events_

@@ -44,17 +44,21 @@ for {set i 0} {$i < $flows} {incr i} {
 set wall_s [$net run $seconds]
 
 set sent 0
+set sent_bytes 0
 set acks 0
-set bytes 0
+set good_bytes 0
 for {set i 0} {$i < $flows} {incr i} {
     incr sent [$tcp($i) set ndatapack_]
+    incr sent_bytes [expr {[$tcp($i) set ndatabytes_] + 52 * [$tcp($i) set ndatapack_]}]
     incr acks [$tcp($i) set nackpack_]
     # A sink counts the header with the data.
-    set bytes [expr {$bytes + [$sink($i) set bytes_] / 1500 * 1448}]
+    incr good_bytes [expr {[$sink($i) set bytes_] / 1500 * 1448}]
 }
 # Each data packet uses three links unless it is dropped at the second one; each ACK uses three. What is under way at
 # the end, a few hundred packets, counts as arrived (data) or not at all (ACKs).
 set dropped [$net drops]
 set hops [expr {3 * $sent - 2 * $dropped + 3 * $acks}]
+set capacity [expr {100e6 / 8 * $seconds}]
 report wall_s $wall_s hops $hops events [$net events] peak_kb [peak_kb] simulated_s $seconds \
-    goodput_mbit [expr {$bytes * 8 / 1e6 / $seconds}] sent $sent dropped $dropped
+    dropped $dropped utilization [expr {($sent_bytes - [$net dropped_bytes]) / $capacity}] \
+    goodput [expr {$good_bytes / $capacity}]

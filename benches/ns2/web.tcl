@@ -4,7 +4,7 @@
 #   ns web.tcl [SEED [SCHEDULER [AGENTS [PAGES]]]]
 #
 # AGENTS is `fresh`, a new pair of agents per object, or `pooled`: a pair is reset when its object is done, and used
-# again. It is the same TCP, but to make an agent takes ns-2 three milliseconds, to reset one three microseconds.
+# again. It is the same TCP, but to make a pair takes ns-2 two or three milliseconds, to reset it ten microseconds.
 
 source [file join [file dirname [info script]] common.tcl]
 lassign $argv seed scheduler agents pages_file

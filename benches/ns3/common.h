@@ -89,6 +89,13 @@ class Network
         return queue->GetTotalReceivedPackets() - queue->GetNPackets();
     }
 
+    /// Their bytes.
+    static uint64_t SentBytes(Ptr<NetDevice> device)
+    {
+        auto queue = QueueOf(device);
+        return queue->GetTotalReceivedBytes() - queue->GetNBytes();
+    }
+
     /// Packets sent on all links.
     uint64_t Hops() const
     {

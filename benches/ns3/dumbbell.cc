@@ -1,6 +1,6 @@
 // The dumbbell of benches/dumbbell.toml under ns-3: long NewReno flows through one bottleneck.
 //
-//   dumbbell --flows=N [--seconds=30] [--seed=1] [--scheduler=ns3::MapScheduler]
+//   dumbbell --flows=N [--seconds=30] [--seed=1]
 
 #include "common.h"
 
@@ -14,15 +14,12 @@ main(int argc, char* argv[])
     uint32_t flows = 10;
     double seconds = 30;
     uint32_t seed = 1;
-    std::string scheduler = "ns3::MapScheduler";
     CommandLine cmd(__FILE__);
     cmd.AddValue("flows", "long flows", flows);
     cmd.AddValue("seconds", "simulated seconds", seconds);
     cmd.AddValue("seed", "seed of the start times", seed);
-    cmd.AddValue("scheduler", "event set", scheduler);
     cmd.Parse(argc, argv);
     RngSeedManager::SetSeed(seed);
-    Simulator::SetScheduler(ObjectFactory(scheduler));
 
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpNewReno::GetTypeId()));
     Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TcpClassicRecovery::GetTypeId()));
@@ -69,17 +66,18 @@ main(int argc, char* argv[])
     Simulator::Stop(Seconds(seconds));
     double wall = bench::Run();
 
-    double bytes = 0;
+    double goodBytes = 0;
     for (uint32_t i = 0; i < sinks.GetN(); ++i)
     {
-        bytes += DynamicCast<PacketSink>(sinks.Get(i))->GetTotalRx();
+        goodBytes += DynamicCast<PacketSink>(sinks.Get(i))->GetTotalRx();
     }
+    double capacity = 100e6 / 8 * seconds;
     double dropped = network.QueueOf(bottleneck)->GetTotalDroppedPackets();
     bench::Report(network,
                   wall,
-                  {{"carried", network.Sent(bottleneck)},
-                   {"dropped", dropped},
-                   {"goodput_mbit", bytes * 8 / 1e6 / seconds}});
+                  {{"dropped", dropped},
+                   {"utilization", network.SentBytes(bottleneck) / capacity},
+                   {"goodput", goodBytes / capacity}});
     Simulator::Destroy();
     return 0;
 }

@@ -286,6 +286,7 @@ impl<R: Recorder> Hosts<R> {
         endpoint.on_segment(now, &segment, config);
         if R::PACKETS
             && segment.flags.ack
+            && !segment.flags.syn
             && segment.span() == 0
             && let Some(sender) = connection.ends[end].sender()
         {
