@@ -161,6 +161,26 @@ fn limited_transmit_repairs_a_loss_that_needs_a_timeout_without_it() {
 }
 
 #[test]
+fn half_of_the_flight_does_not_count_what_limited_transmit_sent() {
+    // RFC 5681, section 3.2. Every segment is acknowledged: two ACKs make cwnd 22, then the third segment is missing.
+    let request = paper(100, &[3], |tcp| {
+        *tcp = TcpConfig {
+            initial_window: 20,
+            receive_window: 100 * 512,
+            segment_bytes: 512,
+            delayed_ack: None,
+            handshake: false,
+            recovery: recovery("newreno").unwrap(),
+            ..profile::rfc()
+        };
+    });
+    let rows = trace(&request);
+    let before = rows.iter().take_while(|row| row.ssthresh.is_none()).last().unwrap();
+    let after = rows.iter().find_map(|row| row.ssthresh).unwrap();
+    assert_eq!((before.cwnd, after), (22.0, 11.0));
+}
+
+#[test]
 fn spm_marks_the_first_three_the_last_three_and_what_small_windows_send() {
     let mut request = paper(16, &[], |_| {});
     request.marker = marker("spm:small_window=3").unwrap();

@@ -85,7 +85,8 @@ impl CongestionControl for Reno {
         let half = match self.halving {
             Halving::WholeSegments => (self.cwnd.floor().min(limit) / 2.0).floor(),
             Halving::Window => self.cwnd.min(limit) / 2.0,
-            Halving::Flight => (self.segments(event.in_flight) / 2.0).max(MIN_SSTHRESH),
+            // RFC 5681, section 3.2: what limited transmit, or a recovery, sent beyond cwnd does not count.
+            Halving::Flight => (self.segments(event.in_flight).min(self.cwnd) / 2.0).max(MIN_SSTHRESH),
         };
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh alone.
         if event.repeated && self.halving == Halving::Flight {
