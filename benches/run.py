@@ -1,0 +1,599 @@
+"""Measures the same work in CATNIP, ns-2 and ns-3, one after the other in every round.
+
+    .venv/bin/python benches/run.py            # five rounds of everything; rewrites the results in benches/
+    .venv/bin/python benches/run.py --quick    # one round, CATNIP only; writes nothing
+    .venv/bin/python benches/run.py --redraw   # tables and plot from results.json
+
+Every measurement is a process of its own that runs one simulation, or 1000 for flows with set-up, and tells
+how long its event loop took, how many packets it sent over links and its peak memory. Results are written
+only when all cases and simulators were measured in five rounds or more. What they do not say is in BIAS.md.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from catnip import _core
+from catnip.figures import BLUE, FAINT, INK, STYLE, VERMILION
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCHES = ROOT / "benches"
+BUILD = ROOT / "build" / "benches"
+OURS = ROOT / "target" / "release" / "examples" / "bench"
+RESULTS = BENCHES / "results.json"
+
+CATNIP, NS2, NS3 = "CATNIP", "ns-2", "ns-3"
+SIMULATORS = (CATNIP, NS2, NS3)
+NAMES = {"ours": CATNIP, "ns-2": NS2, "ns-3": NS3}
+
+NS3_LIBRARIES = ("nix-vector-routing", "applications", "point-to-point", "internet", "network", "core")
+NS2_SCHEDULER = "Splay"  # the fastest of its five
+LEAST_ROUNDS = 5
+SHORT_FLOWS = 1000
+TIMEOUT_S = 900
+NOTHING = "–"
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a case is told in."""
+
+    name: str
+    of: Callable[["Measurement"], float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The same work for every simulator that can do it."""
+
+    name: str
+    title: str
+    unit: Unit
+    commands: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one process told, its simulations added up."""
+
+    wall_s: float
+    hops: int
+    peak_kb: int
+    events: int | None = None
+    more: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> "Measurement":
+        """Reads a JSON object per line."""
+        runs = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        if not runs:
+            raise Failure(f"no result in {text!r}")
+        known = {"wall_s", "hops", "peak_kb", "events"}
+        return cls(
+            wall_s=sum(run["wall_s"] for run in runs),
+            hops=sum(run["hops"] for run in runs),
+            peak_kb=max(run["peak_kb"] for run in runs),
+            events=sum(run["events"] for run in runs) if "events" in runs[0] else None,
+            more={k: v for k, v in runs[0].items() if k not in known and isinstance(v, int | float)},
+        )
+
+
+class Failure(Exception):
+    """Something outside this program went wrong; the message says what."""
+
+
+PER_HOP = Unit("ns per packet-hop", lambda m: 1e9 * m.wall_s / m.hops)
+PER_FLOW = Unit("µs per flow", lambda m: 1e6 * m.wall_s / SHORT_FLOWS)
+PER_RUN = Unit("ms per run", lambda m: 1e3 * m.wall_s)
+
+
+def main() -> int:
+    """Builds, measures, tells."""
+    options = parse_arguments()
+    if options.redraw:
+        write(json.loads(RESULTS.read_text()))
+        return 0
+    try:
+        simulators = prepare(options.only, options.install)
+        cases = [case for case in all_cases() if not options.cases or case.name in options.cases]
+        document = measure(cases, simulators, options.rounds)
+    except Failure as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print(json.dumps(document, indent=2) if options.json else speed_table(document))
+    complete = not options.cases and simulators == list(SIMULATORS) and options.rounds >= LEAST_ROUNDS
+    if complete:
+        RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        write(document)
+        progress("wrote results.json, results.svg, README.md and BIAS.md in benches/")
+    else:
+        progress(f"nothing written: that takes all cases and simulators and {LEAST_ROUNDS} rounds")
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line; `--quick` is short for two other options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [case.name for case in all_cases()]
+    parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="default: %(default)s")
+    parser.add_argument("--cases", nargs="+", metavar="CASE", choices=names, help=", ".join(names))
+    parser.add_argument("--only", choices=NAMES, help="one simulator")
+    parser.add_argument("--quick", action="store_true", help="the same as --only ours --rounds 1")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout instead of a table")
+    parser.add_argument("--redraw", action="store_true", help="only redo tables and plot from results.json")
+    parser.add_argument("--no-install", dest="install", action="store_false", help="never call apt-get")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds: at least 1")
+    if options.quick:
+        options.only, options.rounds = "ours", 1
+    return options
+
+
+# What is measured.
+
+
+def all_cases() -> list[Case]:
+    """Every case, in the order of the tables."""
+    return [
+        *(dumbbell(flows) for flows in (10, 100, 1_000, 10_000)),
+        Case(
+            "flow",
+            "flow of 36 packets at 5 % loss",
+            PER_FLOW,
+            {
+                CATNIP: ours("short.toml", "1000 flows"),
+                NS2: ns2("short.tcl", "ready", SHORT_FLOWS, 1, NS2_SCHEDULER),
+                NS3: ns3("short"),
+            },
+        ),
+        Case(
+            "flow-set-up",
+            "the same with its set-up",
+            PER_FLOW,
+            {
+                CATNIP: ours("short.toml", "one flow", SHORT_FLOWS),
+                NS2: ns2("short.tcl", "fresh", SHORT_FLOWS, 1, NS2_SCHEDULER),
+                NS3: ns3("short"),
+            },
+        ),
+        Case(
+            "web",
+            "100 Web clients, one run",
+            PER_RUN,
+            {
+                CATNIP: ours("../scenarios/catnip-e4.toml", "Reno/DropTail"),
+                NS2: ns2("web.tcl", 1, NS2_SCHEDULER, "pooled"),
+                NS3: ns3("web", f"--pages={ROOT / 'validation/reference/catnip_pages.csv'}"),
+            },
+        ),
+    ]
+
+
+def dumbbell(flows: int) -> Case:
+    """So many long flows; the others take too long for the most."""
+    commands = {CATNIP: ours("dumbbell.toml", f"{flows} flows")}
+    if flows <= 1_000:
+        commands[NS2] = ns2("dumbbell.tcl", flows, 30, 1, NS2_SCHEDULER)
+        commands[NS3] = ns3("dumbbell", f"--flows={flows}")
+    return Case(f"dumbbell-{flows}", f"{grouped(flows)} long flows", PER_HOP, commands)
+
+
+def ours(file: str, variant: str, runs: int = 1) -> list[str]:
+    """A variant of a scenario in a file of its own: to read the others would take memory, too."""
+    path = (BENCHES / file).resolve()
+    head, *variants = path.read_text().split("[[variant]]")
+    (block,) = (text for text in variants if f'name = "{variant}"\n' in text)
+    alone = f"{head}[[variant]]{block}".replace('"../', f'"{path.parent.parent}/')
+    copy = BUILD / f"{path.stem}-{variant.replace('/', '-').replace(' ', '-')}.toml"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_text(alone)
+    return [str(OURS), str(copy), variant, str(runs)]
+
+
+def ns2(program: str, *arguments: object) -> list[str]:
+    """A Tcl program."""
+    return ["ns", str(BENCHES / "ns2" / program), *map(str, arguments)]
+
+
+def ns3(program: str, *arguments: str) -> list[str]:
+    """A compiled program."""
+    return [str(BUILD / f"ns3-{program}"), *arguments]
+
+
+# Building.
+
+
+def prepare(only: str | None, install: bool) -> list[str]:
+    """Builds what is asked for; the simulators that are there."""
+    wanted = [NAMES[only]] if only else list(SIMULATORS)
+    if install:
+        missing = [package for name, package in PACKAGES.items() if name in wanted and not PRESENT[name]()]
+        if missing:
+            apt_install(missing)
+    there = [name for name in wanted if name == CATNIP or PRESENT[name]()]
+    for name in wanted:
+        if name not in there:
+            progress(f"{name} is not installed (Debian package {PACKAGES[name]}): measuring without it")
+    if not there:
+        raise Failure("nothing to measure")
+    if CATNIP in there:
+        progress("building CATNIP")
+        build(["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"])
+    if NS3 in there:
+        for source in sorted((BENCHES / "ns3").glob("*.cc")):
+            compile_ns3(source, Path(ns3(source.stem)[0]))
+    return there
+
+
+PACKAGES = {NS2: "ns2", NS3: "libns3-dev"}
+PRESENT: dict[str, Callable[[], bool]] = {
+    NS2: lambda: shutil.which("ns") is not None,
+    NS3: lambda: Path("/usr/include/ns3/core-module.h").exists() and shutil.which("g++") is not None,
+}
+
+
+def apt_install(packages: list[str]) -> None:
+    """Tries to; what is still missing afterwards is left out."""
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        return
+    progress(f"installing {' '.join(packages)}")
+    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        subprocess.run(["apt-get", "-qq", *arguments], check=False, capture_output=True)
+
+
+def compile_ns3(source: Path, program: Path) -> None:
+    """Compiles unless it is up to date."""
+    newest = max(file.stat().st_mtime for file in (source, source.parent / "common.h"))
+    if program.exists() and program.stat().st_mtime > newest:
+        return
+    progress(f"compiling {source.relative_to(ROOT)}")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    libraries = [f"-lns3-{name}" for name in NS3_LIBRARIES]
+    build(["g++", "-O2", "-std=c++17", str(source), "-o", str(program), *libraries])
+
+
+def build(command: list[str]) -> None:
+    """Runs a compiler so that it does not get in the way of others."""
+    done = subprocess.run(
+        ["nice", "-n", "10", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Failure(f"{' '.join(command)}\n{done.stderr.strip()}")
+
+
+# Measuring.
+
+
+def measure(cases: list[Case], simulators: list[str], rounds: int) -> Document:
+    """All cases in all simulators, and all again."""
+    load = [os.getloadavg()[0]]
+    jobs = [(case, name) for case in cases for name in simulators if name in case.commands]
+    taken: dict[tuple[str, str], list[Measurement]] = {(case.name, name): [] for case, name in jobs}
+    start = time.monotonic()
+    for n in range(rounds * len(jobs)):
+        case, name = jobs[n % len(jobs)]
+        done = f"{n + 1}/{rounds * len(jobs)}, {time.monotonic() - start:.0f} s"
+        progress(f"[{done}] round {n // len(jobs) + 1}: {case.name}, {name}")
+        taken[case.name, name].append(run(case.commands[name]))
+    load.append(os.getloadavg()[0])
+    return {
+        "date": date.today().isoformat(),
+        "rounds": rounds,
+        "seconds": round(time.monotonic() - start),
+        "machine": machine() | {"load": [round(value, 2) for value in load]},
+        "versions": versions(simulators),
+        "cases": [
+            summary(case, {name: taken[case.name, name] for c, name in jobs if c is case}) for case in cases
+        ],
+        "traffic": [
+            traffic(case, taken) for case in cases if case.unit is PER_HOP and len(case.commands) > 1
+        ],
+    }
+
+
+def run(command: Sequence[str]) -> Measurement:
+    """One process."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as timeout:
+        raise Failure(f"more than {TIMEOUT_S} s: {' '.join(command)}") from timeout
+    if done.returncode:
+        raise Failure(f"{' '.join(command)}\n{done.stderr.strip()[-2000:]}")
+    return Measurement.parse(done.stdout)
+
+
+def summary(case: Case, taken: Mapping[str, list[Measurement]]) -> Document:
+    """A case for results.json: medians with ranges, and ratios round by round."""
+    values = {name: [case.unit.of(m) for m in measurements] for name, measurements in taken.items()}
+    result = {}
+    for name, measurements in taken.items():
+        first = measurements[0]
+        result[name] = spread(values[name]) | {
+            "rounds": [round(value, 3) for value in values[name]],
+            "hops": first.hops,
+            "events": first.events,
+            "peak_kb": max(m.peak_kb for m in measurements),
+        }
+        if name != CATNIP and CATNIP in values:
+            ratios = [other / own for other, own in zip(values[name], values[CATNIP], strict=True)]
+            result[name]["ratio"] = spread(ratios)
+    return {"name": case.name, "title": case.title, "unit": case.unit.name, "simulators": result}
+
+
+def spread(values: list[float]) -> Document:
+    """Median and range."""
+    return {
+        "median": round(float(np.median(values)), 3),
+        "low": round(min(values), 3),
+        "high": round(max(values), 3),
+    }
+
+
+COLUMNS = {"utilization": "utilization", "dropped": "dropped_low"}
+"""What our table of ports calls what the other simulators tell."""
+
+
+def traffic(case: Case, taken: Mapping[tuple[str, str], list[Measurement]]) -> Document:
+    """How full each simulator keeps the bottleneck, and what it drops: do they do the same work?"""
+    result: Document = {"title": case.title}
+    for name in case.commands:
+        if name == CATNIP:
+            scenario = _core.Scenario.load(case.commands[CATNIP][1])
+            ports = scenario.run(scenario.variants, [1], ["ports"], 1)["ports"]
+            row = list(ports["port"]).index("bottleneck")
+            told = {key: float(ports[column][row]) for key, column in COLUMNS.items()}
+        elif taken.get((case.name, name)):
+            told = taken[case.name, name][0].more
+        else:
+            continue
+        result[name] = {
+            key: round(told[key], 4) for key in ("utilization", "dropped", "goodput") if key in told
+        }
+    return result
+
+
+def machine() -> Document:
+    """Where this was measured."""
+    cpu = [line.split(":", 1)[1].strip() for line in read("/proc/cpuinfo") if line.startswith("model name")]
+    memory = [int(line.split()[1]) for line in read("/proc/meminfo") if line.startswith("MemTotal")]
+    return {
+        "cpu": cpu[0] if cpu else platform.processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory[0] / 2**20, 1) if memory else None,
+        "kernel": platform.release(),
+        "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
+    }
+
+
+def versions(simulators: list[str]) -> Document:
+    """Of everything that takes part."""
+    result = {CATNIP: f"{_core.__version__}, {output('git', 'describe', '--always', '--dirty')}"}
+    for name in simulators:
+        if name in PACKAGES:
+            result[name] = output("dpkg-query", "--show", "--showformat=${Version}", PACKAGES[name])
+    return result | {
+        "rustc": output("rustc", "--version").removeprefix("rustc "),
+        "g++": output("g++", "-dumpfullversion"),
+    }
+
+
+def output(*command: str) -> str:
+    """The first line that a program prints, or that it did not."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return (done.stdout.splitlines() or ["unknown"])[0]
+
+
+def read(path: str) -> list[str]:
+    """The lines of a file that other systems do not have."""
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+def progress(text: str) -> None:
+    """Says on stderr what is going on."""
+    print(text, file=sys.stderr, flush=True)
+
+
+# Telling.
+
+
+def write(document: Document) -> None:
+    """Tables and plot from what results.json holds."""
+    parts = (about(document), speed_table(document), work_table(document))
+    replace_between(BENCHES / "README.md", "results", "\n\n".join(parts))
+    replace_between(BENCHES / "BIAS.md", "traffic", traffic_table(document))
+    (BENCHES / "results.svg").write_text(plot(document))
+
+
+def replace_between(path: Path, name: str, text: str) -> None:
+    """Replaces what stands between `<!-- name -->` and `<!-- /name -->`."""
+    opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
+    old = path.read_text()
+    if opening not in old or closing not in old:
+        raise Failure(f"{path}: {opening} … {closing} is not there")
+    before, rest = old.split(opening, 1)
+    path.write_text(f"{before}{opening}\n\n{text}\n\n{closing}{rest.split(closing, 1)[1]}")
+
+
+def about(document: Document) -> str:
+    """Where and when."""
+    m, v = document["machine"], document["versions"]
+    told = ", ".join(f"{name} {version}" for name, version in v.items())
+    return (
+        f"{document['date']}, {m['cpu']}, {m['cores']} cores, {m['system']}, kernel {m['kernel']}, "
+        f"load {m['load'][0]} before and {m['load'][1]} after; {told}. Medians of {document['rounds']} "
+        "rounds, with the least and the greatest; the ratios are medians of ratios within a round."
+    )
+
+
+def speed_table(document: Document) -> str:
+    """Cases and what each simulator takes for them."""
+    names = present(document)
+    others = [name for name in names if name != CATNIP and CATNIP in names]
+    rows = []
+    for case in document["cases"]:
+        own = case["simulators"]
+        cells = [ranged(own.get(name)) for name in names]
+        ratios = [ranged(own.get(name, {}).get("ratio"), " ×") for name in others]
+        rows.append([case["title"], case["unit"], *cells, *ratios])
+    return markdown(["work", "", *names, *(f"{name} / {CATNIP}" for name in others)], rows)
+
+
+def work_table(document: Document) -> str:
+    """What the work consists of, and what memory it takes."""
+    columns: dict[str, Callable[[Document], str]] = {
+        "packet-hops": lambda result: grouped(result["hops"]),
+        "events per hop": lambda result: (
+            f"{result['events'] / result['hops']:.2f}" if result["events"] else NOTHING
+        ),
+        "peak MB": lambda result: f"{result['peak_kb'] / 1024:.1f}",
+    }
+    cases = document["cases"]
+    table = {"work": [case["title"] for case in cases]}
+    for what, tell in columns.items():
+        for name in present(document):
+            results = [case["simulators"].get(name) for case in cases]
+            cells = [tell(result) if result else NOTHING for result in results]
+            if set(cells) != {NOTHING}:
+                table[f"{what}, {name}"] = cells
+    return markdown(list(table), [list(row) for row in zip(*table.values(), strict=True)])
+
+
+def traffic_table(document: Document) -> str:
+    """What happens at the bottleneck of the dumbbell."""
+    rows = []
+    for row in document["traffic"]:
+        for name in SIMULATORS:
+            if name in row:
+                told = row[name]
+                goodput = f"{100 * told['goodput']:.0f} %" if "goodput" in told else NOTHING
+                full = f"{100 * told['utilization']:.0f} %"
+                rows.append([row["title"], name, full, goodput, grouped(told["dropped"])])
+    return markdown(["dumbbell", "", "bottleneck in use", "new data in order", "packets dropped"], rows)
+
+
+def present(document: Document) -> list[str]:
+    """The simulators that were measured."""
+    return [name for name in SIMULATORS if any(name in case["simulators"] for case in document["cases"])]
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    """A table; the first column is text, the others are numbers."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def ranged(value: Document | None, unit: str = "") -> str:
+    """Median, and range in brackets if there was more than one round."""
+    if value is None:
+        return NOTHING
+    if value["low"] == value["high"]:
+        return f"{digits(value['median'])}{unit}"
+    return f"{digits(value['median'])}{unit} ({digits(value['low'])}–{digits(value['high'])})"
+
+
+def digits(value: float) -> str:
+    """Two or three of them that count."""
+    return f"{value:.1f}" if value < 10 else grouped(float(f"{value:.3g}"))
+
+
+def grouped(value: float) -> str:
+    """A whole number with narrow spaces."""
+    return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def plot(document: Document) -> str:
+    """Cost per packet-hop over the number of flows, as SVG."""
+    colours = {CATNIP: BLUE, NS2: FAINT, NS3: VERMILION}
+    lines = {name: list(points(document, name)) for name in SIMULATORS}
+    with mpl.rc_context(STYLE | {"svg.hashsalt": "catnip"}):
+        figure = Figure(figsize=(7.5, 4), layout="constrained")
+        axes = figure.subplots()
+        for name, line in lines.items():
+            if not line:
+                continue
+            flows, median, low, high = (np.array(column) for column in zip(*line, strict=True))
+            axes.fill_between(flows, low, high, color=colours[name], alpha=0.25, linewidth=0)
+            axes.plot(flows, median, "o-", color=colours[name], linewidth=2 if name == CATNIP else 1.2)
+            weight = "bold" if name == CATNIP else "normal"
+            label = f"{name}  {duration(median[-1])}"
+            axes.annotate(label, (flows[-1], median[-1]), (9, 0), textcoords="offset points", va="center",
+                          color=colours[name], weight=weight)  # fmt: skip
+        axes.set(xscale="log", yscale="log", xlabel="long TCP flows through one bottleneck", xlim=(7, 40_000))
+        bottom, top = np.log10(axes.get_ylim())
+        axes.set_ylim(10 ** np.floor(bottom), 10 ** np.ceil(top))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: grouped(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
+        axes.set_xticks([flows for flows, *_ in lines[CATNIP]])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_title(headline(document), weight="bold", color=INK)
+        return save(figure)
+
+
+def points(document: Document, name: str) -> Iterator[tuple[int, float, float, float]]:
+    """Flows, median, least and greatest cost per packet-hop."""
+    for case in document["cases"]:
+        if case["unit"] == PER_HOP.name and name in case["simulators"]:
+            value = case["simulators"][name]
+            yield int(case["name"].split("-")[1]), value["median"], value["low"], value["high"]
+
+
+def headline(document: Document) -> str:
+    """What the plot says."""
+    cases = {case["name"]: case["simulators"] for case in document["cases"]}
+    middle = cases["dumbbell-100"]
+    ratios = [(name, digits(middle[name]["ratio"]["median"])) for name in (NS2, NS3) if name in middle]
+    others = [f"{ratio} times as long in {name}" for name, ratio in ratios]
+    own = duration(middle[CATNIP]["median"])
+    return f"With 100 flows a packet takes {own} per link, {', '.join(others)}"
+
+
+def duration(nanoseconds: float) -> str:
+    """As ns or µs, with two digits."""
+    value, unit = (nanoseconds, "ns") if nanoseconds < 995 else (nanoseconds / 1000, "µs")
+    return f"{float(f'{value:.2g}'):g} {unit}"
+
+
+def save(figure: Figure) -> str:
+    """The same figure gives the same text."""
+    path = BUILD / "results.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    return "\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
