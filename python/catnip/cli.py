@@ -207,7 +207,7 @@ def list_(seed: int, as_json: bool) -> None:
 @click.option("--delay", default="50ms", show_default=True, help="Its propagation delay.")
 @click.option("--queue", default="drop-tail:10", show_default=True, help="Its queue; see catnip list.")
 @click.option("--window", type=click.IntRange(1, 1_000_000), help="Receive window, packets.")
-@click.option("--drop", metavar="LIST", help="Lose these data packets, counted on the link from 1.")
+@click.option("--drop", metavar="LIST", help="Lose these packets, counted on the link from 1.")
 @click.option("--delayed-ack", is_flag=True, help="ACK every second packet, or after 200 ms.")
 @click.option("--tick-phase", metavar="TIME", help="When the sender's clock ticks.  [default: drawn]")
 @click.option(

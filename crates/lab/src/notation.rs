@@ -60,9 +60,14 @@ pub fn loss(text: &str) -> Result<LossSpec, ParseError> {
             LossSpec::ByPriority { high: spec.probability(high)?, low: spec.probability(low)? }
         }
         "gilbert-elliott" => {
+            // Here 1 is of use: Gilbert's channel loses everything while it is bad.
             let mut p = |name, default| {
                 let value = spec.option(name, default)?;
-                spec.probability(value)
+                if (0.0..=1.0).contains(&value) {
+                    Ok(value)
+                } else {
+                    Err(spec.error("probabilities in [0, 1]"))
+                }
             };
             LossSpec::GilbertElliott {
                 to_bad: p("to_bad", 0.01)?,
@@ -126,7 +131,10 @@ pub fn control(text: &str) -> Result<ControlKind, ParseError> {
         "eca" | "eca:last-round" => Ok(ControlKind::Eca(EcaRule::LastRound)),
         "eca:final-window" => Ok(ControlKind::Eca(EcaRule::FinalWindow)),
         "eca:one-more-round" => Ok(ControlKind::Eca(EcaRule::OneMoreRound)),
-        _ => Err(ParseError::new(text, "one of reno, eca, eca:final-window, eca:one-more-round")),
+        _ => Err(ParseError::new(
+            text,
+            "one of reno, eca (eca:last-round), eca:final-window, eca:one-more-round",
+        )),
     }
 }
 

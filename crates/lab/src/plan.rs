@@ -39,6 +39,9 @@ enum TrafficKind {
     Web { config: Arc<WebConfig>, request_bytes: u64 },
 }
 
+/// A transfer of more than this (an exabyte) is a slip of the keyboard.
+const MAX_BYTES: u64 = 1 << 60;
+
 /// What is wrong, and with which key.
 type Wrong = (String, String);
 
@@ -81,7 +84,7 @@ impl Plan {
         sim
     }
 
-    /// The ports of all links between routers, or of all links if there are no two routers, by name.
+    /// Both ports of each `[link]` entry that makes a single link, by name.
     pub fn ports(&self) -> &[(String, PortId)] {
         &self.ports
     }
@@ -91,7 +94,7 @@ impl Plan {
         &self.topology
     }
 
-    /// The traffic group and the user's number within the run that an application belongs to.
+    /// The traffic group that an application belongs to.
     pub(crate) fn group_of(&self, app: u32) -> &str {
         let mut first = 0;
         for traffic in &self.traffic {
@@ -141,12 +144,12 @@ impl Traffic {
         let kind = match spec {
             TrafficFile::Bulk { packets, bytes, start_s, .. } => {
                 let bytes = match (packets, bytes) {
-                    (Some(packets), None) => packets * u64::from(tcp.segment_bytes),
+                    (Some(packets), None) => packets.saturating_mul(tcp.segment_bytes.into()),
                     (None, Some(bytes)) => bytes.0,
                     _ => return Err((key("packets"), "give either packets or bytes".into())),
                 };
-                if bytes == 0 {
-                    return Err((key("packets"), "0: a transfer of nothing".into()));
+                if !(1..=MAX_BYTES).contains(&bytes) {
+                    return Err((key("packets"), format!("{bytes} bytes: expected 1 to {MAX_BYTES}")));
                 }
                 let start_s = match start_s {
                     None => Distribution::Constant(0.0),
@@ -302,10 +305,10 @@ fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Result<Vec<Node
     let number = |text: &str| text.parse::<usize>().map_err(|_| expected());
     let (range, step) = match range.split_once(':') {
         None => (range, 1),
-        Some((range, step)) => (range, number(step)?.max(1)),
+        Some((range, step)) => (range, number(step).ok().filter(|&step| step > 0).ok_or_else(expected)?),
     };
     let (first, end) = match range.split_once("..") {
-        None => (number(range)?, number(range)? + 1),
+        None => (number(range)?, number(range)?.saturating_add(1)),
         Some((first, end)) => (number(first)?, number(end)?),
     };
     let chosen =
@@ -348,8 +351,11 @@ fn apply(base: TcpConfig, file: &TcpFile) -> Result<TcpConfig, Wrong> {
         Some(true) => base.delayed_ack.or(Some(profile::delayed_ack(&base))),
     };
     let tick = file.rto_tick.unwrap_or(base.rto.tick);
-    if tick == Span::ZERO {
-        return Err(("rto_tick".into(), "0: a clock needs a tick".into()));
+    for (key, span) in [("rto_tick", file.rto_tick), ("rto_first", file.rto_first), ("rto_max", file.rto_max)]
+    {
+        if span == Some(Span::ZERO) {
+            return Err((key.into(), "0: expected a time above zero".into()));
+        }
     }
     Ok(TcpConfig {
         segment_bytes,

@@ -173,8 +173,6 @@ struct Rows {
     pages: Vec<(Time, PageRecord)>,
     objects: Vec<(Time, ObjectRecord)>,
     connections: Vec<ConnectionRecord>,
-    data_sent: u64,
-    data_dropped: u64,
 }
 
 impl Recorder for Rows {
@@ -183,13 +181,7 @@ impl Recorder for Rows {
         match event {
             Event::Page(page) if self.kept.pages => self.pages.push((now, *page)),
             Event::Object(object) if self.kept.objects => self.objects.push((now, *object)),
-            Event::Connection(connection) => {
-                self.data_sent += u64::from(connection.sent);
-                self.data_dropped += u64::from(connection.dropped);
-                if self.kept.connections {
-                    self.connections.push(*connection);
-                }
-            }
+            Event::Connection(connection) if self.kept.connections => self.connections.push(*connection),
             _ => {}
         }
     }
@@ -227,13 +219,14 @@ fn tables_of<R: Recorder>(
         match name {
             TableName::Runs => {
                 start(&mut table);
+                let (sent, dropped) = sim.data_segments();
                 let hops: u64 = (0..plan.topology().ports().len())
                     .map(|p| sim.fabric().counters(catnip_net::PortId(p as u32)).delivered)
                     .sum();
                 table
                     .float("end_s", sim.now().as_secs())
-                    .integer("packets_sent", rows.data_sent)
-                    .integer("packets_dropped", rows.data_dropped)
+                    .integer("packets_sent", sent)
+                    .integer("packets_dropped", dropped)
                     .integer("connections", sim.connections_opened())
                     .integer("hops", hops);
             }

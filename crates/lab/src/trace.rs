@@ -22,7 +22,7 @@ pub struct TraceRequest {
     pub delay: Span,
     /// Queue of either direction.
     pub queue: QueueSpec,
-    /// Data packets that are lost on the way to the link, by their number from 1.
+    /// Packets that are lost on the way to the link, by their number from 1; a SYN counts.
     pub drop: Vec<u64>,
     /// Where in a clock tick the sender begins; drawn from the seed if not given.
     pub tick_phase: Option<Span>,

@@ -231,7 +231,7 @@ fn error_of(change: impl Fn(&str) -> String) -> InputError {
 
 #[test]
 fn bad_input_is_one_line_that_names_file_key_and_value() {
-    let cases: [(&str, &str, &[&str]); 14] = [
+    let cases: [(&str, &str, &[&str]); 16] = [
         ("rate = \"1.5Mbit\"", "rate = \"-3Mbit\"", &["link.bottleneck.rate", "-3Mbit"]),
         ("rate = \"1.5Mbit\"", "rate = \"1.5Mbps\"", &["link.bottleneck.rate", "1.5Mbps"]),
         ("rate = \"1.5Mbit\"", "rate = 5", &["link.bottleneck.rate", "5"]),
@@ -252,6 +252,12 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         ("queue = \"drop-tail:10\"", "queue = \"drop-tail:0\"", &["link.bottleneck.queue", "drop-tail:0"]),
         ("mean = 40", "mean = -40", &["traffic.web.think_s", "-40"]),
         ("profile = \"ns2-2002\"", "profile = \"ns3\"", &["tcp.profile", "ns3"]),
+        ("recovery = \"reno\"", "recovery = \"reno\"\nrto_first = \"0s\"", &["tcp.rto_first", "0"]),
+        (
+            "clients = \"client\"",
+            "clients = \"client[0..50:0]\"",
+            &["traffic.web.clients", "client[0..50:0]"],
+        ),
         ("http = \"1.0\"", "http = \"2\"", &["traffic.web.http", "\"2\""]),
         (
             "name = \"ECA/CATNIP-Good\"",

@@ -210,6 +210,20 @@ fn a_handshake_takes_one_round_trip_and_a_lost_syn_the_first_timeout() {
 }
 
 #[test]
+fn after_a_lost_syn_the_window_begins_at_one_and_the_timeout_at_three_seconds() {
+    // RFC 6928, section 2, and RFC 6298, rule 5.7.
+    let mut request = paper(10, &[], |tcp| *tcp = TcpConfig { segment_bytes: 512, ..profile::rfc() });
+    let first_burst = |request: &TraceRequest| bursts(request)[0];
+    assert_eq!(first_burst(&request), 10);
+    request.drop = vec![1];
+    assert_eq!(first_burst(&request), 1);
+    // The SYN again, then the first data segment: lost, too.
+    request.drop = vec![1, 3];
+    let times: Vec<f64> = sends(&request).iter().map(|row| row.at.as_secs()).collect();
+    assert!((times[1] - times[0] - 3.0).abs() < 1e-6, "{times:?}");
+}
+
+#[test]
 fn a_lost_fin_is_repaired_like_any_data() {
     let mut request = paper(5, &[], |_| {});
     request.tcp = TcpConfig { segment_bytes: 512, ..profile::rfc() };

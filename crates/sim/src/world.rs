@@ -40,6 +40,9 @@ struct Hosts<R> {
     opened: u64,
     /// Transfers whose last byte has arrived.
     completed: u64,
+    /// Data segments of servers, sent and dropped.
+    data_sent: u64,
+    data_dropped: u64,
     seed: u64,
     tick_phase: Option<Span>,
     recorder: R,
@@ -95,6 +98,8 @@ impl<R: Recorder> Sim<R> {
             timers,
             opened: 0,
             completed: 0,
+            data_sent: 0,
+            data_dropped: 0,
             seed,
             tick_phase: None,
             recorder,
@@ -176,6 +181,11 @@ impl<R: Recorder> Sim<R> {
         self.hosts.completed
     }
 
+    /// Data segments that servers have sent, retransmissions included, and how many of them were dropped.
+    pub fn data_segments(&self) -> (u64, u64) {
+        (self.hosts.data_sent, self.hosts.data_dropped)
+    }
+
     /// Packets that hosts have sent and that have not come to an end: the same number as inside the fabric.
     pub fn packets_out(&self) -> usize {
         self.hosts.segments.in_use()
@@ -188,8 +198,9 @@ impl<R: Recorder> NetworkFate for Hosts<R> {
         self.segments.release(packet.body);
         let connection = &mut self.connections[packet.flow >> 1];
         connection.in_network -= 1;
-        if segment.len > 0 {
+        if segment.len > 0 && (packet.flow & 1) as usize == SERVER {
             connection.dropped += 1;
+            self.data_dropped += 1;
         }
         if R::PACKETS {
             let event = Event::Dropped {
@@ -394,6 +405,7 @@ impl<R: Recorder> Hosts<R> {
             let packet = packet_of(&out, connection, id, end, now, config, &mut self.segments);
             connection.in_network += 1;
             connection.sent_high += u32::from(packet.priority == Priority::High && end == SERVER);
+            self.data_sent += u64::from(out.segment.len > 0 && end == SERVER);
             if R::PACKETS
                 && out.segment.span() > 0
                 && let Some(sender) = connection.ends[end].sender()

@@ -17,8 +17,7 @@ pub struct Endpoint {
     state: State,
     /// Where in a tick this host's clock began.
     phase: Span,
-    /// When the handshake's first segment was sent and answered, if that is a round trip.
-    handshake: Option<(Time, Time)>,
+    handshake: Handshake,
     /// Where the other side's FIN ends, once seen.
     fin_end: Option<u64>,
 }
@@ -39,6 +38,17 @@ pub struct Outgoing {
     pub segment: Segment,
     /// Its data was sent before.
     pub retransmission: bool,
+}
+
+/// What a handshake leaves behind for the sender.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Handshake {
+    /// There was none, or it goes on.
+    Silent,
+    /// Its first segment was sent and answered at these times.
+    RoundTrip(Time, Time),
+    /// It needed more than one try.
+    Repeated,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +73,14 @@ impl Endpoint {
             (true, Role::Passive) => State::Listen,
             (true, Role::Active) => State::opening(role, now),
         };
-        Self { sender: None, receiver: Receiver::default(), state, phase, handshake: None, fin_end: None }
+        Self {
+            sender: None,
+            receiver: Receiver::default(),
+            state,
+            phase,
+            handshake: Handshake::Silent,
+            fin_end: None,
+        }
     }
 
     /// The application hands over data: see [`Sender::write`].
@@ -78,9 +95,7 @@ impl Endpoint {
         let (phase, handshake) = (self.phase, self.handshake);
         let sender = self.sender.get_or_insert_with(|| {
             let mut sender = Box::new(Sender::new(config, phase));
-            if let Some((sent, answered)) = handshake {
-                sender.on_handshake_rtt(sent, answered, config);
-            }
+            handshake.tell(&mut sender, config, phase);
             sender
         });
         sender.write(now, bytes, context, last, config);
@@ -222,10 +237,13 @@ impl Endpoint {
     }
 
     fn finish_handshake(&mut self, now: Time, config: &TcpConfig) {
-        if let State::Opening { tries: 1, last_sent, .. } = self.state {
-            self.handshake = Some((last_sent, now));
+        if let State::Opening { tries, last_sent, .. } = self.state {
+            self.handshake = match tries {
+                1 => Handshake::RoundTrip(last_sent, now),
+                _ => Handshake::Repeated,
+            };
             if let Some(sender) = &mut self.sender {
-                sender.on_handshake_rtt(last_sent, now, config);
+                self.handshake.tell(sender, config, self.phase);
             }
         }
         self.state = State::Open;
@@ -246,6 +264,16 @@ impl Endpoint {
         let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
         let segment = Segment { seq: 0, flags, ..self.acknowledgement(config) };
         Some(Outgoing { segment, retransmission: false })
+    }
+}
+
+impl Handshake {
+    fn tell(self, sender: &mut Sender, config: &TcpConfig, phase: Span) {
+        match self {
+            Self::Silent => {}
+            Self::RoundTrip(sent, answered) => sender.on_handshake_rtt(sent, answered, config),
+            Self::Repeated => sender.on_repeated_handshake(config, phase),
+        }
     }
 }
 

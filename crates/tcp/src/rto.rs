@@ -66,8 +66,7 @@ impl Rto {
             self.backoff = self.backoff.saturating_mul(2);
         }
         if self.backoff > DISTRUST_BACKOFF {
-            // The next sample starts afresh; what was the estimate becomes doubt.
-            self.rttvar_4 += self.srtt_8 >> 3;
+            // The next sample starts afresh.
             self.srtt_8 = 0;
         }
     }

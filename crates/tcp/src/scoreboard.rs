@@ -62,11 +62,6 @@ impl Scoreboard {
         self.ranges.get(index + 1).map(|_| range.1)
     }
 
-    /// Where the hole at `from` ends.
-    pub fn hole_end(&self, from: u64) -> Option<u64> {
-        self.ranges.iter().find(|r| r.0 > from).map(|r| r.0)
-    }
-
     /// Bytes reported at or above `from`.
     pub fn bytes_above(&self, from: u64) -> u64 {
         self.ranges.iter().filter(|r| r.1 > from).map(|r| r.1 - r.0.max(from)).sum()

@@ -2,7 +2,7 @@ use crate::control::{Ack, AnyControl, Cause, Congestion, CongestionControl, Cont
 use crate::pacing::{Pacing, RoundStart};
 use crate::recovery::{DUPACK_THRESHOLD, Facts, OnAdvance, OnDuplicate, Recovery, RecoveryKind};
 use crate::segment::earlier;
-use crate::{Rto, Segment, TcpConfig};
+use crate::{Rto, RtoConfig, Segment, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 
 /// The sending half of a connection.
@@ -186,6 +186,13 @@ impl Sender {
         earlier(self.deadline, self.paced_until)
     }
 
+    /// The handshake needed more than one try: RFC 6298, rule 5.7, and RFC 6928, section 2. Before any data only.
+    pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
+        let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
+        self.rto = Rto::new(&rto, phase);
+        self.control = AnyControl::new(&TcpConfig { initial_window: 1, ..config.clone() });
+    }
+
     /// A round trip that was measured outside of the data: the handshake.
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
         self.rto.sample(&config.rto, sent, now);
@@ -357,7 +364,10 @@ impl Sender {
             }
         }
         let few = self.dupacks > 0 && self.dupacks < DUPACK_THRESHOLD && !self.recovery.in_recovery();
-        if few && config.limited_transmit {
+        if self.paced_until.is_some() {
+            // A segment that waits for its turn was allowed before; a duplicate takes nothing back.
+            self.quota = u32::MAX;
+        } else if few && config.limited_transmit {
             self.quota = 1;
             self.extra = u64::from(self.dupacks) * u64::from(config.segment_bytes);
         } else {
@@ -405,7 +415,7 @@ impl Sender {
             let fits = |seq: &u64| *seq + segment <= self.una + self.peer_window;
             let fresh = Some(self.next).filter(|&next| next < self.end());
             let missing = sack.next_missing(self.una, segment);
-            return missing.or(fresh).or_else(|| sack.next_unsure(self.una)).filter(fits);
+            return missing.or(fresh.filter(fits)).or_else(|| sack.next_unsure(self.una)).filter(fits);
         }
         let window = (self.recovery.window(cwnd) + self.extra).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
@@ -419,6 +429,10 @@ impl Sender {
         let end = data_end + u64::from(fin);
         let retransmission = seq < self.max;
         let nothing_out = self.una == self.max;
+        if retransmission && config.recovery != RecoveryKind::Sack1 {
+            // Karn's rule: data that is sent twice measures nothing. ns-2's Sack1 forgets this.
+            self.timed = self.timed.filter(|(timed, _)| !(seq < *timed && *timed <= end));
+        }
         if end > self.max {
             self.timed = self.timed.or(Some((end, now)));
             self.max = end;

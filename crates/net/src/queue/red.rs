@@ -55,7 +55,7 @@ impl RedLaw {
     pub fn new(parameters: RedParameters, rate: Rate, rng: Rng) -> Self {
         Self {
             parameters,
-            packet_time: rate.time_of(u64::from(parameters.mean_packet_bytes)),
+            packet_time: rate.time_of(u64::from(parameters.mean_packet_bytes)).max(Span::from_nanos(1)),
             average: 0.0,
             count: 0.0,
             above_min: false,
@@ -69,9 +69,9 @@ impl RedLaw {
         self.average
     }
 
-    /// The wire found nothing to send at `now`.
+    /// The wire found nothing to send at `now`; if it was idle already, nothing changes.
     pub fn on_idle(&mut self, now: Time) {
-        self.idle_since = Some(now);
+        self.idle_since.get_or_insert(now);
     }
 
     /// The queue was full, so that a packet goes whatever the average says.

@@ -163,6 +163,29 @@ fn reds_average_follows_the_formula_of_1993() {
 }
 
 #[test]
+fn an_idle_wire_that_is_told_so_again_has_been_idle_all_along() {
+    // A loss model before the queue makes the port ask again without an arrival at the queue.
+    let (mut once, mut twice) =
+        (RedLaw::new(red_parameters(), RATE, rng(0)), RedLaw::new(red_parameters(), RATE, rng(0)));
+    for law in [&mut once, &mut twice] {
+        (0..50).for_each(|_| _ = law.on_arrival(Time::ZERO, 9));
+        law.on_idle(Time::ZERO);
+    }
+    twice.on_idle(Time::from_nanos(500_000_000));
+    for law in [&mut once, &mut twice] {
+        law.on_arrival(Time::from_nanos(500_000_001), 0);
+    }
+    assert_eq!(once.average(), twice.average());
+}
+
+#[test]
+fn a_wire_faster_than_a_packet_per_nanosecond_is_no_division_by_zero() {
+    let fast = Rate::from_bits_per_second(5_000_000_000_000).unwrap();
+    let mut law = RedLaw::new(red_parameters(), fast, rng(0));
+    assert_eq!(law.on_arrival(Time::from_nanos(1_000), 0), Verdict::Accept);
+}
+
+#[test]
 fn reds_drop_gaps_have_the_distribution_that_the_formula_gives() {
     // With the average held at 4 packets p_b is 0.05; without `wait` the gap between drops is uniform on 1..=20.
     let parameters = RedParameters { weight: 1e-12, ..red_parameters() };

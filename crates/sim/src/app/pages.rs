@@ -28,12 +28,14 @@ pub struct PageGenerator {
 
 /// More embedded objects than any page of the time had: a bound on what a heavy tail can ask for.
 const MAX_IMAGES: f64 = 1000.0;
+/// A terabyte: the same for sizes.
+const MAX_OBJECT_BYTES: f64 = 1e12;
 
 impl PageGenerator {
     /// `count` pages; the same seed gives the same pages.
     pub fn generate(&self, count: u32, seed: u64) -> Vec<Page> {
         let mut rng = Rng::new(seed, Stream::Workload(0));
-        let size = |d: &Distribution, rng: &mut Rng| d.draw(rng).round().max(1.0) as u64;
+        let size = |d: &Distribution, rng: &mut Rng| d.draw(rng).round().clamp(1.0, MAX_OBJECT_BYTES) as u64;
         let page = |_| {
             let html = size(&self.html_bytes, &mut rng);
             let images = self.images.draw(&mut rng).round().clamp(0.0, MAX_IMAGES) as u32;

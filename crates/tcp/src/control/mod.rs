@@ -82,8 +82,6 @@ pub trait CongestionControl: Debug + Send {
     fn on_congestion(&mut self, event: &Congestion);
     /// Recovery is over; the window may not be above `limit` bytes now.
     fn on_recovered(&mut self, now: Time, limit: u64);
-    /// Nothing was sent for so long.
-    fn on_idle(&mut self, _now: Time, _idle: Span) {}
     /// The application says what it knows about its data.
     fn on_context(&mut self, _now: Time, _context: &FlowContext) {}
 }
@@ -146,9 +144,6 @@ impl CongestionControl for AnyControl {
     }
     fn on_recovered(&mut self, now: Time, limit: u64) {
         each_control!(self, c => c.on_recovered(now, limit));
-    }
-    fn on_idle(&mut self, now: Time, idle: Span) {
-        each_control!(self, c => c.on_idle(now, idle));
     }
     fn on_context(&mut self, now: Time, context: &FlowContext) {
         each_control!(self, c => c.on_context(now, context));

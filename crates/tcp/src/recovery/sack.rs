@@ -71,7 +71,11 @@ impl Sack {
     }
 
     pub(super) fn on_timeout(&mut self, max: u64) {
-        self.gate.close(max);
+        match self.rule {
+            SackRule::Pipe1996 => self.gate.close(max),
+            // RFC 6675, section 5.1: not before everything that was out is acknowledged.
+            SackRule::Rfc6675 => self.gate.opens_at = max,
+        }
         self.recovery = None;
         self.after_timeout = true;
         self.scoreboard.clear();
