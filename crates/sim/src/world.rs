@@ -5,9 +5,7 @@ use crate::slab::Slab;
 use crate::{Opener, TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Span, Stream, Time};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
-use catnip_net::{
-    Calendar, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
-};
+use catnip_net::{Calendar, DropReason, Ecn, Fabric, NetworkFate, Out, Packet, PortId, Priority, Topology};
 use catnip_tcp::{Endpoint, Outgoing, Role, Segment, Sender, TcpConfig};
 
 /// One run: a network, the hosts at its edges, and a clock.
@@ -132,9 +130,9 @@ impl<R: Recorder> Sim<R> {
         loop {
             let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
             match self.fabric.poll(timer.min(end), &mut self.hosts) {
-                Out::Deliver(at, node, packet) => {
+                Out::Deliver(at, _, packet) => {
                     self.now = at;
-                    self.hosts.on_delivery(&mut self.fabric, at, node, packet);
+                    self.hosts.on_delivery(&mut self.fabric, at, packet);
                 }
                 Out::Wait(_) | Out::Idle if timer <= end && timer < Time::NEVER => {
                     self.now = timer;
@@ -282,7 +280,7 @@ impl<R: Recorder> Hosts<R> {
         }
     }
 
-    fn on_delivery(&mut self, fabric: &mut Fabric, now: Time, _node: NodeId, packet: Packet) {
+    fn on_delivery(&mut self, fabric: &mut Fabric, now: Time, packet: Packet) {
         let (id, end) = (packet.flow >> 1, 1 - (packet.flow & 1) as usize);
         let segment = self.segments[packet.body];
         self.segments.release(packet.body);
