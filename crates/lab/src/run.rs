@@ -227,6 +227,7 @@ fn tables_of<R: Recorder>(
                     .float("end_s", sim.now().as_secs())
                     .integer("packets_sent", sent)
                     .integer("packets_dropped", dropped)
+                    .integer("packets_open", sim.packets_out() as u64)
                     .integer("connections", sim.connections_opened())
                     .integer("hops", hops);
             }

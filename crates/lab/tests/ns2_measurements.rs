@@ -46,7 +46,6 @@ fn config(preset: &str, variant: &str, delayed_ack: bool) -> TcpConfig {
 #[test]
 fn the_single_loss_profile_agrees_with_ns2_for_every_packet_and_phase() {
     let mut compared = 0;
-    let mut worst: f64 = 0.0;
     for row in rows("single_loss_profile.csv").iter().filter(|row| row[3] == "head") {
         let (preset, variant, delayed, k) = (&row[0], &row[1], row[2] == "1", row[4].parse::<u64>().unwrap());
         let mut times: Vec<f64> = (0..9)
@@ -72,12 +71,10 @@ fn the_single_loss_profile_agrees_with_ns2_for_every_packet_and_phase() {
         let (low, high) = (number(&row[7]), number(&row[8]));
         let tick_s = config(preset, variant, delayed).rto.tick.as_secs();
         let off = (low - times[0]).abs().max((high - times[8]).abs()).max((number(&row[6]) - times[4]).abs());
-        worst = worst.max(off / tick_s);
         assert!(off <= tick_s + 1e-6, "{row:?}: {times:?}");
         compared += 1;
     }
     assert_eq!(compared, 29 * 8, "rows compared");
-    assert!(worst < 1.0 + 1e-6);
 }
 
 #[test]

@@ -184,7 +184,8 @@ impl<R: Recorder> Sim<R> {
         (self.hosts.data_sent, self.hosts.data_dropped)
     }
 
-    /// Packets that hosts have sent and that have not come to an end: the same number as inside the fabric.
+    /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,
+    /// this is the same number as inside the fabric, or a packet was lost silently.
     pub fn packets_out(&self) -> usize {
         self.hosts.segments.in_use()
     }

@@ -1,6 +1,7 @@
 """Experiments with the ten pages and 100 clients: CAT-E3 to CAT-E8 and CAT-E12."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -308,7 +309,7 @@ def fairness(runs: Runs) -> Part:
     paper = {"DropTail": (3.05, 3.68), "CATNIP-Good": (3.23, 3.95)}
     claims: list[Claim] = []
     for router, result in runs.of("catnip-e7").items():
-        loss = {group: _sender_loss(result, group) for group in ("eca", "reno")}
+        loss = {group: result.sender_loss(group) for group in ("eca", "reno")}
         times = stats.ratio(result.overall_mean_s("eca"), result.overall_mean_s("reno")) * 100
         claims += [
             at_most(
@@ -574,17 +575,10 @@ def _series(label: str, result: Result, tcp: str = "", router: str = "") -> Seri
 
 
 def _with_ns2(series: Series, queue: str, tcp: str = "") -> Series:
-    values: Sequence[Sequence[float]] = [
+    mean, low, high = (
         published.ns2_pages(queue, column, tcp) for column in ("mean", "run_mean_lo", "run_mean_hi")
-    ]
-    return Series(**{**vars(series), "ns2_mean": values[0], "ns2_low": values[1], "ns2_high": values[2]})
-
-
-def _sender_loss(result: Result, group: str) -> np.ndarray:
-    rows = result.rows("connections", group)
-    sums = [[rows[key][rows["seed"] == seed].sum() for key in ("dropped", "sent")] for seed in result.seeds]
-    dropped, sent = np.array(sums, dtype=np.float64).T
-    return np.asarray(dropped / sent)
+    )
+    return replace(series, ns2_mean=mean, ns2_low=low, ns2_high=high)
 
 
 def _same_times(router: str, ratio_pct: Interval) -> Claim:

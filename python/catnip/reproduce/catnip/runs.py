@@ -61,6 +61,10 @@ class Result:
         """Packets dropped at the bottleneck, percent of those that arrived."""
         return stats.mean(100 * self.port.loss)
 
+    def sender_loss(self, group: str) -> Floats:
+        """Data packets of a group's senders that were dropped, as a fraction."""
+        return measures.sender_loss(self.tables["connections"], self.variant, self.seeds, group)
+
     def overall_mean_s(self, group: str | None = None) -> Floats:
         """Mean over the ten pages of their mean times, one value per run."""
         return np.asarray(self.page_means(group).mean(axis=1))
