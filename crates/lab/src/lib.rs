@@ -9,6 +9,7 @@ mod notation;
 mod plan;
 mod run;
 mod scenario;
+mod single_flow;
 mod table;
 mod trace;
 
@@ -19,5 +20,6 @@ pub use notation::{QUEUES, control, loss, marker, pacing, queue, recovery};
 pub use plan::Plan;
 pub use run::{Progress, RunRequest, TableName, run_all};
 pub use scenario::Scenario;
+pub use single_flow::{Marking, SingleFlow};
 pub use table::{Column, Table};
 pub use trace::{TraceRequest, TraceRow, trace};

@@ -20,21 +20,22 @@ pub struct Plan {
     duration: Span,
 }
 
+/// Connections of one kind between pairs of hosts.
 #[derive(Clone, Debug)]
-struct Traffic {
+pub(crate) struct Traffic {
     name: String,
-    tcp: TcpConfig,
-    marker: Option<SpmParameters>,
+    pub(crate) tcp: TcpConfig,
+    pub(crate) marker: Option<SpmParameters>,
     /// (server, client)
-    pairs: Vec<(NodeId, NodeId)>,
+    pub(crate) pairs: Vec<(NodeId, NodeId)>,
     /// Numbers of the users in the run, one per pair.
     users: Vec<u32>,
-    tells_size: bool,
-    kind: TrafficKind,
+    pub(crate) tells_size: bool,
+    pub(crate) kind: TrafficKind,
 }
 
 #[derive(Clone, Debug)]
-enum TrafficKind {
+pub(crate) enum TrafficKind {
     Bulk { bytes: u64, start_s: Distribution },
     Web { config: Arc<WebConfig>, request_bytes: u64 },
 }
@@ -92,6 +93,10 @@ impl Plan {
     /// The network.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    pub(crate) fn traffic(&self) -> &[Traffic] {
+        &self.traffic
     }
 
     /// The traffic group that an application belongs to.

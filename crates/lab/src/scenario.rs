@@ -46,7 +46,8 @@ impl Scenario {
             InputError::new(&file, &line.map(|n| format!("line {n}")).unwrap_or_default(), error.message())
         })?;
         let mut base = whole;
-        let variants = take_variants(&file, &mut base)?;
+        let axes = take_axes(&file, &mut base)?;
+        let variants = cross(take_variants(&file, &mut base)?, &axes);
         let mut plans = Vec::new();
         let mut head = None;
         for (name, changes) in variants {
@@ -112,6 +113,57 @@ fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<(String, toml
         variants.push((name, changes));
     }
     Ok(variants)
+}
+
+/// A key and the values that it takes in turn.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Axis {
+    key: String,
+    values: Vec<toml::Value>,
+}
+
+/// Takes `[[axis]]` out of a scenario.
+fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError> {
+    let Some(value) = base.remove("axis") else { return Ok(Vec::new()) };
+    let axes: Vec<Axis> = serde_path_to_error::deserialize(value).map_err(|error| {
+        InputError::new(file, &format!("axis{}", error.path()), first_line(error.inner().message()))
+    })?;
+    for axis in &axes {
+        if axis.values.is_empty() {
+            return Err(InputError::new(file, "axis.values", format!("{:?}: no values", axis.key)));
+        }
+        let repeated = axis.values.iter().enumerate().find(|(i, value)| axis.values[..*i].contains(value));
+        if let Some((_, value)) = repeated {
+            return Err(InputError::new(
+                file,
+                "axis.values",
+                format!("{:?}: {value} is there twice", axis.key),
+            ));
+        }
+    }
+    Ok(axes)
+}
+
+/// Every variant with every value of every axis, the last axis changing fastest.
+fn cross(variants: Vec<(String, toml::Table)>, axes: &[Axis]) -> Vec<(String, toml::Table)> {
+    axes.iter().fold(variants, |variants, axis| {
+        let with = |(name, changes): &(String, toml::Table), value: &toml::Value| {
+            let short = axis.key.rsplit('.').next().unwrap_or(&axis.key);
+            let shown = value.as_str().map_or_else(|| value.to_string(), String::from);
+            let level = format!("{short}={shown}");
+            let name = if name == DEFAULT_VARIANT { level } else { format!("{name} / {level}") };
+            let change = axis.key.rsplit('.').fold(value.clone(), |inner, key| {
+                toml::Value::Table(toml::Table::from_iter([(key.to_string(), inner)]))
+            });
+            let toml::Value::Table(change) = change else { unreachable!("a key has at least one part") };
+            (name, merge(changes.clone(), change))
+        };
+        variants
+            .iter()
+            .flat_map(|variant| axis.values.iter().map(move |value| with(variant, value)))
+            .collect()
+    })
 }
 
 fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {

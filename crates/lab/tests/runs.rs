@@ -1,6 +1,6 @@
 //! Whole runs: determinism, conservation, what the applications do, and what is said about bad input.
 
-use catnip_lab::{Column, InputError, RunRequest, Scenario, Table, TableName, fingerprint, run_all};
+use catnip_lab::{Column, InputError, Marking, RunRequest, Scenario, Table, TableName, fingerprint, run_all};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,36 @@ fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
         changed.is_empty() && before == now,
         "changed; if on purpose, say why and set CATNIP_BLESS=1:\n{changed:#?}"
     );
+}
+
+#[test]
+fn axes_make_every_combination_and_the_last_one_changes_fastest() {
+    let scenario = load("hysteresis.toml");
+    let names: Vec<_> = scenario.variants().collect();
+    assert_eq!(names.len(), 3 * 13 * 5);
+    assert_eq!(names[0], "Reno / packets=1 / loss=priority:low=0.01");
+    assert_eq!(names[1], "Reno / packets=1 / loss=priority:low=0.03");
+    assert_eq!(names[13 * 5 * 2 - 1], "Partial CATNIP / packets=143 / loss=priority:low=0.1");
+}
+
+#[test]
+fn the_models_are_told_what_the_run_does_and_only_where_they_apply() {
+    let scenario = load("hysteresis.toml");
+    let flow = |name: &str| scenario.plan(name).unwrap().single_flow().unwrap();
+    let reno = flow("Reno / packets=36 / loss=priority:low=0.1");
+    assert_eq!((reno.packets, reno.p, reno.p_high, reno.marking), (36, 0.1, 0.1, Marking::None));
+    assert_eq!((reno.t0_s, reno.w_max, reno.b, reno.w1, reno.delack_s), (1.0, 24, 2, 1, 0.1));
+    assert!((reno.rtt_s - 0.2).abs() < 0.002, "HYS-S7: {}", reno.rtt_s);
+    let partial = flow("Partial CATNIP / packets=36 / loss=priority:low=0.1");
+    assert_eq!((partial.p, partial.p_high, partial.marking), (0.1, 0.0, Marking::Ends));
+    assert_eq!(flow("CATNIP / packets=36 / loss=priority:low=0.1").marking, Marking::Other);
+    for name in ["catnip-e4.toml", "catnip-e1.toml", "catnip-e11.toml"] {
+        let scenario = load(name);
+        let lossy = scenario.variants().filter(|variant| *variant != "no loss");
+        for variant in lossy {
+            assert_eq!(scenario.plan(variant).unwrap().single_flow(), None, "{name} {variant}");
+        }
+    }
 }
 
 #[test]
@@ -275,6 +305,15 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         for name in named {
             assert!(line.contains(name), "{name} is missing: {line}");
         }
+    }
+    let with_axis = |axis: &str| error_of(|text| format!("{text}\n[[axis]]\n{axis}")).to_string();
+    for (axis, what) in [
+        ("key = \"tcp.window_segments\"\nvalues = []", "no values"),
+        ("key = \"tcp.window_segments\"\nvalues = [3, 3]", "3 is there twice"),
+        ("key = \"tcp.window_segments\"\nvalues = [0]", "tcp.window_segments: 0"),
+        ("key = \"tcp.window_segments\"", "missing field `values`"),
+    ] {
+        assert!(with_axis(axis).contains(what), "{}", with_axis(axis));
     }
     assert!(error_of(|_| "id = ".into()).to_string().contains("line 1"));
     let missing = Scenario::load(Path::new("/no/such/file.toml")).unwrap_err().to_string();

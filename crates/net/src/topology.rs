@@ -154,18 +154,26 @@ impl Topology {
     ) -> Result<(), TopologyError> {
         let routes = Routes::new(self);
         for (from, to) in pairs {
-            let arrives_at = |port: PortId| self.ports[port.0 as usize].to;
-            let path = std::iter::successors(routes.next(from, to), |&port| {
-                if arrives_at(port) == to { None } else { routes.next(arrives_at(port), to) }
-            });
-            if path.take(self.ports.len() + 1).last().map(arrives_at) != Some(to) {
-                return Err(TopologyError::NoRoute {
-                    from: self.name(from).into(),
-                    to: self.name(to).into(),
-                });
-            }
+            self.path_by(&routes, from, to)?;
         }
         Ok(())
+    }
+
+    /// The ports that a packet from one host to another passes, in order.
+    pub fn path(&self, from: NodeId, to: NodeId) -> Result<Vec<PortId>, TopologyError> {
+        self.path_by(&Routes::new(self), from, to)
+    }
+
+    fn path_by(&self, routes: &Routes, from: NodeId, to: NodeId) -> Result<Vec<PortId>, TopologyError> {
+        let arrives_at = |port: PortId| self.ports[port.0 as usize].to;
+        let path = std::iter::successors(routes.next(from, to), |&port| {
+            if arrives_at(port) == to { None } else { routes.next(arrives_at(port), to) }
+        });
+        let path: Vec<PortId> = path.take(self.ports.len() + 1).collect();
+        if path.last().map(|&port| arrives_at(port)) == Some(to) {
+            return Ok(path);
+        }
+        Err(TopologyError::NoRoute { from: self.name(from).into(), to: self.name(to).into() })
     }
 
     fn node(&mut self, name: String, kind: Kind) -> NodeId {

@@ -2,7 +2,7 @@
 
 use catnip_base::{Bytes, ParseError, Span};
 use catnip_lab::{
-    Column, InputError as BadInput, RunRequest, Scenario, Table, TableName, TraceRequest, TraceRow,
+    Column, InputError as BadInput, Marking, RunRequest, Scenario, Table, TableName, TraceRequest, TraceRow,
 };
 use catnip_tcp::{TcpConfig, profile};
 use numpy::IntoPyArray;
@@ -43,6 +43,12 @@ impl PyScenario {
         Scenario::load(Path::new(path)).map(Self).map_err(bad_input)
     }
 
+    /// Reads a scenario from text; `path` is what errors call it. Raises InputError.
+    #[staticmethod]
+    fn parse(path: &str, text: &str) -> PyResult<Self> {
+        Scenario::parse(Path::new(path), text).map(Self).map_err(bad_input)
+    }
+
     /// What it reproduces.
     #[getter]
     fn id(&self) -> &str {
@@ -77,6 +83,32 @@ impl PyScenario {
     #[getter]
     fn variants(&self) -> Vec<&str> {
         self.0.variants().collect()
+    }
+
+    /// What the analytical models need to know of a variant; None where they do not apply.
+    fn single_flow<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let plan = self.0.plan(variant).map_err(bad_input)?;
+        let Some(flow) = plan.single_flow() else { return Ok(None) };
+        let out = PyDict::new(py);
+        out.set_item("packets", flow.packets)?;
+        out.set_item("p", flow.p)?;
+        out.set_item("p_high", flow.p_high)?;
+        out.set_item(
+            "marking",
+            match flow.marking {
+                Marking::None => "none",
+                Marking::Ends => "ends",
+                Marking::Other => "other",
+            },
+        )?;
+        out.set_item("rtt_s", flow.rtt_s)?;
+        out.set_item("t0_s", flow.t0_s)?;
+        out.set_item("w_max", flow.w_max)?;
+        out.set_item("b", flow.b)?;
+        out.set_item("w1", flow.w1)?;
+        out.set_item("delack_s", flow.delack_s)?;
+        out.set_item("handshake_s", flow.handshake_s)?;
+        Ok(Some(out))
     }
 
     /// Runs every variant with every seed, over all cores unless `threads` says otherwise.

@@ -236,9 +236,9 @@ impl<R: Recorder> Hosts<R> {
         self.opened += 1;
         let (config, marker) = &self.tcp[transfer.tcp.0 as usize];
         let mut rng = Rng::new(self.seed, Stream::Connection(number as u32));
-        let (tick, fixed) = (config.rto.tick, self.tick_phase);
+        let (clock, fixed) = (config.slowest_clock(), self.tick_phase);
         let mut end =
-            |role| Endpoint::new(now, role, config, fixed.unwrap_or(tick_phase(tick, rng.uniform())));
+            |role| Endpoint::new(now, role, config, fixed.unwrap_or(tick_phase(clock, rng.uniform())));
         let (server, client) = match transfer.opener {
             Opener::Server => (end(Role::Active), end(Role::Passive)),
             Opener::Client => (end(Role::Passive), end(Role::Active)),

@@ -1,7 +1,7 @@
 use crate::control::ControlKind;
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
-use catnip_base::Span;
+use catnip_base::{Span, Time};
 
 /// All parameters of a connection. See [`crate::profile`] for named sets of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,12 +102,34 @@ pub struct DelayedAck {
     pub max_delay: Span,
     /// The first segment of a connection is acknowledged at once (ns-2's `SYN_immediate_ack_`).
     pub first_at_once: bool,
+    /// One timer per host beats every `max_delay` and sends what waits (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
+    /// section 25.4), so that a lone segment waits for half of it on average. Otherwise each segment has its own timer.
+    pub heartbeat: bool,
+}
+
+impl DelayedAck {
+    /// When a segment that arrives at `now` is acknowledged at the latest.
+    pub(crate) fn due(&self, now: Time, phase: Span) -> Time {
+        if !self.heartbeat {
+            return now + self.max_delay;
+        }
+        let since_beat = (now + phase).as_nanos() % self.max_delay.as_nanos();
+        now + Span::from_nanos(self.max_delay.as_nanos() - since_beat)
+    }
 }
 
 impl TcpConfig {
     /// The receive window in whole segments.
     pub fn receive_window_segments(&self) -> u64 {
         self.receive_window / u64::from(self.segment_bytes)
+    }
+
+    /// The period of the slowest clock that a host's phase belongs to: its tick, or its ACK timer if that beats.
+    pub fn slowest_clock(&self) -> Span {
+        match self.delayed_ack {
+            Some(d) if d.heartbeat => self.rto.tick.max(d.max_delay),
+            _ => self.rto.tick,
+        }
     }
 
     /// Wire size of a segment with `len` data bytes at `seq` and so many SACK blocks.

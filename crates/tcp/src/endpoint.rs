@@ -15,7 +15,7 @@ pub struct Endpoint {
     /// The receiving half.
     pub receiver: Receiver,
     state: State,
-    /// Where in a tick this host's clock began.
+    /// From the start of the run back to a tick of this host's clock, which is also a beat of its ACK timer.
     phase: Span,
     handshake: Handshake,
     /// Where the other side's FIN ends, once seen.
@@ -121,7 +121,7 @@ impl Endpoint {
                 self.fin_end = Some(end);
                 self.receiver.ask_for_ack();
             }
-            self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref());
+            self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref(), self.phase);
         }
     }
 

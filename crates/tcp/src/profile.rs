@@ -10,10 +10,14 @@ use crate::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
 use catnip_base::{ParseError, Span};
 
 /// The names that [`by_name`] knows, with what each stands for.
-pub const NAMES: [(&str, &str); 4] = [
+pub const NAMES: [(&str, &str); 5] = [
     ("ns2-2002", "ns-2 of the CATNIP paper: no SYN, no headers, tick 100 ms, first RTO 6 s, no 1 s floor"),
     ("ns2-2.35", "the defaults of ns-2 2.35 without SYN: headers, tick 10 ms, first RTO 3 s, floor 0.2 s"),
     ("ns2-s001", "ns2-2.35 with a 1 s floor and a window of 24: the hysteresis paper's simulations"),
+    (
+        "bsd-reno",
+        "Reno with a window of 24, RTO of 1 s or more, ACKs for two packets or every 200 ms by the clock",
+    ),
     ("rfc", "RFC 5681, 6298, 6582, 6675, 3042, 6928: SYN and FIN, initial window 10, first RTO 1 s"),
 ];
 
@@ -23,6 +27,7 @@ pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
         "ns2-2002" => Ok(ns2_2002()),
         "ns2-2.35" => Ok(ns2_235()),
         "ns2-s001" => Ok(ns2_s001()),
+        "bsd-reno" => Ok(bsd_reno()),
         "rfc" => Ok(rfc()),
         _ => {
             let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
@@ -98,6 +103,24 @@ pub fn ns2_s001() -> TcpConfig {
     }
 }
 
+/// Reno of BSD as the hysteresis paper describes it (sections 3 and 4): MSS 1433, window and ssthresh 24, RTO of at
+/// least 1 s, and a receiver whose ACK timer beats every 200 ms, which makes a lone packet wait 100 ms on average.
+pub fn bsd_reno() -> TcpConfig {
+    TcpConfig {
+        limited_transmit: false,
+        second_always_fast: false,
+        first_without_header: false,
+        halving: Halving::WholeSegments,
+        delayed_ack: Some(DelayedAck {
+            every: 2,
+            max_delay: Span::from_millis(200),
+            first_at_once: false,
+            heartbeat: true,
+        }),
+        ..ns2_s001()
+    }
+}
+
 /// The standards of today.
 pub fn rfc() -> TcpConfig {
     TcpConfig {
@@ -128,7 +151,12 @@ pub fn rfc() -> TcpConfig {
             max: Span::from_secs(60),
             floor_before_backoff: true,
         },
-        delayed_ack: Some(DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false }),
+        delayed_ack: Some(DelayedAck {
+            every: 2,
+            max_delay: Span::from_millis(200),
+            first_at_once: false,
+            heartbeat: false,
+        }),
         handshake: true,
         fin: true,
     }
@@ -138,5 +166,5 @@ pub fn rfc() -> TcpConfig {
 pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
     // ns-2 2.35 acknowledges the first packet at once; ns-2 of 2002 does not.
     let first_at_once = profile.first_without_header;
-    DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once }
+    DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once, heartbeat: false }
 }

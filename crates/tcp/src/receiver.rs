@@ -1,5 +1,5 @@
 use crate::{DelayedAck, SackBlocks};
-use catnip_base::Time;
+use catnip_base::{Span, Time};
 
 /// The receiving half: what has arrived, and when to say so.
 #[derive(Clone, Debug, Default)]
@@ -21,9 +21,10 @@ impl Receiver {
         self.next
     }
 
-    /// Takes in a segment that uses the sequence numbers from `seq` to `end`.
+    /// Takes in a segment that uses the sequence numbers from `seq` to `end`. `phase` is the time from the start of
+    /// the run back to a beat of this host's ACK timer, if it has one that beats.
     #[inline]
-    pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>) {
+    pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>, phase: Span) {
         let in_order = seq <= self.next && end > self.next;
         let mut filled_gap = false;
         if in_order {
@@ -38,7 +39,7 @@ impl Receiver {
         self.unacknowledged += 1;
         let may_wait = in_order && !filled_gap;
         match delayed.filter(|d| may_wait && !(d.first_at_once && seq == 0)) {
-            Some(d) if self.unacknowledged < d.every => self.ack_due = Some(now + d.max_delay),
+            Some(d) if self.unacknowledged < d.every => self.ack_due = Some(d.due(now, phase)),
             _ => self.ack_now = true,
         }
     }
@@ -97,30 +98,47 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catnip_base::Span;
     use proptest::prelude::*;
 
     const DELAYED: DelayedAck =
-        DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false };
+        DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: false };
 
     #[test]
     fn every_second_segment_in_order_is_acknowledged_and_the_last_one_after_200_ms() {
         let mut r = Receiver::default();
-        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED));
+        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
         assert!(!r.wants_to_ack(Time::ZERO));
         assert_eq!(r.deadline(), Some(Time::from_nanos(200_000_000)));
         assert!(r.wants_to_ack(Time::from_nanos(200_000_000)));
-        r.on_data(Time::ZERO, 10, 20, Some(&DELAYED));
+        r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
         assert!(r.wants_to_ack(Time::ZERO));
+    }
+
+    #[test]
+    fn a_heartbeat_acknowledges_at_its_next_beat_whenever_the_segment_came() {
+        let heartbeat = DelayedAck { heartbeat: true, ..DELAYED };
+        let due = |now_ms, phase_ms| {
+            let mut r = Receiver::default();
+            r.on_data(ms(now_ms), 0, 10, Some(&heartbeat), Span::from_millis(phase_ms));
+            r.deadline()
+        };
+        // With a phase of 50 ms the beats are at 150, 350, 550 ms.
+        assert_eq!(due(0, 50), Some(ms(150)));
+        assert_eq!(due(149, 50), Some(ms(150)));
+        assert_eq!(due(150, 50), Some(ms(350)), "a beat that is now has passed");
+    }
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
     }
 
     #[test]
     fn segments_out_of_order_and_those_that_fill_a_gap_are_acknowledged_at_once() {
         let mut r = Receiver::default();
-        r.on_data(Time::ZERO, 10, 20, Some(&DELAYED));
+        r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
         assert!(r.wants_to_ack(Time::ZERO), "out of order");
         r.on_ack_sent();
-        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED));
+        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
         assert!(r.wants_to_ack(Time::ZERO), "fills the gap (RFC 5681, section 4.2)");
         assert_eq!(r.next(), 20);
     }
@@ -129,7 +147,7 @@ mod tests {
     fn the_first_block_holds_the_most_recent_segment() {
         let mut r = Receiver::default();
         for (seq, end) in [(20, 30), (60, 70), (40, 50), (30, 35)] {
-            r.on_data(Time::ZERO, seq, end, None);
+            r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
         }
         assert_eq!(r.sack().ranges(r.next()).collect::<Vec<_>>(), [(20, 35), (40, 50), (60, 70)]);
     }
@@ -139,8 +157,8 @@ mod tests {
         fn any_order_of_arrival_ends_complete(order in Just((0u64..24).collect::<Vec<_>>()).prop_shuffle()) {
             let mut r = Receiver::default();
             for i in order {
-                r.on_data(Time::ZERO, i * 7, i * 7 + 7, None);
-                r.on_data(Time::ZERO, i * 7, i * 7 + 7, None);
+                r.on_data(Time::ZERO, i * 7, i * 7 + 7, None, Span::ZERO);
+                r.on_data(Time::ZERO, i * 7, i * 7 + 7, None, Span::ZERO);
             }
             prop_assert_eq!((r.next(), r.sack().len()), (24 * 7, 0));
         }
