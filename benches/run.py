@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from catnip import _core
-from catnip.figures import BLUE, FAINT, INK, STYLE, VERMILION
+from catnip.figures.style import BLUE, FAINT, INK, STYLE, VERMILION
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCHES = ROOT / "benches"

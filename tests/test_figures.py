@@ -5,19 +5,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from catnip import figures
+from catnip.figures import pages
+from catnip.figures.transfers import sequence_plots, single_loss_profile
 
 TENTHS = [n / 10 for n in range(1, 11)]
-SERIES = figures.Series("Reno", TENTHS, TENTHS, [t + 0.1 for t in TENTHS], TENTHS)
-REFERENCED = figures.Series(
+SERIES = pages.Series("Reno", TENTHS, TENTHS, [t + 0.1 for t in TENTHS], TENTHS)
+REFERENCED = pages.Series(
     "ECA", TENTHS, TENTHS, TENTHS, TENTHS,
     paper_mean=TENTHS, paper_sd=TENTHS, ns2_mean=TENTHS, ns2_low=TENTHS, ns2_high=TENTHS, ns2_sd=TENTHS,
 )  # fmt: skip
 DRAWN: dict[str, Callable[[], str]] = {
-    "profile": lambda: figures.single_loss_profile([1, 2, 3], [3, 2, 1], [3, 2, 1], 1.0, [True, True, False]),
-    "sequence": lambda: figures.sequence_plots([("Reno", [0.0, 0.1, 0.5], [0, 1, 1])] * 4, "Four"),
-    "one panel": lambda: figures.sequence_plots([("Reno", [0.0, 0.1], [0, 1])]),
-    "bars": lambda: figures.page_bars("Faster", [SERIES, REFERENCED]),
+    "profile": lambda: single_loss_profile([1, 2, 3], [3, 2, 1], [3, 2, 1], 1.0, [True, True, False]),
+    "sequence": lambda: sequence_plots([("Reno", [0.0, 0.1, 0.5], [0, 1, 1])] * 4, "Four"),
+    "one panel": lambda: sequence_plots([("Reno", [0.0, 0.1], [0, 1])]),
+    "bars": lambda: pages.page_bars("Faster", [SERIES, REFERENCED]),
 }
 
 
@@ -45,12 +46,12 @@ def test_two_figures_share_no_id() -> None:
 def test_the_title_names_the_packets_that_time_out() -> None:
     lost = range(1, 29)
     late = [k <= 3 or k >= 26 for k in lost]
-    svg = figures.single_loss_profile(lost, [2.0] * 28, [2.0] * 28, 1.0, late)
+    svg = single_loss_profile(lost, [2.0] * 28, [2.0] * 28, 1.0, late)
     assert "Losing packet 1–3 or 26–28 costs a timeout" in svg
 
 
 def test_legends_name_only_what_is_drawn() -> None:
-    alone = figures.page_bars("Faster", [SERIES])
+    alone = pages.page_bars("Faster", [SERIES])
     assert "paper" not in alone
     assert "ns-2" not in alone
     assert "paper" in DRAWN["bars"]()

@@ -5,13 +5,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from catnip import figures
+from catnip.figures.transfers import single_loss_profile
 from catnip.report import render
 from catnip.reproduce.claims import at_most, within
 from catnip.reproduce.outcome import Figure, Reproduction, Table
 from catnip.stats import Interval
 
-PROFILE = figures.single_loss_profile(
+PROFILE = single_loss_profile(
     k=[1, 2, 3, 4], ours_s=[7.6, 2.4, 2.5, 1.9], ns2_s=[7.7, 2.4, 2.5, 1.9], no_loss_s=1.07,
     timed_out=[True, True, False, True],
 )  # fmt: skip

@@ -228,7 +228,7 @@ def trace(
     events = _core.trace(packets=packets, drop=_packet_numbers(drop), **options)
 
     if plot is not None:
-        from catnip.figures import sequence_plots  # noqa: PLC0415 -- slow to load
+        from catnip.figures.transfers import sequence_plots  # noqa: PLC0415 -- slow to load
 
         sent = [(row["time"], row["seq"]) for row in tracing.rows(events) if row["event"] == "send"]
         times, seqs = zip(*sent, strict=True)

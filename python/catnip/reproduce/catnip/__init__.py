@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from catnip.progress import Progress
 from catnip.reproduce.catnip import pages, single, systems
-from catnip.reproduce.catnip.runs import Part, Runs
-from catnip.reproduce.outcome import Reproduction
+from catnip.reproduce.catnip.runs import Runs
+from catnip.reproduce.outcome import Part, Reproduction
 
 QUICK_SEEDS = 10
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from catnip import figures, stats
-from catnip.figures import Series
+from catnip import stats
+from catnip.figures.pages import Series, page_bars
+from catnip.reproduce import reference
 from catnip.reproduce.catnip import published
-from catnip.reproduce.catnip.runs import Part, Result, Runs
+from catnip.reproduce.catnip.runs import Result, Runs
 from catnip.reproduce.claims import Beside, Claim, at_least, at_most, exactly, reported, within
-from catnip.reproduce.outcome import Figure, Table
+from catnip.reproduce.outcome import Figure, Part, Table
 from catnip.stats import Interval
 
 PAGES = len(published.PAGES)
@@ -83,7 +84,7 @@ def droptail(runs: Runs) -> Part:
         "without marking. Bars: this simulator. Diamonds: the paper's single runs (Tables II and "
         "III). Circles: ns-2 2.35, with the range of its ten runs. A source alone changes little."
     )
-    svg = figures.page_bars("Sources alone change little", series)
+    svg = page_bars("Sources alone change little", series)
     return Part(claims, [Figure("catnip-e3", "Figure 5: DropTail routers", caption, svg)])
 
 
@@ -195,7 +196,7 @@ def catnip_good(runs: Runs) -> Part:
         "that drop LOW packets first make all pages faster and far steadier, whatever the source "
         "does."
     )
-    svg = figures.page_bars("Routers that know which packets are crucial remove the long waits", series)
+    svg = page_bars("Routers that know which packets are crucial remove the long waits", series)
     return Part(claims, [Figure("catnip-e4", "Figure 6: CATNIP-Good routers", caption, svg)])
 
 
@@ -300,7 +301,7 @@ def red(runs: Runs) -> Part:
         "RED and CATNIP-RED. The paper's values exist only in its lost figure, so none are shown. RED"
         " alone changes little; RED that drops LOW packets first is as good as CATNIP-Good."
     )
-    svg = figures.page_bars("CATNIP works together with RED", series)
+    svg = page_bars("CATNIP works together with RED", series)
     return Part(claims, [Figure("catnip-e6", "Figure 7: RED and CATNIP-RED routers", caption, svg)])
 
 
@@ -396,8 +397,8 @@ def workload(runs: Runs) -> Part:
             reported("CAT-E12", f"{name}: loss, %", result.loss_pct(), paper=3.46),
         ]
     sent = stats.mean(results["think 40 s"].rows("runs")["packets_sent"])
-    ns2_sent = [int(row["sent"]) for row in published.rows("ns2/catnip_loss_by_seed.csv") if _calibrated(row)]
-    packets = sum(-(-int(row["bytes"]) // 512) for row in published.rows("catnip_pages.csv"))
+    ns2_sent = [int(row["sent"]) for row in reference.rows("ns2/catnip_loss_by_seed.csv") if _calibrated(row)]
+    packets = sum(-(-int(row["bytes"]) // 512) for row in reference.rows("catnip_pages.csv"))
     return Part(
         [
             *claims,

@@ -1,19 +1,9 @@
 """What the paper prints and what ns-2 measured, from validation/reference."""
 
-import csv
-from functools import cache
-
-from catnip import paths
+from catnip.reproduce.reference import rows
 
 PAGES = range(1, 11)
 CALIBRATED_THINK = "exp:40"
-
-
-@cache
-def rows(file: str) -> list[dict[str, str]]:
-    """The rows of a reference table."""
-    with (paths.reference() / file).open(encoding="utf-8", newline="") as opened:
-        return list(csv.DictReader(opened))
 
 
 def paper_pages(tcp: str, router: str, column: str) -> list[float]:

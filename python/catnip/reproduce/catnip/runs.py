@@ -10,20 +10,10 @@ from catnip import measures, paths, stats
 from catnip._core import Scenario
 from catnip.measures import Floats, PortLoss
 from catnip.progress import Progress
-from catnip.reproduce.claims import Claim
-from catnip.reproduce.outcome import Figure
 from catnip.results import Table
 from catnip.stats import Interval
 
 TABLES = ["pages", "ports", "connections", "runs"]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one experiment contributes to a reproduction."""
-
-    claims: Sequence[Claim]
-    figures: Sequence[Figure] = ()
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from catnip import _core, figures, stats
+from catnip import _core, stats
+from catnip.figures.transfers import sequence_plots, single_loss_profile
 from catnip.reproduce.catnip import published
-from catnip.reproduce.catnip.runs import Part, Result, Runs
+from catnip.reproduce.catnip.runs import Result, Runs
 from catnip.reproduce.claims import Claim, at_most, exactly, within
-from catnip.reproduce.outcome import Figure
+from catnip.reproduce.outcome import Figure, Part
 
 PACKETS = 28
 TICK_S = 0.1
@@ -111,7 +112,7 @@ def loss_profile(runs: Runs) -> Part:
             "CAT-E1", "farthest from ns-2's range over its clock phases, s", max(apart), TICK_S, oracle=0.0
         ),
     ]
-    svg = figures.single_loss_profile(
+    svg = single_loss_profile(
         list(completion),
         [float(times.mean()) for times in completion.values()],
         [ns2[k][0] for k in completion],
@@ -158,7 +159,7 @@ def burst_patterns(_runs: Runs) -> Part:
         "Packets of a 14-packet document as the server sends them over 1 Mbit/s and 100 ms. RBPLW "
         "spreads the last window over a round trip; ECA sends 4 and 3 packets instead of 7."
     )
-    svg = figures.sequence_plots(panels, "The last burst is spread, or made smaller")
+    svg = sequence_plots(panels, "The last burst is spread, or made smaller")
     return Part(
         claims, [Figure("catnip-e2", "Figure 2: what a source can do about its bursts", caption, svg)]
     )

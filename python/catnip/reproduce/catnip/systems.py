@@ -7,8 +7,9 @@ import numpy as np
 
 from catnip import _core, paths
 from catnip.reproduce.catnip import published, single
-from catnip.reproduce.catnip.runs import Part, Result, Runs
+from catnip.reproduce.catnip.runs import Result, Runs
 from catnip.reproduce.claims import Claim, at_least, at_most, exactly, within
+from catnip.reproduce.outcome import Part
 
 SIXTEEN = 16
 LARGEST_DOCUMENT = 200
