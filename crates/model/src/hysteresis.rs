@@ -1,0 +1,292 @@
+//! The hysteresis model: a transfer is a chain of cycles, each a slow start that ends in a loss; the window and the
+//! data that remain carry over to the next.
+
+use crate::terms::{any_loss, q_hat, slow_start_packets, slow_start_time, slow_start_window, timeout_run};
+use crate::{ModelError, Path, check};
+use catnip_base::Rng;
+
+/// Largest transfer: a transfer has about N p cycles, and each is worked out.
+pub(crate) const MOST_PACKETS: u32 = 10_000_000;
+
+/// Choices that the available text of the hysteresis paper leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Count the lost packet among those sent ([`slow_start_packets`]). Without it a transfer ends once less than
+    /// one packet is left.
+    pub plus_one: bool,
+    /// The last cycle has a loss phase like the others, weighted by the probability of a loss. Without it, which is
+    /// what the paper says in words, a transfer of a single cycle does not feel p at all.
+    pub last_cycle_loss: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { plus_one: true, last_cycle_loss: true }
+    }
+}
+
+/// How a loss is detected where nothing is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Always by timeout.
+    AllTimeouts,
+    /// By fast retransmit wherever Q < 1.
+    FastRetransmitWhenPossible,
+}
+
+/// One cycle of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cycle {
+    /// Packets to be sent at its beginning.
+    pub d: f64,
+    /// Initial window.
+    pub w1: f64,
+    /// Packets that it sends.
+    pub e: f64,
+    /// Window at its end, at most Wmax.
+    pub w: f64,
+    /// Time of its slow start and of the delayed ACK, in seconds.
+    pub t_ss_s: f64,
+    /// Probability of a loss, by which the cost of the loss is weighted.
+    pub p_ss: f64,
+    /// Probability that a loss is a timeout.
+    pub q: f64,
+    /// Whether it ends in a timeout.
+    pub timeout: bool,
+    /// Cost of the loss in seconds.
+    pub t_loss_s: f64,
+}
+
+/// Mean and standard deviation of a latency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// Mean in seconds.
+    pub mean_s: f64,
+    /// Standard deviation in seconds.
+    pub sd_s: f64,
+}
+
+/// The model of one transfer (hysteresis paper, Eq. 3-12).
+///
+/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery takes one round
+/// trip and halves the window; after a timeout, the window is 1 and the first packet waits for a delayed ACK. Not for
+/// long transfers with much loss, where it is too high.
+#[derive(Clone, Copy, Debug)]
+pub struct Hysteresis {
+    path: Path,
+    stage: Stage,
+}
+
+impl Hysteresis {
+    /// A transfer of `n` packets, each lost with probability `p`.
+    pub fn new(n: u32, p: f64, path: &Path, options: Options) -> Result<Self, ModelError> {
+        check::packets_up_to("N", n, MOST_PACKETS)?;
+        check::probability("p", p)?;
+        let path = path.check()?;
+        Ok(Self { path, stage: Stage::new(f64::from(n), 0.0, p, &path, options) })
+    }
+
+    /// The number of cycles, which no draw changes.
+    pub fn cycles(&self) -> usize {
+        self.stage.parts.count()
+    }
+
+    /// Exact mean and standard deviation: windows with their probabilities are pushed from cycle to cycle. After a timeout
+    /// the window is 1, so there are few of them.
+    pub fn exact(&self) -> Moments {
+        moments(&self.stage.push(&self.path, &[Branch::certain(self.path.w1)]))
+    }
+
+    /// One latency in seconds, drawn as the paper does.
+    pub fn sample(&self, rng: &mut Rng) -> f64 {
+        self.stage.walk(&self.path, self.path.w1, |q| rng.uniform() <= q, |_| ()).0
+    }
+
+    /// The latency in seconds if a rule takes the place of the draws.
+    pub fn by_rule(&self, rule: Rule) -> f64 {
+        self.stage.walk(&self.path, self.path.w1, rule.decides(), |_| ()).0
+    }
+
+    /// The cycles under a rule.
+    pub fn trace(&self, rule: Rule) -> Vec<Cycle> {
+        let mut cycles = Vec::new();
+        self.stage.walk(&self.path, self.path.w1, rule.decides(), |cycle| cycles.push(cycle));
+        cycles
+    }
+}
+
+impl Rule {
+    fn decides(self) -> impl FnMut(f64) -> bool {
+        move |q| self == Self::AllTimeouts || q >= 1.0
+    }
+}
+
+/// What a cycle sends, whatever its window.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    d: f64,
+    e: f64,
+    p_ss: f64,
+    last: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    d: f64,
+    /// Packets of `d` that a later stage sends.
+    kept: f64,
+    p: f64,
+    plus_one: bool,
+    done: bool,
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        if self.done {
+            return None;
+        }
+        let (d, own) = (self.d, self.d - self.kept);
+        let e = slow_start_packets(d, self.p, self.plus_one).min(own);
+        self.done = if self.plus_one { e >= own } else { own - e < 1.0 };
+        self.d -= e;
+        Some(Part { d, e, p_ss: any_loss(self.p, own), last: self.done })
+    }
+}
+
+/// A run of cycles with one loss probability.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stage {
+    parts: Parts,
+    timeout_s: f64,
+    last_cycle_loss: bool,
+}
+
+impl Stage {
+    /// `d` packets, of which the last `kept` only lengthen the slow starts: a later stage sends them.
+    pub(crate) fn new(d: f64, kept: f64, p: f64, path: &Path, options: Options) -> Self {
+        let parts = Parts { d, kept, p, plus_one: options.plus_one, done: false };
+        Self { parts, timeout_s: timeout_run(p, path.t0_s), last_cycle_loss: options.last_cycle_loss }
+    }
+
+    /// Time, final window and probability of a timeout of a cycle that starts at window `w1`.
+    fn slow_start(&self, path: &Path, part: &Part, w1: f64) -> (f64, f64, f64) {
+        let w = slow_start_window(part.e, w1, path.b).min(path.w_max);
+        let delack = if w1 <= 1.0 { path.delack_s } else { 0.0 };
+        let time = slow_start_time(part.e, w1, path.w_max, path.b, path.rtt_s) + delack;
+        (time, w, q_hat(self.parts.p, w))
+    }
+
+    /// The weighted cost of a timeout and of a fast retransmit.
+    fn costs(&self, path: &Path, part: &Part) -> (f64, f64) {
+        if part.last && !self.last_cycle_loss {
+            return (0.0, 0.0);
+        }
+        (part.p_ss * self.timeout_s, part.p_ss * path.rtt_s)
+    }
+
+    /// Follows one way through the cycles; returns its time and its last window.
+    pub(crate) fn walk(
+        &self,
+        path: &Path,
+        mut w1: f64,
+        mut is_timeout: impl FnMut(f64) -> bool,
+        mut each: impl FnMut(Cycle),
+    ) -> (f64, f64) {
+        let (mut total, mut w) = (0.0, w1);
+        for part in self.parts {
+            let (t_ss_s, w_end, q) = self.slow_start(path, &part, w1);
+            let (timeout_cost, fast_cost) = self.costs(path, &part);
+            let timeout = is_timeout(q);
+            let t_loss_s = if timeout { timeout_cost } else { fast_cost };
+            let Part { d, e, p_ss, .. } = part;
+            each(Cycle { d, w1, e, w: w_end, t_ss_s, p_ss, q, timeout, t_loss_s });
+            total += t_ss_s + t_loss_s;
+            w = w_end;
+            w1 = if timeout { 1.0 } else { w / 2.0 };
+        }
+        (total, w)
+    }
+
+    /// Follows every way at once: from initial windows to the windows at the end of the last cycle.
+    pub(crate) fn push(&self, path: &Path, start: &[Branch]) -> Vec<Branch> {
+        let mut branches = start.to_vec();
+        let mut next = Vec::new();
+        for part in self.parts {
+            let (timeout_cost, fast_cost) = self.costs(path, &part);
+            let mut restarted = Branch { w: 1.0, probability: 0.0, mean: 0.0, spread: 0.0 };
+            next.clear();
+            // Windows fall towards a common value from one fast retransmit to the next, so neighbours meet.
+            for branch in &branches {
+                let (time, w, q) = self.slow_start(path, &part, branch.w);
+                let timeout = branch.taken(q, time + timeout_cost, 1.0);
+                let fast = branch.taken(1.0 - q, time + fast_cost, w / 2.0);
+                if part.last {
+                    join(&mut next, timeout.with_window(w));
+                    join(&mut next, fast.with_window(w));
+                } else {
+                    restarted.merge(&timeout);
+                    join(&mut next, fast);
+                }
+            }
+            if !part.last {
+                join(&mut next, restarted);
+            }
+            std::mem::swap(&mut branches, &mut next);
+        }
+        branches
+    }
+}
+
+/// All ways that have come to the same window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Branch {
+    pub(crate) w: f64,
+    probability: f64,
+    /// Mean of the time so far.
+    mean: f64,
+    /// Probability times variance of the time so far.
+    spread: f64,
+}
+
+impl Branch {
+    pub(crate) fn certain(w: f64) -> Self {
+        Self { w, probability: 1.0, mean: 0.0, spread: 0.0 }
+    }
+
+    pub(crate) fn with_window(self, w: f64) -> Self {
+        Self { w, ..self }
+    }
+
+    fn taken(&self, share: f64, time: f64, w: f64) -> Self {
+        Self { w, probability: self.probability * share, mean: self.mean + time, spread: self.spread * share }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let probability = self.probability + other.probability;
+        if probability > 0.0 {
+            let (difference, share) = (other.mean - self.mean, other.probability / probability);
+            self.spread += other.spread + difference * difference * self.probability * share;
+            self.mean = if self.probability > 0.0 { self.mean + difference * share } else { other.mean };
+            self.probability = probability;
+        }
+    }
+}
+
+/// Adds a branch; one whose window equals the last to rounding joins it.
+pub(crate) fn join(branches: &mut Vec<Branch>, branch: Branch) {
+    if branch.probability == 0.0 {
+        return;
+    }
+    match branches.last_mut() {
+        Some(last) if (last.w - branch.w).abs() <= 1e-14 * branch.w => last.merge(&branch),
+        _ => branches.push(branch),
+    }
+}
+
+pub(crate) fn moments(branches: &[Branch]) -> Moments {
+    let mut all = Branch { w: 0.0, probability: 0.0, mean: 0.0, spread: 0.0 };
+    branches.iter().for_each(|branch| all.merge(branch));
+    Moments { mean_s: all.mean, sd_s: (all.spread / all.probability).sqrt() }
+}

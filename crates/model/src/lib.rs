@@ -1,0 +1,61 @@
+//! Analytical models of TCP: how fast a long transfer is and how long a short one takes, given the loss
+//! probability and the path. Every function is pure; only sampling takes a random stream.
+//!
+//! # Sources
+//!
+//! | name here | paper |
+//! | --- | --- |
+//! | hysteresis paper | "An accurate stochastic model for short-lived TCP flows", with the partial-CATNIP extension |
+//! | WZK | Wang, Zhang, Keshav, "Understanding end-to-end performance" |
+//! | PFTK | Padhye, Firoiu, Towsley, Kurose, "Modeling TCP throughput", SIGCOMM 1998; "Modeling TCP Reno performance", ToN 2000 |
+//! | Cardwell-98 | Cardwell, Savage, Anderson, "Modeling the performance of short TCP connections", 1998 |
+//! | Cardwell-00 | Cardwell, Savage, Anderson, "Modeling TCP latency", INFOCOM 2000 |
+//! | Sikdar | Sikdar, Kalyanaraman, Vastola, "Analytic models for the latency and steady-state throughput of TCP", 2001, 2003 |
+//! | Mathis | Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997 |
+//! | RFC 5348, RFC 9438 | TFRC; CUBIC |
+//!
+//! # Conventions
+//!
+//! Times are in seconds, windows and sizes in full packets, rates in packets per second. A loss probability `p`
+//! holds for every transmission of a data packet, independently; `0 <= p < 1`. A name ends in its unit where it is
+//! a time (`_s`). Latencies run from the first packet sent to the ACK of the last packet; the connection set-up is
+//! separate ([`terms::handshake`]).
+//!
+//! Where a formula is a reconstruction, or an edge case is defined here and not in a paper, the item says so.
+//! [`MODELS`] lists every model with its parameters and quantities, by name.
+
+#![forbid(unsafe_code)]
+
+mod cardwell00;
+mod cardwell98;
+mod check;
+mod error;
+mod hysteresis;
+mod model_c;
+mod padhye;
+mod partial_catnip;
+mod path;
+mod recursive;
+mod registry;
+mod sikdar;
+pub mod terms;
+mod throughput;
+mod wzk;
+
+pub use cardwell00::{Cardwell00, cardwell00};
+pub use cardwell98::{Cardwell98, cardwell98};
+pub use error::ModelError;
+pub use hysteresis::{Cycle, Hysteresis, Moments, Options, Rule};
+pub use model_c::{ModelC, model_c_high, model_c_low};
+pub use padhye::padhye_latency;
+pub use partial_catnip::PartialCatnip;
+pub use path::Path;
+pub use recursive::recursive_short_flow;
+pub use registry::{Gives, MODELS, Model, Parameter, Quantity, by_name};
+pub use sikdar::{
+    SikdarThreeCase, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds, sikdar_threecase,
+};
+pub use throughput::{
+    Cubic, Rate, cubic, mathis, pftk_approx, pftk_full, pftk_td_only, pftk_throughput, tfrc_rfc5348,
+};
+pub use wzk::{Chain, WzkNew, wzk_new};

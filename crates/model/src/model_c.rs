@@ -1,0 +1,69 @@
+use crate::cardwell98::{Cardwell98, phases};
+use crate::terms::setup_timeouts;
+use crate::wzk::both_ways;
+use crate::{ModelError, Path, check};
+
+/// Latency of Model C with what leads to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelC {
+    /// Loss probability that the phases use.
+    pub p: f64,
+    /// The phases; their latency has no set-up and no wait of a delayed ACK.
+    pub phases: Cardwell98,
+    /// Time of the set-up with the request, in seconds.
+    pub t_handshk_s: f64,
+    /// Time of the whole download in seconds.
+    pub latency_s: f64,
+}
+
+/// Model C of WZK section C.1 with the loss probability of one direction: too low.
+///
+/// It is the 1998 model with a set-up; WZK cite the paper of 2000 but describe this one. `delay_s` is the one-way
+/// delay, `t0_s` the mean first timeout of a run, `ts_s` the first timeout of the set-up, whose form (1.5 round trips
+/// for set-up and request, loss `pl` both ways) is a reconstruction that makes it comparable with the new model.
+pub fn model_c_low(
+    data: u32,
+    pl: f64,
+    delay_s: f64,
+    t0_s: f64,
+    b: f64,
+    w1: f64,
+    ts_s: f64,
+) -> Result<ModelC, ModelError> {
+    model_c(data, pl, delay_s, t0_s, b, w1, ts_s, |pl| pl)
+}
+
+/// [`model_c_low`] with the probability that a packet or its ACK is lost: too high.
+pub fn model_c_high(
+    data: u32,
+    pl: f64,
+    delay_s: f64,
+    t0_s: f64,
+    b: f64,
+    w1: f64,
+    ts_s: f64,
+) -> Result<ModelC, ModelError> {
+    model_c(data, pl, delay_s, t0_s, b, w1, ts_s, both_ways)
+}
+
+#[expect(clippy::too_many_arguments, reason = "they are those of the model")]
+fn model_c(
+    data: u32,
+    pl: f64,
+    delay_s: f64,
+    t0_s: f64,
+    b: f64,
+    w1: f64,
+    ts_s: f64,
+    loss: fn(f64) -> f64,
+) -> Result<ModelC, ModelError> {
+    check::packets("data", data)?;
+    check::setup_loss("pl", pl)?;
+    check::time("delay_s", delay_s)?;
+    check::time("Ts_s", ts_s)?;
+    let path = Path { rtt_s: 2.0 * delay_s, t0_s, w_max: f64::MAX, b, w1, delack_s: 0.0 }.check()?;
+    let p = loss(pl);
+    let phases = phases(data, p, &path, path.w1, true);
+    let t_handshk_s = 1.5 * path.rtt_s + ts_s * 2.0 * setup_timeouts(pl);
+    Ok(ModelC { p, phases, t_handshk_s, latency_s: t_handshk_s + phases.latency_s })
+}

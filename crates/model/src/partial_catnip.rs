@@ -1,0 +1,72 @@
+use crate::hysteresis::{Branch, MOST_PACKETS, Stage, join, moments};
+use crate::{ModelError, Moments, Options, Path, check};
+use catnip_base::Rng;
+
+/// The first and the last packets have high priority: three of each.
+const HIGH: u32 = 3;
+
+/// The hysteresis model of a transfer whose first three and last three packets are lost with `p_high` and the others
+/// with `p` (hysteresis paper, section 5).
+///
+/// Three stages follow each other, each with its own chain of cycles; the next one begins with the window that the last
+/// one ended with, grown by a round and taken into [2, Wmax]. The paper states this for the third stage; for the second
+/// it is a reconstruction, the one that leaves slow start as long as in one piece. Transfers of at most six packets have
+/// high priority as a whole. p_high = p is not the hysteresis model: each stage has its own loss phase.
+#[derive(Clone, Debug)]
+pub struct PartialCatnip {
+    path: Path,
+    stages: Vec<Stage>,
+}
+
+impl PartialCatnip {
+    /// A transfer of `n` packets; `p_high <= p`.
+    pub fn new(n: u32, p: f64, p_high: f64, path: &Path) -> Result<Self, ModelError> {
+        check::packets_up_to("N", n, MOST_PACKETS)?;
+        check::probability("p", p)?;
+        check::probability("p_high", p_high)?;
+        check::ensure(p_high <= p, "p_high", p_high, "at most p: high priority does not lose more")?;
+        let path = path.check()?;
+        let stage = |packets: u32, kept: u32, p| {
+            Stage::new(f64::from(packets), f64::from(kept), p, &path, Options::default())
+        };
+        let stages = if n <= 2 * HIGH {
+            vec![stage(n, 0, p_high)]
+        } else {
+            // The second stage counts the last packets as data to come, so that its slow starts are not cut short.
+            vec![stage(HIGH, 0, p_high), stage(n - HIGH, HIGH, p), stage(HIGH, 0, p_high)]
+        };
+        Ok(Self { path, stages })
+    }
+
+    /// Exact mean and standard deviation, with the windows carried through the stages.
+    pub fn exact(&self) -> Moments {
+        let mut branches = vec![Branch::certain(self.path.w1)];
+        for (i, stage) in self.stages.iter().enumerate() {
+            if i > 0 {
+                let mut carried = Vec::with_capacity(branches.len());
+                branches.iter().for_each(|b| join(&mut carried, b.with_window(self.carried(b.w))));
+                branches = carried;
+            }
+            branches = stage.push(&self.path, &branches);
+        }
+        moments(&branches)
+    }
+
+    /// One latency in seconds.
+    pub fn sample(&self, rng: &mut Rng) -> f64 {
+        let (mut total, mut w) = (0.0, self.path.w1);
+        for (i, stage) in self.stages.iter().enumerate() {
+            if i > 0 {
+                w = self.carried(w);
+            }
+            let (time, last) = stage.walk(&self.path, w, |q| rng.uniform() <= q, |_| ());
+            total += time;
+            w = last;
+        }
+        total
+    }
+
+    fn carried(&self, w: f64) -> f64 {
+        (w * (1.0 + 1.0 / self.path.b)).max(2.0).min(self.path.w_max)
+    }
+}

@@ -1,0 +1,120 @@
+use crate::terms::{any_loss, timeout_run};
+use crate::{ModelError, Path, check};
+
+/// A table of more entries than this is refused (8 bytes each), and so is more work.
+const MOST_ENTRIES: u64 = 50_000_000;
+const MOST_STEPS: u64 = 10_000_000_000;
+
+/// The state of the window, with what follows from it.
+struct State {
+    window: usize,
+    slow_start: bool,
+    /// After a round without a loss.
+    grown: usize,
+    /// After fast recovery.
+    halved: usize,
+    /// After a timeout and the retransmission.
+    restarted: usize,
+}
+
+/// Expected latency in seconds by recursion over the packets that are left, round by round, in the spirit of Mellia,
+/// Stoica, Zhang, "TCP model for short lived flows", 2002; defined here, not their published model.
+///
+/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive; otherwise by a
+/// run of timeouts, after which the packets that arrived are not sent again. Congestion avoidance is in it: the window
+/// grows by 1/b a round above half the window of the loss. `b` is a whole number, and the fraction of Wmax is dropped.
+/// A table of N entries per state of the window takes the place of recursive calls.
+pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelError> {
+    check::packets("N", n)?;
+    check::probability("p", p)?;
+    let path = path.check()?;
+    let (w_max, b) = path.counted()?;
+    // No window outgrows twice the data that it has sent, so larger limits have no effect.
+    let first = (path.w1 * path.b) as u64;
+    let w_max = u64::from(w_max).min((first / u64::from(b) + 1).max(2 * u64::from(n))).max(1);
+    let b = u64::from(b);
+    let too_much = |states: u64| {
+        states.saturating_mul(u64::from(n)) > MOST_ENTRIES
+            || states.saturating_mul(u64::from(n)).saturating_mul(w_max.min(u64::from(n))) > MOST_STEPS
+    };
+    let expected =
+        "fewer packets, a smaller Wmax or a smaller b: the table of the recursion grows with all three";
+    check::ensure(!too_much(b.saturating_mul(w_max)), "N", f64::from(n), expected)?;
+    let (states, start) = states(first as usize, w_max as usize, b as usize);
+    check::ensure(!too_much(states.len() as u64), "N", f64::from(n), expected)?;
+
+    let n = n as usize;
+    let most = 2 * w_max as usize + 1;
+    let arrive: Vec<f64> = (0..=most).map(|c| 1.0 - any_loss(p, c as f64)).collect();
+    let fast: Vec<f64> = (0..=most).map(|c| if c < 3 { 0.0 } else { arrive[c] }).collect();
+    let delivered: Vec<usize> = (0..=most).map(|c| delivered(c, p)).collect();
+    let run = timeout_run(p, path.t0_s) + path.rtt_s;
+
+    let width = states.len();
+    let mut table = vec![0.0; (n + 1) * width];
+    for left in 1..=n {
+        for (i, state) in states.iter().enumerate() {
+            let sent = state.window.min(left);
+            let delack = if state.window == 1 { path.delack_s } else { 0.0 };
+            let mut time = path.rtt_s + delack + arrive[sent] * table[(left - sent) * width + state.grown];
+            if p > 0.0 {
+                for j in 1..=sent {
+                    let clocked = if state.slow_start { (j - 1).div_ceil(b as usize) } else { 0 };
+                    let after = (left - j).min(sent - 1 + clocked);
+                    let timeout = run + table[(left - j - delivered[after]) * width + state.restarted];
+                    let recovered = path.rtt_s + table[(left - j - after) * width + state.halved];
+                    let g = fast[after];
+                    time += arrive[j - 1] * p * (g * recovered + (1.0 - g) * timeout);
+                }
+            }
+            table[left * width + i] = time;
+        }
+    }
+    Ok(table[n * width + start])
+}
+
+/// Of `c` packets after a lost one, those that arrive if fast recovery fails, as a whole number.
+fn delivered(c: usize, p: f64) -> usize {
+    let packets = c as f64;
+    let expected = packets * (1.0 - p);
+    if c < 3 || p == 0.0 {
+        return expected as usize;
+    }
+    // (c(1-p) - c g)/(1-g) with g = (1-p)^c, without the cancellation.
+    (expected * any_loss(p, packets - 1.0) / any_loss(p, packets)) as usize
+}
+
+/// The states that a transfer can be in, and the first. Congestion avoidance counts the window in units of 1/b
+/// packet, `x`; slow start goes through a fixed row of windows from 2, or from the initial one, up to its threshold.
+fn states(first: usize, w_max: usize, b: usize) -> (Vec<State>, usize) {
+    let linear = |x: usize| x.min(b * w_max) - b;
+    // The first state of slow start from 2 to each threshold; at most the largest half of a window.
+    let thresholds = (w_max / 2).max(2);
+    let row = |from: usize, to: usize| {
+        std::iter::successors(Some(from), move |w| Some(w + w.div_ceil(b))).take_while(move |w| *w < to)
+    };
+    let mut begins = vec![0; thresholds + 1];
+    let mut count = b * w_max - b + 1;
+    for (h, begin) in begins.iter_mut().enumerate() {
+        *begin = count;
+        count += row(2, h).count();
+    }
+    let half = |w: usize| (w / 2).max(2);
+    let restarted = |h: usize| if 2 < h { begins[h] } else { linear(2 * b) };
+    let state = |window: usize, slow_start, grown| {
+        let h = half(window);
+        State { window, slow_start, grown, halved: linear(b * h), restarted: restarted(h) }
+    };
+    let mut states: Vec<State> = (b..=b * w_max).map(|x| state(x / b, false, linear(x + 1))).collect();
+    let mut climb = |from: usize, to: usize| {
+        for w in row(from, to) {
+            let next = w + w.div_ceil(b);
+            let grown = if next < to { states.len() + 1 } else { linear(b * next) };
+            states.push(state(w, true, grown));
+        }
+    };
+    (0..=thresholds).for_each(|h| climb(2, h));
+    let start = if first / b < w_max { count } else { linear(first) };
+    climb((first / b).max(1), w_max);
+    (states, start)
+}

@@ -1,0 +1,778 @@
+//! Every model by name, with parameters and quantities as plain numbers: what the Python module, the command line and
+//! the check values drive.
+
+use crate::{
+    Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, cardwell00, cardwell98, check,
+    cubic, mathis, model_c_high, model_c_low, padhye_latency, pftk_approx, pftk_full, pftk_td_only,
+    pftk_throughput, recursive_short_flow, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds,
+    sikdar_threecase, terms, tfrc_rfc5348, wzk_new,
+};
+
+/// What the main result of a model is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// A factor without unit.
+    Factor,
+    /// A probability.
+    Probability,
+    /// A number of packets, such as a window.
+    Packets,
+    /// A number of rounds.
+    Rounds,
+    /// A rate in packets per second.
+    RatePps,
+    /// A time in seconds.
+    TimeS,
+}
+
+impl Gives {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Factor => "factor",
+            Self::Probability => "probability",
+            Self::Packets => "packets",
+            Self::Rounds => "rounds",
+            Self::RatePps => "rate in packets per second",
+            Self::TimeS => "time in seconds",
+        }
+    }
+}
+
+/// An input of a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its symbol in the papers; that of a time ends in `_s`.
+    pub name: &'static str,
+    /// Its unit; empty for a plain number.
+    pub unit: &'static str,
+    /// What it is if nothing is said; `None` if it must be given.
+    pub default: Option<f64>,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// A result of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// Its symbol in the papers; that of a time ends in `_s`.
+    pub name: &'static str,
+    /// Its unit; empty for a plain number.
+    pub unit: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// A model by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// Its name, that of the function.
+    pub name: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// Where it comes from.
+    pub reference: &'static str,
+    /// What its main result is.
+    pub gives: Gives,
+    /// Its inputs, in the order of `evaluate`.
+    pub parameters: &'static [Parameter],
+    /// Its results, in the order of `evaluate`; the first is the main one.
+    pub quantities: &'static [Quantity],
+    /// Computes all quantities from all parameters.
+    pub evaluate: fn(&[f64], &mut [f64]) -> Result<(), ModelError>,
+}
+
+/// The model of that name.
+pub fn by_name(name: &str) -> Option<&'static Model> {
+    MODELS.iter().find(|model| model.name == name)
+}
+
+const fn given(name: &'static str, unit: &'static str, meaning: &'static str) -> Parameter {
+    Parameter { name, unit, default: None, meaning }
+}
+
+const fn or(name: &'static str, unit: &'static str, default: f64, meaning: &'static str) -> Parameter {
+    Parameter { name, unit, default: Some(default), meaning }
+}
+
+const fn quantity(name: &'static str, unit: &'static str, meaning: &'static str) -> Quantity {
+    Quantity { name, unit, meaning }
+}
+
+const N: Parameter = given("N", "packets", "size of the transfer, a whole number");
+const DATA: Parameter = given("data", "packets", "size of the download, a whole number");
+const P: Parameter = given("p", "", "loss probability of each packet");
+const P_HIGH: Parameter = or("p_high", "", 0.0, "loss probability of high-priority packets, at most p");
+const PL: Parameter = given("pl", "", "loss probability of each direction");
+const RTT: Parameter = or("RTT_s", "s", 0.2, "round trip time without the wait of a delayed ACK");
+const DELAY: Parameter = given("delay_s", "s", "one-way delay");
+const T0: Parameter = or("T0_s", "s", 1.0, "mean first timeout of a run");
+const W_MAX: Parameter = or("Wmax", "packets", 24.0, "largest window");
+const W_LIMIT: Parameter = or("Wmax", "packets", f64::INFINITY, "largest window; inf for none");
+const B: Parameter = or("b", "packets/ACK", 2.0, "packets that one ACK acknowledges");
+const W1: Parameter = or("w1", "packets", 1.0, "initial window, taken into [1, Wmax]");
+const W1_FREE: Parameter = or("w1", "packets", 1.0, "initial window, at least 1");
+const DELACK: Parameter = or("delack_s", "s", 0.1, "expected wait of a delayed ACK for a lone packet");
+const TS: Parameter = or("Ts_s", "s", 3.0, "first timeout of the set-up");
+const CLAMP: Parameter = or("clamp_s", "s", 120.0, "largest timeout");
+const PLUS_ONE: Parameter = or("plus_one", "", 1.0, "1: the lost packet counts as sent; 0: it does not");
+const LAST_LOSS: Parameter =
+    or("last_cycle_loss", "", 1.0, "1: the last cycle has a loss phase, weighted; 0: it has none");
+const SLOW_START: Parameter = given("slow_start", "", "1: after a timeout; 0: after a fast retransmit");
+
+const T: Quantity = quantity("T_s", "s", "latency");
+const RATE: Quantity = quantity("rate_pps", "packets/s", "rate");
+const TIMEOUT_Q: Quantity = quantity("Q", "", "probability that a loss ends in a timeout");
+
+/// RTT, T0, Wmax, b, then w1 and delack if the model has them.
+fn path(v: &[f64], w1: f64, delack_s: f64) -> Path {
+    Path { rtt_s: v[0], t0_s: v[1], w_max: v[2], b: v[3], w1, delack_s }
+}
+
+fn limit(w_max: f64) -> Option<f64> {
+    (w_max != f64::INFINITY).then_some(w_max)
+}
+
+fn rate(code: f64) -> Result<Rate, ModelError> {
+    match code {
+        0.0 => Ok(Rate::Receive),
+        1.0 => Ok(Rate::Send),
+        2.0 => Ok(Rate::Approximate),
+        _ => Err(ModelError::new("rate", code, "0 (receive), 1 (send) or 2 (approx)")),
+    }
+}
+
+fn real_packets(name: &'static str, d: f64) -> Result<(), ModelError> {
+    check::ensure(d > 0.0 && d.is_finite(), name, d, "a positive, finite number of packets")
+}
+
+fn hysteresis(v: &[f64]) -> Result<Hysteresis, ModelError> {
+    let options = Options {
+        plus_one: check::flag("plus_one", v[8])?,
+        last_cycle_loss: check::flag("last_cycle_loss", v[9])?,
+    };
+    Hysteresis::new(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), options)
+}
+
+type ModelCFn = fn(u32, f64, f64, f64, f64, f64, f64) -> Result<crate::ModelC, ModelError>;
+
+fn model_c(model: ModelCFn, v: &[f64], out: &mut [f64]) -> Result<(), ModelError> {
+    let r = model(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5], v[6])?;
+    let f = r.phases;
+    out.copy_from_slice(&[r.latency_s, r.p, f.l, f.n, f.u, f.v, f.e, f.t_xfer_s, f.t_rto_s, r.t_handshk_s]);
+    Ok(())
+}
+
+const MODEL_C_PARAMETERS: &[Parameter] = &[DATA, PL, DELAY, T0, B, W1_FREE, TS];
+const LOSSES: Quantity = quantity("l", "", "expected losses");
+const TIMEOUTS: Quantity = quantity("n", "", "expected timeouts");
+const RUNS: Quantity = quantity("u", "", "expected runs of timeouts");
+const PHASES: Quantity = quantity("v", "", "expected phases of slow start");
+const PHASE_PACKETS: Quantity = quantity("e", "packets", "packets per phase");
+const T_XFER: Quantity = quantity("t_xfer_s", "s", "time in slow start");
+const T_RTO: Quantity = quantity("t_RTO_s", "s", "time in timeouts of the data");
+const T_HANDSHK: Quantity = quantity("t_handshk_s", "s", "time of the set-up with the request");
+const DOWNLOAD: Quantity = quantity("t_s", "s", "time of the whole download");
+const MODEL_C_QUANTITIES: &[Quantity] = &[
+    DOWNLOAD,
+    quantity("p", "", "loss probability that the phases use"),
+    LOSSES,
+    TIMEOUTS,
+    RUNS,
+    PHASES,
+    PHASE_PACKETS,
+    T_XFER,
+    T_RTO,
+    T_HANDSHK,
+];
+
+/// All models: shared terms, steady-state rates, latencies.
+pub const MODELS: &[Model] = &[
+    Model {
+        name: "f_p",
+        title: "back-off factor of a run of timeouts",
+        reference: "PFTK 1998 Eq. 29; hysteresis paper Eq. 10",
+        gives: Gives::Factor,
+        parameters: &[P],
+        quantities: &[quantity("f", "", "mean length of a run of timeouts in units of T0/(1-p)")],
+        evaluate: |v, out| {
+            check::probability("p", v[0])?;
+            out[0] = terms::backoff(v[0]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "E_ZTO",
+        title: "mean length of a run of timeouts",
+        reference: "PFTK 1998 Eq. 29; hysteresis paper Eq. 9",
+        gives: Gives::TimeS,
+        parameters: &[P, T0],
+        quantities: &[quantity("E_ZTO_s", "s", "mean length of a run of timeouts")],
+        evaluate: |v, out| {
+            check::probability("p", v[0])?;
+            check::time("T0_s", v[1])?;
+            out[0] = terms::timeout_run(v[0], v[1]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "Q_hat",
+        title: "probability that a loss ends in a timeout",
+        reference: "PFTK 1998 Eq. 24; Cardwell-00 Eq. 17; hysteresis paper Eq. 8",
+        gives: Gives::Probability,
+        parameters: &[P, given("w", "packets", "window, a real number")],
+        quantities: &[TIMEOUT_Q],
+        evaluate: |v, out| {
+            check::probability("p", v[0])?;
+            real_packets("w", v[1])?;
+            out[0] = terms::q_hat(v[0], v[1]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "Q_approx",
+        title: "probability that a loss ends in a timeout, short form",
+        reference: "PFTK 1998 Eq. 30",
+        gives: Gives::Probability,
+        parameters: &[P, B],
+        quantities: &[TIMEOUT_Q],
+        evaluate: |v, out| {
+            check::probability("p", v[0])?;
+            check::at_least_one("b", v[1])?;
+            out[0] = terms::q_approx(v[0], v[1]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "W",
+        title: "mean window at a loss in congestion avoidance, without a largest window",
+        reference: "PFTK 1998 Eq. 13",
+        gives: Gives::Packets,
+        parameters: &[P, B],
+        quantities: &[quantity("W", "packets", "window; inf for p = 0")],
+        evaluate: |v, out| {
+            check::probability("p", v[0])?;
+            check::at_least_one("b", v[1])?;
+            out[0] = terms::window(v[0], v[1]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "E_dss",
+        title: "packets sent in slow start before a loss",
+        reference: "Cardwell-00 Eq. 5; hysteresis paper Eq. 3; the cap at d is defined here",
+        gives: Gives::Packets,
+        parameters: &[given("d", "packets", "packets to be sent, a real number"), P, PLUS_ONE],
+        quantities: &[quantity("E_dss", "packets", "expected packets")],
+        evaluate: |v, out| {
+            real_packets("d", v[0])?;
+            check::probability("p", v[1])?;
+            out[0] = terms::slow_start_packets(v[0], v[1], check::flag("plus_one", v[2])?);
+            Ok(())
+        },
+    },
+    Model {
+        name: "E_Wss",
+        title: "window at the end of slow start, without a largest window",
+        reference: "Cardwell-00 Eq. 11; hysteresis paper Eq. 5",
+        gives: Gives::Packets,
+        parameters: &[given("E", "packets", "packets sent, a real number"), W1_FREE, B],
+        quantities: &[quantity("E_Wss", "packets", "window")],
+        evaluate: |v, out| {
+            real_packets("E", v[0])?;
+            real_packets("w1", v[1])?;
+            check::at_least_one("b", v[2])?;
+            out[0] = terms::slow_start_window(v[0], v[1].max(1.0), v[2]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "E_Tss",
+        title: "time in slow start",
+        reference: "Cardwell-00 Eq. 15; hysteresis paper Eq. 6",
+        gives: Gives::TimeS,
+        parameters: &[given("E", "packets", "packets sent, a real number"), RTT, W_MAX, B, W1],
+        quantities: &[quantity("E_Tss_s", "s", "time")],
+        evaluate: |v, out| {
+            real_packets("E", v[0])?;
+            let path = Path { rtt_s: v[1], w_max: v[2], b: v[3], w1: v[4], ..Path::default() }.check()?;
+            out[0] = terms::slow_start_time(v[0], path.w1, path.w_max, path.b, path.rtt_s);
+            Ok(())
+        },
+    },
+    Model {
+        name: "handshake",
+        title: "expected time of the connection set-up",
+        reference: "Cardwell-00 Eq. 4",
+        gives: Gives::TimeS,
+        parameters: &[
+            or("pf", "", 0.0, "loss probability towards the server, below 0.5"),
+            or("pr", "", 0.0, "loss probability on the way back, below 0.5"),
+            RTT,
+            TS,
+        ],
+        quantities: &[quantity("E_Lh_s", "s", "time")],
+        evaluate: |v, out| {
+            check::setup_loss("pf", v[0])?;
+            check::setup_loss("pr", v[1])?;
+            check::time("RTT_s", v[2])?;
+            check::time("Ts_s", v[3])?;
+            out[0] = terms::handshake(v[0], v[1], v[2], v[3]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "mathis",
+        title: "steady rate without timeouts, inverse square root of p",
+        reference: "Mathis et al. 1997 Eq. 3",
+        gives: Gives::RatePps,
+        parameters: &[
+            P,
+            RTT,
+            or("C", "", 1.224744871391589, "sqrt(3/2) with an ACK per packet, sqrt(3/4) with delayed ACKs"),
+            W_LIMIT,
+        ],
+        quantities: &[RATE],
+        evaluate: |v, out| {
+            out[0] = mathis(v[0], v[1], v[2], limit(v[3]))?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "pftk_td_only",
+        title: "PFTK steady rate without timeouts and without a largest window",
+        reference: "PFTK 1998 Eq. 19",
+        gives: Gives::RatePps,
+        parameters: &[P, RTT, B],
+        quantities: &[RATE],
+        evaluate: |v, out| {
+            out[0] = pftk_td_only(v[0], v[1], v[2])?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "pftk_full",
+        title: "PFTK send rate B(p)",
+        reference: "PFTK 1998 Eq. 32; PFTK 2000 Eq. 31",
+        gives: Gives::RatePps,
+        parameters: &[P, RTT, T0, W_MAX, B],
+        quantities: &[RATE],
+        evaluate: |v, out| {
+            out[0] = pftk_full(v[0], &path(&v[1..], 1.0, 0.0))?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "pftk_throughput",
+        title: "PFTK receive rate T(p)",
+        reference: "PFTK 2000 Eq. 37; Cardwell-00 Eq. 22",
+        gives: Gives::RatePps,
+        parameters: &[P, RTT, T0, W_MAX, B],
+        quantities: &[RATE],
+        evaluate: |v, out| {
+            out[0] = pftk_throughput(v[0], &path(&v[1..], 1.0, 0.0))?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "pftk_approx",
+        title: "PFTK send rate, short form",
+        reference: "PFTK 1998 Eq. 33",
+        gives: Gives::RatePps,
+        parameters: &[P, RTT, T0, W_MAX, B],
+        quantities: &[RATE],
+        evaluate: |v, out| {
+            out[0] = pftk_approx(v[0], &path(&v[1..], 1.0, 0.0))?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "tfrc_rfc5348",
+        title: "rate of TFRC",
+        reference: "RFC 5348 section 3.1",
+        gives: Gives::RatePps,
+        parameters: &[P, RTT, or("t_RTO_s", "s", 1.0, "retransmission timeout"), B],
+        quantities: &[RATE],
+        evaluate: |v, out| {
+            out[0] = tfrc_rfc5348(v[0], v[1], v[2], v[3])?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "cubic",
+        title: "average rate of CUBIC without timeouts",
+        reference: "RFC 9438 section 5",
+        gives: Gives::RatePps,
+        parameters: &[
+            P,
+            RTT,
+            or("C", "", 0.4, "aggressiveness of the window growth"),
+            or("beta", "", 0.7, "factor of the decrease"),
+            W_LIMIT,
+        ],
+        quantities: &[
+            RATE,
+            quantity("W_cubic", "packets", "average window of CUBIC"),
+            quantity("W_reno_friendly", "packets", "average window of the Reno-friendly region"),
+        ],
+        evaluate: |v, out| {
+            let r = cubic(v[0], v[1], v[2], v[3], limit(v[4]))?;
+            out.copy_from_slice(&[r.rate_pps, r.w_cubic, r.w_reno_friendly]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "padhye_latency",
+        title: "steady rate taken for a latency",
+        reference: "PFTK 1998, as the hysteresis paper compares it",
+        gives: Gives::TimeS,
+        parameters: &[
+            N,
+            P,
+            RTT,
+            T0,
+            W_MAX,
+            B,
+            DELACK,
+            or("rate", "", 1.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx"),
+        ],
+        quantities: &[T],
+        evaluate: |v, out| {
+            let rate = rate(v[7])?;
+            out[0] = padhye_latency(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]), rate)?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "cardwell98",
+        title: "slow start alternating with runs of timeouts",
+        reference: "Cardwell-98; WZK section C.1",
+        gives: Gives::TimeS,
+        parameters: &[
+            N,
+            P,
+            RTT,
+            T0,
+            B,
+            W1_FREE,
+            DELACK,
+            or("use_Q", "", 1.0, "1: a loss is a timeout with Q_approx; 0: always"),
+        ],
+        quantities: &[T, LOSSES, TIMEOUT_Q, TIMEOUTS, RUNS, PHASES, PHASE_PACKETS, T_XFER, T_RTO],
+        evaluate: |v, out| {
+            let use_q = check::flag("use_Q", v[7])?;
+            let path = Path { rtt_s: v[2], t0_s: v[3], w_max: f64::MAX, b: v[4], w1: v[5], delack_s: v[6] };
+            let r = cardwell98(check::whole("N", v[0])?, v[1], &path, use_q)?;
+            out.copy_from_slice(&[r.latency_s, r.l, r.q, r.n, r.u, r.v, r.e, r.t_xfer_s, r.t_rto_s]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "cardwell00",
+        title: "one slow start, one loss, the rest at the steady rate",
+        reference: "Cardwell-00 Eq. 1-25",
+        gives: Gives::TimeS,
+        parameters: &[
+            N,
+            P,
+            RTT,
+            T0,
+            W_MAX,
+            B,
+            W1,
+            DELACK,
+            or("rate", "", 0.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx"),
+        ],
+        quantities: &[
+            T,
+            quantity("E_dss", "packets", "packets sent in the first slow start"),
+            quantity("E_Wss", "packets", "window at its end, without a largest window"),
+            quantity("T_ss_s", "s", "its time"),
+            quantity("l_ss", "", "probability that it ends in a loss"),
+            TIMEOUT_Q,
+            quantity("T_loss_s", "s", "expected cost of this loss"),
+            quantity("E_dca", "packets", "packets left for congestion avoidance"),
+            quantity("T_ca_s", "s", "their time"),
+        ],
+        evaluate: |v, out| {
+            let rate = rate(v[8])?;
+            let r = cardwell00(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), rate)?;
+            out.copy_from_slice(&[
+                r.latency_s,
+                r.e_dss,
+                r.e_wss,
+                r.t_ss_s,
+                r.l_ss,
+                r.q,
+                r.t_loss_s,
+                r.e_dca,
+                r.t_ca_s,
+            ]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "sikdar_packets",
+        title: "packets of a round of slow start with delayed ACKs",
+        reference: "Sikdar et al. 2001; hysteresis paper Eq. 1",
+        gives: Gives::Packets,
+        parameters: &[given("n", "rounds", "the round, from 1"), W_MAX],
+        quantities: &[quantity("packets", "packets", "packets")],
+        evaluate: |v, out| {
+            let path = Path { w_max: v[1], ..Path::default() }.check()?;
+            out[0] = sikdar_packets(check::whole("n", v[0])?, path.counted()?.0).into();
+            Ok(())
+        },
+    },
+    Model {
+        name: "sikdar_rounds",
+        title: "rounds of slow start with delayed ACKs that a transfer takes",
+        reference: "Sikdar et al. 2001; hysteresis paper Eq. 1",
+        gives: Gives::Rounds,
+        parameters: &[N, W_MAX],
+        quantities: &[quantity("rounds", "rounds", "rounds")],
+        evaluate: |v, out| {
+            let path = Path { w_max: v[1], ..Path::default() }.check()?;
+            out[0] = sikdar_rounds(check::whole("N", v[0])?, path.counted()?.0).into();
+            Ok(())
+        },
+    },
+    Model {
+        name: "sikdar_grow",
+        title: "rounds that the packets after a loss take",
+        reference: "a reconstruction after Sikdar et al. 2001",
+        gives: Gives::Rounds,
+        parameters: &[
+            given("m", "packets", "packets, a whole number"),
+            given("h", "packets", "window where growth becomes linear, a whole number"),
+            SLOW_START,
+            B,
+            W_MAX,
+        ],
+        quantities: &[quantity("rounds", "rounds", "rounds")],
+        evaluate: |v, out| {
+            let (m, h) = (check::whole("m", v[0])?, check::whole("h", v[1])?);
+            let slow_start = check::flag("slow_start", v[2])?;
+            let (w_max, b) = Path { b: v[3], w_max: v[4], ..Path::default() }.check()?.counted()?;
+            out[0] = sikdar_grow(m.into(), h, slow_start, b, w_max).into();
+            Ok(())
+        },
+    },
+    Model {
+        name: "sikdar_threecase",
+        title: "no loss, one loss, several losses (a reconstruction)",
+        reference: "a reconstruction after Sikdar et al. 2001; not the published numbers",
+        gives: Gives::TimeS,
+        parameters: &[N, P, RTT, T0, W_MAX, B, DELACK],
+        quantities: &[
+            T,
+            quantity("t_nl_s", "s", "latency without a loss"),
+            quantity("t_sl_s", "s", "latency with one loss"),
+            quantity("t_ml_s", "s", "latency with several losses"),
+            quantity("P0", "", "probability of no loss"),
+            quantity("P1", "", "probability of one loss"),
+            quantity("P2", "", "probability of several losses"),
+        ],
+        evaluate: |v, out| {
+            let r = sikdar_threecase(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]))?;
+            out.copy_from_slice(&[r.latency_s, r.t_nl_s, r.t_sl_s, r.t_ml_s, r.p0, r.p1, r.p2]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "sikdar_empirical",
+        title: "fitted closed form (a reconstruction)",
+        reference: "a reconstruction after Sikdar et al. 2003, as quoted in later literature",
+        gives: Gives::TimeS,
+        parameters: &[N, P, RTT, W_MAX],
+        quantities: &[T],
+        evaluate: |v, out| {
+            out[0] = sikdar_empirical(check::whole("N", v[0])?, v[1], v[2], v[3])?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "hysteresis",
+        title: "chain of slow starts that carry the window over, exact mean",
+        reference: "hysteresis paper Eq. 3-12",
+        gives: Gives::TimeS,
+        parameters: &[N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS],
+        quantities: &[
+            quantity("exact_mean_s", "s", "mean latency"),
+            quantity("exact_sd_s", "s", "standard deviation of the latency"),
+            quantity("T_all_rto_s", "s", "latency if every loss is a timeout"),
+            quantity(
+                "T_fast_retransmit_when_possible_s",
+                "s",
+                "latency if a loss is a timeout only where Q = 1",
+            ),
+            quantity("cycles", "", "cycles"),
+        ],
+        evaluate: |v, out| {
+            let model = hysteresis(v)?;
+            let moments = model.exact();
+            out.copy_from_slice(&[
+                moments.mean_s,
+                moments.sd_s,
+                model.by_rule(Rule::AllTimeouts),
+                model.by_rule(Rule::FastRetransmitWhenPossible),
+                model.cycles() as f64,
+            ]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "hysteresis_trace",
+        title: "one cycle of the hysteresis model, with a rule in place of the draws",
+        reference: "hysteresis paper Eq. 3-12",
+        gives: Gives::Packets,
+        parameters: &[
+            N,
+            P,
+            RTT,
+            T0,
+            W_MAX,
+            B,
+            W1,
+            DELACK,
+            PLUS_ONE,
+            LAST_LOSS,
+            or("rule", "", 1.0, "0: every loss is a timeout; 1: only where Q = 1"),
+            or("cycle", "", 1.0, "which cycle, from 1"),
+        ],
+        quantities: &[
+            quantity("d", "packets", "packets to be sent at its beginning"),
+            quantity("w1", "packets", "its initial window"),
+            quantity("E", "packets", "packets that it sends"),
+            quantity("W", "packets", "window at its end, at most Wmax"),
+            quantity("Tss_incl_delack_s", "s", "time of its slow start and of the delayed ACK"),
+            quantity("p_ss", "", "probability of a loss"),
+            TIMEOUT_Q,
+            quantity("rto", "", "1 if it ends in a timeout"),
+            quantity("Tloss_s", "s", "cost of the loss"),
+        ],
+        evaluate: |v, out| {
+            let rule = match check::flag("rule", v[10])? {
+                true => Rule::FastRetransmitWhenPossible,
+                false => Rule::AllTimeouts,
+            };
+            let cycles = hysteresis(v)?.trace(rule);
+            let n = check::whole("cycle", v[11])?;
+            let c = cycles.get(n as usize - 1).ok_or_else(|| {
+                ModelError::new("cycle", v[11], format!("at most {}, the number of cycles", cycles.len()))
+            })?;
+            let rto = f64::from(u8::from(c.timeout));
+            out.copy_from_slice(&[c.d, c.w1, c.e, c.w, c.t_ss_s, c.p_ss, c.q, rto, c.t_loss_s]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "partial_catnip",
+        title: "hysteresis model with fewer losses of the first and last three packets, exact mean",
+        reference: "hysteresis paper section 5; the window of the second step is a reconstruction",
+        gives: Gives::TimeS,
+        parameters: &[N, P, P_HIGH, RTT, T0, W_MAX, B, W1, DELACK],
+        quantities: &[
+            quantity("exact_mean_s", "s", "mean latency"),
+            quantity("exact_sd_s", "s", "standard deviation of the latency"),
+        ],
+        evaluate: |v, out| {
+            let path = path(&v[3..], v[7], v[8]);
+            let r = PartialCatnip::new(check::whole("N", v[0])?, v[1], v[2], &path)?.exact();
+            out.copy_from_slice(&[r.mean_s, r.sd_s]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "wzk_chain",
+        title: "expected time in timeouts of a chain of packets, exact",
+        reference: "WZK Fig. 5; the recursion is defined here",
+        gives: Gives::TimeS,
+        parameters: &[
+            DATA,
+            P,
+            or("IT0_s", "s", 0.2, "timeout from the round trip time"),
+            or("r0_s", "s", 3.0, "first timeout"),
+            CLAMP,
+        ],
+        quantities: &[quantity("t_RTO_s", "s", "expected time in timeouts")],
+        evaluate: |v, out| {
+            let packets = check::whole("data", v[0])?;
+            out[0] = Chain { packets, p: v[1], it0_s: v[2], r0_s: v[3], clamp_s: v[4] }.exact()?;
+            Ok(())
+        },
+    },
+    Model {
+        name: "wzk_new",
+        title: "set-up, slow-start phases and a chain of timeouts",
+        reference: "WZK section C.2",
+        gives: Gives::TimeS,
+        parameters: &[DATA, PL, DELAY, B, TS, CLAMP],
+        quantities: &[
+            DOWNLOAD,
+            quantity("p", "", "probability that a packet or its ACK is lost"),
+            LOSSES,
+            TIMEOUTS,
+            RUNS,
+            PHASES,
+            PHASE_PACKETS,
+            quantity("w", "packets", "initial window"),
+            quantity("IT0_s", "s", "timeout from the round trip time"),
+            T_XFER,
+            T_RTO,
+            quantity("ths_RTO1_s", "s", "expected timeouts of the SYN"),
+            quantity("ths_RTO2_s", "s", "expected timeouts of the request"),
+            T_HANDSHK,
+        ],
+        evaluate: |v, out| {
+            let r = wzk_new(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5])?;
+            out.copy_from_slice(&[
+                r.latency_s,
+                r.p,
+                r.l,
+                r.n,
+                r.u,
+                r.v,
+                r.e,
+                r.w,
+                r.it0_s,
+                r.t_xfer_s,
+                r.t_rto_s,
+                r.ths_rto1_s,
+                r.ths_rto2_s,
+                r.t_handshk_s,
+            ]);
+            Ok(())
+        },
+    },
+    Model {
+        name: "model_c_low",
+        title: "Model C with the loss probability of one direction",
+        reference: "WZK section C.1; the form of the set-up is a reconstruction",
+        gives: Gives::TimeS,
+        parameters: MODEL_C_PARAMETERS,
+        quantities: MODEL_C_QUANTITIES,
+        evaluate: |v, out| model_c(model_c_low, v, out),
+    },
+    Model {
+        name: "model_c_high",
+        title: "Model C with the probability that a packet or its ACK is lost",
+        reference: "WZK section C.1; the form of the set-up is a reconstruction",
+        gives: Gives::TimeS,
+        parameters: MODEL_C_PARAMETERS,
+        quantities: MODEL_C_QUANTITIES,
+        evaluate: |v, out| model_c(model_c_high, v, out),
+    },
+    Model {
+        name: "recursive_short_flow",
+        title: "recursion over the packets that are left, round by round",
+        reference: "defined here, in the spirit of Mellia, Stoica, Zhang 2002; not their published model",
+        gives: Gives::TimeS,
+        parameters: &[N, P, RTT, T0, W_MAX, B, W1, DELACK],
+        quantities: &[T],
+        evaluate: |v, out| {
+            out[0] = recursive_short_flow(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))?;
+            Ok(())
+        },
+    },
+];

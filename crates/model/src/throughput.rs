@@ -1,0 +1,141 @@
+//! Steady-state rates in packets per second.
+
+use crate::terms::{q_approx, q_hat, timeout_run, window};
+use crate::{ModelError, Path, check};
+
+/// Which steady-state rate another model uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// What arrives: [`pftk_throughput`].
+    Receive,
+    /// What is sent, retransmissions included: [`pftk_full`].
+    Send,
+    /// [`pftk_approx`].
+    Approximate,
+}
+
+impl Rate {
+    pub(crate) fn of(self, p: f64, path: &Path) -> f64 {
+        match self {
+            Self::Receive => receive_rate(p, path),
+            Self::Send => send_rate(p, path),
+            Self::Approximate => approximate_rate(p, path),
+        }
+    }
+}
+
+/// C / (RTT sqrt(p)), Mathis Eq. 3: no timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with delayed
+/// ACKs. A largest window bounds it, if one is given; without one, p = 0 is refused.
+pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, ModelError> {
+    check::time("RTT_s", rtt_s)?;
+    check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
+    limit(p, w_max)?;
+    Ok((c / p.sqrt()).min(w_max.unwrap_or(f64::INFINITY)) / rtt_s)
+}
+
+/// PFTK without timeouts and without a largest window (PFTK Eq. 19); p > 0.
+pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
+    check::some_loss(p)?;
+    check::time("RTT_s", rtt_s)?;
+    check::at_least_one("b", b)?;
+    // Both sides of the fraction times p, so that small p do not overflow.
+    let pw = p * window(p, b);
+    Ok((1.0 - p + pw) / (rtt_s * (b * pw / 2.0 + p)))
+}
+
+/// The send rate B(p) with timeouts and a largest window (PFTK Eq. 32; ToN Eq. 31). It jumps where W(p) = Wmax,
+/// because its two branches do not meet there.
+pub fn pftk_full(p: f64, path: &Path) -> Result<f64, ModelError> {
+    check::probability("p", p)?;
+    Ok(send_rate(p, &path.check()?))
+}
+
+/// The receive rate T(p) (PFTK ToN Eq. 37; R of Cardwell-00 Eq. 22): the one to compare with goodput. The "+2"
+/// rounds of the branch with W(p) >= Wmax are taken from [`pftk_full`]; it jumps at the same place.
+pub fn pftk_throughput(p: f64, path: &Path) -> Result<f64, ModelError> {
+    check::probability("p", p)?;
+    Ok(receive_rate(p, &path.check()?))
+}
+
+/// The short form of PFTK (Eq. 33), with Wmax/RTT as bound.
+pub fn pftk_approx(p: f64, path: &Path) -> Result<f64, ModelError> {
+    check::probability("p", p)?;
+    Ok(approximate_rate(p, &path.check()?))
+}
+
+/// The equation of TFRC (RFC 5348 section 3.1): the short form of PFTK with neither the bound of the window nor that of
+/// the probability of a timeout; p > 0.
+pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, ModelError> {
+    check::some_loss(p)?;
+    check::time("RTT_s", rtt_s)?;
+    check::time("t_RTO_s", t_rto_s)?;
+    check::at_least_one("b", b)?;
+    Ok(1.0 / short_form_time(p, rtt_s, t_rto_s, b, 3.0 * (3.0 * b * p / 8.0).sqrt()))
+}
+
+/// Time per packet of the short form, with `q` as the probability of a timeout.
+fn short_form_time(p: f64, rtt_s: f64, t0_s: f64, b: f64, q: f64) -> f64 {
+    rtt_s * (2.0 * b * p / 3.0).sqrt() + t0_s * q * p * (1.0 + 32.0 * p * p)
+}
+
+fn approximate_rate(p: f64, path: &Path) -> f64 {
+    let free = 1.0 / short_form_time(p, path.rtt_s, path.t0_s, path.b, q_approx(p, path.b));
+    free.min(path.w_max / path.rtt_s)
+}
+
+/// The time from one indication of loss to the next times p, so that p = 0 is no exception, with the window and
+/// the probability of a timeout that it uses.
+fn period(p: f64, path: &Path) -> (f64, f64, f64) {
+    let free = window(p, path.b);
+    let w = free.min(path.w_max);
+    let q = q_hat(p, w);
+    let rounds = if free < path.w_max {
+        p * (path.b * w / 2.0 + 1.0)
+    } else {
+        p * (path.b * w / 8.0 + 2.0) + (1.0 - p) / w
+    };
+    (path.rtt_s * rounds + p * q * timeout_run(p, path.t0_s), w, q)
+}
+
+fn send_rate(p: f64, path: &Path) -> f64 {
+    let (time, w, q) = period(p, path);
+    (1.0 - p + p * (w + q / (1.0 - p))) / time
+}
+
+fn receive_rate(p: f64, path: &Path) -> f64 {
+    let (time, w, q) = period(p, path);
+    (1.0 - p + p * (w / 2.0 + q)) / time
+}
+
+/// The CUBIC rate with the windows behind it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cubic {
+    /// Rate in packets per second.
+    pub rate_pps: f64,
+    /// Average window of CUBIC itself.
+    pub w_cubic: f64,
+    /// Average window of the Reno-friendly region.
+    pub w_reno_friendly: f64,
+}
+
+/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5, Eq. 5 and 6). The
+/// larger of the two windows rules, as in section 4.3; the bound by a largest window is added here. Not for p above
+/// 2 % or so.
+pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Result<Cubic, ModelError> {
+    check::time("RTT_s", rtt_s)?;
+    check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
+    check::ensure(beta > 0.0 && beta < 1.0, "beta", beta, "a factor between 0 and 1")?;
+    limit(p, w_max)?;
+    let w_cubic = (c * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25) * (rtt_s / p).powf(0.75);
+    let alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
+    let w_reno_friendly = (alpha * (1.0 + beta) / (2.0 * (1.0 - beta) * p)).sqrt();
+    let w = w_cubic.max(w_reno_friendly).min(w_max.unwrap_or(f64::INFINITY));
+    Ok(Cubic { rate_pps: w / rtt_s, w_cubic, w_reno_friendly })
+}
+
+fn limit(p: f64, w_max: Option<f64>) -> Result<(), ModelError> {
+    match w_max {
+        Some(w_max) => check::probability("p", p).and_then(|()| check::at_least_one("Wmax", w_max)),
+        None => check::some_loss(p),
+    }
+}

@@ -1,0 +1,171 @@
+use crate::cardwell98::phases;
+use crate::hysteresis::MOST_PACKETS;
+use crate::{ModelError, Path, check};
+use catnip_base::Rng;
+
+/// The chain of timeouts of WZK Fig. 5: each packet is sent until it arrives, and each loss is a timeout.
+///
+/// The first packet starts with the timeout `r0_s`. A timeout doubles up to `clamp_s`. A packet that is resent teaches
+/// nothing about the round trip (Karn), so the next packet keeps its timeout; a packet that arrives at once sets the
+/// timeout to `it0_s`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chain {
+    /// Packets, at least 1.
+    pub packets: u32,
+    /// Loss probability.
+    pub p: f64,
+    /// Timeout from the round trip time, in seconds.
+    pub it0_s: f64,
+    /// First timeout in seconds.
+    pub r0_s: f64,
+    /// Largest timeout in seconds.
+    pub clamp_s: f64,
+}
+
+impl Chain {
+    /// The chain if its parameters are in range.
+    pub fn check(self) -> Result<Self, ModelError> {
+        check::packets_up_to("data", self.packets, MOST_PACKETS)?;
+        check::probability("p", self.p)?;
+        check::time("IT0_s", self.it0_s)?;
+        check::time("r0_s", self.r0_s)?;
+        check::time("clamp_s", self.clamp_s)?;
+        Ok(self)
+    }
+
+    fn ladder(&self, first: f64) -> Vec<f64> {
+        let mut steps = vec![first];
+        while steps[steps.len() - 1] != self.clamp_s {
+            steps.push((2.0 * steps[steps.len() - 1]).min(self.clamp_s));
+        }
+        steps
+    }
+
+    /// The exact expected time in timeouts, in seconds. The paper averages runs, whose spread is large.
+    pub fn exact(&self) -> Result<f64, ModelError> {
+        let Self { packets, p, it0_s, r0_s, clamp_s } = self.check()?;
+        // Each ladder holds the expected time of the packets so far if the first of them starts at each of its
+        // timeouts; that of the RTT-based timeout comes first, as the other one leads to it.
+        let mut ladders = [self.ladder(it0_s), self.ladder(r0_s)].map(|steps| {
+            let time = vec![0.0; steps.len()];
+            (steps, time)
+        });
+        for _ in 0..packets {
+            let learned = ladders[0].1[0];
+            for (steps, time) in &mut ladders {
+                let top = steps.len() - 1;
+                // After a resend at the largest timeout.
+                let mut resent = clamp_s * p / (1.0 - p) + time[top];
+                for i in (0..=top).rev() {
+                    let after = p * (steps[i] + resent);
+                    if i < top {
+                        resent = after + (1.0 - p) * time[i];
+                    }
+                    // `resent` of the step above is what a loss at this step leads to.
+                    time[i] = after + (1.0 - p) * learned;
+                }
+            }
+        }
+        Ok(ladders[1].1[0])
+    }
+
+    /// The time in timeouts of one run, in seconds.
+    pub fn sample(&self, rng: &mut Rng) -> f64 {
+        let (mut total, mut timeout) = (0.0, self.r0_s);
+        for _ in 0..self.packets {
+            let mut resent = false;
+            while rng.chance(self.p) {
+                total += timeout;
+                timeout = (2.0 * timeout).min(self.clamp_s);
+                resent = true;
+            }
+            if !resent {
+                timeout = self.it0_s;
+            }
+        }
+        total
+    }
+}
+
+/// Latency of the new model of WZK with what leads to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WzkNew {
+    /// Effective loss probability: a packet or its ACK is lost.
+    pub p: f64,
+    /// Expected losses.
+    pub l: f64,
+    /// Expected timeouts.
+    pub n: f64,
+    /// Expected runs of timeouts.
+    pub u: f64,
+    /// Expected phases of slow start.
+    pub v: f64,
+    /// Packets per phase.
+    pub e: f64,
+    /// Initial window.
+    pub w: f64,
+    /// Timeout from the round trip time, in seconds.
+    pub it0_s: f64,
+    /// Time in slow start, in seconds.
+    pub t_xfer_s: f64,
+    /// Time in timeouts of the data, in seconds.
+    pub t_rto_s: f64,
+    /// Expected timeouts of the SYN, in seconds.
+    pub ths_rto1_s: f64,
+    /// Expected timeouts of the request, in seconds.
+    pub ths_rto2_s: f64,
+    /// Time of the set-up with the request, in seconds.
+    pub t_handshk_s: f64,
+    /// Time of the whole download in seconds.
+    pub latency_s: f64,
+}
+
+/// The new model of WZK section C.2: set-up, slow-start phases, and timeouts by [`Chain`].
+///
+/// `pl` is the loss probability of either direction, `delay_s` the one-way delay. The timeouts count every loss as one
+/// while the number of phases weighs losses by Q; the paper does so, and so does this.
+pub fn wzk_new(
+    data: u32,
+    pl: f64,
+    delay_s: f64,
+    b: f64,
+    ts_s: f64,
+    clamp_s: f64,
+) -> Result<WzkNew, ModelError> {
+    check::packets_up_to("data", data, MOST_PACKETS)?;
+    check::probability("pl", pl)?;
+    check::time("delay_s", delay_s)?;
+    check::at_least_one("b", b)?;
+    check::time("Ts_s", ts_s)?;
+    check::time("clamp_s", clamp_s)?;
+    let path = Path { rtt_s: 2.0 * delay_s, b, ..Path::default() };
+    let p = both_ways(pl);
+    let it0_s = (6.0 * delay_s).max(0.2);
+    let no_loss = (1.0 - p) * (1.0 - p);
+    let w = 1.0 + no_loss;
+    let phases = phases(data, p, &path, w, true);
+    let chain = |packets, p| Chain { packets, p, it0_s, r0_s: ts_s, clamp_s }.exact();
+    let (t_rto_s, ths_rto1_s, ths_rto2_s) = (chain(data, p)?, chain(1, p)?, chain(1, pl)?);
+    let t_handshk_s = 1.5 * path.rtt_s + ths_rto1_s + pl * ths_rto2_s;
+    Ok(WzkNew {
+        p,
+        l: phases.l,
+        n: phases.n,
+        u: phases.u,
+        v: phases.v,
+        e: phases.e,
+        w,
+        it0_s,
+        t_xfer_s: phases.t_xfer_s,
+        t_rto_s,
+        ths_rto1_s,
+        ths_rto2_s,
+        t_handshk_s,
+        latency_s: t_handshk_s + t_rto_s + phases.t_xfer_s,
+    })
+}
+
+/// The probability that a packet or its ACK is lost, each with `pl`.
+pub(crate) fn both_ways(pl: f64) -> f64 {
+    pl + pl * (1.0 - pl)
+}
