@@ -40,8 +40,13 @@ pub fn q_approx(p: f64, b: f64) -> f64 {
 /// W(p), the expected window at a loss in congestion avoidance without a largest window (PFTK Eq. 13); infinite
 /// for p = 0.
 pub fn window(p: f64, b: f64) -> f64 {
-    let k = (2.0 + b) / (3.0 * b);
-    k + (8.0 * (1.0 - p) / (3.0 * b * p) + k * k).sqrt()
+    if p == 0.0 { f64::INFINITY } else { window_times_p(p, b) / p }
+}
+
+/// p W(p), which does not overflow for small `p`.
+pub(crate) fn window_times_p(p: f64, b: f64) -> f64 {
+    let pk = p * (2.0 + b) / (3.0 * b);
+    pk + (8.0 * (1.0 - p) * p / (3.0 * b) + pk * pk).sqrt()
 }
 
 /// E\[dss\](d,p), the packets sent in slow start before a loss, of `d` > 0 that are to be sent.

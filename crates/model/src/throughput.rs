@@ -1,6 +1,6 @@
 //! Steady-state rates in packets per second.
 
-use crate::terms::{q_approx, q_hat, timeout_run, window};
+use crate::terms::{q_approx, q_hat, timeout_run, window, window_times_p};
 use crate::{ModelError, Path, check};
 
 /// Which steady-state rate another model uses.
@@ -39,7 +39,7 @@ pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::at_least_one("b", b)?;
     // Both sides of the fraction times p, so that small p do not overflow.
-    let pw = p * window(p, b);
+    let pw = window_times_p(p, b);
     Ok((1.0 - p + pw) / (rtt_s * (b * pw / 2.0 + p)))
 }
 
