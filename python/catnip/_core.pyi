@@ -1,8 +1,9 @@
 """The compiled simulator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
+import numpy as np
 from numpy.typing import NDArray
 
 _Table: TypeAlias = dict[str, NDArray[Any] | list[str] | list[bool]]
@@ -12,21 +13,14 @@ __all__ = [
     "Scenario",
     "__version__",
     "component_checks",
+    "evaluate_model",
     "fingerprint",
+    "hysteresis_samples",
+    "models",
     "profiles",
     "queues",
     "trace",
-]
-
-__all__ = [
-    "InputError",
-    "Scenario",
-    "__version__",
-    "component_checks",
-    "fingerprint",
-    "profiles",
-    "queues",
-    "trace",
+    "wzk_chain_samples",
 ]
 
 __version__: str
@@ -84,5 +78,32 @@ def trace(
 ) -> _Table: ...
 def component_checks(seed: int) -> list[tuple[str, str, float, float]]: ...
 def fingerprint(scenario: Scenario, seed: int) -> list[tuple[str, int]]: ...
+def models() -> list[
+    tuple[
+        str,
+        str,
+        str,
+        str,
+        list[tuple[str, str, float | None, str]],
+        list[tuple[str, str, str]],
+    ]
+]: ...
+def evaluate_model(name: str, inputs: Sequence[NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]: ...
+def hysteresis_samples(
+    packets: int,
+    p: float,
+    p_high: float | None,
+    rtt_s: float,
+    t0_s: float,
+    w_max: float,
+    b: float,
+    w1: float,
+    delack_s: float,
+    count: int,
+    seed: int,
+) -> NDArray[np.float64]: ...
+def wzk_chain_samples(
+    packets: int, p: float, it0_s: float, r0_s: float, clamp_s: float, count: int, seed: int
+) -> NDArray[np.float64]: ...
 def profiles() -> list[tuple[str, str]]: ...
 def queues() -> list[tuple[str, str]]: ...

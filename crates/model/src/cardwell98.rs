@@ -26,9 +26,9 @@ pub struct Cardwell98 {
 
 /// Slow start alternating with runs of timeouts (Cardwell-98, as restated in WZK section C.1).
 ///
-/// `use_q` weighs a loss by the short form of Q, as WZK does; without it every loss is a timeout, as the hysteresis
-/// paper reads the model. WZK prints both n/(1-p) and n(1-p) runs; only n(1-p) agrees with runs of 1/(1-p) timeouts.
-/// The model has no largest window and no congestion avoidance.
+/// `use_q` weighs a loss by the short form of Q, as WZK does; without it every loss is a timeout, as the
+/// hysteresis paper reads the model. WZK prints both n/(1-p) and n(1-p) runs; only n(1-p) agrees with runs of
+/// 1/(1-p) timeouts. The model has no largest window and no congestion avoidance.
 pub fn cardwell98(n: u32, p: f64, path: &Path, use_q: bool) -> Result<Cardwell98, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

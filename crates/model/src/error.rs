@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// A parameter outside the range of a model. The message is one line: the parameter, its value, what is expected.
+/// A parameter outside the range of a model. The message is one line: the parameter, its value, what is
+/// expected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelError {
     /// The parameter as the registry spells it.

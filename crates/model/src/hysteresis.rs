@@ -1,5 +1,5 @@
-//! The hysteresis model: a transfer is a chain of cycles, each a slow start that ends in a loss; the window and the
-//! data that remain carry over to the next.
+//! The hysteresis model: a transfer is a chain of cycles, each a slow start that ends in a loss; the window
+//! and the data that remain carry over to the next.
 
 use crate::terms::{any_loss, q_hat, slow_start_packets, slow_start_time, slow_start_window, timeout_run};
 use crate::{ModelError, Path, check};
@@ -11,11 +11,11 @@ pub(crate) const MOST_PACKETS: u32 = 10_000_000;
 /// Choices that the available text of the hysteresis paper leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Count the lost packet among those sent ([`slow_start_packets`]). Without it a transfer ends once less than
-    /// one packet is left.
+    /// Count the lost packet among those sent ([`slow_start_packets`]). Without it a transfer ends once less
+    /// than one packet is left.
     pub plus_one: bool,
-    /// The last cycle has a loss phase like the others, weighted by the probability of a loss. Without it, which is
-    /// what the paper says in words, a transfer of a single cycle does not feel p at all.
+    /// The last cycle has a loss phase like the others, weighted by the probability of a loss. Without it,
+    /// which is what the paper says in words, a transfer of a single cycle does not feel p at all.
     pub last_cycle_loss: bool,
 }
 
@@ -68,9 +68,9 @@ pub struct Moments {
 
 /// The model of one transfer (hysteresis paper, Eq. 3-12).
 ///
-/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery takes one round
-/// trip and halves the window; after a timeout, the window is 1 and the first packet waits for a delayed ACK. Not for
-/// long transfers with much loss, where it is too high.
+/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery
+/// takes one round trip and halves the window; after a timeout, the window is 1 and the first packet waits
+/// for a delayed ACK. Not for long transfers with much loss, where it is too high.
 #[derive(Clone, Copy, Debug)]
 pub struct Hysteresis {
     path: Path,
@@ -91,8 +91,8 @@ impl Hysteresis {
         self.stage.parts.count()
     }
 
-    /// Exact mean and standard deviation: windows with their probabilities are pushed from cycle to cycle. After a timeout
-    /// the window is 1, so there are few of them.
+    /// Exact mean and standard deviation: windows with their probabilities are pushed from cycle to cycle.
+    /// After a timeout the window is 1, so there are few of them.
     pub fn exact(&self) -> Moments {
         moments(&self.stage.push(&self.path, &[Branch::certain(self.path.w1)]))
     }

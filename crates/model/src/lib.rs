@@ -16,10 +16,10 @@
 //!
 //! # Conventions
 //!
-//! Times are in seconds, windows and sizes in full packets, rates in packets per second. A loss probability `p`
-//! holds for every transmission of a data packet, independently; `0 <= p < 1`. A name ends in its unit where it is
-//! a time (`_s`). Latencies run from the first packet sent to the ACK of the last packet; the connection set-up is
-//! separate ([`terms::handshake`]).
+//! Times are in seconds, windows and sizes in full packets, rates in packets per second. A loss probability
+//! `p` holds for every transmission of a data packet, independently; `0 <= p < 1`. A name ends in its unit
+//! where it is a time (`_s`). Latencies run from the first packet sent to the ACK of the last packet; the
+//! connection set-up is separate ([`terms::handshake`]).
 //!
 //! Where a formula is a reconstruction, or an edge case is defined here and not in a paper, the item says so.
 //! [`MODELS`] lists every model with its parameters and quantities, by name.

@@ -18,9 +18,10 @@ pub struct ModelC {
 
 /// Model C of WZK section C.1 with the loss probability of one direction: too low.
 ///
-/// It is the 1998 model with a set-up; WZK cite the paper of 2000 but describe this one. `delay_s` is the one-way
-/// delay, `t0_s` the mean first timeout of a run, `ts_s` the first timeout of the set-up, whose form (1.5 round trips
-/// for set-up and request, loss `pl` both ways) is a reconstruction that makes it comparable with the new model.
+/// It is the 1998 model with a set-up; WZK cite the paper of 2000 but describe this one. `delay_s` is the
+/// one-way delay, `t0_s` the mean first timeout of a run, `ts_s` the first timeout of the set-up, whose form
+/// (1.5 round trips for set-up and request, loss `pl` both ways) is a reconstruction that makes it comparable
+/// with the new model.
 pub fn model_c_low(
     data: u32,
     pl: f64,

@@ -5,13 +5,14 @@ use catnip_base::Rng;
 /// The first and the last packets have high priority: three of each.
 const HIGH: u32 = 3;
 
-/// The hysteresis model of a transfer whose first three and last three packets are lost with `p_high` and the others
-/// with `p` (hysteresis paper, section 5).
+/// The hysteresis model of a transfer whose first three and last three packets are lost with `p_high` and the
+/// others with `p` (hysteresis paper, section 5).
 ///
-/// Three stages follow each other, each with its own chain of cycles; the next one begins with the window that the last
-/// one ended with, grown by a round and taken into [2, Wmax]. The paper states this for the third stage; for the second
-/// it is a reconstruction, the one that leaves slow start as long as in one piece. Transfers of at most six packets have
-/// high priority as a whole. p_high = p is not the hysteresis model: each stage has its own loss phase.
+/// Three stages follow each other, each with its own chain of cycles; the next one begins with the window
+/// that the last one ended with, grown by a round and taken into [2, Wmax]. The paper states this for the
+/// third stage; for the second it is a reconstruction, the one that leaves slow start as long as in one
+/// piece. Transfers of at most six packets have high priority as a whole. p_high = p is not the hysteresis
+/// model: each stage has its own loss phase.
 #[derive(Clone, Debug)]
 pub struct PartialCatnip {
     path: Path,
@@ -32,7 +33,8 @@ impl PartialCatnip {
         let stages = if n <= 2 * HIGH {
             vec![stage(n, 0, p_high)]
         } else {
-            // The second stage counts the last packets as data to come, so that its slow starts are not cut short.
+            // The second stage counts the last packets as data to come, so that its slow starts are not cut
+            // short.
             vec![stage(HIGH, 0, p_high), stage(n - HIGH, HIGH, p), stage(HIGH, 0, p_high)]
         };
         Ok(Self { path, stages })

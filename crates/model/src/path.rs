@@ -9,13 +9,13 @@ pub struct Path {
     pub t0_s: f64,
     /// Largest window in packets; the receiver's, usually.
     pub w_max: f64,
-    /// Packets that one ACK acknowledges: 2 with delayed ACKs, 1 without. In slow start the window grows by the
-    /// factor 1 + 1/b a round.
+    /// Packets that one ACK acknowledges: 2 with delayed ACKs, 1 without. In slow start the window grows by
+    /// the factor 1 + 1/b a round.
     pub b: f64,
     /// Initial window in packets; taken into [1, w_max].
     pub w1: f64,
-    /// Expected wait of a delayed ACK for a packet that travels alone, in seconds: half of a 200 ms heartbeat, or 0
-    /// for a receiver that acknowledges the first packets at once.
+    /// Expected wait of a delayed ACK for a packet that travels alone, in seconds: half of a 200 ms
+    /// heartbeat, or 0 for a receiver that acknowledges the first packets at once.
     pub delack_s: f64,
 }
 

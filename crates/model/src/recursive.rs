@@ -17,13 +17,14 @@ struct State {
     restarted: usize,
 }
 
-/// Expected latency in seconds by recursion over the packets that are left, round by round, in the spirit of Mellia,
-/// Stoica, Zhang, "TCP model for short lived flows", 2002; defined here, not their published model.
+/// Expected latency in seconds by recursion over the packets that are left, round by round, in the spirit of
+/// Mellia, Stoica, Zhang, "TCP model for short lived flows", 2002; defined here, not their published model.
 ///
-/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive; otherwise by a
-/// run of timeouts, after which the packets that arrived are not sent again. Congestion avoidance is in it: the window
-/// grows by 1/b a round above half the window of the loss. `b` is a whole number, and the fraction of Wmax is dropped.
-/// A table of N entries per state of the window takes the place of recursive calls.
+/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive;
+/// otherwise by a run of timeouts, after which the packets that arrived are not sent again. Congestion
+/// avoidance is in it: the window grows by 1/b a round above half the window of the loss. `b` is a whole
+/// number, and the fraction of Wmax is dropped. A table of N entries per state of the window takes the place
+/// of recursive calls.
 pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;
@@ -84,8 +85,9 @@ fn delivered(c: usize, p: f64) -> usize {
     (expected * any_loss(p, packets - 1.0) / any_loss(p, packets)) as usize
 }
 
-/// The states that a transfer can be in, and the first. Congestion avoidance counts the window in units of 1/b
-/// packet, `x`; slow start goes through a fixed row of windows from 2, or from the initial one, up to its threshold.
+/// The states that a transfer can be in, and the first. Congestion avoidance counts the window in units of
+/// 1/b packet, `x`; slow start goes through a fixed row of windows from 2, or from the initial one, up to its
+/// threshold.
 fn states(first: usize, w_max: usize, b: usize) -> (Vec<State>, usize) {
     let linear = |x: usize| x.min(b * w_max) - b;
     // The first state of slow start from 2 to each threshold; at most the largest half of a window.

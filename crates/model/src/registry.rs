@@ -1,5 +1,5 @@
-//! Every model by name, with parameters and quantities as plain numbers: what the Python module, the command line and
-//! the check values drive.
+//! Every model by name, with parameters and quantities as plain numbers: what the Python module, the command
+//! line and the check values drive.
 
 use crate::{
     Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, cardwell00, cardwell98, check,

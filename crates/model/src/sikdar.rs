@@ -1,6 +1,7 @@
-//! Two latency models after Sikdar. Both are reconstructions: the growth law of the window and the split by the
-//! number of losses are the authors', the cost of each case is worked out here from the same structure, and the
-//! placement of two terms of the fitted form could not be confirmed. Do not present their numbers as the published ones.
+//! Two latency models after Sikdar. Both are reconstructions: the growth law of the window and the split by
+//! the number of losses are the authors', the cost of each case is worked out here from the same structure,
+//! and the placement of two terms of the fitted form could not be confirmed. Do not present their numbers as
+//! the published ones.
 
 use crate::terms::{any_loss, q_hat, timeout_run, window};
 use crate::{ModelError, Path, check};
@@ -8,8 +9,8 @@ use crate::{ModelError, Path, check};
 /// Largest transfer of the three-case model: each packet may be the lost one, and each is worked out.
 const MOST_PACKETS: u32 = 100_000;
 
-/// Packets of round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most `w_max`
-/// (hysteresis paper, Eq. 1).
+/// Packets of round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most
+/// `w_max` (hysteresis paper, Eq. 1).
 pub fn sikdar_packets(n: u32, w_max: u32) -> u32 {
     let n = f64::from(n);
     // A cast saturates, so late rounds are at the limit.
@@ -30,8 +31,9 @@ pub fn sikdar_rounds(m: u32, w_max: u32) -> u32 {
     round
 }
 
-/// Rounds to send `m` packets after a loss, growing linearly by one packet every `b` rounds from window `h`; with
-/// `slow_start`, slow start comes first until the window reaches `h`, and its last round counts among the `b` at `h`.
+/// Rounds to send `m` packets after a loss, growing linearly by one packet every `b` rounds from window `h`;
+/// with `slow_start`, slow start comes first until the window reaches `h`, and its last round counts among
+/// the `b` at `h`.
 pub fn sikdar_grow(m: i64, h: u32, slow_start: bool, b: u32, w_max: u32) -> u32 {
     let (mut left, mut rounds, mut at_window) = (m, 0, 0);
     let mut w = h.min(w_max);
@@ -72,9 +74,9 @@ pub struct SikdarThreeCase {
     pub latency_s: f64,
 }
 
-/// No loss, one loss, several losses, weighted by their probabilities. A reconstruction; see the module. The growth law
-/// holds for delayed ACKs (b = 2) and an initial window of 1, so `w1` is not used; `b`, a whole number, slows the
-/// linear growth only.
+/// No loss, one loss, several losses, weighted by their probabilities. A reconstruction; see the module. The
+/// growth law holds for delayed ACKs (b = 2) and an initial window of 1, so `w1` is not used; `b`, a whole
+/// number, slows the linear growth only.
 pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, ModelError> {
     check::packets_up_to("N", n, MOST_PACKETS)?;
     check::probability("p", p)?;
@@ -135,8 +137,8 @@ fn several(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
     sum
 }
 
-/// The fitted closed form in seconds, as quoted in later literature; a reconstruction, see the module. It fits short flows and
-/// falls far below long lossy ones (p >= 3 %, N >= 65).
+/// The fitted closed form in seconds, as quoted in later literature; a reconstruction, see the module. It
+/// fits short flows and falls far below long lossy ones (p >= 3 %, N >= 65).
 pub fn sikdar_empirical(n: u32, p: f64, rtt_s: f64, w_max: f64) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

@@ -24,8 +24,8 @@ impl Rate {
     }
 }
 
-/// C / (RTT sqrt(p)), Mathis Eq. 3: no timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with delayed
-/// ACKs. A largest window bounds it, if one is given; without one, p = 0 is refused.
+/// C / (RTT sqrt(p)), Mathis Eq. 3: no timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with
+/// delayed ACKs. A largest window bounds it, if one is given; without one, p = 0 is refused.
 pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
@@ -43,15 +43,15 @@ pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
     Ok((1.0 - p + pw) / (rtt_s * (b * pw / 2.0 + p)))
 }
 
-/// The send rate B(p) with timeouts and a largest window (PFTK Eq. 32; ToN Eq. 31). It jumps where W(p) = Wmax,
-/// because its two branches do not meet there.
+/// The send rate B(p) with timeouts and a largest window (PFTK Eq. 32; ToN Eq. 31). It jumps where W(p) =
+/// Wmax, because its two branches do not meet there.
 pub fn pftk_full(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(send_rate(p, &path.check()?))
 }
 
-/// The receive rate T(p) (PFTK ToN Eq. 37; R of Cardwell-00 Eq. 22): the one to compare with goodput. The "+2"
-/// rounds of the branch with W(p) >= Wmax are taken from [`pftk_full`]; it jumps at the same place.
+/// The receive rate T(p) (PFTK ToN Eq. 37; R of Cardwell-00 Eq. 22): the one to compare with goodput. The
+/// "+2" rounds of the branch with W(p) >= Wmax are taken from [`pftk_full`]; it jumps at the same place.
 pub fn pftk_throughput(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(receive_rate(p, &path.check()?))
@@ -63,8 +63,8 @@ pub fn pftk_approx(p: f64, path: &Path) -> Result<f64, ModelError> {
     Ok(approximate_rate(p, &path.check()?))
 }
 
-/// The equation of TFRC (RFC 5348 section 3.1): the short form of PFTK with neither the bound of the window nor that of
-/// the probability of a timeout; p > 0.
+/// The equation of TFRC (RFC 5348 section 3.1): the short form of PFTK with neither the bound of the window
+/// nor that of the probability of a timeout; p > 0.
 pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, ModelError> {
     check::some_loss(p)?;
     check::time("RTT_s", rtt_s)?;
@@ -83,8 +83,8 @@ fn approximate_rate(p: f64, path: &Path) -> f64 {
     free.min(path.w_max / path.rtt_s)
 }
 
-/// The time from one indication of loss to the next times p, so that p = 0 is no exception, with the window and
-/// the probability of a timeout that it uses.
+/// The time from one indication of loss to the next times p, so that p = 0 is no exception, with the window
+/// and the probability of a timeout that it uses.
 fn period(p: f64, path: &Path) -> (f64, f64, f64) {
     let free = window(p, path.b);
     let w = free.min(path.w_max);
@@ -118,9 +118,9 @@ pub struct Cubic {
     pub w_reno_friendly: f64,
 }
 
-/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5, Eq. 5 and 6). The
-/// larger of the two windows rules, as in section 4.3; the bound by a largest window is added here. Not for p above
-/// 2 % or so.
+/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5, Eq. 5 and
+/// 6). The larger of the two windows rules, as in section 4.3; the bound by a largest window is added here.
+/// Not for p above 2 % or so.
 pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Result<Cubic, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;

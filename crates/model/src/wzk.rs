@@ -5,9 +5,9 @@ use catnip_base::Rng;
 
 /// The chain of timeouts of WZK Fig. 5: each packet is sent until it arrives, and each loss is a timeout.
 ///
-/// The first packet starts with the timeout `r0_s`. A timeout doubles up to `clamp_s`. A packet that is resent teaches
-/// nothing about the round trip (Karn), so the next packet keeps its timeout; a packet that arrives at once sets the
-/// timeout to `it0_s`.
+/// The first packet starts with the timeout `r0_s`. A timeout doubles up to `clamp_s`. A packet that is
+/// resent teaches nothing about the round trip (Karn), so the next packet keeps its timeout; a packet that
+/// arrives at once sets the timeout to `it0_s`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chain {
     /// Packets, at least 1.
@@ -44,8 +44,8 @@ impl Chain {
     /// The exact expected time in timeouts, in seconds. The paper averages runs, whose spread is large.
     pub fn exact(&self) -> Result<f64, ModelError> {
         let Self { packets, p, it0_s, r0_s, clamp_s } = self.check()?;
-        // Each ladder holds the expected time of the packets so far if the first of them starts at each of its
-        // timeouts; that of the RTT-based timeout comes first, as the other one leads to it.
+        // Each ladder holds the expected time of the packets so far if the first of them starts at each of
+        // its timeouts; that of the RTT-based timeout comes first, as the other one leads to it.
         let mut ladders = [self.ladder(it0_s), self.ladder(r0_s)].map(|steps| {
             let time = vec![0.0; steps.len()];
             (steps, time)
@@ -122,8 +122,8 @@ pub struct WzkNew {
 
 /// The new model of WZK section C.2: set-up, slow-start phases, and timeouts by [`Chain`].
 ///
-/// `pl` is the loss probability of either direction, `delay_s` the one-way delay. The timeouts count every loss as one
-/// while the number of phases weighs losses by Q; the paper does so, and so does this.
+/// `pl` is the loss probability of either direction, `delay_s` the one-way delay. The timeouts count every
+/// loss as one while the number of phases weighs losses by Q; the paper does so, and so does this.
 pub fn wzk_new(
     data: u32,
     pl: f64,

@@ -1,5 +1,5 @@
-//! What holds for every model: ranges, limits, and how latencies and rates move with their inputs. Where a model is
-//! not monotone, a test shows where.
+//! What holds for every model: ranges, limits, and how latencies and rates move with their inputs. Where a
+//! model is not monotone, a test shows where.
 
 use catnip_model::*;
 use proptest::prelude::*;
@@ -254,7 +254,8 @@ proptest! {
         let limited = |p| terms::window(p, b) >= w_max;
         // For b = 1 the two sides do not meet.
         prop_assume!(limited(p) == limited(higher));
-        for name in ["mathis", "pftk_td_only", "pftk_full", "pftk_throughput", "pftk_approx", "tfrc_rfc5348", "cubic"] {
+        let rates = MODELS.iter().filter(|model| model.gives == Gives::RatePps);
+        for name in rates.map(|model| model.name) {
             let of = |p| value(name, &[("p", p), ("Wmax", w_max), ("b", b), ("T0_s", t0)]).unwrap();
             prop_assert!(of(higher) <= of(p) * (1.0 + 1e-12), "{name}: {} {}", of(p), of(higher));
         }

@@ -1,5 +1,7 @@
 //! The Python module `catnip._core`: converts, calls, releases the interpreter. Nothing else happens here.
 
+mod models;
+
 use catnip_base::{Bytes, ParseError, Span};
 use catnip_lab::{
     Column, InputError as BadInput, Marking, RunRequest, Scenario, Table, TableName, TraceRequest, TraceRow,
@@ -20,6 +22,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("InputError", module.py().get_type::<InputError>())?;
     module.add_class::<PyScenario>()?;
+    models::register(module)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(profiles, module)?)?;
     module.add_function(wrap_pyfunction!(queues, module)?)?;

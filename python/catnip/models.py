@@ -1,0 +1,641 @@
+"""Analytical models of TCP: how fast a long transfer is and how long a short one takes.
+
+Every function takes numbers or arrays, which broadcast as in NumPy, and returns a float or an array of their
+common shape. The compiled core computes; nothing is formulated here. Arguments have the symbols of the
+papers; times are in seconds and end in `_s`, windows and sizes are in full packets, rates in packets per
+second. Values out of range raise InputError, one line with model, parameter, value and index.
+
+Defaults are the setting of the hysteresis paper: RTT 0.2 s, first timeout 1 s, window 24, delayed ACKs (b =
+2), initial window 1, expected delayed-ACK wait 0.1 s. A latency runs from the first packet sent to the ACK of
+the last, without the connection set-up; add `handshake`. Loss hits each transmission of a data packet
+independently with probability p.
+
+Sources: the hysteresis paper ("An accurate stochastic model for short-lived TCP flows"); WZK (Wang, Zhang,
+Keshav, "Understanding end-to-end performance"); PFTK (Padhye, Firoiu, Towsley, Kurose, 1998 and 2000);
+Cardwell-98 and -00 (Cardwell, Savage, Anderson, 1998 note and INFOCOM 2000); Sikdar (Sikdar, Kalyanaraman,
+Vastola, 2001 and 2003); Mathis (Mathis, Semke, Mahdavi, Ott, 1997); RFC 5348; RFC 9438. `describe` names the
+source of each model.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from catnip import _core
+from catnip._core import InputError
+
+Values: TypeAlias = Any
+"""A float if all arguments are numbers, otherwise an array of float64."""
+
+Floats: TypeAlias = NDArray[np.float64]
+Rate: TypeAlias = Literal["receive", "send", "approx"]
+
+MATHIS_C = math.sqrt(1.5)
+"""The constant of `mathis` with an ACK per packet."""
+
+_RATES: dict[str, float] = {"receive": 0, "send": 1, "approx": 2}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An input of a model; without a default it must be given."""
+
+    name: str
+    unit: str
+    default: float | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A result of a model."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model is called, computes and needs; the first quantity is the main one."""
+
+    name: str
+    title: str
+    reference: str
+    gives: str
+    parameters: tuple[Parameter, ...]
+    quantities: tuple[Quantity, ...]
+
+
+MODELS: dict[str, Model] = {
+    name: Model(
+        name,
+        title,
+        reference,
+        gives,
+        tuple(Parameter(*parameter) for parameter in parameters),
+        tuple(Quantity(*quantity) for quantity in quantities),
+    )
+    for name, title, reference, gives, parameters, quantities in _core.models()
+}
+"""Every model by name, in the order terms, rates, latencies."""
+
+
+def describe(name: str) -> str:
+    """What a model computes, from what, and where it comes from, as a text of some lines."""
+    model = _model(name)
+    lines = [f"{name}: {model.title}", f"reference: {model.reference}", "parameters:"]
+    for parameter in model.parameters:
+        default = "" if parameter.default is None else f", default {parameter.default:g}"
+        unit = f" [{parameter.unit}]" if parameter.unit else ""
+        lines.append(f"  {parameter.name}{unit}: {parameter.meaning}{default}")
+    lines.append("quantities:")
+    for quantity in model.quantities:
+        unit = f" [{quantity.unit}]" if quantity.unit else ""
+        lines.append(f"  {quantity.name}{unit}: {quantity.meaning}")
+    return "\n".join(lines)
+
+
+def evaluate(name: str, **parameters: ArrayLike) -> dict[str, Floats]:
+    """All quantities of a model, intermediate ones included, as arrays of the common shape of the parameters.
+
+    Flags are 0 or 1; `rate` is "receive", "send", "approx" or their codes 0, 1, 2.
+    """
+    model = _model(name)
+    known = [parameter.name for parameter in model.parameters]
+    for given in parameters:
+        if given not in known:
+            raise InputError(f"{name}: {given}: expected one of {', '.join(known)}")
+    values: list[ArrayLike] = []
+    for parameter in model.parameters:
+        value = parameters.get(parameter.name, parameter.default)
+        if value is None:
+            raise InputError(f"{name}: {parameter.name}: expected a value, as there is no default")
+        values.append(_rate(value) if parameter.name == "rate" and isinstance(value, str) else value)
+    return _evaluate(model, values)
+
+
+_CHECK_SETTINGS: dict[str, tuple[str, dict[str, float]]] = {
+    "pftk_W": ("W", {}),
+    "E_dss_no_plus1": ("E_dss", {"plus_one": 0}),
+    "hysteresis_last_cycle_lossless": ("hysteresis", {"last_cycle_loss": 0}),
+}
+_CHECK_WORDS = {"rto_iff_Q_eq_1": 1.0}
+_CHECK_STATED = {"cap", "handshake"}
+
+
+def check_value(name: str, parameters: str, quantity: str) -> float:
+    """What the models give for a row of `model_check_values.csv`, whose names have no units.
+
+    `parameters` is `key=value;...`. The file states two settings that the models always have: the cap of
+    E_dss and no handshake in cardwell00.
+    """
+    name, setting = _CHECK_SETTINGS.get(name, (name, {}))
+    model = _model(name)
+    values: dict[str, ArrayLike] = dict(setting)
+    for pair in parameters.split(";"):
+        key, _, text = pair.partition("=")
+        if key not in _CHECK_STATED:
+            known = (parameter.name for parameter in model.parameters)
+            values[_with_unit(key, known)] = _CHECK_WORDS[text] if text in _CHECK_WORDS else float(text)
+    result = evaluate(name, **values)
+    return float(result[_with_unit(quantity, result)])
+
+
+def _with_unit(key: str, known: Iterable[str]) -> str:
+    spellings = (key, f"{key}_s", "w1" if key == "w" else key)
+    names = set(known)
+    return next((spelling for spelling in spellings if spelling in names), key)
+
+
+def _model(name: str) -> Model:
+    if name not in MODELS:
+        raise InputError(f"{name!r}: expected a model, one of {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def _rate(name: str) -> float:
+    if name not in _RATES:
+        raise InputError(f"rate = {name!r}: expected one of {', '.join(_RATES)}")
+    return _RATES[name]
+
+
+def _floats(model: Model, parameter: Parameter, value: ArrayLike) -> Floats:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{model.name}: {parameter.name} = {value!r}: expected numbers") from None
+
+
+def _evaluate(model: Model, values: list[ArrayLike]) -> dict[str, Floats]:
+    arrays = [_floats(model, *pair) for pair in zip(model.parameters, values, strict=True)]
+    try:
+        arrays = list(np.broadcast_arrays(*arrays))
+    except ValueError:
+        shapes = (f"{p.name} {a.shape}" for p, a in zip(model.parameters, arrays, strict=True) if a.shape)
+        raise InputError(f"{model.name}: {', '.join(shapes)}: expected shapes that broadcast") from None
+    shape = arrays[0].shape
+    columns = _core.evaluate_model(model.name, [np.ascontiguousarray(array).ravel() for array in arrays])
+    return {name: column.reshape(shape) for name, column in columns.items()}
+
+
+def _main(name: str, *values: ArrayLike) -> Values:
+    model = MODELS[name]
+    result = _evaluate(model, list(values))[model.quantities[0].name]
+    return result if result.shape else float(result)
+
+
+# Terms
+
+
+def f_p(p: ArrayLike) -> Values:
+    """Back-off factor f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶ (PFTK Eq. 29; hysteresis paper Eq. 10)."""
+    return _main("f_p", p)
+
+
+def E_ZTO(p: ArrayLike, T0_s: ArrayLike = 1.0) -> Values:
+    """Mean length of a run of timeouts, T0 f(p)/(1-p), in seconds (hysteresis paper Eq. 9)."""
+    return _main("E_ZTO", p, T0_s)
+
+
+def Q_hat(p: ArrayLike, w: ArrayLike) -> Values:
+    """Probability that a loss in a window of w packets ends in a timeout (PFTK Eq. 24; hysteresis paper Eq.
+    8).
+
+    1 for w <= 3, as there are no three duplicate ACKs; 3/w in the limit p = 0.
+    """
+    return _main("Q_hat", p, w)
+
+
+def Q_approx(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
+    """min(1, 3 sqrt(3bp/8)), the short form of Q_hat at the mean window (PFTK Eq. 30)."""
+    return _main("Q_approx", p, b)
+
+
+def W(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
+    """Mean window in packets at a loss in congestion avoidance, without a largest window (PFTK Eq.
+
+    13); inf at p = 0.
+    """
+    return _main("W", p, b)
+
+
+def E_dss(d: ArrayLike, p: ArrayLike, plus_one: ArrayLike = True) -> Values:
+    """Packets sent in slow start before a loss, of d to be sent (Cardwell-00 Eq. 5; hysteresis paper Eq. 3).
+
+    `plus_one` counts the lost packet; the result is then at most d.
+    """
+    return _main("E_dss", d, p, plus_one)
+
+
+def E_Wss(E: ArrayLike, w1: ArrayLike = 1.0, b: ArrayLike = 2.0) -> Values:
+    """Window in packets after E packets of slow start, without a largest window (Cardwell-00 Eq. 11)."""
+    return _main("E_Wss", E, w1, b)
+
+
+def E_Tss(
+    E: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+) -> Values:
+    """Time in seconds of E packets of slow start (Cardwell-00 Eq.
+
+    15; hysteresis paper Eq. 6). Rounds are real.
+    """
+    return _main("E_Tss", E, RTT_s, Wmax, b, w1)
+
+
+def handshake(
+    pf: ArrayLike = 0.0, pr: ArrayLike = 0.0, RTT_s: ArrayLike = 0.2, Ts_s: ArrayLike = 3.0
+) -> Values:
+    """Expected time in seconds of the connection set-up (Cardwell-00 Eq. 4).
+
+    pf is the loss towards the server, pr that of the way back. From 0.5 on the mean diverges, which is an
+    error.
+    """
+    return _main("handshake", pf, pr, RTT_s, Ts_s)
+
+
+# Steady rates
+
+
+def mathis(
+    p: ArrayLike, RTT_s: ArrayLike = 0.2, C: ArrayLike = MATHIS_C, Wmax: ArrayLike = math.inf
+) -> Values:
+    """C / (RTT sqrt(p)) in packets/s, at most Wmax/RTT (Mathis Eq. 3).
+
+    C = sqrt(3/2) with an ACK per packet, sqrt(3/4) with delayed ACKs. Without timeouts: not above a loss of 1
+    or 2 %.
+    """
+    return _main("mathis", p, RTT_s, C, Wmax)
+
+
+def pftk_td_only(p: ArrayLike, RTT_s: ArrayLike = 0.2, b: ArrayLike = 2.0) -> Values:
+    """PFTK rate in packets/s without timeouts and largest window (PFTK Eq. 19). Not where either matters."""
+    return _main("pftk_td_only", p, RTT_s, b)
+
+
+def pftk_full(
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+) -> Values:
+    """PFTK send rate B(p) in packets/s (PFTK 1998 Eq. 32). Compare goodput with `pftk_throughput` instead.
+
+    For b other than 2 the rate jumps where W(p) = Wmax.
+    """
+    return _main("pftk_full", p, RTT_s, T0_s, Wmax, b)
+
+
+def pftk_throughput(
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+) -> Values:
+    """PFTK receive rate T(p) in packets/s (PFTK 2000 Eq. 37; R of Cardwell-00). Jumps like `pftk_full`."""
+    return _main("pftk_throughput", p, RTT_s, T0_s, Wmax, b)
+
+
+def pftk_approx(
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+) -> Values:
+    """PFTK send rate in packets/s, short form (PFTK 1998 Eq. 33). Much too low for p above 20 % or so."""
+    return _main("pftk_approx", p, RTT_s, T0_s, Wmax, b)
+
+
+def tfrc_rfc5348(
+    p: ArrayLike, RTT_s: ArrayLike = 0.2, t_RTO_s: ArrayLike = 1.0, b: ArrayLike = 2.0
+) -> Values:
+    """Rate of TFRC in packets/s (RFC 5348 section 3.1): `pftk_approx` without its two bounds."""
+    return _main("tfrc_rfc5348", p, RTT_s, t_RTO_s, b)
+
+
+def cubic(
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    C: ArrayLike = 0.4,
+    beta: ArrayLike = 0.7,
+    Wmax: ArrayLike = math.inf,
+) -> Values:
+    """Average rate of CUBIC in packets/s, the Reno-friendly region included (RFC 9438 section 5).
+
+    One loss in 1/p packets, no timeouts: not above a loss of 2 %.
+    """
+    return _main("cubic", p, RTT_s, C, beta, Wmax)
+
+
+# Latencies
+
+
+def padhye_latency(
+    N: ArrayLike,
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+    delack_s: ArrayLike = 0.1,
+    rate: Rate = "send",
+) -> Values:
+    """N / rate + delayed ACK in seconds: a steady rate taken for a latency.
+
+    Without slow start: not for short flows.
+    """
+    return _main("padhye_latency", N, p, RTT_s, T0_s, Wmax, b, delack_s, _rate(rate))
+
+
+def cardwell98(
+    N: ArrayLike,
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+    delack_s: ArrayLike = 0.1,
+    use_Q: ArrayLike = True,
+) -> Values:
+    """Latency in seconds by slow starts that alternate with runs of timeouts (Cardwell-98; WZK section C.1).
+
+    `use_Q` weighs losses by Q_approx as WZK does; without it every loss is a timeout. No largest window, no
+    congestion avoidance: not for long flows.
+    """
+    return _main("cardwell98", N, p, RTT_s, T0_s, b, w1, delack_s, use_Q)
+
+
+def cardwell00(
+    N: ArrayLike,
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+    delack_s: ArrayLike = 0.1,
+    rate: Rate = "receive",
+) -> Values:
+    """Latency in seconds by one slow start, one loss and the rest at the steady rate (Cardwell-00 Eq. 1-25).
+
+    Inherits the jump of the rate where W(p) = Wmax, for b other than 2.
+    """
+    return _main("cardwell00", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s, _rate(rate))
+
+
+def sikdar_packets(n: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
+    """Packets of round n of slow start with delayed ACKs: 1, 2, 3, 4, 6, 9, 13, 19, … (hysteresis paper Eq.
+
+    1).
+    """
+    return _main("sikdar_packets", n, Wmax)
+
+
+def sikdar_rounds(N: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
+    """Rounds of slow start with delayed ACKs that N packets take."""
+    return _main("sikdar_rounds", N, Wmax)
+
+
+def sikdar_grow(
+    m: ArrayLike, h: ArrayLike, slow_start: ArrayLike, b: ArrayLike = 2.0, Wmax: ArrayLike = 24.0
+) -> Values:
+    """Rounds that m packets take after a loss, with linear growth from window h; a term of
+    `sikdar_threecase`.
+    """
+    return _main("sikdar_grow", m, h, slow_start, b, Wmax)
+
+
+def sikdar_threecase(
+    N: ArrayLike,
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+    delack_s: ArrayLike = 0.1,
+) -> Values:
+    """Latency in seconds by no loss, one loss or several. A reconstruction after Sikdar, not the published
+    formulas.
+
+    Rounds are whole, so the latency is not monotone in N and p.
+    """
+    return _main("sikdar_threecase", N, p, RTT_s, T0_s, Wmax, b, delack_s)
+
+
+def sikdar_empirical(N: ArrayLike, p: ArrayLike, RTT_s: ArrayLike = 0.2, Wmax: ArrayLike = 24.0) -> Values:
+    """Latency in seconds by a fitted form after Sikdar, as later literature quotes it; a reconstruction.
+
+    Far too low for long lossy flows (p >= 3 %, N >= 65). Falls as RTT grows where p is large.
+    """
+    return _main("sikdar_empirical", N, p, RTT_s, Wmax)
+
+
+def hysteresis(
+    N: ArrayLike,
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+    delack_s: ArrayLike = 0.1,
+    plus_one: ArrayLike = True,
+    last_cycle_loss: ArrayLike = True,
+) -> Values:
+    """Exact mean latency in seconds of the hysteresis model (hysteresis paper Eq. 3-12).
+
+    A chain of slow starts, each ended by a loss; the window carries over. Too high by some percent for long
+    flows with a loss of 8 % or more. `evaluate` gives the standard deviation and the two deterministic bounds
+    too.
+    """
+    return _main("hysteresis", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s, plus_one, last_cycle_loss)
+
+
+def hysteresis_trace(
+    N: int,
+    p: float,
+    RTT_s: float = 0.2,
+    T0_s: float = 1.0,
+    Wmax: float = 24.0,
+    b: float = 2.0,
+    w1: float = 1.0,
+    delack_s: float = 0.1,
+    plus_one: bool = True,
+    last_cycle_loss: bool = True,
+    rule: Literal["all_rto", "fast_retransmit_when_possible"] = "fast_retransmit_when_possible",
+) -> dict[str, Floats]:
+    """The cycles of one transfer, a rule in the place of the draws: one array per quantity, one entry per
+    cycle.
+    """
+    rules = ("all_rto", "fast_retransmit_when_possible")
+    if rule not in rules:
+        raise InputError(f"rule = {rule!r}: expected one of {', '.join(rules)}")
+    setting: dict[str, ArrayLike] = {
+        "N": N,
+        "p": p,
+        "RTT_s": RTT_s,
+        "T0_s": T0_s,
+        "Wmax": Wmax,
+        "b": b,
+        "w1": w1,
+        "delack_s": delack_s,
+        "plus_one": plus_one,
+        "last_cycle_loss": last_cycle_loss,
+    }
+    cycles = int(evaluate("hysteresis", **setting)["cycles"])
+    return evaluate("hysteresis_trace", **setting, rule=rules.index(rule), cycle=np.arange(1, cycles + 1))
+
+
+def hysteresis_sampled(
+    N: int,
+    p: float,
+    RTT_s: float = 0.2,
+    T0_s: float = 1.0,
+    Wmax: float = 24.0,
+    b: float = 2.0,
+    w1: float = 1.0,
+    delack_s: float = 0.1,
+    *,
+    p_high: float | None = None,
+    samples: int = 1000,
+    seed: int = 1,
+) -> tuple[float, float]:
+    """Mean of drawn latencies and its standard error, in seconds, as the hysteresis paper works; repeats
+    itself.
+
+    With `p_high` it is partial CATNIP. `hysteresis` and `partial_catnip` give the exact mean, faster.
+    """
+    if samples < 2:
+        raise InputError(f"samples = {samples}: expected at least 2, as one has no standard error")
+    draws = _core.hysteresis_samples(
+        N, p, p_high, RTT_s, T0_s, Wmax, b, w1, delack_s, count=samples, seed=seed
+    )
+    return float(draws.mean()), float(draws.std(ddof=1) / math.sqrt(samples))
+
+
+def partial_catnip(
+    N: ArrayLike,
+    p: ArrayLike,
+    p_high: ArrayLike = 0.0,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+    delack_s: ArrayLike = 0.1,
+) -> Values:
+    """Exact mean latency in seconds if the first and last three packets are lost with p_high (hysteresis
+    paper sec. 5).
+
+    p_high = p is not `hysteresis`: each of the three steps has its own loss phase. Use it for differences
+    between values of p_high.
+    """
+    return _main("partial_catnip", N, p, p_high, RTT_s, T0_s, Wmax, b, w1, delack_s)
+
+
+def wzk_chain(
+    data: ArrayLike,
+    p: ArrayLike,
+    IT0_s: ArrayLike = 0.2,
+    r0_s: ArrayLike = 3.0,
+    clamp_s: ArrayLike = 120.0,
+) -> Values:
+    """Expected time in seconds in timeouts of a chain of packets (WZK Fig.
+
+    5), exact: every loss is a timeout.
+    """
+    return _main("wzk_chain", data, p, IT0_s, r0_s, clamp_s)
+
+
+def wzk_chain_sampled(
+    data: int,
+    p: float,
+    IT0_s: float = 0.2,
+    r0_s: float = 3.0,
+    clamp_s: float = 120.0,
+    *,
+    samples: int = 1000,
+    seed: int = 1,
+) -> tuple[float, float]:
+    """Mean and standard error in seconds of drawn chains, as WZK works.
+
+    The spread is large; `wzk_chain` is exact.
+    """
+    if samples < 2:
+        raise InputError(f"samples = {samples}: expected at least 2, as one has no standard error")
+    draws = _core.wzk_chain_samples(data, p, IT0_s, r0_s, clamp_s, count=samples, seed=seed)
+    return float(draws.mean()), float(draws.std(ddof=1) / math.sqrt(samples))
+
+
+def wzk_new(
+    data: ArrayLike,
+    pl: ArrayLike,
+    delay_s: ArrayLike,
+    b: ArrayLike = 2.0,
+    Ts_s: ArrayLike = 3.0,
+    clamp_s: ArrayLike = 120.0,
+) -> Values:
+    """Time in seconds of a download with its set-up by the new model of WZK (section C.2).
+
+    pl is the loss of either direction, delay_s the one-way delay. Every loss of the data counts as a timeout:
+    not for long flows.
+    """
+    return _main("wzk_new", data, pl, delay_s, b, Ts_s, clamp_s)
+
+
+def model_c_low(
+    data: ArrayLike,
+    pl: ArrayLike,
+    delay_s: ArrayLike,
+    T0_s: ArrayLike = 1.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+    Ts_s: ArrayLike = 3.0,
+) -> Values:
+    """Time in seconds of a download by Model C of WZK (section C.1) with the loss of one direction: too low.
+
+    The form of the set-up is a reconstruction; it needs pl < 0.5.
+    """
+    return _main("model_c_low", data, pl, delay_s, T0_s, b, w1, Ts_s)
+
+
+def model_c_high(
+    data: ArrayLike,
+    pl: ArrayLike,
+    delay_s: ArrayLike,
+    T0_s: ArrayLike = 1.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+    Ts_s: ArrayLike = 3.0,
+) -> Values:
+    """`model_c_low` with the probability that a packet or its ACK is lost: too high."""
+    return _main("model_c_high", data, pl, delay_s, T0_s, b, w1, Ts_s)
+
+
+def recursive_short_flow(
+    N: ArrayLike,
+    p: ArrayLike,
+    RTT_s: ArrayLike = 0.2,
+    T0_s: ArrayLike = 1.0,
+    Wmax: ArrayLike = 24.0,
+    b: ArrayLike = 2.0,
+    w1: ArrayLike = 1.0,
+    delack_s: ArrayLike = 0.1,
+) -> Values:
+    """Expected latency in seconds by recursion over the packets that are left, round by round.
+
+    Defined here, in the spirit of Mellia, Stoica, Zhang (2002); not their published model. The work grows
+    with N times the square of Wmax; b is a whole number.
+    """
+    return _main("recursive_short_flow", N, p, RTT_s, T0_s, Wmax, b, w1, delack_s)
