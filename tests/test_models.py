@@ -118,7 +118,9 @@ def test_a_million_values() -> None:
         (lambda: models.evaluate("W", p=0.1, q=1), "W: q: expected one of p, b"),
         (lambda: models.evaluate("W"), "W: p: expected a value, as there is no default"),
         (lambda: models.hysteresis_sampled(36, 0.1, T0_s=-1), "hysteresis: T0_s = -1: expected a positive"),
-        (lambda: models.hysteresis_sampled(36, 0.1, samples=1), "samples = 1: expected at least 2"),
+        (lambda: models.hysteresis_sampled(36, 0.1, samples=1), "hysteresis: samples = 1: expected a whole"),
+        (lambda: models.wzk_chain_sampled(0, 0.1), "wzk_chain: data = 0: expected a whole number from 1"),
+        (lambda: models.wzk_chain_sampled(1, 0.1, seed=-1), "wzk_chain: seed = -1: expected a whole"),
     ],
 )  # fmt: skip
 def test_bad_values_are_refused_in_one_line_with_the_parameter(call, message: str) -> None:  # type: ignore[no-untyped-def]

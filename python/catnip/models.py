@@ -189,6 +189,16 @@ def _main(name: str, *values: ArrayLike) -> Values:
     return result if result.shape else float(result)
 
 
+def _whole(model: str, name: str, value: float, least: int, most: int = 10_000_000) -> int:
+    if not (least <= value <= most) or value != int(value):
+        raise InputError(f"{model}: {name} = {value}: expected a whole number from {least} to {most}")
+    return int(value)
+
+
+def _seed(model: str, seed: int) -> int:
+    return _whole(model, "seed", seed, 0, 2**64 - 1)
+
+
 # Terms
 
 
@@ -516,8 +526,8 @@ def hysteresis_sampled(
 
     With `p_high` it is partial CATNIP. `hysteresis` and `partial_catnip` give the exact mean, faster.
     """
-    if samples < 2:
-        raise InputError(f"samples = {samples}: expected at least 2, as one has no standard error")
+    name = "hysteresis" if p_high is None else "partial_catnip"
+    N, samples, seed = _whole(name, "N", N, 1), _whole(name, "samples", samples, 2), _seed(name, seed)
     draws = _core.hysteresis_samples(
         N, p, p_high, RTT_s, T0_s, Wmax, b, w1, delack_s, count=samples, seed=seed
     )
@@ -572,8 +582,12 @@ def wzk_chain_sampled(
 
     The spread is large; `wzk_chain` is exact.
     """
-    if samples < 2:
-        raise InputError(f"samples = {samples}: expected at least 2, as one has no standard error")
+    name = "wzk_chain"
+    data, samples, seed = (
+        _whole(name, "data", data, 1),
+        _whole(name, "samples", samples, 2),
+        _seed(name, seed),
+    )
     draws = _core.wzk_chain_samples(data, p, IT0_s, r0_s, clamp_s, count=samples, seed=seed)
     return float(draws.mean()), float(draws.std(ddof=1) / math.sqrt(samples))
 

@@ -73,15 +73,18 @@ impl Chain {
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         let (mut total, mut timeout) = (0.0, self.r0_s);
         for _ in 0..self.packets {
-            let mut resent = false;
-            while rng.chance(self.p) {
+            // Losses before the packet arrives, geometric; drawn at once, as p may be near 1.
+            let mut losses = ((1.0 - rng.uniform()).ln() / self.p.ln()).floor();
+            if losses < 1.0 {
+                timeout = self.it0_s;
+                continue;
+            }
+            while losses >= 1.0 && timeout != self.clamp_s {
                 total += timeout;
                 timeout = (2.0 * timeout).min(self.clamp_s);
-                resent = true;
+                losses -= 1.0;
             }
-            if !resent {
-                timeout = self.it0_s;
-            }
+            total += losses * timeout;
         }
         total
     }

@@ -234,6 +234,26 @@ fn the_chain_of_timeouts_has_the_mean_of_its_samples() {
 }
 
 #[test]
+fn loss_next_to_certain_ends_all_the_same() {
+    let p = 1.0 - f64::EPSILON;
+    let chain = Chain { packets: 3, p, it0_s: 0.2, r0_s: 3.0, clamp_s: 120.0 };
+    let mut rng = Rng::new(5, Stream::Connection(1));
+    assert!(chain.sample(&mut rng) > 1e9 && chain.exact().unwrap().is_finite());
+    let of = |options| Hysteresis::new(36, p, &Path::default(), options);
+    assert_eq!(of(Options::default()).unwrap().cycles(), 36);
+    let error = of(Options { plus_one: false, ..Options::default() }).unwrap_err();
+    assert_eq!(error.parameter, "p");
+}
+
+#[test]
+fn the_largest_transfers_are_worked_out_with_few_windows_at_a_time() {
+    let n = 1_000_000;
+    let exact = Hysteresis::new(n, 0.05, &Path::default(), Options::default()).unwrap().exact();
+    let per_packet = exact.mean_s / f64::from(n);
+    assert!(per_packet > 0.05 && per_packet < 0.2, "{exact:?}");
+}
+
+#[test]
 fn one_packet_of_the_chain_is_a_geometric_sum() {
     let q = 0.3;
     let chain = Chain { packets: 1, p: q, it0_s: 0.2, r0_s: 3.0, clamp_s: 120.0 };
