@@ -203,7 +203,7 @@ def _seed(model: str, seed: int) -> int:
 
 
 def f_p(p: ArrayLike) -> Values:
-    """Back-off factor f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶ (PFTK Eq. 29; hysteresis paper Eq. 10)."""
+    """Back-off factor f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶ (PFTK; hysteresis paper Eq. 10)."""
     return _main("f_p", p)
 
 
@@ -213,7 +213,7 @@ def E_ZTO(p: ArrayLike, T0_s: ArrayLike = 1.0) -> Values:
 
 
 def Q_hat(p: ArrayLike, w: ArrayLike) -> Values:
-    """Probability that a loss in a window of w packets ends in a timeout (PFTK Eq. 24; hysteresis paper Eq.
+    """Probability that a loss in a window of w packets ends in a timeout (PFTK; hysteresis paper Eq.
     8).
 
     1 for w <= 3, as there are no three duplicate ACKs; 3/w in the limit p = 0.
@@ -222,7 +222,7 @@ def Q_hat(p: ArrayLike, w: ArrayLike) -> Values:
 
 
 def Q_approx(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
-    """min(1, 3 sqrt(3bp/8)), the short form of Q_hat at the mean window (PFTK Eq. 30)."""
+    """min(1, 3 sqrt(3bp/8)), the short form of Q_hat at the mean window (PFTK)."""
     return _main("Q_approx", p, b)
 
 
@@ -278,7 +278,7 @@ def handshake(
 def mathis(
     p: ArrayLike, RTT_s: ArrayLike = 0.2, C: ArrayLike = MATHIS_C, Wmax: ArrayLike = math.inf
 ) -> Values:
-    """C / (RTT sqrt(p)) in packets/s, at most Wmax/RTT (Mathis Eq. 3).
+    """C / (RTT sqrt(p)) in packets/s, at most Wmax/RTT (Mathis).
 
     C = sqrt(3/2) with an ACK per packet, sqrt(3/4) with delayed ACKs. Without timeouts: not above a loss of 1
     or 2 %.
@@ -287,7 +287,7 @@ def mathis(
 
 
 def pftk_td_only(p: ArrayLike, RTT_s: ArrayLike = 0.2, b: ArrayLike = 2.0) -> Values:
-    """PFTK rate in packets/s without timeouts and largest window (PFTK Eq. 19). Not where either matters."""
+    """PFTK rate in packets/s without timeouts and largest window (PFTK). Not where either matters."""
     return _main("pftk_td_only", p, RTT_s, b)
 
 
@@ -298,7 +298,7 @@ def pftk_full(
     Wmax: ArrayLike = 24.0,
     b: ArrayLike = 2.0,
 ) -> Values:
-    """PFTK send rate B(p) in packets/s (PFTK 1998 Eq. 32). Compare goodput with `pftk_throughput` instead.
+    """PFTK send rate B(p) in packets/s (PFTK 1998 Eq. 31). Compare goodput with `pftk_throughput` instead.
 
     For b other than 2 the rate jumps where W(p) = Wmax.
     """
@@ -312,7 +312,7 @@ def pftk_throughput(
     Wmax: ArrayLike = 24.0,
     b: ArrayLike = 2.0,
 ) -> Values:
-    """PFTK receive rate T(p) in packets/s (PFTK 2000 Eq. 37; R of Cardwell-00). Jumps like `pftk_full`."""
+    """PFTK receive rate T(p) in packets/s (PFTK 2000; R of Cardwell-00). Jumps like `pftk_full`."""
     return _main("pftk_throughput", p, RTT_s, T0_s, Wmax, b)
 
 
@@ -323,7 +323,7 @@ def pftk_approx(
     Wmax: ArrayLike = 24.0,
     b: ArrayLike = 2.0,
 ) -> Values:
-    """PFTK send rate in packets/s, short form (PFTK 1998 Eq. 33). Much too low for p above 20 % or so."""
+    """PFTK send rate in packets/s, short form (PFTK 1998). Much too low for p above 20 % or so."""
     return _main("pftk_approx", p, RTT_s, T0_s, Wmax, b)
 
 
@@ -397,7 +397,7 @@ def cardwell00(
     delack_s: ArrayLike = 0.1,
     rate: Rate = "receive",
 ) -> Values:
-    """Latency in seconds by one slow start, one loss and the rest at the steady rate (Cardwell-00 Eq. 1-25).
+    """Latency in seconds by one slow start, one loss and the rest at the steady rate (Cardwell-00 Eq. 5-22).
 
     Inherits the jump of the rate where W(p) = Wmax, for b other than 2.
     """
@@ -600,7 +600,7 @@ def wzk_new(
     Ts_s: ArrayLike = 3.0,
     clamp_s: ArrayLike = 120.0,
 ) -> Values:
-    """Time in seconds of a download with its set-up by the new model of WZK (section C.2).
+    """Time in seconds of a download with its set-up by the new model of WZK.
 
     pl is the loss of either direction, delay_s the one-way delay. Every loss of the data counts as a timeout:
     not for long flows.

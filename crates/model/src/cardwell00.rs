@@ -24,7 +24,7 @@ pub struct Cardwell00 {
     pub latency_s: f64,
 }
 
-/// One slow start, one loss, and the rest at the steady rate (Cardwell-00 Eq. 1-25, without the set-up). The
+/// One slow start, one loss, and the rest at the steady rate (Cardwell-00 Eq. 5-22, without the set-up). The
 /// window at the loss is capped at Wmax here. `rate` is [`Rate::Receive`] in the paper.
 pub fn cardwell00(n: u32, p: f64, path: &Path, rate: Rate) -> Result<Cardwell00, ModelError> {
     check::packets("N", n)?;

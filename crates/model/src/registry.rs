@@ -191,7 +191,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "f_p",
         title: "back-off factor of a run of timeouts",
-        reference: "PFTK 1998 Eq. 29; hysteresis paper Eq. 10",
+        reference: "PFTK 1998; hysteresis paper Eq. 10",
         gives: Gives::Factor,
         parameters: &[P],
         quantities: &[quantity("f", "", "mean length of a run of timeouts in units of T0/(1-p)")],
@@ -204,7 +204,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "E_ZTO",
         title: "mean length of a run of timeouts",
-        reference: "PFTK 1998 Eq. 29; hysteresis paper Eq. 9",
+        reference: "PFTK 1998; hysteresis paper Eq. 9",
         gives: Gives::TimeS,
         parameters: &[P, T0],
         quantities: &[quantity("E_ZTO_s", "s", "mean length of a run of timeouts")],
@@ -218,7 +218,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "Q_hat",
         title: "probability that a loss ends in a timeout",
-        reference: "PFTK 1998 Eq. 24; Cardwell-00 Eq. 17; hysteresis paper Eq. 8",
+        reference: "PFTK 1998; Cardwell-00 Eq. 17; hysteresis paper Eq. 8",
         gives: Gives::Probability,
         parameters: &[P, given("w", "packets", "window, a real number")],
         quantities: &[TIMEOUT_Q],
@@ -232,7 +232,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "Q_approx",
         title: "probability that a loss ends in a timeout, short form",
-        reference: "PFTK 1998 Eq. 30",
+        reference: "PFTK 1998",
         gives: Gives::Probability,
         parameters: &[P, B],
         quantities: &[TIMEOUT_Q],
@@ -246,7 +246,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "W",
         title: "mean window at a loss in congestion avoidance, without a largest window",
-        reference: "PFTK 1998 Eq. 13",
+        reference: "PFTK 1998",
         gives: Gives::Packets,
         parameters: &[P, B],
         quantities: &[quantity("W", "packets", "window; inf for p = 0")],
@@ -324,7 +324,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "mathis",
         title: "steady rate without timeouts, inverse square root of p",
-        reference: "Mathis et al. 1997 Eq. 3",
+        reference: "Mathis et al. 1997",
         gives: Gives::RatePps,
         parameters: &[
             P,
@@ -341,7 +341,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "pftk_td_only",
         title: "PFTK steady rate without timeouts and without a largest window",
-        reference: "PFTK 1998 Eq. 19",
+        reference: "PFTK 1998, without the timeouts",
         gives: Gives::RatePps,
         parameters: &[P, RTT, B],
         quantities: &[RATE],
@@ -353,7 +353,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "pftk_full",
         title: "PFTK send rate B(p)",
-        reference: "PFTK 1998 Eq. 32; PFTK 2000 Eq. 31",
+        reference: "PFTK 1998 Eq. 31; PFTK 2000",
         gives: Gives::RatePps,
         parameters: &[P, RTT, T0, W_MAX, B],
         quantities: &[RATE],
@@ -365,7 +365,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "pftk_throughput",
         title: "PFTK receive rate T(p)",
-        reference: "PFTK 2000 Eq. 37; Cardwell-00 Eq. 22",
+        reference: "PFTK 2000; Cardwell-00 Eq. 22",
         gives: Gives::RatePps,
         parameters: &[P, RTT, T0, W_MAX, B],
         quantities: &[RATE],
@@ -377,7 +377,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "pftk_approx",
         title: "PFTK send rate, short form",
-        reference: "PFTK 1998 Eq. 33",
+        reference: "PFTK 1998",
         gives: Gives::RatePps,
         parameters: &[P, RTT, T0, W_MAX, B],
         quantities: &[RATE],
@@ -470,7 +470,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "cardwell00",
         title: "one slow start, one loss, the rest at the steady rate",
-        reference: "Cardwell-00 Eq. 1-25",
+        reference: "Cardwell-00 Eq. 5-22",
         gives: Gives::TimeS,
         parameters: &[
             N,
@@ -705,7 +705,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "wzk_new",
         title: "set-up, slow-start phases and a chain of timeouts",
-        reference: "WZK section C.2",
+        reference: "WZK, the new model; Fig. 5",
         gives: Gives::TimeS,
         parameters: &[DATA, PL, DELAY, B, TS, CLAMP],
         quantities: &[

@@ -7,7 +7,7 @@ pub fn any_loss(p: f64, d: f64) -> f64 {
 }
 
 /// f(p) = 1 + p + 2p² + 4p³ + 8p⁴ + 16p⁵ + 32p⁶: how much longer a run of timeouts is than its first, as the
-/// timer doubles six times and stays there (PFTK Eq. 29; G(p) of Cardwell-00; hysteresis paper, Eq. 10).
+/// timer doubles six times and stays there (PFTK; G(p) of Cardwell-00; hysteresis paper, Eq. 10).
 pub fn backoff(p: f64) -> f64 {
     let twice = 2.0 * p;
     1.0 + p * (1.0 + twice * (1.0 + twice * (1.0 + twice * (1.0 + twice * (1.0 + twice)))))
@@ -18,7 +18,7 @@ pub fn timeout_run(p: f64, t0_s: f64) -> f64 {
     t0_s * backoff(p) / (1.0 - p)
 }
 
-/// Q(p,w), the probability that a loss in a window of `w` packets ends in a timeout (PFTK Eq. 24; Cardwell-00
+/// Q(p,w), the probability that a loss in a window of `w` packets ends in a timeout (PFTK; Cardwell-00
 /// Eq. 17; hysteresis paper, Eq. 8). `w` is real; for w <= 3 there are no three duplicate ACKs and Q = 1. The
 /// limit for p = 0 is 3/w.
 pub fn q_hat(p: f64, w: f64) -> f64 {
@@ -32,12 +32,12 @@ pub fn q_hat(p: f64, w: f64) -> f64 {
     (three * (1.0 + (1.0 - three) * any_loss(p, w - 3.0)) / any_loss(p, w)).min(1.0)
 }
 
-/// min(1, 3 sqrt(3bp/8)), the short form of Q at the mean window sqrt(8/(3bp)) (PFTK Eq. 30).
+/// min(1, 3 sqrt(3bp/8)), the short form of Q at the mean window sqrt(8/(3bp)) (PFTK).
 pub fn q_approx(p: f64, b: f64) -> f64 {
     (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0)
 }
 
-/// W(p), the expected window at a loss in congestion avoidance without a largest window (PFTK Eq. 13);
+/// W(p), the expected window at a loss in congestion avoidance without a largest window (PFTK);
 /// infinite for p = 0.
 pub fn window(p: f64, b: f64) -> f64 {
     if p == 0.0 { f64::INFINITY } else { window_times_p(p, b) / p }

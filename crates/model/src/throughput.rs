@@ -24,7 +24,7 @@ impl Rate {
     }
 }
 
-/// C / (RTT sqrt(p)), Mathis Eq. 3: no timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with
+/// C / (RTT sqrt(p)), Mathis: no timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with
 /// delayed ACKs. A largest window bounds it, if one is given; without one, p = 0 is refused.
 pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, ModelError> {
     check::time("RTT_s", rtt_s)?;
@@ -33,7 +33,7 @@ pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, Mod
     Ok((c / p.sqrt()).min(w_max.unwrap_or(f64::INFINITY)) / rtt_s)
 }
 
-/// PFTK without timeouts and without a largest window (PFTK Eq. 19); p > 0.
+/// PFTK without timeouts and without a largest window (PFTK); p > 0.
 pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
     check::some_loss(p)?;
     check::time("RTT_s", rtt_s)?;
@@ -43,21 +43,21 @@ pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
     Ok((1.0 - p + pw) / (rtt_s * (b * pw / 2.0 + p)))
 }
 
-/// The send rate B(p) with timeouts and a largest window (PFTK Eq. 32; ToN Eq. 31). It jumps where W(p) =
+/// The send rate B(p) with timeouts and a largest window (PFTK 1998 Eq. 31). It jumps where W(p) =
 /// Wmax, because its two branches do not meet there.
 pub fn pftk_full(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(send_rate(p, &path.check()?))
 }
 
-/// The receive rate T(p) (PFTK ToN Eq. 37; R of Cardwell-00 Eq. 22): the one to compare with goodput. The
+/// The receive rate T(p) (PFTK 2000; R of Cardwell-00 Eq. 22): the one to compare with goodput. The
 /// "+2" rounds of the branch with W(p) >= Wmax are taken from [`pftk_full`]; it jumps at the same place.
 pub fn pftk_throughput(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(receive_rate(p, &path.check()?))
 }
 
-/// The short form of PFTK (Eq. 33), with Wmax/RTT as bound.
+/// The short form of PFTK, with Wmax/RTT as bound.
 pub fn pftk_approx(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(approximate_rate(p, &path.check()?))
@@ -118,8 +118,7 @@ pub struct Cubic {
     pub w_reno_friendly: f64,
 }
 
-/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5, Eq. 5 and
-/// 6). The larger of the two windows rules, as in section 4.3; the bound by a largest window is added here.
+/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger of the two windows rules, as in section 4.3; the bound by a largest window is added here.
 /// Not for p above 2 % or so.
 pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Result<Cubic, ModelError> {
     check::time("RTT_s", rtt_s)?;

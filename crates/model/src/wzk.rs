@@ -123,7 +123,7 @@ pub struct WzkNew {
     pub latency_s: f64,
 }
 
-/// The new model of WZK section C.2: set-up, slow-start phases, and timeouts by [`Chain`].
+/// The new model of WZK: set-up, slow-start phases, and timeouts by [`Chain`].
 ///
 /// `pl` is the loss probability of either direction, `delay_s` the one-way delay. The timeouts count every
 /// loss as one while the number of phases weighs losses by Q; the paper does so, and so does this.
