@@ -213,8 +213,9 @@ def E_ZTO(p: ArrayLike, T0_s: ArrayLike = 1.0) -> Values:
 
 
 def Q_hat(p: ArrayLike, w: ArrayLike) -> Values:
-    """Probability that a loss in a window of w packets ends in a timeout (PFTK; hysteresis paper Eq.
-    8).
+    """Probability that a loss in a window of w packets ends in a timeout.
+
+    PFTK; Cardwell-00 Eq. 17; hysteresis paper Eq. 8.
 
     1 for w <= 3, as there are no three duplicate ACKs; 3/w in the limit p = 0.
     """
@@ -227,9 +228,9 @@ def Q_approx(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
 
 
 def W(p: ArrayLike, b: ArrayLike = 2.0) -> Values:
-    """Mean window in packets at a loss in congestion avoidance, without a largest window (PFTK Eq.
+    """Mean window in packets at a loss in congestion avoidance, without a largest window (PFTK).
 
-    13); inf at p = 0.
+    Infinite at p = 0.
     """
     return _main("W", p, b)
 
@@ -254,9 +255,9 @@ def E_Tss(
     b: ArrayLike = 2.0,
     w1: ArrayLike = 1.0,
 ) -> Values:
-    """Time in seconds of E packets of slow start (Cardwell-00 Eq.
+    """Time in seconds of E packets of slow start; rounds are real numbers.
 
-    15; hysteresis paper Eq. 6). Rounds are real.
+    Cardwell-00 Eq. 15; hysteresis paper Eq. 6.
     """
     return _main("E_Tss", E, RTT_s, Wmax, b, w1)
 
@@ -405,9 +406,9 @@ def cardwell00(
 
 
 def sikdar_packets(n: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
-    """Packets of round n of slow start with delayed ACKs: 1, 2, 3, 4, 6, 9, 13, 19, … (hysteresis paper Eq.
+    """Packets of round n of slow start with delayed ACKs: 1, 2, 3, 4, 6, 9, 13, 19, …
 
-    1).
+    Hysteresis paper Eq. 1.
     """
     return _main("sikdar_packets", n, Wmax)
 
@@ -420,8 +421,9 @@ def sikdar_rounds(N: ArrayLike, Wmax: ArrayLike = 24.0) -> Values:
 def sikdar_grow(
     m: ArrayLike, h: ArrayLike, slow_start: ArrayLike, b: ArrayLike = 2.0, Wmax: ArrayLike = 24.0
 ) -> Values:
-    """Rounds that m packets take after a loss, with linear growth from window h; a term of
-    `sikdar_threecase`.
+    """Rounds that m packets take after a loss, with linear growth from window h.
+
+    A term of `sikdar_threecase`, and a reconstruction as it is.
     """
     return _main("sikdar_grow", m, h, slow_start, b, Wmax)
 
@@ -435,10 +437,9 @@ def sikdar_threecase(
     b: ArrayLike = 2.0,
     delack_s: ArrayLike = 0.1,
 ) -> Values:
-    """Latency in seconds by no loss, one loss or several. A reconstruction after Sikdar, not the published
-    formulas.
+    """Latency in seconds by no loss, one loss or several.
 
-    Rounds are whole, so the latency is not monotone in N and p.
+    A reconstruction after Sikdar: do not present its numbers as the published model. Rounds are whole, so the latency is not monotone in N and p.
     """
     return _main("sikdar_threecase", N, p, RTT_s, T0_s, Wmax, b, delack_s)
 
@@ -485,8 +486,9 @@ def hysteresis_trace(
     last_cycle_loss: bool = True,
     rule: Literal["all_rto", "fast_retransmit_when_possible"] = "fast_retransmit_when_possible",
 ) -> dict[str, Floats]:
-    """The cycles of one transfer, a rule in the place of the draws: one array per quantity, one entry per
-    cycle.
+    """The cycles of one transfer with a rule in the place of the draws.
+
+    One array per quantity, one entry per cycle.
     """
     rules = ("all_rto", "fast_retransmit_when_possible")
     if rule not in rules:
@@ -521,10 +523,9 @@ def hysteresis_sampled(
     samples: int = 1000,
     seed: int = 1,
 ) -> tuple[float, float]:
-    """Mean of drawn latencies and its standard error, in seconds, as the hysteresis paper works; repeats
-    itself.
+    """Mean of drawn latencies and its standard error, in seconds, as the hysteresis paper works.
 
-    With `p_high` it is partial CATNIP. `hysteresis` and `partial_catnip` give the exact mean, faster.
+    Equal seeds give equal draws. With `p_high` it is partial CATNIP. `hysteresis` and `partial_catnip` give the exact mean, faster.
     """
     name = "hysteresis" if p_high is None else "partial_catnip"
     N, samples, seed = _whole(name, "N", N, 1), _whole(name, "samples", samples, 2), _seed(name, seed)
@@ -545,8 +546,9 @@ def partial_catnip(
     w1: ArrayLike = 1.0,
     delack_s: ArrayLike = 0.1,
 ) -> Values:
-    """Exact mean latency in seconds if the first and last three packets are lost with p_high (hysteresis
-    paper sec. 5).
+    """Exact mean latency in seconds if the first and last three packets are lost with p_high.
+
+    Hysteresis paper, section 5; the window of its second step is a reconstruction.
 
     p_high = p is not `hysteresis`: each of the three steps has its own loss phase. Use it for differences
     between values of p_high.

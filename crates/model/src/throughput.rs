@@ -118,8 +118,9 @@ pub struct Cubic {
     pub w_reno_friendly: f64,
 }
 
-/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger of the two windows rules, as in section 4.3; the bound by a largest window is added here.
-/// Not for p above 2 % or so.
+/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger
+/// of the two windows rules, as in section 4.3; the bound by a largest window is added here. Not for p above
+/// 2 % or so.
 pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Result<Cubic, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
