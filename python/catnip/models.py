@@ -439,7 +439,8 @@ def sikdar_threecase(
 ) -> Values:
     """Latency in seconds by no loss, one loss or several.
 
-    A reconstruction after Sikdar: do not present its numbers as the published model. Rounds are whole, so the latency is not monotone in N and p.
+    A reconstruction after Sikdar: do not present its numbers as the published model. Rounds are whole, so the
+    latency is not monotone in N and p.
     """
     return _main("sikdar_threecase", N, p, RTT_s, T0_s, Wmax, b, delack_s)
 
@@ -525,7 +526,8 @@ def hysteresis_sampled(
 ) -> tuple[float, float]:
     """Mean of drawn latencies and its standard error, in seconds, as the hysteresis paper works.
 
-    Equal seeds give equal draws. With `p_high` it is partial CATNIP. `hysteresis` and `partial_catnip` give the exact mean, faster.
+    Equal seeds give equal draws. With `p_high` it is partial CATNIP. `hysteresis` and `partial_catnip` give
+    the exact mean, faster.
     """
     name = "hysteresis" if p_high is None else "partial_catnip"
     N, samples, seed = _whole(name, "N", N, 1), _whole(name, "samples", samples, 2), _seed(name, seed)
