@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from catnip import __version__, cli, paths, results
+from catnip import __version__, paths, results
+from catnip.cli import papers
+from catnip.cli.options import BAD_INPUT, INTERRUPTED
 from catnip.progress import Progress
 from catnip.reproduce import claims, outcome
 from conftest import Run
@@ -47,7 +49,7 @@ SMALL = "catnip-e2"
 )
 def test_bad_input_is_one_line(catnip: Run, arguments: list[str], message: str) -> None:
     ended = catnip(*arguments)
-    assert ended.code == cli.BAD_INPUT
+    assert ended.code == BAD_INPUT
     assert ended.out == ""
     assert ended.err.startswith("error: ")
     assert ended.err.count("\n") == 1
@@ -59,7 +61,7 @@ def test_an_error_in_a_scenario_names_file_key_and_value(catnip: Run, tmp_path: 
     file = tmp_path / "broken.toml"
     file.write_text(text.replace('rate = "', 'rate = "minus ', 1))
     ended = catnip("run", file)
-    assert ended.code == cli.BAD_INPUT
+    assert ended.code == BAD_INPUT
     assert ended.err.startswith(f"error: {file}: ")
     assert 'link.path.rate: "minus 1Mbit"' in ended.err
     assert ended.err.count("\n") == 1
@@ -71,7 +73,7 @@ def test_ctrl_c_is_one_line(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(paths, "scenario", interrupt)
     ended = catnip("run", SMALL)
-    assert (ended.code, ended.err) == (cli.INTERRUPTED, "error: interrupted\n")
+    assert (ended.code, ended.err) == (INTERRUPTED, "error: interrupted\n")
 
 
 @pytest.mark.parametrize("command", ["run", "reproduce", "list", "trace"])
@@ -157,7 +159,7 @@ def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
             claim = claims.at_most("CAT-E1", "loss, %", 2.0, 1.0 if failing else 3.0)
             return outcome.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
 
-    monkeypatch.setattr(cli, "paper", lambda name: Module)
+    monkeypatch.setattr(papers, "paper", lambda name: Module)
     report, table = tmp_path / "new" / "report.html", tmp_path / "table.md"
     arguments = ("reproduce", "catnip", "--experiment", "cat-e1", "--quick", "--seeds", 3, "--seed", 5)
 

@@ -11,6 +11,7 @@ import pytest
 from pytest import approx
 
 from catnip import InputError, models
+from catnip.reproduce.hysteresis.check_values import check_value
 
 
 def test_values_of_the_papers() -> None:
@@ -35,7 +36,7 @@ def test_every_check_value_is_met_to_its_printed_digits() -> None:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 497
     for row in rows:
-        value = models.check_value(row["model"], row["params"], row["quantity"])
+        value = check_value(row["model"], row["params"], row["quantity"])
         assert value == approx(float(row["value"]), rel=1e-5, abs=0), row
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "InputError",
     "Scenario",
     "__version__",
+    "bytes",
     "component_checks",
     "evaluate_model",
     "fingerprint",
@@ -19,6 +20,7 @@ __all__ = [
     "models",
     "profiles",
     "queues",
+    "seconds",
     "trace",
     "wzk_chain_samples",
 ]
@@ -78,6 +80,8 @@ def trace(
 ) -> _Table: ...
 def component_checks(seed: int) -> list[tuple[str, str, float, float]]: ...
 def fingerprint(scenario: Scenario, seed: int) -> list[tuple[str, int]]: ...
+def seconds(text: str) -> float: ...
+def bytes(text: str) -> int: ...
 def models() -> list[
     tuple[
         str,

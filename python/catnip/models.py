@@ -18,7 +18,6 @@ source of each model.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -117,39 +116,6 @@ def evaluate(name: str, **parameters: ArrayLike) -> dict[str, Floats]:
             raise InputError(f"{name}: {parameter.name}: expected a value, as there is no default")
         values.append(_rate(value) if parameter.name == "rate" and isinstance(value, str) else value)
     return _evaluate(model, values)
-
-
-_CHECK_SETTINGS: dict[str, tuple[str, dict[str, float]]] = {
-    "pftk_W": ("W", {}),
-    "E_dss_no_plus1": ("E_dss", {"plus_one": 0}),
-    "hysteresis_last_cycle_lossless": ("hysteresis", {"last_cycle_loss": 0}),
-}
-_CHECK_WORDS = {"rto_iff_Q_eq_1": 1.0}
-_CHECK_STATED = {"cap", "handshake"}
-
-
-def check_value(name: str, parameters: str, quantity: str) -> float:
-    """What the models give for a row of `model_check_values.csv`, whose names have no units.
-
-    `parameters` is `key=value;...`. The file states two settings that the models always have: the cap of
-    E_dss and no handshake in cardwell00.
-    """
-    name, setting = _CHECK_SETTINGS.get(name, (name, {}))
-    model = _model(name)
-    values: dict[str, ArrayLike] = dict(setting)
-    for pair in parameters.split(";"):
-        key, _, text = pair.partition("=")
-        if key not in _CHECK_STATED:
-            known = (parameter.name for parameter in model.parameters)
-            values[_with_unit(key, known)] = _CHECK_WORDS[text] if text in _CHECK_WORDS else float(text)
-    result = evaluate(name, **values)
-    return float(result[_with_unit(quantity, result)])
-
-
-def _with_unit(key: str, known: Iterable[str]) -> str:
-    spellings = (key, f"{key}_s", "w1" if key == "w" else key)
-    names = set(known)
-    return next((spelling for spelling in spellings if spelling in names), key)
 
 
 def _model(name: str) -> Model:

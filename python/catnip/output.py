@@ -61,6 +61,19 @@ def print_summary(title: str, seeds: Sequence[int], summary: Summary) -> None:
     print_table(f"{title} ({span(seeds)})", ("variant", *(HEADINGS[key] for key in keys)), rows)
 
 
+def print_predictions(summary: Summary, predicted: Mapping[str, Mapping[str, float]]) -> None:
+    """Simulated transfer times of single transfers, and what the models that match say of them."""
+    labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
+    if not labels:
+        return
+    rows = []
+    for name, row in predicted.items():
+        mean = summary[name]["completed_s"]
+        cells = (f"{row[key]:.3f} ({row[key] / mean.mean - 1:+.0%})" if key in row else "–" for key in labels)
+        rows.append((name, str(mean), *cells))
+    print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
+
+
 def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
     """The headline, every claim, the count of verdicts and the files made."""
     console = _console()
@@ -83,16 +96,22 @@ def print_outline(outline: Mapping[str, float | None]) -> None:
         click.echo(f"{key:<14} {'–' if value is None else round(value, 6)}")
 
 
-def summary_document(scenario: Scenario, seeds: Sequence[int], summary: Summary) -> dict[str, Any]:
-    """The means of a run, by variant and measure."""
+def summary_document(
+    scenario: Scenario,
+    seeds: Sequence[int],
+    summary: Summary,
+    predicted: Mapping[str, Mapping[str, float]],
+) -> dict[str, Any]:
+    """The means of a run by variant and measure, and what models say of single transfers."""
     return {
         "scenario": scenario.id,
         "title": scenario.title,
         "version": __version__,
         "seeds": list(seeds),
         "variants": {
-            name: {key: _interval(value) for key, value in row.items()} for name, row in summary.items()
+            name: {key: interval(value) for key, value in row.items()} for name, row in summary.items()
         },
+        "models_s": predicted,
     }
 
 
@@ -139,9 +158,14 @@ def _shortened(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names if len(names) <= most else (*names[:2], "…", names[-1]))
 
 
-def _interval(value: Interval) -> dict[str, float | None]:
-    bounds = {"mean": value.mean, "low": value.low, "high": value.high}
-    return {key: bound if math.isfinite(bound) else None for key, bound in bounds.items()}
+def interval(value: Interval) -> dict[str, float | None]:
+    """An interval as JSON can hold it."""
+    return {"mean": finite(value.mean), "low": finite(value.low), "high": finite(value.high)}
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON can hold it."""
+    return value if math.isfinite(value) else None
 
 
 def _console() -> Console:

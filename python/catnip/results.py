@@ -5,8 +5,10 @@ Running and reporting are separate: whoever draws or compares reads these tables
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +22,8 @@ from catnip._core import InputError, Scenario, __version__
 
 Column: TypeAlias = NDArray[Any] | list[str] | list[bool]
 Table: TypeAlias = Mapping[str, Column]
+
+RUNS_PER_PART = 20_000
 
 TABLES = ("runs", "pages", "objects", "connections", "ports", "events")
 
@@ -59,6 +63,59 @@ def write(folder: Path, manifest: Manifest, tables: Mapping[str, Table]) -> None
         columns = {key: _to_arrow(key, column, manifest.variants) for key, column in table.items()}
         pq.write_table(pa.table(columns), folder / f"{name}.parquet", compression="zstd")
     (folder / "manifest.json").write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+
+
+def run_in_parts(
+    folder: Path,
+    scenario: Scenario,
+    manifest: Manifest,
+    tables: Sequence[str],
+    threads: int,
+    progress: Callable[[int, int], None],
+) -> dict[str, Table]:
+    """Runs what the manifest says, some variants at a time; parts stay in `folder` until all are there.
+
+    If it is interrupted, the next call with the same manifest takes the parts that it finds; another
+    manifest, or another version, takes none.
+    """
+    size = max(1, RUNS_PER_PART // len(manifest.seeds))
+    parts = [manifest.variants[i : i + size] for i in range(0, len(manifest.variants), size)]
+    kept = folder / "parts"
+    known = json.dumps([asdict(manifest), sorted(tables)])
+    token = kept / hashlib.sha256(known.encode()).hexdigest()
+    if not token.exists():
+        shutil.rmtree(kept, ignore_errors=True)
+        token.mkdir(parents=True)
+    made: list[Mapping[str, Table]] = []
+    for number, variants in enumerate(parts):
+        part = token / str(number)
+        if not (part / "manifest.json").is_file():
+            own = replace(manifest, variants=variants)
+            done, total = number * size * len(manifest.seeds), len(manifest.variants) * len(manifest.seeds)
+            of_all = partial(_shifted, progress, done, total)
+            write(part, own, scenario.run(variants, manifest.seeds, list(tables), threads, of_all))
+        made.append(read(part)[1])
+    shutil.rmtree(kept)
+    return {name: _joined([part[name] for part in made], size) for name in tables}
+
+
+def _shifted(progress: Callable[[int, int], None], before: int, total: int, done: int, _of: int) -> None:
+    progress(before + done, total)
+
+
+def _joined(parts: Sequence[Table], size: int) -> Table:
+    """The rows of all parts; a part numbers its own variants from 0."""
+    joined: dict[str, Column] = {}
+    for key in dict.fromkeys(key for part in parts for key in part):
+        columns = [part[key] for part in parts if key in part]
+        if key == "variant":
+            shifted = [np.asarray(part[key]) + i * size for i, part in enumerate(parts) if key in part]
+            joined[key] = np.concatenate(shifted).astype(np.uint64)
+        elif isinstance(columns[0], list):
+            joined[key] = [str(value) for column in columns for value in column]
+        else:
+            joined[key] = np.concatenate([np.asarray(column) for column in columns])
+    return joined
 
 
 def read(folder: Path) -> tuple[Manifest, dict[str, Table]]:

@@ -65,10 +65,14 @@ pub struct RunRequest<'a> {
     pub threads: usize,
 }
 
-/// Called with the number of finished runs after each of them, and several times a second; `false` stops.
+/// Called with the number of finished runs, several times a second and when some are done; `false` stops.
 pub type Progress<'a> = &'a mut dyn FnMut(usize) -> bool;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+const BATCHES_PER_THREAD: usize = 50;
+const LARGEST_BATCH: usize = 500;
+
+type Tables = BTreeMap<TableName, Table>;
 
 /// Does all runs over all cores. The tables are in order of variant and seed, whatever the threads did.
 /// `None` if it was told to stop.
@@ -83,18 +87,24 @@ pub fn run_all(
         (0..plans.len()).flat_map(|variant| request.seeds.iter().map(move |&seed| (variant, seed))).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if request.threads == 0 { cores } else { request.threads }.min(jobs.len()).max(1);
+    // Short runs are handed out many at a time, or telling of them would take longer than doing them.
+    let size = (jobs.len() / (threads * BATCHES_PER_THREAD)).clamp(1, LARGEST_BATCH);
+    let batches: Vec<&[(usize, u64)]> = jobs.chunks(size).collect();
     let next = AtomicUsize::new(0);
-    let mut results: Vec<Option<BTreeMap<TableName, Table>>> = (0..jobs.len()).map(|_| None).collect();
+    let mut results: Vec<Option<Tables>> = batches.iter().map(|_| None).collect();
     let mut finished = 0;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..threads {
-            let (sender, jobs, plans, next) = (sender.clone(), &jobs, &plans, &next);
+            let (sender, batches, plans, next) = (sender.clone(), &batches, &plans, &next);
             scope.spawn(move || {
                 let mut memory = Memory::default();
-                while let Some((job, &(variant, seed))) = claim(next, jobs) {
-                    let tables = run_one(plans[variant], variant, seed, &request.tables, &mut memory);
-                    if sender.send((job, tables)).is_err() {
+                while let Some((number, batch)) = claim(next, batches) {
+                    let mut tables = Tables::new();
+                    for &(variant, seed) in *batch {
+                        run_one(plans[variant], variant, seed, &request.tables, &mut memory, &mut tables);
+                    }
+                    if sender.send((number, tables)).is_err() {
                         break;
                     }
                 }
@@ -103,15 +113,15 @@ pub fn run_all(
         drop(sender);
         loop {
             match receiver.recv_timeout(PROGRESS_INTERVAL) {
-                Ok((job, tables)) => {
-                    results[job] = Some(tables);
-                    finished += 1;
+                Ok((number, tables)) => {
+                    results[number] = Some(tables);
+                    finished += batches[number].len();
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             }
             if !progress(finished) {
-                next.store(jobs.len(), Ordering::Relaxed);
+                next.store(batches.len(), Ordering::Relaxed);
                 break;
             }
         }
@@ -119,8 +129,7 @@ pub fn run_all(
     if finished < jobs.len() {
         return Ok(None);
     }
-    let mut all: BTreeMap<TableName, Table> =
-        request.tables.iter().map(|&name| (name, Table::default())).collect();
+    let mut all: Tables = request.tables.iter().map(|&name| (name, Table::default())).collect();
     for (name, table) in results.into_iter().flatten().flatten() {
         all.get_mut(&name).expect("only tables asked for are made").append(table);
     }
@@ -132,13 +141,15 @@ fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
     jobs.get(job).map(|it| (job, it))
 }
 
+/// Adds the rows of one run.
 fn run_one(
     plan: &Plan,
     variant: usize,
     seed: u64,
     wanted: &[TableName],
     memory: &mut Memory,
-) -> BTreeMap<TableName, Table> {
+    tables: &mut Tables,
+) {
     let kept = Kept {
         pages: wanted.contains(&TableName::Pages),
         objects: wanted.contains(&TableName::Objects),
@@ -146,17 +157,17 @@ fn run_one(
     };
     let rows = Rows { kept, ..Rows::default() };
     let before = std::mem::take(memory);
-    let (tables, after) = if wanted.contains(&TableName::Events) {
+    if wanted.contains(&TableName::Events) {
         let sim = plan.run_in(seed, Detailed { rows, events: Vec::new() }, before);
-        let mut tables = tables_of(plan, &sim, &sim.recorder().rows, variant, seed, wanted);
-        tables.insert(TableName::Events, events_table(&sim.recorder().events, variant, seed));
-        (tables, sim.into_memory())
+        add_rows(plan, &sim, &sim.recorder().rows, variant, seed, wanted, tables);
+        let events = tables.entry(TableName::Events).or_default();
+        add_events(&sim.recorder().events, variant, seed, events);
+        *memory = sim.into_memory();
     } else {
         let sim = plan.run_in(seed, rows, before);
-        (tables_of(plan, &sim, sim.recorder(), variant, seed, wanted), sim.into_memory())
-    };
-    *memory = after;
-    tables
+        add_rows(plan, &sim, sim.recorder(), variant, seed, wanted, tables);
+        *memory = sim.into_memory();
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -202,23 +213,23 @@ impl Recorder for Detailed {
     }
 }
 
-fn tables_of<R: Recorder>(
+fn add_rows<R: Recorder>(
     plan: &Plan,
     sim: &Sim<R>,
     rows: &Rows,
     variant: usize,
     seed: u64,
     wanted: &[TableName],
-) -> BTreeMap<TableName, Table> {
-    let mut tables = BTreeMap::new();
+    tables: &mut Tables,
+) {
     for &name in wanted {
-        let mut table = Table::default();
+        let table = tables.entry(name).or_default();
         let start = |table: &mut Table| {
             table.integer("variant", variant as u64).integer("seed", seed);
         };
         match name {
             TableName::Runs => {
-                start(&mut table);
+                start(table);
                 let (sent, dropped) = sim.data_segments();
                 let hops: u64 = (0..plan.topology().ports().len())
                     .map(|p| sim.fabric().counters(catnip_net::PortId(p as u32)).delivered)
@@ -233,7 +244,7 @@ fn tables_of<R: Recorder>(
             }
             TableName::Pages => {
                 for (end, page) in &rows.pages {
-                    start(&mut table);
+                    start(table);
                     table
                         .text("group", plan.group_of(page.app))
                         .integer("client", page.app.into())
@@ -246,7 +257,7 @@ fn tables_of<R: Recorder>(
             }
             TableName::Objects => {
                 for (end, object) in &rows.objects {
-                    start(&mut table);
+                    start(table);
                     table
                         .integer("client", object.app.into())
                         .integer("page", u64::from(object.page) + 1)
@@ -258,7 +269,7 @@ fn tables_of<R: Recorder>(
             }
             TableName::Connections => {
                 for c in &rows.connections {
-                    start(&mut table);
+                    start(table);
                     table
                         .integer("connection", c.connection)
                         .text("group", plan.group_of(c.app))
@@ -277,7 +288,7 @@ fn tables_of<R: Recorder>(
             }
             TableName::Ports => {
                 for (port, id) in plan.ports() {
-                    start(&mut table);
+                    start(table);
                     let counters = sim.fabric().counters(*id);
                     let by_reason =
                         |why: DropReason| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
@@ -299,13 +310,10 @@ fn tables_of<R: Recorder>(
             }
             TableName::Events => continue,
         }
-        tables.insert(name, table);
     }
-    tables
 }
 
-fn events_table(events: &[(Time, Event)], variant: usize, seed: u64) -> Table {
-    let mut table = Table::default();
+fn add_events(events: &[(Time, Event)], variant: usize, seed: u64, table: &mut Table) {
     for (now, event) in events {
         let (kind, connection, seq, view): (_, _, _, Option<&SenderView>) = match event {
             Event::Sent(view) => ("send", view.connection, view.seq, Some(view)),
@@ -330,5 +338,4 @@ fn events_table(events: &[(Time, Event)], variant: usize, seed: u64) -> Table {
     debug_assert!(
         table.columns().iter().all(|(_, column)| !matches!(column, Column::Text(v) if v.is_empty()))
     );
-    table
 }

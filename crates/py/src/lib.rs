@@ -27,6 +27,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(profiles, module)?)?;
     module.add_function(wrap_pyfunction!(queues, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
+    module.add_function(wrap_pyfunction!(seconds, module)?)?;
+    module.add_function(wrap_pyfunction!(bytes, module)?)?;
     module.add_function(wrap_pyfunction!(component_checks, module)?)
 }
 
@@ -267,6 +269,20 @@ fn trace<'py>(
     out.set_item("size", integers(|row| row.wire_bytes.into()))?;
     out.set_item("high", PyList::new(py, rows.iter().map(|row| row.high))?)?;
     Ok(out)
+}
+
+/// A time with a unit, such as 200ms, in seconds. Raises InputError.
+#[pyfunction]
+fn seconds(text: &str) -> PyResult<f64> {
+    let span: Span = text.parse().map_err(|error: ParseError| InputError::new_err(error.to_string()))?;
+    Ok(span.as_secs())
+}
+
+/// An amount of data with a unit, such as 32KB, in bytes. Raises InputError.
+#[pyfunction]
+fn bytes(text: &str) -> PyResult<u64> {
+    let bytes: Bytes = text.parse().map_err(|error: ParseError| InputError::new_err(error.to_string()))?;
+    Ok(bytes.0)
 }
 
 /// The TCP profiles: name and description.

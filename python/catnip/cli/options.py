@@ -1,0 +1,42 @@
+"""What commands share: options, exit codes, checks of what the user named."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+CLAIM_FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+SEED_COUNT = click.IntRange(min=1, max=100_000)
+OUTPUT_FOLDER = click.Path(path_type=Path, file_okay=False)
+OUTPUT_FILE = click.Path(path_type=Path, dir_okay=False)
+STDOUT = Path("-")
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def common(command: Command) -> Command:
+    """The options of every command."""
+    seed = click.option(
+        "--seed",
+        type=click.IntRange(min=0, max=2**62),
+        default=1,
+        show_default=True,
+        help="Seed of the first run; the others count up from it.",
+    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
+    return seed(as_json(command))
+
+
+def check_writable(files: Iterable[Path | None]) -> None:
+    """Finds out before the long work, not after it, and leaves nothing behind."""
+    for path in files:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            existed = path.exists()
+            path.open("a").close()
+            if not existed:
+                path.unlink()

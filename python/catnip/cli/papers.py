@@ -1,0 +1,82 @@
+"""Reproducing papers."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+
+from catnip import output
+from catnip._core import InputError
+from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
+from catnip.progress import Progress
+from catnip.reproduce import PAPERS, claims, paper
+
+
+@click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
+@click.argument("paper_name", metavar="PAPER")
+@click.option("--experiment", "experiments", multiple=True, metavar="ID", help="Only this one; repeatable.")
+@click.option("--quick", is_flag=True, help="Few seeds: soon done, wide intervals.")
+@click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: each experiment's]")
+@click.option("--report", type=OUTPUT_FILE, metavar="FILE.html", help="Write a self-contained report.")
+@click.option("--table", type=OUTPUT_FILE, metavar="FILE.md", help="Write the claims as Markdown.")
+@click.option("--figures", type=OUTPUT_FOLDER, metavar="DIR", help="Write each figure as SVG.")
+@common
+def reproduce(
+    paper_name: str,
+    experiments: tuple[str, ...],
+    quick: bool,
+    seeds: int | None,
+    report: Path | None,
+    table: Path | None,
+    figures: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Reproduce the experiments of a PAPER and judge its claims.
+
+    With --json, each line is one claim: an object with id, claim, paper, oracle (ns-2 or theory), ours, low
+    and high (95 % interval), band, verdict (pass, fail, deviation or reported) and seeds.
+
+    Leaves with 1 if a claim fails, that is, misses its band without a reason in docs/deviations.md.
+    """
+    if paper_name not in PAPERS:
+        raise InputError(f"PAPER: {paper_name} is not one of {', '.join(PAPERS)}")
+    module = paper(paper_name)
+    ids = [_experiment(name, module.EXPERIMENTS) for name in experiments]
+    written = [path for path in (report, table) if path is not None]
+    check_writable(written)
+
+    with Progress(quiet=as_json) as progress:
+        outcome = module.reproduce(ids or None, quick, seeds, seed, progress)
+    if report is not None:
+        from catnip.report import render  # noqa: PLC0415 -- only a report needs it
+
+        command = _command_line(paper_name, ids, quick, seeds, seed)
+        report.write_text(render(outcome, command), encoding="utf-8")
+    if table is not None:
+        table.write_text(output.markdown(outcome, table), encoding="utf-8")
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        for figure in outcome.figures:
+            (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
+
+    if as_json:
+        output.print_json_lines(claim.as_json() for claim in outcome.claims)
+    else:
+        output.print_outcome(outcome, written)
+    if claims.failed(outcome.claims):
+        raise click.exceptions.Exit(CLAIM_FAILED)
+
+
+def _experiment(name: str, known: Iterable[str]) -> str:
+    for experiment in known:
+        if experiment.lower() == name.lower():
+            return experiment
+    raise InputError(f"--experiment: {name} is not one of {', '.join(known)}")
+
+
+def _command_line(name: str, experiments: Sequence[str], quick: bool, seeds: int | None, seed: int) -> str:
+    words = ["catnip reproduce", name, *(f"--experiment {id}" for id in experiments)]
+    words += ["--quick"] if quick else []
+    words += [f"--seeds {seeds}"] if seeds else []
+    return " ".join([*words, f"--seed {seed}", "--report report.html"])

@@ -1,0 +1,96 @@
+"""Running scenarios, and listing them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from catnip import _core, case, measures, output, paths, results
+from catnip._core import InputError, Scenario
+from catnip.cli.options import OUTPUT_FOLDER, SEED_COUNT, common
+from catnip.progress import Progress
+
+
+@click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
+@click.argument("scenario")
+@click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: the scenario's]")
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; repeatable.")
+@click.option("--threads", type=click.IntRange(0, 4096), default=0, help="0, the default, takes every core.")
+@click.option("--out", type=OUTPUT_FOLDER, help="Write tables there.")
+@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all but events]")
+@click.option("--events", is_flag=True, help="Also write the table of every packet.")
+@common
+def run(
+    scenario: str,
+    seeds: int | None,
+    variants: tuple[str, ...],
+    threads: int,
+    out: Path | None,
+    tables: str | None,
+    events: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Run a SCENARIO: a TOML file, or the name or id of one in scenarios/.
+
+    Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
+    transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports and
+    events as Parquet files, and manifest.json; if it is interrupted, the same command goes on from there.
+    """
+    if out is None and (tables or events):
+        raise click.UsageError("--tables and --events: nothing is written without --out")
+    written = _table_names(tables, events) if out else set()
+    loaded = paths.scenario(scenario)
+    chosen = _choose_variants(loaded, variants)
+    numbers = list(range(seed, seed + (seeds or loaded.seeds)))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+
+    needed = sorted(written | {"pages", "connections", "ports"})
+    manifest = results.Manifest.of(loaded, chosen, numbers)
+    with Progress(quiet=as_json) as progress:
+        told = progress.task(loaded.id)
+        if out is None:
+            made: Mapping[str, results.Table] = loaded.run(chosen, numbers, needed, threads, told)
+        else:
+            made = results.run_in_parts(out, loaded, manifest, needed, threads, told)
+            results.write(out, manifest, {name: made[name] for name in written})
+
+    summary = measures.summary(made, chosen, numbers)
+    predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
+    if as_json:
+        output.print_json(output.summary_document(loaded, numbers, summary, predicted))
+    else:
+        output.print_summary(loaded.title, numbers, summary)
+        output.print_predictions(summary, predicted)
+
+
+@click.command("list", epilog="Example: catnip list --json")
+@common
+def list_(seed: int, as_json: bool) -> None:
+    """List the scenarios with the seeds of their runs, the TCP profiles and the queues."""
+    scenarios, profiles, queues = paths.scenarios(), _core.profiles(), _core.queues()
+    if as_json:
+        listed = [output.scenario_document(scenario, seed) for scenario in scenarios]
+        output.print_json({"scenarios": listed, "profiles": dict(profiles), "queues": dict(queues)})
+    else:
+        output.print_scenarios(scenarios, seed)
+        output.print_table("TCP profiles", ("name", "what it stands for"), profiles)
+        output.print_table("Queues", ("name", "what it does"), queues)
+
+
+def _choose_variants(scenario: Scenario, names: Sequence[str]) -> list[str]:
+    for name in names:
+        if name not in scenario.variants:
+            known = ", ".join(scenario.variants)
+            raise InputError(f"{scenario.path}: --variant: {name} is not one of {known}")
+    return [name for name in scenario.variants if not names or name in names]
+
+
+def _table_names(listed: str | None, events: bool) -> set[str]:
+    names = (
+        set(results.TABLES) - {"events"} if listed is None else {name.strip() for name in listed.split(",")}
+    )
+    for name in sorted(names - set(results.TABLES)):
+        raise InputError(f"--tables: {name} is not one of {', '.join(results.TABLES)}")
+    return names | ({"events"} if events else set())

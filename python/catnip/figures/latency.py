@@ -1,0 +1,107 @@
+"""Transfer times over the size: simulated means beside models, and distributions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from catnip.figures import style
+from catnip.figures.style import FAINT, INK, STYLE, WIDTH
+from catnip.stats import Interval
+
+LINES = ("#0072b2", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#d55e00", "#8a5300", "#7b8794")
+DASHES = ("-", "--", "-.", ":")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A model's values at the sizes of a panel."""
+
+    label: str
+    y: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What models say at some values of x, and simulated means at these or others."""
+
+    title: str
+    x: Sequence[float]
+    simulated: Sequence[tuple[float, Interval]]
+    curves: Sequence[Curve]
+
+
+def latency_panels(
+    title: str,
+    panels: Sequence[Panel],
+    xlabel: str = "transfer size, KB",
+    ylabel: str = "transfer time, s",
+    simulated: str = "simulated, 95 % interval",
+) -> str:
+    """One panel beside the other, each with its own scale of time; a model has one colour in all of them."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
+        grid = figure.subplots(1, len(panels), squeeze=False)[0]
+        style.title(figure, title)
+        names = list(dict.fromkeys(curve.label for panel in panels for curve in panel.curves))
+        for axes, panel in zip(grid, panels, strict=True):
+            axes.set_title(panel.title)
+            for curve in panel.curves:
+                axes.plot(panel.x, curve.y, **_line(names.index(curve.label)))
+            _points(axes, panel)
+            axes.set(xlabel=xlabel, ylim=(0, None))
+        grid[0].set_ylabel(ylabel)
+        handles = [Line2D([], [], label=name, **_line(index)) for index, name in enumerate(names)]
+        if any(panel.simulated for panel in panels):
+            handles.insert(0, Line2D([], [], marker="o", color=INK, ls="", ms=5, label=simulated))
+        figure.legend(handles=handles, loc="outside lower left", ncols=6, columnspacing=1.6)
+        return style.svg(figure, title)
+
+
+def distributions(
+    title: str, samples: Sequence[tuple[str, NDArray[Any]]], xlabel: str = "transfer time, s"
+) -> str:
+    """How often each time occurs, and how many are at most as long."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
+        often, at_most = figure.subplots(1, 2)
+        style.title(figure, title)
+        end = max(float(np.quantile(times, 0.995)) for _, times in samples)
+        bins = np.linspace(0, end, 60)
+        for index, (label, times) in enumerate(samples):
+            share = 100 * np.histogram(times, bins)[0] / len(times)
+            often.stairs(share, bins, label=label, color=LINES[index], linewidth=1.4, ls=DASHES[index % 2])
+            ordered = np.sort(times)
+            height = np.arange(1, len(ordered) + 1) / len(ordered)
+            at_most.plot(ordered, height, color=LINES[index], linewidth=1.4, ls=DASHES[index % 2])
+        often.set_title("Frequency, % per bin")
+        at_most.set_title("Cumulative distribution")
+        for axes in (often, at_most):
+            axes.set(xlabel=xlabel, xlim=(0, end), ylim=(0, None))
+        often.legend(loc="upper right")
+        return style.svg(figure, title)
+
+
+def _line(index: int) -> dict[str, Any]:
+    return {"color": LINES[index % len(LINES)], "ls": DASHES[index % len(DASHES)], "linewidth": 1.8}
+
+
+def _points(axes: Axes, panel: Panel) -> None:
+    if not panel.simulated:
+        return
+    x = [at for at, _ in panel.simulated]
+    means = [interval.mean for _, interval in panel.simulated]
+    bounds = (
+        [interval.low for _, interval in panel.simulated],
+        [interval.high for _, interval in panel.simulated],
+    )
+    style.whiskers(axes, np.asarray(x), means, *bounds, FAINT)
+    axes.scatter(x, means, s=24, color=INK, zorder=4)
+    axes.xaxis.set_major_locator(MaxNLocator(8))

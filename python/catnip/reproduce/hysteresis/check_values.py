@@ -1,0 +1,39 @@
+"""Models driven by the rows of validation/reference/model_check_values.csv."""
+
+from collections.abc import Iterable
+
+from numpy.typing import ArrayLike
+
+from catnip import models
+
+_SETTINGS: dict[str, tuple[str, dict[str, float]]] = {
+    "pftk_W": ("W", {}),
+    "E_dss_no_plus1": ("E_dss", {"plus_one": 0}),
+    "hysteresis_last_cycle_lossless": ("hysteresis", {"last_cycle_loss": 0}),
+}
+_WORDS = {"rto_iff_Q_eq_1": 1.0}
+_STATED = {"cap", "handshake"}
+
+
+def check_value(name: str, parameters: str, quantity: str) -> float:
+    """What the models give for a row of `model_check_values.csv`, whose names have no units.
+
+    `parameters` is `key=value;...`. The file states two settings that the models always have: the cap of
+    E_dss and no handshake in cardwell00.
+    """
+    name, setting = _SETTINGS.get(name, (name, {}))
+    model = models.MODELS[name]
+    values: dict[str, ArrayLike] = dict(setting)
+    for pair in parameters.split(";"):
+        key, _, text = pair.partition("=")
+        if key not in _STATED:
+            known = (parameter.name for parameter in model.parameters)
+            values[_with_unit(key, known)] = _WORDS[text] if text in _WORDS else float(text)
+    result = models.evaluate(name, **values)
+    return float(result[_with_unit(quantity, result)])
+
+
+def _with_unit(key: str, known: Iterable[str]) -> str:
+    spellings = (key, f"{key}_s", "w1" if key == "w" else key)
+    names = set(known)
+    return next((spelling for spelling in spellings if spelling in names), key)

@@ -1,0 +1,43 @@
+"""What the models say at the points of the design, with the paper's path."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from catnip import models
+from catnip.measures import Floats
+
+Predicts = Callable[[Sequence[int], float], Floats]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of the comparison; the name is that of the paper's tables where it is in them."""
+
+    name: str
+    predicts: Predicts
+    published: bool = True
+
+
+HYSTERESIS = Model("Hysteresis", lambda packets, loss: np.asarray(models.hysteresis(packets, loss)))
+CARDWELL00 = Model("Cardwell-00", lambda packets, loss: np.asarray(models.cardwell00(packets, loss)))
+CARDWELL00_SEND = Model(
+    "Cardwell-00, send rate",
+    lambda packets, loss: np.asarray(models.cardwell00(packets, loss, rate="send")),
+    published=False,
+)
+SIKDAR = Model("Sikdar", lambda packets, loss: np.asarray(models.sikdar_threecase(packets, loss)))
+SIKDAR_FITTED = Model(
+    "Sikdar, fitted",
+    lambda packets, loss: np.asarray(models.sikdar_empirical(packets, loss)),
+    published=False,
+)
+
+COMPARED = (HYSTERESIS, CARDWELL00, CARDWELL00_SEND, SIKDAR, SIKDAR_FITTED)
+"""All of Tables 2 and 3, and what their rows may have meant."""
+
+
+def partial_catnip(packets: Sequence[int], loss: float, high_loss: float = 0.0) -> Floats:
+    """Mean transfer times of Partial CATNIP by the paper's section 5, seconds."""
+    return np.asarray(models.partial_catnip(packets, loss, high_loss))
