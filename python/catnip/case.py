@@ -50,7 +50,7 @@ LATENCIES = (
     Latency("hysteresis", "hysteresis", "short transfers; above 5 % too high for long ones"),
     Latency("cardwell00", "Cardwell-00", "all sizes; a little low for short transfers with few losses"),
     Latency(
-        "recursive_short_flow", "recursive, by rounds", "short transfers; low, as each loss is met alone"
+        "recursive_short_flow", "recursive, by rounds", "short transfers with few losses"
     ),
     Latency("sikdar_threecase", "Sikdar, three cases", "up to 3 % loss; its cases are a reconstruction"),
     Latency("sikdar_empirical", "Sikdar, fitted", "short transfers; far too low for long lossy ones"),
