@@ -1,0 +1,83 @@
+"""docs/models: a page for every model with all its inputs, figures that exist, links that lead somewhere."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from catnip import case, model_plots, models, paths
+from catnip.case import Case
+from catnip.stats import Interval
+
+FOLDER = paths.root() / "docs" / "models"
+PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
+PREDICTING = sorted({name for name, _, _ in case.RATES} | {one.name for one in case.LATENCIES})
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def anchors(text: str) -> set[str]:
+    """The headings of a page as a link names them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", PREDICTING)
+def test_every_model_is_in_the_table_of_a_page_with_all_its_inputs(name: str) -> None:
+    row = next(line for line in PAGES["index"].splitlines() if line.startswith("| `") and f"`{name}`" in line)
+    page = PAGES[LINK.findall(row)[0].removesuffix(".md")]
+    assert f"`{name}" in page
+    for parameter in models.MODELS[name].parameters:
+        assert re.search(rf"^\|[^|]*`{parameter.name}`", page, re.MULTILINE), parameter.name
+
+
+def test_every_term_is_named_somewhere() -> None:
+    everything = "\n".join(PAGES.values())
+    assert [name for name in models.MODELS if f"`{name}" not in everything] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_leads_somewhere(name: str) -> None:
+    for link in LINK.findall(re.sub(r"(?s)```.*?```", "", PAGES[name])):
+        target, _, anchor = link.partition("#")
+        file = FOLDER / target if target else FOLDER / f"{name}.md"
+        assert file.exists(), link
+        if anchor:
+            assert anchor in anchors(file.read_text(encoding="utf-8")), link
+
+
+def test_every_figure_is_drawn_and_shown_on_its_page() -> None:
+    assert {file.stem for file in (FOLDER / "figures").glob("*.svg")} == set(model_plots.FIGURES)
+    for name in model_plots.FIGURES:
+        assert f"](figures/{name}.svg)" in PAGES[name]
+
+
+def test_same_data_same_bytes() -> None:
+    means = {
+        (n, p, marks): Interval(1 + n * p, 0.9 + n * p, 1.1 + n * p, 100)
+        for n in model_plots.SIZES
+        for p in model_plots.LOSSES
+        for marks in (False, True)
+    }
+    goodput = {p: Interval(1 / p, 0.9 / p, 1.1 / p, 20) for p in (0.01, 0.1)}
+    elsewhere = {Case(6, 0.1, rtt_s=0.05): Interval(1, 0.9, 1.1, 100)}
+    drawn = model_plots.figures(means, goodput)
+    assert set(drawn) == set(model_plots.FIGURES)
+    assert drawn == model_plots.figures(means, goodput)
+    for svg in drawn.values():
+        assert ElementTree.fromstring(svg).get("viewBox")
+    assert "| 6, 10 % |" in model_plots.accuracy(means, goodput, elsewhere)
+
+
+def test_simulations_are_repeatable_and_where_the_page_says() -> None:
+    goodput = model_plots.simulate_steady([0.05], seeds=4)
+    assert goodput == model_plots.simulate_steady([0.05], seeds=4)
+    assert goodput[0.05].mean == approx(models.pftk_throughput(0.05), rel=0.1)
+    assert all(one.n == 5 for one in model_plots.simulate_elsewhere(5).values())
+
+
+def test_cubic_meets_the_tables_of_the_rfc() -> None:
+    for rtt_s, table in model_plots.RFC9438_WINDOWS.items():
+        window = models.cubic(np.array(list(table)), RTT_s=rtt_s) * rtt_s
+        assert window == approx(np.array(list(table.values())), rel=0.025)
