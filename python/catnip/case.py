@@ -47,19 +47,17 @@ class Latency:
 
 
 LATENCIES = (
-    Latency("hysteresis", "hysteresis", "short transfers; above 5 % too high for long ones"),
-    Latency("cardwell00", "Cardwell-00", "all sizes; a little low for short transfers with few losses"),
-    Latency(
-        "recursive_short_flow", "recursive, by rounds", "short transfers with few losses"
-    ),
+    Latency("hysteresis", "hysteresis", "12 packets and more; above 5 % loss high for long ones"),
+    Latency("cardwell00", "Cardwell-00", "50 packets and more; low for fewer"),
+    Latency("recursive_short_flow", "recursive, by rounds", "short transfers with few losses"),
     Latency("sikdar_threecase", "Sikdar, three cases", "up to 3 % loss; its cases are a reconstruction"),
     Latency("sikdar_empirical", "Sikdar, fitted", "short transfers; far too low for long lossy ones"),
     Latency("cardwell98", "Cardwell-98", "short transfers with few losses"),
     Latency("padhye_latency", "Padhye (PFTK)", "long transfers: it knows no slow start"),
     Latency("partial_catnip", "Partial CATNIP", "short transfers whose ends are marked", marks=True),
     Latency("wzk_new", "Wang-Zhang-Keshav", "short downloads on old Linux, losses below 10 %", set_up=True),
-    Latency("model_c_low", "Model C, low", "a lower bound: only data is lost", set_up=True),
-    Latency("model_c_high", "Model C, high", "an upper bound: data or its ACK is lost", set_up=True),
+    Latency("model_c_low", "Model C, low", "the same, older; only data is lost", set_up=True),
+    Latency("model_c_high", "Model C, high", "the same, older; data or its ACK is lost", set_up=True),
 )
 
 RATES = (

@@ -121,9 +121,9 @@ def short_flows(trials: Trials) -> Part:
         )
     )
     caption = (
-        "Points: simulated means with 95 % intervals. At 1 % all models are low between 8 and 32 KB: they "
-        "know neither whole rounds nor the wait for the ACK of an odd last packet. At 10 % the hysteresis "
-        "model is closest, as in the paper."
+        "Points: simulated means with 95 % intervals. At 1 % all models are low between 8 and 32 KB: the "
+        "ACK timer beats every 200 ms, in step with the round trip, which makes more packets wait than the "
+        "models know. At 10 % the hysteresis model is closest, as in the paper."
     )
     panels = [_panel(trials, loss, SHORT, (HYSTERESIS, CARDWELL00, SIKDAR)) for loss in (0.01, 0.1)]
     svg = latency_panels("Short transfers: the hysteresis model is closest", panels)
