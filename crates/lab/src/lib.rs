@@ -16,7 +16,7 @@ mod trace;
 pub use checks::{Check, component_checks};
 pub use error::InputError;
 pub use fingerprint::fingerprint;
-pub use notation::{QUEUES, control, loss, marker, pacing, queue, recovery};
+pub use notation::{QUEUES, RateText, control, jitter, loss, marker, pacing, queue, rate, recovery};
 pub use plan::Plan;
 pub use run::{Progress, RunRequest, TableName, run_all};
 pub use scenario::Scenario;

@@ -1,13 +1,17 @@
+use crate::notation::RateText;
 use crate::scenario::{DistributionFile, NodeKind, ScenarioFile, TcpFile, TrafficFile};
 use catnip_base::{Rng, Span, Stream, Time};
+use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::SpmParameters;
+use catnip_net::shape::{RateSpec, Trace};
 use catnip_net::{LinkSpec, NodeId, PortId, Topology};
 use catnip_sim::app::{AnyApp, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig};
 use catnip_sim::{Memory, Opener, Recorder, Sim, TcpId, Transfer};
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// One variant of a scenario, checked and ready: with a seed it is a run.
@@ -51,7 +55,7 @@ impl Plan {
         if file.seeds == 0 {
             return Err(("seeds".into(), "0: at least one replicate is needed".into()));
         }
-        let (topology, groups, ports) = build_topology(file)?;
+        let (topology, groups, ports) = build_topology(path, file)?;
         let mut traffic = Vec::new();
         let mut users = 0;
         for (name, spec) in &file.traffic {
@@ -249,7 +253,7 @@ impl Traffic {
 
 type Built = (Topology, BTreeMap<String, Vec<NodeId>>, Vec<(String, PortId)>);
 
-fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
+fn build_topology(path: &Path, file: &ScenarioFile) -> Result<Built, Wrong> {
     let mut topology = Topology::default();
     let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
     for (name, node) in &file.node {
@@ -279,14 +283,26 @@ fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
         }
         let count = from.len().max(to.len());
         let ends = (0..count).map(|i| (from[i % from.len()], to[i % to.len()]));
+        let rate = |key: &str, text: &RateText| {
+            rate_spec(path, text).map_err(|what| (format!("link.{name}.{key}"), what))
+        };
+        if let Some(least) = link.jitter.map(JitterSpec::least_delay).filter(|&least| link.delay < least) {
+            let what =
+                format!("the delay of {} is below {least}, so that packets would arrive early", link.delay);
+            return Err((format!("link.{name}.jitter"), what));
+        }
         let ids = topology.links(
             ends,
             LinkSpec {
-                rate: link.rate,
+                rate: rate("rate", &link.rate)?,
+                rate_back: link.rate_back.as_ref().map(|text| rate("rate_back", text)).transpose()?,
                 delay: link.delay,
                 queue: link.queue.clone(),
                 loss: link.loss.clone(),
                 loss_back: link.loss_back.clone(),
+                wire_loss: link.wire_loss.clone(),
+                wire_loss_back: link.wire_loss_back.clone(),
+                jitter: link.jitter,
             },
         );
         if let [id] = ids[..] {
@@ -295,6 +311,24 @@ fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
         }
     }
     Ok((topology, groups, ports))
+}
+
+fn rate_spec(scenario: &Path, text: &RateText) -> Result<RateSpec, String> {
+    Ok(match text {
+        RateText::Constant(rate) => RateSpec::Constant(*rate),
+        RateText::Unlimited => RateSpec::Unlimited,
+        RateText::Trace(file) => {
+            let path = beside(scenario, file);
+            let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
+            let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+            RateSpec::Trace(Arc::new(Trace::parse(&text).map_err(|error| wrong(&error))?))
+        }
+    })
+}
+
+/// Files that a scenario names are relative to it.
+fn beside(scenario: &Path, file: &Path) -> PathBuf {
+    scenario.parent().unwrap_or(Path::new("")).join(file)
 }
 
 /// Nodes by name: `client`, `client[3]`, `client[0..50]` or `client[0..100:2]` (every second one).
@@ -393,7 +427,7 @@ struct PageRow {
 
 /// Reads pages from CSV with the columns page, object_index and bytes; objects in order, the HTML first.
 fn read_pages(scenario: &Path, file: &Path) -> Result<Vec<Page>, String> {
-    let path = scenario.parent().unwrap_or(Path::new("")).join(file);
+    let path = beside(scenario, file);
     let wrong = |what: String| format!("{}: {what}", path.display());
     let mut reader = csv::Reader::from_path(&path).map_err(|error| wrong(error.to_string()))?;
     let mut pages: Vec<Page> = Vec::new();

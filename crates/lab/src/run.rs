@@ -281,8 +281,9 @@ fn tables_of<R: Recorder>(
                     let counters = sim.fabric().counters(*id);
                     let by_reason =
                         |why: DropReason| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
-                    let rate = plan.topology().ports()[id.0 as usize].wire.rate.bits_per_second() as f64;
-                    let capacity = rate * sim.now().as_secs();
+                    let rate = plan.topology().ports()[id.0 as usize].wire.rate.mean();
+                    let bits_per_s = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
+                    let capacity = bits_per_s * sim.now().as_secs();
                     table
                         .text("port", port)
                         .integer("arrived_high", counters.arrived[Priority::High as usize])

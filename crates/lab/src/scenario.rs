@@ -1,7 +1,9 @@
 //! Scenario files: TOML parsed into plain data, each key checked where it is read.
 
+use crate::notation::RateText;
 use crate::{InputError, Plan, notation};
-use catnip_base::{Bytes, ParseError, Rate, Span};
+use catnip_base::{Bytes, ParseError, Span};
+use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
@@ -218,8 +220,10 @@ pub(crate) enum NodeKind {
 pub(crate) struct LinkFile {
     pub(crate) from: String,
     pub(crate) to: String,
-    #[serde(deserialize_with = "from_text")]
-    pub(crate) rate: Rate,
+    #[serde(deserialize_with = "rate_text")]
+    pub(crate) rate: RateText,
+    #[serde(default, deserialize_with = "option_rate_text")]
+    pub(crate) rate_back: Option<RateText>,
     #[serde(deserialize_with = "from_text")]
     pub(crate) delay: Span,
     #[serde(deserialize_with = "queue_text")]
@@ -228,6 +232,12 @@ pub(crate) struct LinkFile {
     pub(crate) loss: Option<LossSpec>,
     #[serde(default, deserialize_with = "loss_text")]
     pub(crate) loss_back: Option<LossSpec>,
+    #[serde(default, deserialize_with = "loss_text")]
+    pub(crate) wire_loss: Option<LossSpec>,
+    #[serde(default, deserialize_with = "loss_text")]
+    pub(crate) wire_loss_back: Option<LossSpec>,
+    #[serde(default, deserialize_with = "jitter_text")]
+    pub(crate) jitter: Option<JitterSpec>,
 }
 
 /// What differs from a profile.
@@ -398,11 +408,20 @@ fn option_from_text<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = ParseE
 ) -> Result<Option<T>, D::Error> {
     from_text(d).map(Some)
 }
+fn rate_text<'de, D: Deserializer<'de>>(d: D) -> Result<RateText, D::Error> {
+    read(d, notation::rate)
+}
+fn option_rate_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<RateText>, D::Error> {
+    rate_text(d).map(Some)
+}
 fn queue_text<'de, D: Deserializer<'de>>(d: D) -> Result<QueueSpec, D::Error> {
     read(d, notation::queue)
 }
 fn loss_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<LossSpec>, D::Error> {
     read(d, |text| if text == "none" { Ok(None) } else { notation::loss(text).map(Some) })
+}
+fn jitter_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<JitterSpec>, D::Error> {
+    read(d, |text| if text == "none" { Ok(None) } else { notation::jitter(text).map(Some) })
 }
 fn recovery_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<RecoveryKind>, D::Error> {
     read(d, notation::recovery).map(Some)

@@ -59,11 +59,8 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
         server,
         client,
         LinkSpec {
-            rate: request.rate,
-            delay: request.delay,
-            queue: request.queue.clone(),
             loss: (!request.drop.is_empty()).then(|| LossSpec::List { packets: request.drop.clone() }),
-            loss_back: None,
+            ..LinkSpec::new(request.rate, request.delay, request.queue.clone())
         },
     );
     let mut sim = Sim::new(&topology, request.seed, Events::default());

@@ -41,8 +41,11 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
 #[test]
 fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
     let stored = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.txt");
-    let mut names: Vec<_> =
-        std::fs::read_dir(scenarios()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let files = std::fs::read_dir(scenarios()).unwrap().map(|entry| entry.unwrap().path());
+    let mut names: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .map(|path| path.file_name().unwrap().to_owned())
+        .collect();
     names.sort();
     let mut now = String::new();
     for name in names {

@@ -1,8 +1,10 @@
 use crate::loss::Lossy;
 use crate::queue::AnyQueue;
-use crate::shape::{AnyShaper, Constant};
+use crate::shape::AnyShaper;
 use crate::topology::Routes;
-use crate::{Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, Topology, WireSpec};
+use crate::{
+    Calendar, DropReason, Fate, Impairments, NodeId, Packet, Port, PortCounters, PortId, Topology, WireSpec,
+};
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
 
@@ -227,7 +229,7 @@ impl Fabric {
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let queue = spec.queue.build(spec.rate, seed, id);
+    let queue = spec.queue.build(&spec.rate, seed, id);
     let queue = match &spec.loss {
         None => queue,
         Some(loss) => {
@@ -235,5 +237,10 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
             AnyQueue::Lossy(Box::new(Lossy { loss, queue }))
         }
     };
-    Port::new(queue, AnyShaper::Constant(Constant::new(spec.rate)), spec.delay)
+    if spec.jitter.is_none() && spec.wire_loss.is_none() {
+        return Port::new(queue, spec.rate.build(), spec.delay);
+    }
+    let jitter = spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))));
+    let loss = spec.wire_loss.as_ref().map(|loss| loss.build(Rng::new(seed, Stream::WireLoss(id))));
+    Port::impaired(queue, spec.rate.build(), spec.delay, Impairments { jitter, loss })
 }
