@@ -196,12 +196,13 @@ pub fn run<O: Observer>(
         clock.give_way();
     }
     let link = LinkTopology::new(&setup.up, &setup.down);
+    // The outside end has an address in the block, too, which is more specific than the block.
+    let [v4, v6] = outside.map(|network| network.address);
+    let mut everything = vec![Network::new(v4, 32), Network::new(v6, 128)];
+    everything.extend([Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
     let edges = vec![
-        edge(&ends.inside, link.inside, ends.block.inside().to_vec()),
-        edge(&ends.outside, link.outside, vec![
-            Network::new(Ipv4Addr::UNSPECIFIED, 0),
-            Network::new(Ipv6Addr::UNSPECIFIED, 0),
-        ]),
+        edge(&ends.inside, link.inside, inside.to_vec()),
+        edge(&ends.outside, link.outside, everything),
     ];
     let fabric = Fabric::new(&link.topology, setup.seed);
     let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer);

@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 pub struct Fabric {
     ports: Vec<Station>,
     routes: Routes,
-    /// Where each flow ends.
-    destinations: Vec<NodeId>,
+    /// Where each flow ends; those from [`Fabric::SECOND_FLOWS`] on have a table of their own.
+    destinations: [Vec<NodeId>; 2],
     /// For each router: the port on which each flow leaves it, once it has been looked up.
     next: Vec<Vec<PortId>>,
     calendar: Calendar,
@@ -79,6 +79,10 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
 }
 
 impl Fabric {
+    /// Tables are indexed by flow, so numbers should be dense. Hosts with two kinds of flows number the second kind from
+    /// here on; their routes are looked up for each packet.
+    pub const SECOND_FLOWS: u32 = 1 << 31;
+
     /// The network of this topology at time zero; `seed` gives each port its own random streams.
     pub fn new(topology: &Topology, seed: u64) -> Self {
         let routes = Routes::new(topology);
@@ -91,7 +95,7 @@ impl Fabric {
             ports: ports.collect(),
             next: vec![Vec::new(); routes.routers().len()],
             routes,
-            destinations: Vec::new(),
+            destinations: Default::default(),
             calendar: Calendar::default(),
             early: VecDeque::new(),
         }
@@ -99,13 +103,23 @@ impl Fabric {
 
     /// Packets of `flow` go to `destination`. Must be said before the first packet of the flow.
     pub fn set_destination(&mut self, flow: u32, destination: NodeId) {
-        let index = flow as usize;
-        if index >= self.destinations.len() {
-            self.destinations.resize(index + 1, NodeId(u32::MAX));
+        let (kind, index) = Self::kind_and_index(flow);
+        let destinations = &mut self.destinations[kind];
+        if index >= destinations.len() {
+            destinations.resize(index + 1, NodeId(u32::MAX));
         }
-        if std::mem::replace(&mut self.destinations[index], destination) != destination {
+        if std::mem::replace(&mut destinations[index], destination) != destination && kind == 0 {
             self.next.iter_mut().filter_map(|ports| ports.get_mut(index)).for_each(|port| *port = UNKNOWN);
         }
+    }
+
+    fn kind_and_index(flow: u32) -> (usize, usize) {
+        (usize::from(flow >= Self::SECOND_FLOWS), (flow % Self::SECOND_FLOWS) as usize)
+    }
+
+    fn destination(&self, flow: u32) -> NodeId {
+        let (kind, index) = Self::kind_and_index(flow);
+        self.destinations[kind][index]
     }
 
     /// A host sends a packet. All that is due by then happens first. Panics if the flow has no route: routes are
@@ -184,7 +198,7 @@ impl Fabric {
         let packet = packet?;
         match station.to {
             End::Host(node) => {
-                debug_assert_eq!(self.destinations[packet.flow as usize], node, "hosts forward nothing");
+                debug_assert_eq!(self.destination(packet.flow), node, "hosts forward nothing");
                 Some((at, node, packet))
             }
             End::Router(router) => {
@@ -207,8 +221,10 @@ impl Fabric {
     #[cold]
     fn look_up(&mut self, router: u32, flow: u32) -> PortId {
         let at = self.routes.routers()[router as usize];
-        let port = self.routes.next(at, self.destinations[flow as usize]);
-        let port = port.expect("routes are checked before a run");
+        let port = self.routes.next(at, self.destination(flow)).expect("routes are checked before a run");
+        if flow >= Self::SECOND_FLOWS {
+            return port;
+        }
         let ports = &mut self.next[router as usize];
         if ports.len() <= flow as usize {
             ports.resize(flow as usize + 1, UNKNOWN);
