@@ -3,10 +3,13 @@
 
 pub mod address;
 pub mod buffers;
+pub mod certificate;
 pub mod classify;
 pub mod clock;
 pub mod histogram;
 pub mod link;
+pub mod monitor;
 pub mod netlink;
 pub mod pump;
+pub mod record;
 pub mod sys;

@@ -153,11 +153,12 @@ struct Ends {
     _claim: crate::address::Claim,
 }
 
-/// Runs `command` behind the link; `observer` hears of every packet.
+/// Runs `command` behind the link. The observer, made once the process has its namespaces and may start threads,
+/// hears of every packet.
 pub fn run<O: Observer>(
     setup: &Setup,
     command: &[String],
-    observer: O,
+    observer: impl FnOnce() -> Result<O, Failure>,
 ) -> Result<(Outcome, Pump<WallClock, Tun, O>), Failure> {
     let [program, arguments @ ..] = command else {
         return Err(Failure::new("COMMAND", "there is none, say what to run behind the link after --"));
@@ -168,6 +169,7 @@ pub fn run<O: Observer>(
     let outside = open_outside(&setup.device)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
     let ends = connect(setup, outside, stopwatch)?;
+    let observer = observer()?;
     let mut command = Command::new(program);
     command.args(arguments);
     let [outside, inside] = [ends.block.outside(), ends.block.inside()];

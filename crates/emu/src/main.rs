@@ -1,12 +1,18 @@
 //! Runs programs behind an emulated link.
 
+use catnip_base::{ParseError, Span};
+use catnip_emu::certificate::{Asked, Certificate, Tolerance, Verdict};
 use catnip_emu::link::{self, Failure, Setup};
+use catnip_emu::monitor::{Direction, Monitor};
+use catnip_emu::pump::flow;
+use catnip_emu::record::Log;
 use catnip_lab::RateText;
 use catnip_net::WireSpec;
-use catnip_net::jitter::JitterSpec;
-use catnip_net::loss::LossSpec;
 use catnip_net::shape::{RateSpec, Trace};
 use clap::{Args, Parser, Subcommand};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -42,15 +48,15 @@ struct Link {
     #[arg(long, default_value = "0ms")]
     delay: String,
     /// How much the delay varies: uniform:5ms, normal:2ms or exponential:3ms
-    #[arg(long)]
-    jitter: Option<String>,
+    #[arg(long, default_value = "none")]
+    jitter: String,
     /// Queue of either direction: drop-tail:LIMIT, red:LIMIT, catnip-good:LIMIT, catnip-bad:LIMIT or catnip-red:LIMIT;
     /// LIMIT in packets, for drop-tail also as 15KB or 200ms
     #[arg(long, default_value = "drop-tail:1000")]
     queue: String,
     /// Loss in either direction: bernoulli:P, priority:high=P,low=P, gilbert-elliott:…, packets:N,N,…
-    #[arg(long)]
-    loss: Option<String>,
+    #[arg(long, default_value = "none")]
+    loss: String,
     /// What is different on the way out, as in "rate=512kbit,queue=drop-tail:20"
     #[arg(long, value_name = "KEY=VALUE,…")]
     up: Option<String>,
@@ -72,6 +78,21 @@ struct Link {
     /// How long before a deadline to spin instead of sleeping [default: 150us under SCHED_FIFO, else 0us]
     #[arg(long)]
     spin: Option<String>,
+    /// Write the certificate to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// Print the certificate as JSON, not as a table (on standard error)
+    #[arg(long)]
+    json: bool,
+    /// Print no certificate
+    #[arg(long, short)]
+    quiet: bool,
+    /// The 99th percentile of the lateness above which the certificate is red
+    #[arg(long, default_value = "5ms")]
+    tolerance: String,
+    /// Write every arrival, departure and drop to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// What to run
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -114,30 +135,78 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_link(options: &Link) -> Result<u8, Failure> {
-    let setup = setup(options)?;
-    let (outcome, _) = link::run(&setup, &options.command, ())?;
-    Ok(outcome.code)
-}
+/// The exit code of a link that was out of tolerance though its command succeeded.
+const RED: u8 = 3;
 
-fn setup(options: &Link) -> Result<Setup, Failure> {
-    let both = WireSpec {
-        rate: rate("--rate", &options.rate)?,
-        delay: read("--delay", &options.delay)?,
-        queue: catnip_lab::queue(&options.queue).map_err(|error| Failure::new("--queue", error))?,
-        jitter: jitter("--jitter", options.jitter.as_deref())?,
-        loss: loss("--loss", options.loss.as_deref())?,
-        wire_loss: None,
+fn run_link(options: &Link) -> Result<u8, Failure> {
+    let both = Asked {
+        rate: options.rate.clone(),
+        delay: options.delay.clone(),
+        jitter: options.jitter.clone(),
+        queue: options.queue.clone(),
+        loss: options.loss.clone(),
     };
-    Ok(Setup {
-        up: direction("--up", &both, options.up.as_deref())?,
-        down: direction("--down", &both, options.down.as_deref())?,
+    wire("--", &both)?;
+    let asked = [
+        direction("--up", &both, options.up.as_deref())?,
+        direction("--down", &both, options.down.as_deref())?,
+    ];
+    let setup = Setup {
+        up: wire("--up ", &asked[0])?,
+        down: wire("--down ", &asked[1])?,
         seed: options.seed,
         mtu: options.mtu,
         device: options.device.clone(),
         real_time: !options.no_real_time,
         spin: options.spin.as_deref().map(|text| read("--spin", text)).transpose()?,
+    };
+    let lateness: Span = read("--tolerance", &options.tolerance)?;
+    let tolerance = Tolerance { lateness_p99_ms: 1e3 * lateness.as_secs(), ..Tolerance::default() };
+    let (up, down) = (flow(2, 0, 1), flow(2, 1, 0));
+    let directions = vec![Direction::new(up, setup.up.delay), Direction::new(down, setup.down.delay)];
+    let monitor = Monitor::new(2, directions);
+    let cannot = |path: &Path, error| Failure::new(&path.display().to_string(), format!("cannot write it: {error}"));
+    // Before the command runs, so that it does not run in vain.
+    let mut certificate_file =
+        options.certificate.as_deref().map(|path| File::create(path).map_err(|e| cannot(path, e))).transpose()?;
+    let log = || options.log.as_deref().map(|path| Log::create(path).map_err(|e| cannot(path, e))).transpose();
+    let (outcome, pump) = link::run(&setup, &options.command, || Ok((monitor, log()?)))?;
+    let (monitor, log) = pump.into_observer();
+    if let (Some(log), Some(path)) = (log, options.log.as_deref()) {
+        log.finish(outcome.ended).map_err(|error| cannot(path, error))?;
+    }
+    let certificate = Certificate::new(&setup, asked, &outcome, &monitor, tolerance);
+    let json = serde_json::to_string_pretty(&certificate).expect("it has no maps with odd keys");
+    if let (Some(file), Some(path)) = (&mut certificate_file, options.certificate.as_deref()) {
+        writeln!(file, "{json}").map_err(|error| cannot(path, error))?;
+    }
+    if options.json {
+        eprintln!("{json}");
+    } else if !options.quiet {
+        eprint!("{certificate}");
+    }
+    Ok(if outcome.code == 0 && certificate.verdict == Verdict::Red { RED } else { outcome.code })
+}
+
+/// Reads what was asked; errors begin with `prefix` and the name of the option.
+fn wire(prefix: &str, asked: &Asked) -> Result<WireSpec, Failure> {
+    let key = |name: &str| format!("{prefix}{name}");
+    Ok(WireSpec {
+        rate: rate(&key("rate"), &asked.rate)?,
+        delay: read(&key("delay"), &asked.delay)?,
+        queue: catnip_lab::queue(&asked.queue).map_err(|error| Failure::new(&key("queue"), error))?,
+        jitter: unless_none(&key("jitter"), &asked.jitter, catnip_lab::jitter)?,
+        loss: unless_none(&key("loss"), &asked.loss, catnip_lab::loss)?,
+        wire_loss: None,
     })
+}
+
+fn unless_none<T>(
+    key: &str,
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, ParseError>,
+) -> Result<Option<T>, Failure> {
+    (text != "none").then(|| parse(text).map_err(|error| Failure::new(key, error))).transpose()
 }
 
 fn read<T: std::str::FromStr<Err: std::fmt::Display>>(key: &str, text: &str) -> Result<T, Failure> {
@@ -158,47 +227,35 @@ fn rate(key: &str, text: &str) -> Result<RateSpec, Failure> {
     }
 }
 
-fn jitter(key: &str, text: Option<&str>) -> Result<Option<JitterSpec>, Failure> {
-    match text {
-        None | Some("none") => Ok(None),
-        Some(text) => catnip_lab::jitter(text).map(Some).map_err(|error| Failure::new(key, error)),
-    }
-}
-
-fn loss(key: &str, text: Option<&str>) -> Result<Option<LossSpec>, Failure> {
-    match text {
-        None | Some("none") => Ok(None),
-        Some(text) => catnip_lab::loss(text).map(Some).map_err(|error| Failure::new(key, error)),
-    }
-}
-
 const KEYS: [&str; 5] = ["rate", "delay", "jitter", "queue", "loss"];
 
 /// One direction: what is said of both, changed by `key=value,…`. Values may have commas and `=` themselves.
-fn direction(option: &str, both: &WireSpec, text: Option<&str>) -> Result<WireSpec, Failure> {
-    let mut direction = both.clone();
-    let mut values: Vec<(&str, String)> = Vec::new();
+fn direction(option: &str, both: &Asked, text: Option<&str>) -> Result<Asked, Failure> {
+    let mut asked = both.clone();
+    let mut last: Option<&mut String> = None;
     for part in text.unwrap_or("").split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        match (part.split_once('='), values.last_mut()) {
-            (Some((key, value)), _) if KEYS.contains(&key) => values.push((key, value.into())),
-            (_, Some((_, value))) => *value = format!("{value},{part}"),
+        match (part.split_once('='), last.take()) {
+            (Some((key, value)), _) if KEYS.contains(&key) => {
+                let field = match key {
+                    "rate" => &mut asked.rate,
+                    "delay" => &mut asked.delay,
+                    "jitter" => &mut asked.jitter,
+                    "queue" => &mut asked.queue,
+                    _ => &mut asked.loss,
+                };
+                *field = value.into();
+                last = Some(field);
+            }
+            (_, Some(value)) => {
+                value.push(',');
+                value.push_str(part);
+                last = Some(value);
+            }
             (_, None) => {
                 let expected = "expected rate=, delay=, jitter=, queue= or loss=, separated by commas";
                 return Err(Failure::new(option, format!("{part:?}: {expected}")));
             }
         }
     }
-    for (key, value) in values {
-        let name = format!("{option} {key}");
-        match key {
-            "rate" => direction.rate = rate(&name, &value)?,
-            "jitter" => direction.jitter = jitter(&name, Some(&value))?,
-            "delay" => direction.delay = read(&name, &value)?,
-            "queue" => {
-                direction.queue = catnip_lab::queue(&value).map_err(|error| Failure::new(&name, error))?;
-            }
-            _ => direction.loss = loss(&name, Some(&value))?,
-        }
-    }
-    Ok(direction)
+    Ok(asked)
 }
