@@ -21,7 +21,7 @@ from catnip._core import InputError, Scenario, __version__
 Column: TypeAlias = NDArray[Any] | list[str] | list[bool]
 Table: TypeAlias = Mapping[str, Column]
 
-TABLES = ("runs", "pages", "objects", "connections", "ports", "events")
+TABLES = ("runs", "pages", "objects", "connections", "ports", "datagrams", "events")
 
 
 @dataclass(frozen=True)

@@ -328,7 +328,7 @@ impl fmt::Display for Certificate {
         }
         let mut row = |name: &str, cells: [String; 4]| {
             let [a, b, c, d] = cells;
-            let line = format!("  {name:<10} {a:<20} {b:<28} {c:<20} {d}");
+            let line = format!("  {name:<9} {a:<18} {b:<32} {c:<18} {d}");
             writeln!(f, "{}", line.trim_end())
         };
         let both = |cells: &dyn Fn(&Report) -> [String; 2]| {
@@ -340,7 +340,7 @@ impl fmt::Display for Certificate {
             "rate",
             both(&|r| {
                 let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", bits(rate), r.busy_s));
-                [r.asked.rate.clone(), busy.unwrap_or_else(|| "never busy".into())]
+                [r.asked.rate.clone(), busy.unwrap_or_else(|| "no wait".into())]
             }),
         )?;
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);

@@ -5,8 +5,10 @@ use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::{RateSpec, Trace};
 use catnip_net::{LinkSpec, NodeId, PortId, Topology};
-use catnip_sim::app::{AnyApp, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig};
-use catnip_sim::{Memory, Opener, Recorder, Sim, TcpId, Transfer};
+use catnip_sim::app::{
+    AnyApp, Background, BackgroundConfig, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig,
+};
+use catnip_sim::{FlowId, Memory, Opener, Recorder, Sim, TcpId, Transfer};
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -42,10 +44,14 @@ pub(crate) struct Traffic {
 pub(crate) enum TrafficKind {
     Bulk { bytes: u64, start_s: Distribution },
     Web { config: Arc<WebConfig>, request_bytes: u64 },
+    Background { config: Arc<BackgroundConfig> },
 }
 
 /// A transfer of more than this (an exabyte) is a slip of the keyboard.
 const MAX_BYTES: u64 = 1 << 60;
+
+/// Ten times what a link carries is overload enough.
+const MAX_LOAD: f64 = 10.0;
 
 /// What is wrong, and with which key.
 type Wrong = (String, String);
@@ -55,15 +61,19 @@ impl Plan {
         if file.seeds == 0 {
             return Err(("seeds".into(), "0: at least one replicate is needed".into()));
         }
-        let (topology, groups, ports) = build_topology(path, file)?;
+        let network = build_network(path, file)?;
         let mut traffic = Vec::new();
         let mut users = 0;
-        for (name, spec) in &file.traffic {
-            let built = Traffic::new(path, name, spec, &file.tcp, &groups, users)?;
+        let both_ways = |(name, spec): (_, &TrafficFile)| {
+            [Some((name, spec.clone())), spec.back().map(|back| (name, back))]
+        };
+        for (name, spec) in file.traffic.iter().flat_map(both_ways).flatten() {
+            let built = Traffic::new(path, name, &spec, &file.tcp, &network, users)?;
             users += built.pairs.len() as u32;
             let both_ways =
                 built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
-            topology
+            network
+                .topology
                 .check_routes(both_ways)
                 .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
             traffic.push(built);
@@ -71,6 +81,7 @@ impl Plan {
         if traffic.is_empty() {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));
         }
+        let Network { topology, ports, .. } = network;
         Ok(Self { topology, ports, traffic, duration: file.duration })
     }
 
@@ -103,6 +114,13 @@ impl Plan {
         &self.traffic
     }
 
+    /// The sources of background traffic: the application and its flow.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
+        let is_source = |traffic: &&Traffic| matches!(traffic.kind, TrafficKind::Background { .. });
+        let apps = self.traffic.iter().filter(is_source).flat_map(|traffic| traffic.users.iter().copied());
+        apps.zip((0..).map(FlowId))
+    }
+
     /// The traffic group that an application belongs to.
     pub(crate) fn group_of(&self, app: u32) -> &str {
         let mut first = 0;
@@ -122,7 +140,7 @@ impl Traffic {
         name: &str,
         spec: &TrafficFile,
         common: &TcpFile,
-        groups: &BTreeMap<String, Vec<NodeId>>,
+        network: &Network,
         first_user: u32,
     ) -> Result<Self, Wrong> {
         let key = |key: &str| format!("traffic.{name}.{key}");
@@ -130,18 +148,20 @@ impl Traffic {
             let k = key(k);
             move |what: String| (k, what)
         };
+        let no_tcp = TcpFile::default();
         let (server_names, client_names, own_tcp, tells_size) = match spec {
             TrafficFile::Bulk { from, to, tcp, tells_size, .. } => (from, to, tcp, *tells_size),
             TrafficFile::Web { servers, clients, tcp, tells_size, .. } => {
                 (servers, clients, tcp, *tells_size)
             }
+            TrafficFile::Background { from, to, .. } => (from, to, &no_tcp, false),
         };
         let (server_key, client_key) = match spec {
-            TrafficFile::Bulk { .. } => ("from", "to"),
+            TrafficFile::Bulk { .. } | TrafficFile::Background { .. } => ("from", "to"),
             TrafficFile::Web { .. } => ("servers", "clients"),
         };
-        let servers = select(groups, server_names).map_err(at(server_key))?;
-        let clients = select(groups, client_names).map_err(at(client_key))?;
+        let servers = select(&network.groups, server_names).map_err(at(server_key))?;
+        let clients = select(&network.groups, client_names).map_err(at(client_key))?;
         let (tcp, marker) =
             tcp_config(common, own_tcp).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
         // Each server serves a block of neighbouring clients.
@@ -165,6 +185,48 @@ impl Traffic {
                     Some(start) => start.check().map_err(at("start_s"))?,
                 };
                 TrafficKind::Bulk { bytes, start_s }
+            }
+            TrafficFile::Background {
+                load,
+                link,
+                rate,
+                peak,
+                burst,
+                burst_shape,
+                silence_shape,
+                packet_bytes,
+                ..
+            } => {
+                let total = match (load, link, rate) {
+                    (None, None, Some(rate)) => rate.bits_per_second() as f64,
+                    (Some(load), Some(link), None) => {
+                        if !(0.0..=MAX_LOAD).contains(load) {
+                            return Err((
+                                key("load"),
+                                format!("{load}: expected a share from 0 to {MAX_LOAD}"),
+                            ));
+                        }
+                        load * network.rate_of(link, &pairs).map_err(at("link"))?
+                    }
+                    _ => return Err((key("load"), "give either load and link or rate".into())),
+                };
+                let mean = total / pairs.len() as f64;
+                if mean > peak.bits_per_second() as f64 {
+                    let what = format!("{} bit/s: below the mean of {mean} bit/s", peak.bits_per_second());
+                    return Err((key("peak"), what));
+                }
+                if *burst == Span::ZERO {
+                    return Err((key("burst"), "0: a burst takes time".into()));
+                }
+                for (k, shape) in [("burst_shape", *burst_shape), ("silence_shape", *silence_shape)] {
+                    if !(shape > 0.0 && shape.is_finite()) {
+                        return Err((key(k), format!("{shape}: expected a positive tail index")));
+                    }
+                }
+                let sizes = packet_bytes.check().map_err(at("packet_bytes"))?;
+                let shapes = [*burst_shape, *silence_shape];
+                let config = BackgroundConfig::new(mean, *peak, *burst, shapes, sizes);
+                TrafficKind::Background { config: Arc::new(config) }
             }
             TrafficFile::Web {
                 pages,
@@ -224,6 +286,10 @@ impl Traffic {
                     let template = self.transfer(server, client, tcp, 0, *request_bytes);
                     AnyApp::Web(Box::new(WebClient::new(config.clone(), template, seed, user)))
                 }
+                TrafficKind::Background { config } => {
+                    let flow = sim.add_flow(server, client);
+                    AnyApp::Background(Box::new(Background::new(config.clone(), flow, seed, user)))
+                }
             };
             sim.add_app(app);
         }
@@ -251,9 +317,36 @@ impl Traffic {
     }
 }
 
-type Built = (Topology, BTreeMap<String, Vec<NodeId>>, Vec<(String, PortId)>);
+/// What the nodes and links of a scenario make.
+struct Network {
+    topology: Topology,
+    /// Nodes of one name.
+    groups: BTreeMap<String, Vec<NodeId>>,
+    ports: Vec<(String, PortId)>,
+}
 
-fn build_topology(path: &Path, file: &ScenarioFile) -> Result<Built, Wrong> {
+impl Network {
+    /// The rate of the port of a link which packets between all these pairs pass, bit/s.
+    fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
+        let ports: Vec<PortId> = [link.to_string(), format!("{link}:back")]
+            .iter()
+            .filter_map(|name| self.ports.iter().find(|(port, _)| port == name).map(|(_, id)| *id))
+            .collect();
+        if ports.is_empty() {
+            return Err(format!("{link:?}: there is no such link, or there are several of this name"));
+        }
+        let passes = |port: &PortId, &(from, to): &(NodeId, NodeId)| {
+            self.topology.path(from, to).is_ok_and(|path| path.contains(port))
+        };
+        let port = ports.iter().find(|port| pairs.iter().all(|pair| passes(port, pair)));
+        let port = port.ok_or_else(|| format!("{link:?}: the packets do not all pass it"))?;
+        let rate = self.topology.ports()[port.0 as usize].wire.rate.mean();
+        rate.map(|rate| rate.bits_per_second() as f64)
+            .ok_or_else(|| format!("{link:?}: its rate is unlimited, and so is a share of it"))
+    }
+}
+
+fn build_network(path: &Path, file: &ScenarioFile) -> Result<Network, Wrong> {
     let mut topology = Topology::default();
     let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
     for (name, node) in &file.node {
@@ -310,7 +403,7 @@ fn build_topology(path: &Path, file: &ScenarioFile) -> Result<Built, Wrong> {
             ports.push((format!("{name}:back"), id.back()));
         }
     }
-    Ok((topology, groups, ports))
+    Ok(Network { topology, groups, ports })
 }
 
 fn rate_spec(scenario: &Path, text: &RateText) -> Result<RateSpec, String> {

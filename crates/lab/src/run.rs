@@ -22,17 +22,20 @@ pub enum TableName {
     Connections,
     /// One per port of a named link.
     Ports,
-    /// One per packet sent, ACK received, drop and timeout.
+    /// One per source of background traffic.
+    Datagrams,
+    /// One per packet sent, ACK received, drop and timeout of a connection.
     Events,
 }
 
 impl TableName {
-    const ALL: [(&str, Self); 6] = [
+    const ALL: [(&str, Self); 7] = [
         ("runs", Self::Runs),
         ("pages", Self::Pages),
         ("objects", Self::Objects),
         ("connections", Self::Connections),
         ("ports", Self::Ports),
+        ("datagrams", Self::Datagrams),
         ("events", Self::Events),
     ];
 
@@ -298,6 +301,21 @@ fn tables_of<R: Recorder>(
                     }
                 }
             }
+            TableName::Datagrams => {
+                for (app, flow) in plan.sources() {
+                    start(&mut table);
+                    let counters = sim.datagrams(flow);
+                    table
+                        .text("group", plan.group_of(app))
+                        .integer("source", app.into())
+                        .integer("sent", counters.sent)
+                        .integer("sent_bytes", counters.sent_bytes)
+                        .integer("received", counters.received)
+                        .integer("dropped", counters.dropped)
+                        .float("delay_mean_s", counters.delay_s.mean())
+                        .float("delay_variance_s2", counters.delay_s.variance());
+                }
+            }
             TableName::Events => continue,
         }
         tables.insert(name, table);
@@ -313,7 +331,7 @@ fn events_table(events: &[(Time, Event)], variant: usize, seed: u64) -> Table {
             Event::Acked(view) => ("ack", view.connection, view.seq, Some(view)),
             Event::Timeout(view) => ("rto", view.connection, view.seq, Some(view)),
             Event::Dropped { connection, seq, .. } => ("drop", *connection, *seq, None),
-            Event::Connection(_) | Event::Object(_) | Event::Page(_) => continue,
+            Event::Connection(_) | Event::Object(_) | Event::Page(_) | Event::Datagram { .. } => continue,
         };
         let bytes = |value: Option<u64>| value.map_or(f64::NAN, |bytes| bytes as f64);
         table

@@ -2,7 +2,7 @@
 
 use crate::notation::RateText;
 use crate::{InputError, Plan, notation};
-use catnip_base::{Bytes, ParseError, Span};
+use catnip_base::{Bytes, ParseError, Rate, Span};
 use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
@@ -289,6 +289,31 @@ pub(crate) enum TrafficFile {
         #[serde(default = "yes")]
         tells_size: bool,
     },
+    /// Bursts of packets without TCP from each host to another.
+    Background {
+        from: String,
+        to: String,
+        /// Of all sources together: a share of the rate of `link`, which they all pass, or a rate.
+        load: Option<f64>,
+        link: Option<String>,
+        #[serde(default, deserialize_with = "option_from_text")]
+        rate: Option<Rate>,
+        /// Of each source, during a burst.
+        #[serde(deserialize_with = "from_text")]
+        peak: Rate,
+        /// Mean length of a burst.
+        #[serde(deserialize_with = "from_text")]
+        burst: Span,
+        /// Pareto tail indices.
+        #[serde(default = "three_halves")]
+        burst_shape: f64,
+        #[serde(default = "three_halves")]
+        silence_shape: f64,
+        packet_bytes: DistributionFile,
+        /// The same again from `to` to `from`.
+        #[serde(default)]
+        both_ways: bool,
+    },
     /// People who fetch pages.
     Web {
         clients: String,
@@ -310,6 +335,18 @@ pub(crate) enum TrafficFile {
         #[serde(default = "yes")]
         tells_size: bool,
     },
+}
+
+impl TrafficFile {
+    /// What goes the other way, if anything does.
+    pub(crate) fn back(&self) -> Option<Self> {
+        let mut back = self.clone();
+        match &mut back {
+            Self::Background { from, to, both_ways: true, .. } => std::mem::swap(from, to),
+            _ => return None,
+        }
+        Some(back)
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -381,6 +418,9 @@ fn one() -> u32 {
 }
 fn four() -> u32 {
     4
+}
+fn three_halves() -> f64 {
+    1.5
 }
 fn yes() -> bool {
     true

@@ -120,7 +120,7 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
                 at = record.acked;
                 ("done", last.seq, None)
             }
-            Event::Object(_) | Event::Page(_) => continue,
+            Event::Object(_) | Event::Page(_) | Event::Datagram { .. } => continue,
         };
         if name == "ack" {
             last.dupacks = if seq > highest { 0 } else { last.dupacks + 1 };
