@@ -1,0 +1,23 @@
+//! CATNIP on the wire: views over real packets, priorities in their headers, simulated segments as real ones, and
+//! captures, written, read and verified.
+//!
+//! A packet is a slice of bytes that begins with its IP header, as a TUN device gives it. Bytes from outside may be
+//! anything: what cannot be read is an error, never a panic. Reading and rewriting a packet allocates nothing.
+
+#![forbid(unsafe_code)]
+
+mod bytes;
+pub mod checksum;
+mod error;
+mod flow;
+pub mod ip;
+mod priority;
+mod tcp;
+mod udp;
+
+pub use error::WireError;
+pub use flow::FlowKey;
+pub use ip::{Fragment, Ip, Version};
+pub use priority::{AfClass, PriorityCodec};
+pub use tcp::{Addresses, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks};
+pub use udp::Udp;
