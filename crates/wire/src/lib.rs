@@ -8,6 +8,7 @@
 
 mod bytes;
 pub mod checksum;
+mod convert;
 mod error;
 mod flow;
 pub mod ip;
@@ -15,6 +16,7 @@ mod priority;
 mod tcp;
 mod udp;
 
+pub use convert::{Announcement, Incoming, Translation, unwrap_near};
 pub use error::WireError;
 pub use flow::FlowKey;
 pub use ip::{Fragment, Ip, Version};
