@@ -12,6 +12,7 @@ mod convert;
 mod error;
 mod flow;
 pub mod ip;
+pub mod pcapng;
 mod priority;
 mod tcp;
 mod udp;
