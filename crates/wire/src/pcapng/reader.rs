@@ -36,8 +36,10 @@ pub struct Record<'a> {
 /// Why a capture cannot be read on.
 #[derive(Debug)]
 pub enum CaptureError {
-    /// The file cannot be read, or ends within a block.
+    /// The file cannot be read.
     Io(io::Error),
+    /// The file ends within a block or packet: whoever wrote it was interrupted.
+    Cut,
     /// Neither pcapng nor pcap.
     Magic([u8; 4]),
     /// A block or packet longer than any that is written: the file is damaged.
@@ -73,6 +75,7 @@ impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
+            Self::Cut => write!(f, "the capture ends within a packet"),
             Self::Magic(magic) => write!(f, "not a capture: begins with {magic:02x?}"),
             Self::BlockLength(len) => write!(f, "a block of {len} bytes cannot be right"),
             Self::Block(what) => write!(f, "{what}"),
@@ -84,7 +87,7 @@ impl std::error::Error for CaptureError {}
 
 impl From<io::Error> for CaptureError {
     fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Cut } else { Self::Io(error) }
     }
 }
 
@@ -310,7 +313,7 @@ impl<R: Read> Reader<R> {
         // Memory grows with what is there, not with what a length field claims.
         self.block.clear();
         let read = self.input.by_ref().take(u64::from(len)).read_to_end(&mut self.block)?;
-        if read < len as usize { Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()) } else { Ok(()) }
+        if read < len as usize { Err(CaptureError::Cut) } else { Ok(()) }
     }
 
     /// Fills `bytes`, or says that the input has ended before the first of them.
@@ -319,7 +322,7 @@ impl<R: Read> Reader<R> {
         while filled < bytes.len() {
             match self.input.read(&mut bytes[filled..]) {
                 Ok(0) if filled == 0 => return Ok(false),
-                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(0) => return Err(CaptureError::Cut),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

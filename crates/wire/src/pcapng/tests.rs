@@ -2,7 +2,10 @@ use super::*;
 use catnip_base::{Span, Time};
 use proptest::prelude::*;
 
-fn read(bytes: &[u8]) -> Result<Vec<(i64, u32, Vec<u8>, Option<String>)>, CaptureError> {
+/// Time, interface, frame, comment.
+type Read = (i64, u32, Vec<u8>, Option<String>);
+
+fn read(bytes: &[u8]) -> Result<Vec<Read>, CaptureError> {
     let mut reader = Reader::new(bytes)?;
     let mut records = Vec::new();
     while let Some(r) = reader.next_record()? {
