@@ -11,11 +11,14 @@ pub mod checksum;
 mod convert;
 mod error;
 mod flow;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod ip;
 pub mod pcapng;
 mod priority;
 mod tcp;
 mod udp;
+pub mod verify;
 
 pub use convert::{Announcement, Incoming, Translation, unwrap_near};
 pub use error::WireError;

@@ -1,0 +1,221 @@
+//! Scenes that the simulated endpoints of `tests/verifier.rs` do not play.
+
+use super::*;
+use crate::pcapng::Writer;
+use crate::{Addresses, TcpHeader, WireError};
+use catnip_base::{Span, Time};
+use catnip_net::Priority;
+use std::net::{IpAddr, Ipv4Addr};
+
+const SIZE: u32 = 100;
+const LOW: Priority = Priority::Low;
+const HIGH: Priority = Priority::High;
+
+/// A conversation of which each packet is one line.
+struct Scene {
+    rules: Rules,
+    packets: Vec<Vec<u8>>,
+}
+
+impl Scene {
+    /// After a handshake with right marks.
+    fn new(rules: Rules) -> Self {
+        let mut scene = Self { rules, packets: Vec::new() };
+        scene.client(TcpFlags::SYN, 0, 0, 0, HIGH);
+        scene.server(TcpFlags::SYN | TcpFlags::ACK, 0, 1, 0, HIGH);
+        scene
+    }
+
+    fn server(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
+        self.push(false, flags, seq, ack, len, mark)
+    }
+
+    fn client(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
+        self.push(true, flags, seq, ack, len, mark)
+    }
+
+    /// Packets of a document from byte `from` on, one mark each: H or l.
+    fn document(&mut self, from: u32, ack: u32, marks: &str) {
+        for (i, mark) in (0..).zip(marks.chars()) {
+            let mark = if mark == 'H' { HIGH } else { LOW };
+            self.server(TcpFlags::ACK, 1 + (from + i) * SIZE, ack, SIZE, mark);
+        }
+    }
+
+    fn push(
+        &mut self,
+        client: bool,
+        flags: TcpFlags,
+        sequence: u32,
+        acknowledgement: u32,
+        len: u32,
+        mark: Priority,
+    ) -> u64 {
+        let ends = [(1, 4000), (2, 80)];
+        let (from, to) = if client { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+        let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        let addresses = Addresses {
+            source: address(from.0),
+            destination: address(to.0),
+            traffic_class: 0,
+            hop_limit: 64,
+        };
+        let mut header = TcpHeader {
+            source_port: from.1,
+            destination_port: to.1,
+            sequence,
+            acknowledgement,
+            flags,
+            ..TcpHeader::default()
+        };
+        header.options.mss = flags.contains(TcpFlags::SYN).then_some(SIZE as u16);
+        let mut packet = vec![0; 200];
+        let len = header.write(&addresses, &vec![0; len as usize], &mut packet).unwrap();
+        packet.truncate(len);
+        let _ = self.rules.codec.write(&mut packet, mark);
+        self.packets.push(packet);
+        self.packets.len() as u64
+    }
+
+    fn report(&self) -> Report {
+        let mut verifier = Verifier::new(&self.rules);
+        for (millis, packet) in (0..).zip(&self.packets) {
+            verifier.packet(millis * 1_000_000, Some(packet), 0);
+        }
+        verifier.finish()
+    }
+
+    fn faults(&self) -> Vec<(u64, FaultKind)> {
+        self.report().faults.iter().map(|fault| (fault.packet, fault.kind)).collect()
+    }
+}
+
+#[test]
+fn on_a_persistent_connection_each_answer_is_a_document() {
+    let rules = Rules { documents: Documents::PerExchange, ..Rules::default() };
+    let mut scene = Scene::new(rules);
+    scene.client(TcpFlags::ACK, 1, 1, 50, HIGH);
+    scene.document(0, 51, "HHHllllHHH");
+    scene.client(TcpFlags::ACK, 51, 1001, 50, HIGH);
+    scene.document(10, 101, "HHHllllHHH");
+    let fin = scene.server(TcpFlags::FIN | TcpFlags::ACK, 2001, 101, 0, HIGH);
+    assert_eq!(scene.faults(), []);
+    let side = scene.report().connections[0].from_server;
+    assert_eq!((side.must_be_high, side.data), (1 + 6 + 6 + 1, 20));
+
+    scene.rules = Rules::default();
+    let wrong = scene.faults();
+    assert!(wrong.len() >= 3, "as one document, marks in its middle are wrong: {wrong:?}");
+    assert!(wrong.iter().all(|(packet, kind)| *kind == FaultKind::WrongHigh && *packet < fin - 3));
+}
+
+#[test]
+fn a_retransmission_must_be_high_if_the_rules_say_so() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHHllll");
+    let again = scene.server(TcpFlags::ACK, 1 + 4 * SIZE, 1, SIZE, LOW);
+    assert_eq!(scene.faults(), [(again, FaultKind::MissingHigh(Reason::Retransmission))]);
+    scene.rules.retransmissions = false;
+    assert_eq!(scene.faults(), []);
+}
+
+#[test]
+fn after_a_sign_of_congestion_high_is_free() {
+    for sign in ["none", "duplicate", "echo"] {
+        let mut scene = Scene::new(Rules::default());
+        scene.document(0, 1, "HHHlllll");
+        let ack = scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+        match sign {
+            "duplicate" => scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW),
+            "echo" => scene.client(TcpFlags::ACK | TcpFlags::ECE, 1, 1 + 4 * SIZE, 0, LOW),
+            _ => ack,
+        };
+        scene.document(8, 1, "H");
+        let high = scene.packets.len() as u64;
+        scene.document(9, 1, "llllllll");
+        let expected = if sign == "none" { vec![(high, FaultKind::WrongHigh)] } else { vec![] };
+        assert_eq!(scene.faults(), expected, "{sign}");
+    }
+}
+
+#[test]
+fn a_keep_alive_probe_is_no_retransmission() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHH");
+    scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+    scene.server(TcpFlags::ACK, 3 * SIZE, 1, 1, LOW);
+    assert_eq!(scene.faults(), []);
+    assert_eq!(scene.report().connections[0].from_server.retransmissions, 0);
+}
+
+#[test]
+fn only_those_who_mark_are_judged() {
+    let mut scene = Scene::new(Rules { markers: Markers::Servers, ..Rules::default() });
+    scene.packets.clear();
+    scene.client(TcpFlags::SYN, 0, 0, 0, LOW);
+    let answer = scene.server(TcpFlags::SYN | TcpFlags::ACK, 0, 1, 0, LOW);
+    let missing = FaultKind::MissingHigh(Reason::Syn);
+    assert_eq!(scene.faults(), [(answer, missing)]);
+    scene.rules.markers = Markers::Clients;
+    assert_eq!(scene.faults(), [(1, missing)]);
+}
+
+#[test]
+fn a_packet_with_ecn_cannot_carry_the_historical_bit() {
+    let mut scene = Scene::new(Rules { codec: PriorityCodec::FlagBit, ..Rules::default() });
+    let ect = scene.client(TcpFlags::ACK, 1, 1, 0, LOW);
+    ip::set_ecn(scene.packets.last_mut().unwrap(), catnip_net::Ecn::Ect0).unwrap();
+    assert_eq!(scene.faults(), [(ect, FaultKind::Unmarkable(WireError::EcnInUse))]);
+    assert!(!scene.report().marks_are_right());
+}
+
+#[test]
+fn a_capture_of_headers_only_is_judged_without_checksums() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHHlllllHl");
+    scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 10 * SIZE, 1, 0, HIGH);
+    let mut verifier = Verifier::new(&scene.rules);
+    for packet in &scene.packets {
+        let kept = packet.len().min(60);
+        verifier.packet(0, Some(&packet[..kept]), packet.len() - kept);
+    }
+    let report = verifier.finish();
+    let side = report.connections[0].from_server;
+    assert_eq!((side.unchecked, side.bad_checksums), (10, 0));
+    let trailing = FaultKind::MissingHigh(Reason::Trailing);
+    let faults: Vec<_> = report.faults.iter().map(|fault| (fault.packet, fault.kind)).collect();
+    assert_eq!(faults, [(10, trailing), (12, trailing)]);
+}
+
+#[test]
+fn fragments_and_foreign_packets_are_counted_and_not_judged() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHH");
+    scene.packets[2][6] = 0x20;
+    scene.packets[3][9] = ip::UDP;
+    scene.packets[4].truncate(30);
+    let report = scene.report();
+    assert_eq!((report.packets, report.not_tcp, report.unreadable), (5, 1, 2));
+}
+
+#[test]
+fn the_report_names_connection_packet_and_reason() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HlH");
+    let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
+    let seen = writer.interface("server").unwrap();
+    for packet in &scene.packets {
+        writer.packet(Time::ZERO, seen, packet, "").unwrap();
+    }
+    let report = verify(writer.finish().unwrap().as_slice(), &scene.rules).unwrap();
+    let expected = "\
+5 packets, 0 not TCP, 0 unreadable, 1 connections
+10.0.0.1:4000 > 10.0.0.2:80: 1 packets, 0 with data, 0 retransmitted, 1 HIGH; 0 of 1 due HIGH are LOW, \
+0 of 0 due LOW are HIGH
+10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 1 of 4 due HIGH are LOW, \
+0 of 0 due LOW are HIGH
+packet 4, 10.0.0.2:80 > 10.0.0.1:4000: LOW, but must be HIGH: among the first of a document
+";
+    assert_eq!(report.to_string(), expected);
+    assert_eq!(report.agreement(), 0.8);
+}
