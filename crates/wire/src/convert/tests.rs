@@ -91,6 +91,8 @@ fn windows_are_scaled_after_the_handshake_only() {
     let segment = Segment { window: 1 << 20, flags: flags(false, true, false), ..Segment::default() };
     assert_eq!(pair.ends[0].outgoing(&segment).window, 1 << 13);
     assert_eq!(pair.ends[1].outgoing(&segment).window, 1 << 6, "a shift above 14 is 14");
+    assert_eq!(pair.carry(0, &segment, 0), Incoming::Segment(segment));
+    assert_eq!(pair.carry(1, &segment, 0), Incoming::Segment(segment), "each side's own shift");
     let huge = Segment { window: u32::MAX, ..segment };
     assert_eq!(pair.ends[0].outgoing(&huge).window, u16::MAX);
     assert_eq!(

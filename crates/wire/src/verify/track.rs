@@ -132,14 +132,11 @@ impl End {
         let reports = tcp.options().is_ok_and(|options| !options.sack.as_slice().is_empty());
         self.acknowledged = self.acknowledged.max(ack);
         if repeats || reports || tcp.flags().contains(TcpFlags::ECE) {
-            self.on_congestion();
+            self.recover = Some(self.sent);
         } else if self.recover.is_some_and(|recover| self.acknowledged > recover) {
+            // New data was acknowledged that was sent since, and what it put in flight did not count.
             self.recover = None;
         }
-    }
-
-    fn on_congestion(&mut self) {
-        (self.recover, self.window) = (Some(self.sent), 0);
     }
 
     /// This side sends: judges the packet, or keeps it until it is known how far from the end of its document it is.
@@ -173,7 +170,7 @@ impl End {
         let probe = len == 1 && end == self.sent && self.acknowledged >= end && !fin;
         let again = len > 0 && start < self.sent && !probe;
         if again {
-            self.on_congestion();
+            self.recover = Some(self.sent);
         }
         let side = report.connections[connection].side_mut(server);
         side.retransmissions += u64::from(again);
@@ -222,9 +219,9 @@ impl End {
             self.sent = self.sent.max(end + 1);
         }
         // What is so far from the end of all data is not among the last packets, whatever follows.
-        while self.undecided.len() > rules.spm.trailing as usize
-            && self.undecided[0].end + far(rules.spm.trailing + 1) <= self.sent
-        {
+        let trailing = rules.spm.trailing;
+        let tail = if trailing == 0 { 0 } else { far(trailing + 1) };
+        while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.sent {
             let Undecided { number, priority, verdict, .. } = self.undecided[0];
             judge(number, connection, server, priority, verdict, report);
             self.undecided.pop_front();
