@@ -124,7 +124,10 @@ mod tests {
         }
 
         #[test]
-        fn a_sum_does_not_depend_on_where_it_is_cut(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..100) {
+        fn a_sum_does_not_depend_on_where_it_is_cut(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            cut in 0usize..100,
+        ) {
             let cut = (2 * cut).min(bytes.len() / 2 * 2);
             let parts = Sum::default().bytes(&bytes[..cut]).bytes(&bytes[cut..]);
             prop_assert_eq!(parts.checksum(), checksum(&bytes));

@@ -4,8 +4,8 @@ use catnip_tcp::{Flags, SackBlocks, Segment};
 /// Makes a simulated TCP endpoint understood by a real one: between [`Segment`], whose numbers count bytes from 0 and
 /// never wrap, and TCP headers with 32-bit numbers, scaled windows and options.
 ///
-/// Byte 0 of the data has the number behind the SYN's. The endpoint must be configured with a handshake, in which the two
-/// initial sequence numbers are exchanged; data in a SYN is left to be sent again.
+/// Byte 0 of the data has the number behind the SYN's. The endpoint must be configured with a handshake, in which the
+/// two initial sequence numbers are exchanged; data in a SYN is left to be sent again.
 #[derive(Clone, Debug)]
 pub struct Translation {
     announcement: Announcement,

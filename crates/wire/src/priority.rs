@@ -6,11 +6,11 @@ use catnip_net::{Ecn, Priority};
 /// How a packet says its loss priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityCodec {
-    /// A DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 3 is LOW. It needs no
-    /// change to TCP, passes middleboxes and lives beside ECN.
+    /// A DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 3 is LOW. It needs
+    /// no change to TCP, passes middleboxes and lives beside ECN.
     Dscp(AfClass),
-    /// The reserved high-order bit of the TCP flags of 2002 (CATNIP paper, section V-G), set for HIGH. RFC 3168 has made
-    /// it CWR, so packets that use ECN are refused.
+    /// The reserved high-order bit of the TCP flags of 2002 (CATNIP paper, section V-G), set for HIGH. RFC 3168 has
+    /// made it CWR, so packets that use ECN are refused.
     FlagBit,
 }
 

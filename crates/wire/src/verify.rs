@@ -3,8 +3,8 @@
 //! The capture is taken at the sender, before packets can be lost or overtake each other. Most of what the marker
 //! knew can be seen there: the first and last packets of a document, SYN, FIN and retransmissions, all of which must
 //! be HIGH. The congestion window cannot be seen, but it is no smaller than what is in flight, nor than what was since
-//! the last sign of congestion or pause. So a packet far from both ends of its document must be LOW if that is more than
-//! a small window. Every other packet is free to be either.
+//! the last sign of congestion or pause. So a packet far from both ends of its document must be LOW if that is more
+//! than a small window. Every other packet is free to be either.
 
 mod report;
 mod track;
@@ -106,8 +106,8 @@ impl Verifier {
         }
     }
 
-    /// The next packet of the capture, seen at a time in nanoseconds, or `None` for a frame without one. The capture has
-    /// cut `missing` bytes off its end.
+    /// The next packet of the capture, seen at a time in nanoseconds, or `None` for a frame without one. The capture
+    /// has cut `missing` bytes off its end.
     pub fn packet(&mut self, nanos: i64, packet: Option<&[u8]>, missing: usize) {
         self.report.packets += 1;
         let Some(packet) = packet else {
@@ -168,6 +168,7 @@ impl Verifier {
                 self.tracked[index].packet(&packet, &self.rules, &mut self.report);
             }
             Err(error) => {
+                self.report.connections[index].side_mut(server).unmarkable += 1;
                 let kind = FaultKind::Unmarkable(error);
                 self.report.fault(Fault { packet: number, connection: index, server, kind });
             }

@@ -314,7 +314,9 @@ proptest! {
             (ours, theirs) => {
                 // Known differences: extension headers that a changed protocol number conjures up, and their
                 // reading of an IPv6 length of zero as "all there is".
-                let exempt = extended || jumbo || matches!(ours, Err(WireError::Truncated { what, .. }) if what.starts_with("IPv6 ") || what.starts_with("auth"));
+                let extension = |what| !["IP header", "IPv4 header", "IPv4 packet", "IPv6 header", "IPv6 packet"].contains(&what);
+                let cut = matches!(ours, Err(WireError::Truncated { what, .. }) if extension(what));
+                let exempt = extended || jumbo || cut;
                 prop_assert!(exempt || ours.is_ok() == theirs.is_ok(), "{:?} {:?}", ours, theirs);
             }
         }

@@ -33,8 +33,8 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a place at which packets are seen. Wireshark reads any number of them; tcpdump reads a capture with one only,
-    /// because libpcap (1.10) takes the second raw IP interface for one of another type.
+    /// Adds a place at which packets are seen. The format allows any number of them; tcpdump reads captures with one
+    /// only, because libpcap (1.10) takes the second raw IP interface for one of another type.
     pub fn interface(&mut self, name: &str) -> io::Result<InterfaceId> {
         self.begin(INTERFACE);
         self.u32(u32::from(LinkType::Raw.number()));

@@ -13,7 +13,7 @@ pub struct Report {
     pub unreadable: u64,
     /// Connections, in the order of their first packets.
     pub connections: Vec<Connection>,
-    /// What is wrong, up to [`Report::MAX_FAULTS`]; all of it is counted by side.
+    /// What is wrong, up to [`Report::MAX_FAULTS`], at most half of them checksums; all of it is counted by side.
     pub faults: Vec<Fault>,
 }
 
@@ -49,6 +49,8 @@ pub struct Side {
     pub missing_high: u64,
     /// Must be LOW and are HIGH.
     pub wrong_high: u64,
+    /// Unable to carry a mark in the given form.
+    pub unmarkable: u64,
     /// With a wrong checksum. On a sender that leaves checksums to its network card, all of them.
     pub bad_checksums: u64,
     /// Cut by the capture, so that no checksum could be computed.
@@ -104,8 +106,7 @@ impl Report {
 
     /// Does every packet that can be judged have the right mark? Checksums are another question.
     pub fn marks_are_right(&self) -> bool {
-        self.sides().all(|side| side.wrong_marks() == 0)
-            && !self.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Unmarkable(_)))
+        self.sides().all(|side| side.wrong_marks() + side.unmarkable == 0)
     }
 
     /// The share of packets with the right mark among those that can be judged; 1 if there is none.
@@ -117,7 +118,9 @@ impl Report {
     }
 
     pub(super) fn fault(&mut self, fault: Fault) {
-        if self.faults.len() < Self::MAX_FAULTS {
+        // A sender that leaves checksums to its network card must not hide the rest.
+        let room = if fault.kind == FaultKind::Checksum { Self::MAX_FAULTS / 2 } else { Self::MAX_FAULTS };
+        if self.faults.len() < room {
             self.faults.push(fault);
         }
     }
@@ -181,6 +184,7 @@ impl fmt::Display for Side {
             self.must_be_low,
         )?;
         for (count, what) in [
+            (self.unmarkable, "cannot be marked"),
             (self.bad_checksums, "bad checksums"),
             (self.unchecked, "checksums not seen"),
             (self.gaps, "gaps in the capture"),

@@ -263,6 +263,13 @@ fn only_those_who_mark_are_judged() {
     assert_eq!(scene.faults(), [(answer, missing)]);
     scene.rules.markers = Markers::Clients;
     assert_eq!(scene.faults(), [(1, missing)]);
+
+    let rules = Rules { markers: Markers::Servers, documents: Documents::PerExchange, ..Rules::default() };
+    let mut scene = Scene::new(rules);
+    scene.client(TcpFlags::ACK, 1, 1, 50, LOW);
+    scene.document(0, 51, "HHH");
+    scene.client(TcpFlags::ACK, 51, 301, 50, LOW);
+    assert_eq!(scene.faults(), [], "requests need no mark");
 }
 
 #[test]
@@ -272,6 +279,20 @@ fn a_packet_with_ecn_cannot_carry_the_historical_bit() {
     ip::set_ecn(&mut scene.packets.last_mut().unwrap().1, catnip_net::Ecn::Ect0).unwrap();
     assert_eq!(scene.faults(), [(ect, FaultKind::Unmarkable(WireError::EcnInUse))]);
     assert!(!scene.report().marks_are_right());
+}
+
+#[test]
+fn many_wrong_checksums_do_not_hide_a_wrong_mark() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, &("HHH".to_owned() + &"l".repeat(1200)));
+    for (_, packet) in &mut scene.packets {
+        *packet.last_mut().unwrap() ^= 1;
+    }
+    scene.document(0, 1, "l");
+    let report = scene.report();
+    assert_eq!(report.connections[0].from_server.bad_checksums, 1204);
+    let marks: Vec<_> = report.faults.iter().filter(|fault| fault.kind != FaultKind::Checksum).collect();
+    assert_eq!(marks.len(), 1);
 }
 
 #[test]

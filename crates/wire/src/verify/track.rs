@@ -68,8 +68,8 @@ enum Verdict {
     Free,
 }
 
-/// A sender that was idle for so long may begin with a small window again: RFC 5681, section 4.1, with the least timeout
-/// in use.
+/// A sender that was idle for so long may begin with a small window again: RFC 5681, section 4.1, with the least
+/// timeout in use.
 const IDLE_NANOS: i64 = 200_000_000;
 
 /// RFC 9293, section 3.7.1.
@@ -178,9 +178,11 @@ impl End {
             side.gaps += 1;
             self.gap = true;
         }
+        let sure = judged && !self.gap;
+        let last = if sure { rules.spm.trailing } else { 0 };
         let new = end > self.sent;
         if new && std::mem::take(&mut self.answered) {
-            self.decide(connection, server, rules.spm.trailing, report);
+            self.decide(connection, server, last, report);
             (self.document, self.packets, self.window) = (start, 0, 0);
         }
         if len > 0 {
@@ -190,10 +192,9 @@ impl End {
             self.window = if self.recover.is_some() { 0 } else { kept.max(in_flight) };
             self.last_data = nanos;
         }
-        let sure = judged && !self.gap;
         let settled = start >= self.document + far(rules.spm.leading)
             // One segment more, for the tail loss probe may exceed the window (RFC 8985, section 7.3).
-            && self.window >= far(rules.spm.small_window + 1);
+            && self.window >= far(rules.spm.small_window.saturating_add(1));
         let verdict = if fin && (rules.control || len == 0) {
             control(Reason::Fin)
         } else if len == 0 || probe || !sure {
@@ -215,12 +216,12 @@ impl End {
             now(verdict, report);
         }
         if fin {
-            self.decide(connection, server, if sure { rules.spm.trailing } else { 0 }, report);
+            self.decide(connection, server, last, report);
             self.sent = self.sent.max(end + 1);
         }
         // What is so far from the end of all data is not among the last packets, whatever follows.
         let trailing = rules.spm.trailing;
-        let tail = if trailing == 0 { 0 } else { far(trailing + 1) };
+        let tail = if trailing == 0 { 0 } else { far(trailing.saturating_add(1)) };
         while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.sent {
             let Undecided { number, priority, verdict, .. } = self.undecided[0];
             judge(number, connection, server, priority, verdict, report);
@@ -228,8 +229,8 @@ impl End {
         }
     }
 
-    /// The document ends: its last `trailing` packets must be HIGH. Those close to them may be, as a marker counts bytes
-    /// rather than packets.
+    /// The document ends: its last `trailing` packets must be HIGH. Those close to them may be, as a marker counts
+    /// bytes rather than packets.
     fn decide(&mut self, connection: usize, server: bool, trailing: u32, report: &mut Report) {
         let first = self.undecided.len().saturating_sub(trailing as usize);
         for (i, packet) in self.undecided.drain(..).enumerate() {
