@@ -226,8 +226,12 @@ impl<'a> Ip<'a> {
             AUTHENTICATION => ("authentication header", len(4, 2)),
             _ => return Ok(false),
         };
-        let len = len.unwrap_or(8).max(8);
+        let len = len.unwrap_or(8);
         need(what, header, len)?;
+        // Its fixed part alone takes twelve bytes.
+        if self.protocol == AUTHENTICATION && len < 12 {
+            return Err(WireError::Length { what, bytes: len });
+        }
         if self.protocol == FRAGMENT {
             let piece = be16(header, 2);
             let fragment = Fragment { offset: piece & !7, more: piece & 1 != 0, id: be32(header, 4) };
