@@ -41,6 +41,8 @@ enum End {
     Host(NodeId),
     /// Its index in [`Fabric::next`].
     Router(u32),
+    /// To this node, but some packets are lost on the wire.
+    Lossy(NodeId),
 }
 
 const UNKNOWN: PortId = PortId(u32::MAX);
@@ -86,10 +88,10 @@ impl Fabric {
     /// The network of this topology at time zero; `seed` gives each port its own random streams.
     pub fn new(topology: &Topology, seed: u64) -> Self {
         let routes = Routes::new(topology);
-        let ports = topology.ports().iter().enumerate().map(|(id, spec)| Station {
-            to: routes.router_index(spec.to).map_or(End::Host(spec.to), End::Router),
-            planned: Time::NEVER,
-            port: build_port(&spec.wire, seed, id as u32),
+        let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
+            let port = build_port(&spec.wire, seed, id as u32);
+            let to = if port.is_lossy() { End::Lossy(spec.to) } else { end_of(&routes, spec.to) };
+            Station { to, planned: Time::NEVER, port }
         });
         Self {
             ports: ports.collect(),
@@ -124,7 +126,7 @@ impl Fabric {
 
     /// A host sends a packet. All that is due by then happens first. Panics if the flow has no route: routes are
     /// checked when a topology is built.
-    #[inline]
+    #[inline(always)]
     pub fn arrive<F: NetworkFate>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
         while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
             if let Some(delivery) = self.step(fate) {
@@ -196,7 +198,13 @@ impl Fabric {
             }
         }
         let packet = packet?;
-        match station.to {
+        let to = match station.to {
+            End::Lossy(_) if station.port.loses(packet, &mut local) => return None,
+            End::Lossy(node) => end_of(&self.routes, node),
+            to => to,
+        };
+        match to {
+            End::Lossy(_) => unreachable!("no node is an end"),
             End::Host(node) => {
                 debug_assert_eq!(self.destination(packet.flow), node, "hosts forward nothing");
                 Some((at, node, packet))
@@ -242,6 +250,10 @@ impl Fabric {
             self.calendar.push(next, id.0);
         }
     }
+}
+
+fn end_of(routes: &Routes, node: NodeId) -> End {
+    routes.router_index(node).map_or(End::Host(node), End::Router)
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {

@@ -167,7 +167,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    if let Some(packet) = self.take(fate) {
+                    let packet = self.take(fate).expect("what is due after advancing is on the wire");
+                    if !self.loses(packet, fate) {
                         return Next::Deliver(at, packet);
                     }
                 }
@@ -185,21 +186,30 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// The first packet on the wire arrives at the other end, unless it is lost there; the wire goes on up to that time.
+    /// The first packet on the wire arrives at the other end; the wire goes on up to that time.
     #[inline]
     pub(crate) fn take(&mut self, fate: &mut dyn Fate) -> Option<Packet> {
         let packet = self.wire.pop()?;
         if self.fifo_limit.is_none() {
             self.advance(packet.arrived, fate);
-            if let Some(impairments) = &mut self.impairments
-                && impairments.loss.as_mut().is_some_and(|loss| loss.loses(&packet))
-            {
-                let (mut counting, _) = self.counting(fate);
-                counting.dropped(packet.arrived, packet, DropReason::Loss);
-                return None;
-            }
         }
         Some(packet)
+    }
+
+    /// Can packets be lost on the wire?
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.impairments.as_ref().is_some_and(|impairments| impairments.loss.is_some())
+    }
+
+    /// Was this packet, which has just been taken, lost on the wire?
+    pub(crate) fn loses(&mut self, packet: Packet, fate: &mut dyn Fate) -> bool {
+        let loss = self.impairments.as_mut().and_then(|impairments| impairments.loss.as_mut());
+        let lost = loss.is_some_and(|loss| loss.loses(&packet));
+        if lost {
+            let (mut counting, _) = self.counting(fate);
+            counting.dropped(packet.arrived, packet, DropReason::Loss);
+        }
+        lost
     }
 
     /// What has happened so far.
