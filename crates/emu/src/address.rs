@@ -68,7 +68,8 @@ impl Block {
             None => (SPACE.to_bits(), SPACE_PREFIX, 0),
         };
         let prefix = *PREFIXES.iter().find(|&&prefix| prefix > from)?;
-        let blocks = (first..1 << (prefix - from)).map(|n: u32| Self { base: base + (n << (32 - prefix)), prefix });
+        let blocks =
+            (first..1 << (prefix - from)).map(|n: u32| Self { base: base + (n << (32 - prefix)), prefix });
         Some((enclosing, blocks.collect()))
     }
 
@@ -78,7 +79,8 @@ impl Block {
         let (enclosing, blocks) = Self::candidates(addresses).ok_or("links nest 5 deep at most")?;
         let around = |network: &Network| enclosing.is_some_and(|block| network.prefix <= block.prefix);
         let used: Vec<&Network> = addresses.iter().chain(routes).filter(|network| !around(network)).collect();
-        let free = blocks.into_iter().filter(|block| !used.iter().any(|used| used.overlaps(&block.network())));
+        let free =
+            blocks.into_iter().filter(|block| !used.iter().any(|used| used.overlaps(&block.network())));
         for block in free {
             match claim(block) {
                 Ok(claim) => return Ok((block, claim)),

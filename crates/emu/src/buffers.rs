@@ -32,7 +32,8 @@ const BLOCK: u32 = 1024;
 impl Buffers {
     /// Slots of `slot_bytes` bytes, `most` of them at most.
     pub fn new(slot_bytes: usize, most: u32) -> Self {
-        let mut buffers = Self { blocks: Vec::new(), entries: Vec::new(), free: Vec::new(), slot_bytes, most };
+        let mut buffers =
+            Self { blocks: Vec::new(), entries: Vec::new(), free: Vec::new(), slot_bytes, most };
         buffers.grow();
         buffers
     }

@@ -261,7 +261,8 @@ fn judge(
             fail(format!("rate {} instead of {}", bits(busy), bits(asked)));
         }
     }
-    if wire.jitter.is_none() && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay {
+    if wire.jitter.is_none() && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay
+    {
         fail(format!("delay {} ms is less than asked", report.ideal_delay_ms.min));
     }
     if let Some(limit) = limit(&wire.queue).filter(|_| wire.jitter.is_none())
@@ -359,7 +360,8 @@ impl fmt::Display for Certificate {
         row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]))?;
         let packets = |r: &Report| {
             let dropped: u64 = r.dropped.values().sum();
-            let lost = if r.unwritable > 0 { format!(" + {} unwritable", r.unwritable) } else { String::new() };
+            let lost =
+                if r.unwritable > 0 { format!(" + {} unwritable", r.unwritable) } else { String::new() };
             format!("{} + {dropped} dropped + {} held{lost}", r.packets_out, r.held)
         };
         row("packets", both(&|r| [format!("{} in", r.packets_in), packets(r)]))?;

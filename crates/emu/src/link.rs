@@ -164,7 +164,8 @@ pub fn run<O: Observer>(
         return Err(Failure::new("COMMAND", "there is none, say what to run behind the link after --"));
     };
     let watched = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
-    let signals = Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
+    let signals =
+        Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
     let outside = open_outside(&setup.device)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
@@ -181,9 +182,10 @@ pub fn run<O: Observer>(
     }
     sys::tie_to_parent(&mut command);
     let child = command.spawn().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Failure { message: format!("{program}: command not found, check its name or give its path"), code: 127 }
-        }
+        ErrorKind::NotFound => Failure {
+            message: format!("{program}: command not found, check its name or give its path"),
+            code: 127,
+        },
         _ => Failure { message: format!("{program}: cannot be executed: {error}"), code: 126 },
     })?;
     sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
@@ -202,10 +204,8 @@ pub fn run<O: Observer>(
     let [v4, v6] = outside.map(|network| network.address);
     let mut everything = vec![Network::new(v4, 32), Network::new(v6, 128)];
     everything.extend([Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
-    let edges = vec![
-        edge(&ends.inside, link.inside, inside.to_vec()),
-        edge(&ends.outside, link.outside, everything),
-    ];
+    let edges =
+        vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
     let fabric = Fabric::new(&link.topology, setup.seed);
     let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer);
     let code = pump_until_exit(&mut pump, &signals, child)?;
@@ -271,12 +271,11 @@ fn pump_until_exit<O: Observer>(
 
 /// The device in the caller's namespace; if that may not have one, in a new namespace of our own.
 fn open_outside(name: &str) -> Result<(std::os::fd::OwnedFd, String), Failure> {
-    let denied = match sys::open_tun(name, false) {
+    match sys::open_tun(name, false) {
         Ok(tun) => return Ok(tun),
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => true,
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
         Err(error) => return Err(no_tun(name, &error)),
-    };
-    debug_assert!(denied);
+    }
     sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
         Failure::new(
             "permission",
@@ -298,14 +297,19 @@ fn no_tun(name: &str, error: &io::Error) -> Failure {
             "/dev/net/tun",
             "there is no TUN device, load the module (modprobe tun) or let the container have the device",
         ),
-        Some(libc::EACCES) => {
-            Failure::new("/dev/net/tun", "no right to open it, run as root or make it accessible (chmod 0666)")
-        }
+        Some(libc::EACCES) => Failure::new(
+            "/dev/net/tun",
+            "no right to open it, run as root or make it accessible (chmod 0666)",
+        ),
         Some(libc::EPERM) => Failure::new("/dev/net/tun", "no right to make a device here, run as root"),
-        Some(libc::EBUSY) => Failure::new("--device", format!("{name} is taken already, choose another name")),
-        Some(libc::EINVAL) | None => {
-            Failure::new("--device", format!("{name:?} is no name of a device, use up to 15 letters and digits"))
+        // EINVAL if the device is not a TUN device.
+        Some(libc::EBUSY | libc::EINVAL) if Netlink::open().and_then(|mut it| it.index_of(name)).is_ok() => {
+            Failure::new("--device", format!("{name} is taken already, choose another name"))
         }
+        Some(libc::EINVAL) | None => Failure::new(
+            "--device",
+            format!("{name:?} is no name of a device, use up to 15 letters and digits"),
+        ),
         _ => Failure::new("/dev/net/tun", format!("cannot make the device {name}: {error}")),
     }
 }
@@ -326,7 +330,8 @@ fn connect(
     let addresses = netlink.addresses().map_err(&cannot)?;
     let routes = netlink.routes().map_err(&cannot)?;
     let (block, claim) = Block::claim(&addresses, &routes).map_err(|what| Failure::new("addresses", what))?;
-    let (outside_index, v6_outside) = set_up(&mut netlink, &outside_name, setup.mtu, block.outside()).map_err(cannot)?;
+    let (outside_index, v6_outside) =
+        set_up(&mut netlink, &outside_name, setup.mtu, block.outside()).map_err(cannot)?;
 
     let cannot = failed("network namespace", "make one");
     sys::enter_new_network().map_err(cannot)?;
@@ -335,7 +340,8 @@ fn connect(
         sys::open_tun(INSIDE_DEVICE, false).map_err(|error| no_tun(INSIDE_DEVICE, &error))?;
     let mut inner = Netlink::open().map_err(&cannot)?;
     bring_up_loopback(&mut inner)?;
-    let (inside_index, v6_inside) = set_up(&mut inner, &inside_name, setup.mtu, block.inside()).map_err(&cannot)?;
+    let (inside_index, v6_inside) =
+        set_up(&mut inner, &inside_name, setup.mtu, block.inside()).map_err(&cannot)?;
     inner.add_route(inside_index, Network::new(Ipv4Addr::UNSPECIFIED, 0)).map_err(&cannot)?;
     let with_v6 = v6_outside
         && v6_inside

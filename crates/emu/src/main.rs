@@ -39,7 +39,7 @@ enum What {
 /// Ordinary users get namespaces of their own, if the kernel allows it. Then the caller's namespace is a new one too,
 /// and empty: start the server in an enclosing link, as in the last example.
 #[derive(Args, Debug)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, args_override_self = true)]
 struct Link {
     /// Line rate of either direction: 1.5Mbit, trace:FILE (as mahimahi records them) or unlimited
     #[arg(long, default_value = "unlimited")]
@@ -116,8 +116,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             let text = error.to_string();
-            let line = text.lines().next().unwrap_or("error: the command line cannot be read");
-            eprintln!("{line}, see catnip-emu link --help");
+            let what: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            eprintln!("{}, see catnip-emu link --help", what.join(" "));
             return ExitCode::from(2);
         }
         Err(help) => {
@@ -165,11 +165,16 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
     let (up, down) = (flow(2, 0, 1), flow(2, 1, 0));
     let directions = vec![Direction::new(up, setup.up.delay), Direction::new(down, setup.down.delay)];
     let monitor = Monitor::new(2, directions);
-    let cannot = |path: &Path, error| Failure::new(&path.display().to_string(), format!("cannot write it: {error}"));
+    let cannot =
+        |path: &Path, error| Failure::new(&path.display().to_string(), format!("cannot write it: {error}"));
     // Before the command runs, so that it does not run in vain.
-    let mut certificate_file =
-        options.certificate.as_deref().map(|path| File::create(path).map_err(|e| cannot(path, e))).transpose()?;
-    let log = || options.log.as_deref().map(|path| Log::create(path).map_err(|e| cannot(path, e))).transpose();
+    let mut certificate_file = options
+        .certificate
+        .as_deref()
+        .map(|path| File::create(path).map_err(|e| cannot(path, e)))
+        .transpose()?;
+    let log =
+        || options.log.as_deref().map(|path| Log::create(path).map_err(|e| cannot(path, e))).transpose();
     let (outcome, pump) = link::run(&setup, &options.command, || Ok((monitor, log()?)))?;
     let (monitor, log) = pump.into_observer();
     if let (Some(log), Some(path)) = (log, options.log.as_deref()) {

@@ -131,7 +131,8 @@ impl Occupancy {
 
     /// A packet has left; departures come before arrivals of the same time.
     fn left(&mut self, at: Time) {
-        while let Some((_, by)) = self.changes.pop_front_if(|(changed, _)| *changed < at) {
+        while let Some(&(_, by)) = self.changes.front().filter(|(changed, _)| *changed < at) {
+            self.changes.pop_front();
             self.add(by);
         }
         self.now -= 1;

@@ -1,11 +1,12 @@
 //! The event loop of a network in real time: packets from devices go in, deliveries come out when the clock says so.
 
 use crate::buffers::{Buffers, Entry};
-use crate::classify::{Refusal, classify, set_congestion_experienced};
+use crate::classify::{Refusal, classify};
 use crate::clock::{Clock, PacketIo};
 use crate::netlink::Network;
 use catnip_base::Time;
 use catnip_net::{DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId};
+use catnip_wire::ip;
 use std::io;
 use std::net::IpAddr;
 
@@ -279,7 +280,8 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
                     let entry = self.inside.buffers.entry(packet.body);
                     let bytes = self.inside.buffers.packet_mut(packet.body);
                     if packet.ecn == Ecn::Ce {
-                        set_congestion_experienced(bytes);
+                        // It was read as an IP packet when it came.
+                        let _ = ip::set_ecn(bytes, Ecn::Ce);
                     }
                     let actual = self.clock.now();
                     let written = self.edges[to].io.send(bytes).is_ok();

@@ -76,7 +76,7 @@ fn the_pump_does_not_allocate_per_packet() {
             vec![Direction::new(flow(2, 0, 1), wire.delay), Direction::new(flow(2, 1, 0), wire.delay)];
         let monitor = Monitor::new(2, directions);
         let mut pump = Pump::new(Fabric::new(&link.topology, 1), edges, 1500, clock.clone(), monitor);
-        let mut turns = |pump: &mut Pump<_, Script, _>, until: usize| {
+        let turns = |pump: &mut Pump<_, Script, _>, until: usize| {
             while pump.edges_mut()[0].io.left() > until {
                 let next = pump.turn().unwrap();
                 pump.sleep_until(next);

@@ -62,7 +62,7 @@ fn wire(queue: QueueSpec, loss: bool, jitter: bool) -> WireSpec {
 fn pump<O: catnip_emu::pump::Observer>(
     wire: &WireSpec,
     clock: &LateClock,
-    [inside, outside]: [Vec<(Time, Vec<u8>)>; 2],
+    [inside, outside]: [Incoming; 2],
     observer: O,
 ) -> Pump<LateClock, Script, O> {
     let link = LinkTopology::new(wire, wire);
@@ -94,7 +94,11 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, usize, bool, bool)>> {
     prop::collection::vec((0u64..8_000, 40usize..1500, any::<bool>(), any::<bool>()), 1..150)
 }
 
-fn script(arrivals: &[(u64, usize, bool, bool)]) -> ([Vec<(Time, Vec<u8>)>; 2], Vec<Time>) {
+/// What comes from one side.
+type Incoming = Vec<(Time, Vec<u8>)>;
+
+/// What comes from either side, and when anything does.
+fn script(arrivals: &[(u64, usize, bool, bool)]) -> ([Incoming; 2], Vec<Time>) {
     let mut sides = [Vec::new(), Vec::new()];
     let mut at = Time::ZERO;
     for (number, &(gap_us, len, high, side)) in arrivals.iter().enumerate() {
@@ -198,7 +202,7 @@ fn what_cannot_pass_is_refused_with_its_reason() {
         (packet(2, 0, MTU + 1, 0), Some(Refusal::TooLong)),
         (packet(1, 0, 100, 0), Some(Refusal::NoRoute)),
         (packet(3, 0, 100, 0), Some(Refusal::NoRoute)),
-        (packet(2, 0, 100, 0)[..30].to_vec(), Some(Refusal::Truncated)),
+        (packet(2, 0, 100, 0)[..30].to_vec(), Some(Refusal::Malformed)),
         (vec![0x12; 40], Some(Refusal::NotIp)),
     ];
     let inside = cases.iter().map(|(bytes, _)| (Time::ZERO, bytes.clone())).collect();
