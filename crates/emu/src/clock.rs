@@ -49,7 +49,8 @@ impl Stopwatch {
 ///
 /// A sleeping thread is woken 40 to 100 us late, so the last `margin` before a deadline can be spent looking at the
 /// clock instead. That is of use only to a thread that nobody pushes aside: with other work on the same CPU, spinning
-/// makes it late by whole time slices.
+/// makes it late by whole time slices. Spinning threads push each other aside, too, and cost CPU time, so a budget can
+/// be set: a clock that has used it up sleeps to the end.
 #[derive(Debug)]
 pub struct WallClock {
     stopwatch: Stopwatch,
@@ -62,6 +63,27 @@ struct Waiting {
     fds: Vec<Readable>,
     longest_run: Option<Span>,
     slept_at: Time,
+    budget: Option<Budget>,
+}
+
+/// Time that may still be spent spinning.
+#[derive(Debug)]
+struct Budget {
+    left: Span,
+    counted: Time,
+}
+
+impl Budget {
+    /// A share of 1/32 of all time, saved up for this long at most.
+    const SHARE: u64 = 32;
+    const SAVED: Span = Span::from_millis(5);
+
+    fn allows(&mut self, now: Time, margin: Span) -> bool {
+        let more = now.since(self.counted) / Self::SHARE;
+        self.counted = now;
+        self.left = (self.left + more).min(Self::SAVED);
+        self.left >= margin
+    }
 }
 
 /// After so long without a pause a real-time thread lets others run for [`PAUSE`].
@@ -76,13 +98,18 @@ impl WallClock {
         watched: impl IntoIterator<Item = BorrowedFd<'a>>,
     ) -> Self {
         let fds = watched.into_iter().map(Readable::new).collect();
-        let waiting = Waiting { fds, longest_run: None, slept_at: stopwatch.now() };
+        let waiting = Waiting { fds, longest_run: None, slept_at: stopwatch.now(), budget: None };
         Self { stopwatch, margin, waiting: RefCell::new(waiting) }
     }
 
     /// Pauses now and then even if there is always work, as a thread before which nothing else runs must.
     pub fn give_way(&mut self) {
         self.waiting.get_mut().longest_run = Some(LONGEST_RUN);
+    }
+
+    /// Spins for a share of 3 % of all time at most.
+    pub fn save_cpu(&mut self) {
+        self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
     }
 
     /// Could the descriptor with this index be read when the last sleep ended?
@@ -105,7 +132,9 @@ impl Clock for WallClock {
             now = self.now();
             waiting.slept_at = now;
         }
-        let sleep = deadline.since(now).saturating_sub(self.margin);
+        let spin = waiting.budget.as_mut().is_none_or(|budget| budget.allows(now, self.margin));
+        let margin = if spin { self.margin } else { Span::ZERO };
+        let sleep = deadline.since(now).saturating_sub(margin);
         let for_ever = deadline == Time::NEVER;
         let came = sys::wait_readable(&mut waiting.fds, (!for_ever).then_some(sleep));
         if came || for_ever {
@@ -116,11 +145,18 @@ impl Clock for WallClock {
             }
             return;
         }
+        let started = self.now();
         if sleep > Span::ZERO {
-            waiting.slept_at = self.now();
+            waiting.slept_at = started;
+        }
+        if started >= deadline {
+            return;
         }
         while self.now() < deadline && !sys::wait_readable(&mut waiting.fds, Some(Span::ZERO)) {
             std::hint::spin_loop();
+        }
+        if let Some(budget) = &mut waiting.budget {
+            budget.left = budget.left.saturating_sub(self.now().since(started));
         }
     }
 }

@@ -75,7 +75,7 @@ struct Link {
     /// Stay an ordinary process even if SCHED_FIFO is permitted
     #[arg(long)]
     no_real_time: bool,
-    /// How long before a deadline to spin instead of sleeping [default: 150us under SCHED_FIFO, else 0us]
+    /// How long before a deadline to spin instead of sleeping [default: 150us under SCHED_FIFO, for 3 % of the time at most; else 0us]
     #[arg(long)]
     spin: Option<String>,
     /// Write the certificate to this file, as JSON

@@ -36,7 +36,8 @@ impl Lab {
         static USABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let usable = USABLE.get_or_init(|| {
-            let dir = std::env::temp_dir().join(format!("catnip-emu-test-{}", std::process::id()));
+            remove_leftovers();
+            let dir = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
             fs::create_dir_all(&dir).unwrap();
             // Anybody may write results here.
             fs::set_permissions(&dir, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -48,9 +49,8 @@ impl Lab {
         });
         match usable {
             Ok(dir) => Some(Self { dir: dir.clone(), _turn: turn }),
-            Err(why) if std::env::var_os("CATNIP_TESTS_MUST_RUN").is_some() => panic!("{why}"),
             Err(why) => {
-                println!("skipped: {why}");
+                skipped(why);
                 None
             }
         }
@@ -71,6 +71,26 @@ impl Lab {
         let mut command = Command::new(self.file("catnip-emu"));
         command.args(["link", "--tolerance", "60s"]);
         command
+    }
+}
+
+const PREFIX: &str = "catnip-emu-test-";
+
+/// Says so even if the output of tests that pass is not shown.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("CATNIP_TESTS_MUST_RUN").is_none(), "{why}");
+    // Where nobody can read it, nobody needs it.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// Nothing runs at the end of all tests, so each run removes what earlier ones have left.
+fn remove_leftovers() {
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.strip_prefix(PREFIX).is_some_and(|process| !alive(process)) {
+            // It may be another user's.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -381,7 +401,7 @@ fn nothing_is_left_behind() {
 fn a_name_that_is_taken_is_refused() {
     let Some(lab) = Lab::open() else { return };
     if !is_root() {
-        return println!("skipped: not root, so that each link has a namespace of its own");
+        return skipped("not root, so that each link has a namespace of its own");
     }
     let device = format!("ct{}", std::process::id());
     let again = format!("{} link -q --device {device} -- true", lab.file("catnip-emu").display());
@@ -406,6 +426,35 @@ fn a_name_that_is_taken_is_refused() {
 }
 
 #[test]
+fn a_machine_that_cannot_is_told_what_to_do() {
+    let Some(lab) = Lab::open() else { return };
+    let link = format!("{} link -q -- true", lab.file("catnip-emu").display());
+    let cases = [
+        ("-m", "mount -t tmpfs none /dev/net", "error: /dev/net/tun: there is no TUN device, load"),
+        // Its own user namespace does not own the network namespace, and it may make no other.
+        (
+            "-Ur",
+            "echo 0 > /proc/sys/user/max_user_namespaces",
+            "error: permission: no right to make network devices",
+        ),
+    ];
+    for (unshare, prepare, message) in cases {
+        let prepared = |what: &str| {
+            let script = format!("{prepare} || exit 77; {what}");
+            Command::new("unshare").args([unshare, "sh", "-c", &script]).output()
+        };
+        if !prepared("true").is_ok_and(|output| output.status.success()) {
+            skipped(&format!("cannot do `unshare {unshare}` and `{prepare}`"));
+            continue;
+        }
+        let output = prepared(&link).unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.starts_with(message) && stderr.lines().count() == 1, "{stderr}");
+    }
+}
+
+#[test]
 fn ordinary_users_have_links_too() {
     let Some(lab) = Lab::open() else { return };
     let run = format!(
@@ -419,7 +468,7 @@ fn ordinary_users_have_links_too() {
         true if fs::read_to_string("/etc/passwd").is_ok_and(|users| users.contains("tester:")) => {
             Command::new("su").args(["tester", "-c", &run]).output().unwrap()
         }
-        true => return println!("skipped: there is no user called tester"),
+        true => return skipped("there is no user called tester"),
     };
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
     let rtt = value(&output, "rtt_ms");
