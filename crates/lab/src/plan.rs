@@ -1,10 +1,11 @@
 use crate::notation::RateText;
+use crate::real::{self, RealNode, Service, Stage};
 use crate::scenario::{DistributionFile, NodeKind, ScenarioFile, TcpFile, TrafficFile};
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::{RateSpec, Trace};
-use catnip_net::{LinkSpec, NodeId, PortId, Topology};
+use catnip_net::{LinkSpec, NodeId, PortId, Topology, TopologyError};
 use catnip_sim::app::{
     AnyApp, Background, BackgroundConfig, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig,
 };
@@ -13,6 +14,7 @@ use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,20 +26,25 @@ pub struct Plan {
     ports: Vec<(String, PortId)>,
     traffic: Vec<Traffic>,
     duration: Span,
+    pub(crate) real: Vec<RealNode>,
+    pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
 }
 
 /// Connections of one kind between pairs of hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
-    name: String,
+    pub(crate) name: String,
     pub(crate) tcp: TcpConfig,
     pub(crate) marker: Option<SpmParameters>,
     /// (server, client)
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
-    /// Numbers of the users in the run, one per pair.
-    users: Vec<u32>,
+    /// Numbers of the users in the run, one per pair; none if the clients are real.
+    pub(crate) users: Vec<u32>,
     pub(crate) tells_size: bool,
     pub(crate) kind: TrafficKind,
+    /// The servers are real: clients connect to them and ask by name.
+    real_servers: bool,
+    pub(crate) service: Service,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +61,7 @@ const MAX_BYTES: u64 = 1 << 60;
 const MAX_LOAD: f64 = 10.0;
 
 /// What is wrong, and with which key.
-type Wrong = (String, String);
+pub(crate) type Wrong = (String, String);
 
 impl Plan {
     pub(crate) fn new(path: &Path, file: &ScenarioFile) -> Result<Self, Wrong> {
@@ -69,7 +76,7 @@ impl Plan {
         };
         for (name, spec) in file.traffic.iter().flat_map(both_ways).flatten() {
             let built = Traffic::new(path, name, &spec, &file.tcp, &network, users)?;
-            users += built.pairs.len() as u32;
+            users += built.users.len() as u32;
             let both_ways =
                 built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
             network
@@ -78,11 +85,15 @@ impl Plan {
                 .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
             traffic.push(built);
         }
-        if traffic.is_empty() {
+        if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));
         }
-        let Network { topology, ports, .. } = network;
-        Ok(Self { topology, ports, traffic, duration: file.duration })
+        let Network { topology, ports, real, addresses, .. } = network;
+        let ends = |real: &RealNode| real.node;
+        let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
+        let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
+        topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
+        Ok(Self { topology, ports, traffic, duration: file.duration, real, addresses })
     }
 
     /// The run with this seed, from beginning to end.
@@ -93,11 +104,21 @@ impl Plan {
     /// The same in the memory of an earlier run.
     pub fn run_in<R: Recorder>(&self, seed: u64, recorder: R, memory: Memory) -> Sim<R> {
         let mut sim = Sim::with_memory(&self.topology, seed, recorder, memory);
-        for traffic in &self.traffic {
-            traffic.start(&mut sim, seed);
-        }
+        self.start(seed, &mut sim);
         sim.run(Time::ZERO + self.duration);
         sim
+    }
+
+    /// Puts the applications where they run; they start.
+    pub fn start(&self, seed: u64, stage: &mut impl Stage) {
+        for traffic in &self.traffic {
+            traffic.start(stage, seed);
+        }
+    }
+
+    /// The run is over after so long at the latest.
+    pub fn duration(&self) -> Span {
+        self.duration
     }
 
     /// Both ports of each `[link]` entry that makes a single link, by name.
@@ -122,10 +143,10 @@ impl Plan {
     }
 
     /// The traffic group that an application belongs to.
-    pub(crate) fn group_of(&self, app: u32) -> &str {
+    pub fn group_of(&self, app: u32) -> &str {
         let mut first = 0;
         for traffic in &self.traffic {
-            first += traffic.pairs.len() as u32;
+            first += traffic.users.len() as u32;
             if app < first {
                 return &traffic.name;
             }
@@ -162,6 +183,15 @@ impl Traffic {
         };
         let servers = select(&network.groups, server_names).map_err(at(server_key))?;
         let clients = select(&network.groups, client_names).map_err(at(client_key))?;
+        let real_servers = real::all_real(&network.real, &servers, server_names).map_err(at(server_key))?;
+        let real_clients = real::all_real(&network.real, &clients, client_names).map_err(at(client_key))?;
+        if real_servers && real_clients {
+            let what = format!("{client_names:?}: both ends are real, so their commands make the traffic");
+            return Err((key(client_key), what));
+        }
+        if (real_servers || real_clients) && matches!(spec, TrafficFile::Background { .. }) {
+            return Err((key(client_key), "background traffic is between simulated hosts".into()));
+        }
         let (tcp, marker) =
             tcp_config(common, own_tcp).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
         // Each server serves a block of neighbouring clients.
@@ -268,18 +298,25 @@ impl Traffic {
                 TrafficKind::Web { config, request_bytes: *request_bytes }
             }
         };
-        let users = (first_user..first_user + pairs.len() as u32).collect();
-        Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, kind })
+        if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
+            let what =
+                "real hosts need a handshake and a FIN: take the profile rfc, or set handshake and fin";
+            return Err((key("tcp"), what.into()));
+        }
+        let users = if real_clients { 0 } else { pairs.len() as u32 };
+        let users = (first_user..first_user + users).collect();
+        let service = real::service(spec).map_err(|(k, what)| (key(k), what))?;
+        Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, kind, real_servers, service })
     }
 
-    fn start<R: Recorder>(&self, sim: &mut Sim<R>, seed: u64) {
+    fn start(&self, sim: &mut impl Stage, seed: u64) {
         let tcp = sim.add_tcp(self.tcp.clone(), self.marker);
         for (&(server, client), &user) in self.pairs.iter().zip(&self.users) {
             let app = match &self.kind {
                 TrafficKind::Bulk { bytes, start_s } => {
                     let start = start_s.draw(&mut Rng::new(seed, Stream::Start(user)));
-                    let transfer =
-                        Transfer { opener: Opener::Server, ..self.transfer(server, client, tcp, *bytes, 0) };
+                    let opener = if self.real_servers { Opener::Client } else { Opener::Server };
+                    let transfer = Transfer { opener, ..self.transfer(server, client, tcp, *bytes, 0) };
                     AnyApp::Bulk(Bulk::new(transfer, Time::ZERO + Span::from_secs_f64(start)))
                 }
                 TrafficKind::Web { config, request_bytes } => {
@@ -323,6 +360,8 @@ struct Network {
     /// Nodes of one name.
     groups: BTreeMap<String, Vec<NodeId>>,
     ports: Vec<(String, PortId)>,
+    real: Vec<RealNode>,
+    addresses: Vec<(NodeId, Ipv4Addr)>,
 }
 
 impl Network {
@@ -349,6 +388,7 @@ impl Network {
 fn build_network(path: &Path, file: &ScenarioFile) -> Result<Network, Wrong> {
     let mut topology = Topology::default();
     let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+    let (mut real, mut addresses) = (Vec::new(), Vec::new());
     for (name, node) in &file.node {
         if node.count == 0 {
             return Err((format!("node.{name}.count"), "0: at least one node is needed".into()));
@@ -361,6 +401,7 @@ fn build_network(path: &Path, file: &ScenarioFile) -> Result<Network, Wrong> {
             1 => vec![add(name.clone())],
             count => (0..count).map(|i| add(format!("{name}[{i}]"))).collect(),
         };
+        node.note_real(name, &ids, &mut real, &mut addresses)?;
         groups.insert(name.clone(), ids);
     }
     let mut ports = Vec::new();
@@ -403,7 +444,7 @@ fn build_network(path: &Path, file: &ScenarioFile) -> Result<Network, Wrong> {
             ports.push((format!("{name}:back"), id.back()));
         }
     }
-    Ok(Network { topology, groups, ports })
+    Ok(Network { topology, groups, ports, real, addresses })
 }
 
 fn rate_spec(scenario: &Path, text: &RateText) -> Result<RateSpec, String> {

@@ -14,6 +14,7 @@ use catnip_tcp::recovery::RecoveryKind;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 /// A scenario file: one experiment, in one or more variants.
@@ -72,8 +73,21 @@ impl Scenario {
         self.plans.iter().map(|(name, _)| name.as_str())
     }
 
-    /// What a variant does.
+    /// What a variant does in the simulator, which has no real hosts.
     pub fn plan(&self, variant: &str) -> Result<&Plan, InputError> {
+        let plan = self.emulation(variant)?;
+        match plan.real_nodes() {
+            [] => Ok(plan),
+            [real, ..] => {
+                let key = format!("node.{}", plan.topology().name(real.node));
+                let what = "a real host, which only the emulator has: use catnip-emu emulate";
+                Err(InputError::new(&self.path.display().to_string(), &key, what))
+            }
+        }
+    }
+
+    /// What a variant does in the emulator.
+    pub fn emulation(&self, variant: &str) -> Result<&Plan, InputError> {
         let plan = self.plans.iter().find(|(name, _)| name == variant);
         plan.map(|(_, plan)| plan).ok_or_else(|| {
             let names: Vec<&str> = self.variants().collect();
@@ -197,6 +211,7 @@ pub(crate) struct ScenarioFile {
     pub(crate) link: BTreeMap<String, LinkFile>,
     #[serde(default)]
     pub(crate) tcp: TcpFile,
+    #[serde(default)]
     pub(crate) traffic: BTreeMap<String, TrafficFile>,
 }
 
@@ -206,6 +221,17 @@ pub(crate) struct NodeFile {
     pub(crate) kind: NodeKind,
     #[serde(default = "one")]
     pub(crate) count: u32,
+    /// A namespace of this machine, in the emulator.
+    #[serde(default)]
+    pub(crate) real: bool,
+    /// The same with a program in it: its name and arguments.
+    pub(crate) command: Option<Vec<String>>,
+    pub(crate) address: Option<Ipv4Addr>,
+    /// The run begins when somebody listens here, as in `tcp:80`.
+    pub(crate) ready: Option<String>,
+    /// The run ends with the command.
+    #[serde(default)]
+    pub(crate) ends_run: bool,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -288,6 +314,9 @@ pub(crate) enum TrafficFile {
         /// The sender tells TCP how long the document is.
         #[serde(default = "yes")]
         tells_size: bool,
+        /// For a real server: where it listens, and how documents are named.
+        port: Option<u16>,
+        paths: Option<String>,
     },
     /// Bursts of packets without TCP from each host to another.
     Background {
@@ -334,6 +363,9 @@ pub(crate) enum TrafficFile {
         tcp: TcpFile,
         #[serde(default = "yes")]
         tells_size: bool,
+        /// For a real server: where it listens, and how objects are named.
+        port: Option<u16>,
+        paths: Option<String>,
     },
 }
 
