@@ -25,7 +25,7 @@ Table: TypeAlias = Mapping[str, Column]
 
 RUNS_PER_PART = 20_000
 
-TABLES = ("runs", "pages", "objects", "connections", "ports", "events")
+TABLES = ("runs", "pages", "objects", "connections", "ports", "datagrams", "events")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,10 @@ pub enum Stream {
     Workload(u32),
     /// When the traffic of group `n` starts.
     Start(u32),
+    /// The propagation delays of port `n`.
+    Jitter(u32),
+    /// The loss model on the wire of port `n`.
+    WireLoss(u32),
 }
 
 impl Stream {
@@ -39,6 +43,8 @@ impl Stream {
             Self::Workload(n) => [6, n],
             Self::Start(n) => [7, n],
             Self::Victim(n) => [8, n],
+            Self::Jitter(n) => [9, n],
+            Self::WireLoss(n) => [10, n],
         }
     }
 }

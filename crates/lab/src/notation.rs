@@ -1,18 +1,24 @@
 //! How queues, losses, markers and TCP variants are written in scenario files and on the command line:
 //! a name, then what it needs, as in `red:10,min=2,max=6,gentle=true`.
 
-use catnip_base::ParseError;
+use catnip_base::{Bytes, ParseError, Rate, Span};
+use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{QueueSpec, RedParameters, VictimRule};
 use catnip_tcp::control::{ControlKind, EcaRule};
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The queue disciplines, with how each is written.
-pub const QUEUES: [(&str, &str); 5] = [
+pub const QUEUES: [(&str, &str); 6] = [
     ("drop-tail:LIMIT", "FIFO; LIMIT counts the packet in transmission"),
+    (
+        "drop-tail:15KB, drop-tail:200ms",
+        "the same in bytes, or dropping what would wait longer than that for its turn",
+    ),
     (
         "red:LIMIT[,min=,max=,weight=,max_p=,gentle=,wait=,mean_packet=]",
         "random early detection; LIMIT packets may wait; thresholds default to 20 % and 60 % of it",
@@ -27,8 +33,13 @@ pub fn queue(text: &str) -> Result<QueueSpec, ParseError> {
     let mut spec =
         Notation::parse(text, "a queue such as drop-tail:10, red:10 or catnip-good:10,victim=random")?;
     let kind = spec.kind;
+    if let Some(measured) = measured_limit(&mut spec)? {
+        spec.finish()?;
+        return Ok(measured);
+    }
     let counts_transmission = matches!(kind, "drop-tail" | "catnip-good" | "catnip-bad");
-    let limit: u32 = spec.positional("a limit in packets, as in drop-tail:10")?;
+    let limit: u32 =
+        spec.positional("a limit such as drop-tail:10 (packets), drop-tail:15KB or drop-tail:200ms")?;
     let least = if counts_transmission { 2 } else { 1 };
     if limit < least {
         return Err(spec.error(format!("a limit of at least {least} packets")));
@@ -45,6 +56,46 @@ pub fn queue(text: &str) -> Result<QueueSpec, ParseError> {
     };
     spec.finish()?;
     Ok(built)
+}
+
+/// A limit with a unit, which is one of bytes or time; only DropTail has such.
+fn measured_limit(spec: &mut Notation<'_>) -> Result<Option<QueueSpec>, ParseError> {
+    let Some(&limit) = spec.positional.first() else { return Ok(None) };
+    let built = match (limit.parse::<Bytes>(), limit.parse::<Span>()) {
+        _ if !limit.ends_with(|last: char| last.is_ascii_alphabetic()) => return Ok(None),
+        (Ok(Bytes(limit)), _) if limit > 0 => QueueSpec::DropTailBytes { limit },
+        (_, Ok(limit)) if limit > Span::ZERO => QueueSpec::DropTailWait { limit },
+        (Ok(_), _) | (_, Ok(_)) => return Err(spec.error("a limit above zero")),
+        _ => return Ok(None),
+    };
+    if spec.kind != "drop-tail" {
+        return Err(spec.error("a limit in packets: only drop-tail has one in bytes or time"));
+    }
+    spec.positional.remove(0);
+    Ok(Some(built))
+}
+
+/// A line rate as it is written; a trace is still to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RateText {
+    /// `1.5Mbit`
+    Constant(Rate),
+    /// `trace:FILE`
+    Trace(PathBuf),
+    /// `unlimited`
+    Unlimited,
+}
+
+/// A line rate.
+pub fn rate(text: &str) -> Result<RateText, ParseError> {
+    match text.split_once(':') {
+        Some(("trace", file)) if !file.trim().is_empty() => Ok(RateText::Trace(file.trim().into())),
+        None if text == "unlimited" => Ok(RateText::Unlimited),
+        _ => text.parse().map(RateText::Constant).map_err(|_| {
+            let expected = "a rate such as 1.5Mbit (bit, kbit, Mbit, Gbit per second; positive), trace:FILE or unlimited";
+            ParseError::new(text, expected)
+        }),
+    }
 }
 
 /// A loss model.
@@ -89,6 +140,22 @@ pub fn loss(text: &str) -> Result<LossSpec, ParseError> {
     };
     spec.finish()?;
     Ok(built)
+}
+
+/// How much the delay of a link varies.
+pub fn jitter(text: &str) -> Result<JitterSpec, ParseError> {
+    let mut spec = Notation::parse(text, "a jitter such as uniform:5ms, normal:2ms or exponential:3ms")?;
+    let kind = spec.kind;
+    let width: String = spec.positional("a time, as in uniform:5ms")?;
+    let width: Span = width.parse().map_err(|_| spec.error("a time, as in uniform:5ms"))?;
+    spec.finish()?;
+    match kind {
+        _ if width == Span::ZERO => Err(spec.error("a time above zero, or none")),
+        "uniform" => Ok(JitterSpec::Uniform { half_width: width }),
+        "normal" => Ok(JitterSpec::Normal { deviation: width }),
+        "exponential" => Ok(JitterSpec::Exponential { mean: width }),
+        _ => Err(spec.error("one of uniform, normal, exponential")),
+    }
 }
 
 /// A packet marker.
@@ -265,6 +332,13 @@ mod tests {
             ("red:10,colour=blue", "colour"),
             ("catnip-good:10,victim=me", "victim="),
             ("drop-tail:10,20", "20"),
+            ("drop-tail:0KB", "above zero"),
+            ("drop-tail:0ms", "above zero"),
+            ("drop-tail:1.5", "limit"),
+            ("drop-tail:15kB", "drop-tail:15KB"),
+            ("drop-tail:15KB,victim=random", "victim"),
+            ("catnip-good:15KB", "only drop-tail"),
+            ("red:200ms", "only drop-tail"),
         ] {
             let error = queue(text).unwrap_err().to_string();
             assert!(error.contains(text) && error.contains(named), "{error}");

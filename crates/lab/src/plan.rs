@@ -1,13 +1,21 @@
+use crate::notation::RateText;
+use crate::real::{self, RealNode, Service, Stage};
 use crate::scenario::{DistributionFile, NodeKind, ScenarioFile, TcpFile, TrafficFile};
 use catnip_base::{Rng, Span, Stream, Time};
+use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::{LinkSpec, NodeId, PortId, Topology};
-use catnip_sim::app::{AnyApp, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig};
-use catnip_sim::{Memory, Opener, Recorder, Sim, TcpId, Transfer};
+use catnip_net::shape::{RateSpec, Trace};
+use catnip_net::{LinkSpec, NodeId, PortId, Topology, TopologyError};
+use catnip_sim::app::{
+    AnyApp, Background, BackgroundConfig, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig,
+};
+use catnip_sim::{FlowId, Memory, Opener, Recorder, Sim, TcpId, Transfer};
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// One variant of a scenario, checked and ready: with a seed it is a run.
@@ -18,56 +26,74 @@ pub struct Plan {
     ports: Vec<(String, PortId)>,
     traffic: Vec<Traffic>,
     duration: Span,
+    pub(crate) real: Vec<RealNode>,
+    pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
 }
 
 /// Connections of one kind between pairs of hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
-    name: String,
+    pub(crate) name: String,
     pub(crate) tcp: TcpConfig,
     pub(crate) marker: Option<SpmParameters>,
     /// (server, client)
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
-    /// Numbers of the users in the run, one per pair.
-    users: Vec<u32>,
+    /// Numbers of the users in the run, one per pair; none if the clients are real.
+    pub(crate) users: Vec<u32>,
     pub(crate) tells_size: bool,
     pub(crate) kind: TrafficKind,
+    /// The servers are real: clients connect to them and ask by name.
+    real_servers: bool,
+    pub(crate) service: Service,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum TrafficKind {
     Bulk { bytes: u64, start_s: Distribution },
     Web { config: Arc<WebConfig>, request_bytes: u64 },
+    Background { config: Arc<BackgroundConfig> },
 }
 
 /// A transfer of more than this (an exabyte) is a slip of the keyboard.
 const MAX_BYTES: u64 = 1 << 60;
 
+/// Ten times what a link carries is overload enough.
+const MAX_LOAD: f64 = 10.0;
+
 /// What is wrong, and with which key.
-type Wrong = (String, String);
+pub(crate) type Wrong = (String, String);
 
 impl Plan {
     pub(crate) fn new(path: &Path, file: &ScenarioFile) -> Result<Self, Wrong> {
         if file.seeds == 0 {
             return Err(("seeds".into(), "0: at least one replicate is needed".into()));
         }
-        let (topology, groups, ports) = build_topology(file)?;
+        let network = build_network(path, file)?;
         let mut traffic = Vec::new();
         let mut users = 0;
-        for (name, spec) in &file.traffic {
-            let built = Traffic::new(path, name, spec, &file.tcp, &groups, users)?;
-            users += built.pairs.len() as u32;
+        let both_ways = |(name, spec): (_, &TrafficFile)| {
+            [Some((name, spec.clone())), spec.back().map(|back| (name, back))]
+        };
+        for (name, spec) in file.traffic.iter().flat_map(both_ways).flatten() {
+            let built = Traffic::new(path, name, &spec, &file.tcp, &network, users)?;
+            users += built.users.len() as u32;
             let both_ways =
                 built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
-            topology
+            network
+                .topology
                 .check_routes(both_ways)
                 .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
             traffic.push(built);
         }
-        if traffic.is_empty() {
+        if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));
         }
-        Ok(Self { topology, ports, traffic, duration: file.duration })
+        let Network { topology, ports, real, addresses, .. } = network;
+        let ends = |real: &RealNode| real.node;
+        let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
+        let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
+        topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
+        Ok(Self { topology, ports, traffic, duration: file.duration, real, addresses })
     }
 
     /// The run with this seed, from beginning to end.
@@ -78,11 +104,21 @@ impl Plan {
     /// The same in the memory of an earlier run.
     pub fn run_in<R: Recorder>(&self, seed: u64, recorder: R, memory: Memory) -> Sim<R> {
         let mut sim = Sim::with_memory(&self.topology, seed, recorder, memory);
-        for traffic in &self.traffic {
-            traffic.start(&mut sim, seed);
-        }
+        self.start(seed, &mut sim);
         sim.run(Time::ZERO + self.duration);
         sim
+    }
+
+    /// Puts the applications where they run; they start.
+    pub fn start(&self, seed: u64, stage: &mut impl Stage) {
+        for traffic in &self.traffic {
+            traffic.start(stage, seed);
+        }
+    }
+
+    /// The run is over after so long at the latest.
+    pub fn duration(&self) -> Span {
+        self.duration
     }
 
     /// Both ports of each `[link]` entry that makes a single link, by name.
@@ -99,11 +135,18 @@ impl Plan {
         &self.traffic
     }
 
+    /// The sources of background traffic: the application and its flow.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
+        let is_source = |traffic: &&Traffic| matches!(traffic.kind, TrafficKind::Background { .. });
+        let apps = self.traffic.iter().filter(is_source).flat_map(|traffic| traffic.users.iter().copied());
+        apps.zip((0..).map(FlowId))
+    }
+
     /// The traffic group that an application belongs to.
-    pub(crate) fn group_of(&self, app: u32) -> &str {
+    pub fn group_of(&self, app: u32) -> &str {
         let mut first = 0;
         for traffic in &self.traffic {
-            first += traffic.pairs.len() as u32;
+            first += traffic.users.len() as u32;
             if app < first {
                 return &traffic.name;
             }
@@ -118,7 +161,7 @@ impl Traffic {
         name: &str,
         spec: &TrafficFile,
         common: &TcpFile,
-        groups: &BTreeMap<String, Vec<NodeId>>,
+        network: &Network,
         first_user: u32,
     ) -> Result<Self, Wrong> {
         let key = |key: &str| format!("traffic.{name}.{key}");
@@ -126,18 +169,29 @@ impl Traffic {
             let k = key(k);
             move |what: String| (k, what)
         };
+        let no_tcp = TcpFile::default();
         let (server_names, client_names, own_tcp, tells_size) = match spec {
             TrafficFile::Bulk { from, to, tcp, tells_size, .. } => (from, to, tcp, *tells_size),
             TrafficFile::Web { servers, clients, tcp, tells_size, .. } => {
                 (servers, clients, tcp, *tells_size)
             }
+            TrafficFile::Background { from, to, .. } => (from, to, &no_tcp, false),
         };
         let (server_key, client_key) = match spec {
-            TrafficFile::Bulk { .. } => ("from", "to"),
+            TrafficFile::Bulk { .. } | TrafficFile::Background { .. } => ("from", "to"),
             TrafficFile::Web { .. } => ("servers", "clients"),
         };
-        let servers = select(groups, server_names).map_err(at(server_key))?;
-        let clients = select(groups, client_names).map_err(at(client_key))?;
+        let servers = select(&network.groups, server_names).map_err(at(server_key))?;
+        let clients = select(&network.groups, client_names).map_err(at(client_key))?;
+        let real_servers = real::all_real(&network.real, &servers, server_names).map_err(at(server_key))?;
+        let real_clients = real::all_real(&network.real, &clients, client_names).map_err(at(client_key))?;
+        if real_servers && real_clients {
+            let what = format!("{client_names:?}: both ends are real, so their commands make the traffic");
+            return Err((key(client_key), what));
+        }
+        if (real_servers || real_clients) && matches!(spec, TrafficFile::Background { .. }) {
+            return Err((key(client_key), "background traffic is between simulated hosts".into()));
+        }
         let (tcp, marker) =
             tcp_config(common, own_tcp).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
         // Each server serves a block of neighbouring clients.
@@ -161,6 +215,48 @@ impl Traffic {
                     Some(start) => start.check().map_err(at("start_s"))?,
                 };
                 TrafficKind::Bulk { bytes, start_s }
+            }
+            TrafficFile::Background {
+                load,
+                link,
+                rate,
+                peak,
+                burst,
+                burst_shape,
+                silence_shape,
+                packet_bytes,
+                ..
+            } => {
+                let total = match (load, link, rate) {
+                    (None, None, Some(rate)) => rate.bits_per_second() as f64,
+                    (Some(load), Some(link), None) => {
+                        if !(0.0..=MAX_LOAD).contains(load) {
+                            return Err((
+                                key("load"),
+                                format!("{load}: expected a share from 0 to {MAX_LOAD}"),
+                            ));
+                        }
+                        load * network.rate_of(link, &pairs).map_err(at("link"))?
+                    }
+                    _ => return Err((key("load"), "give either load and link or rate".into())),
+                };
+                let mean = total / pairs.len() as f64;
+                if mean > peak.bits_per_second() as f64 {
+                    let what = format!("{} bit/s: below the mean of {mean} bit/s", peak.bits_per_second());
+                    return Err((key("peak"), what));
+                }
+                if *burst == Span::ZERO {
+                    return Err((key("burst"), "0: a burst takes time".into()));
+                }
+                for (k, shape) in [("burst_shape", *burst_shape), ("silence_shape", *silence_shape)] {
+                    if !(shape > 0.0 && shape.is_finite()) {
+                        return Err((key(k), format!("{shape}: expected a positive tail index")));
+                    }
+                }
+                let sizes = packet_bytes.check().map_err(at("packet_bytes"))?;
+                let shapes = [*burst_shape, *silence_shape];
+                let config = BackgroundConfig::new(mean, *peak, *burst, shapes, sizes);
+                TrafficKind::Background { config: Arc::new(config) }
             }
             TrafficFile::Web {
                 pages,
@@ -202,23 +298,34 @@ impl Traffic {
                 TrafficKind::Web { config, request_bytes: *request_bytes }
             }
         };
-        let users = (first_user..first_user + pairs.len() as u32).collect();
-        Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, kind })
+        if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
+            let what =
+                "real hosts need a handshake and a FIN: take the profile rfc, or set handshake and fin";
+            return Err((key("tcp"), what.into()));
+        }
+        let users = if real_clients { 0 } else { pairs.len() as u32 };
+        let users = (first_user..first_user + users).collect();
+        let service = real::service(spec).map_err(|(k, what)| (key(k), what))?;
+        Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, kind, real_servers, service })
     }
 
-    fn start<R: Recorder>(&self, sim: &mut Sim<R>, seed: u64) {
+    fn start(&self, sim: &mut impl Stage, seed: u64) {
         let tcp = sim.add_tcp(self.tcp.clone(), self.marker);
         for (&(server, client), &user) in self.pairs.iter().zip(&self.users) {
             let app = match &self.kind {
                 TrafficKind::Bulk { bytes, start_s } => {
                     let start = start_s.draw(&mut Rng::new(seed, Stream::Start(user)));
-                    let transfer =
-                        Transfer { opener: Opener::Server, ..self.transfer(server, client, tcp, *bytes, 0) };
+                    let opener = if self.real_servers { Opener::Client } else { Opener::Server };
+                    let transfer = Transfer { opener, ..self.transfer(server, client, tcp, *bytes, 0) };
                     AnyApp::Bulk(Bulk::new(transfer, Time::ZERO + Span::from_secs_f64(start)))
                 }
                 TrafficKind::Web { config, request_bytes } => {
                     let template = self.transfer(server, client, tcp, 0, *request_bytes);
                     AnyApp::Web(Box::new(WebClient::new(config.clone(), template, seed, user)))
+                }
+                TrafficKind::Background { config } => {
+                    let flow = sim.add_flow(server, client);
+                    AnyApp::Background(Box::new(Background::new(config.clone(), flow, seed, user)))
                 }
             };
             sim.add_app(app);
@@ -247,11 +354,41 @@ impl Traffic {
     }
 }
 
-type Built = (Topology, BTreeMap<String, Vec<NodeId>>, Vec<(String, PortId)>);
+/// What the nodes and links of a scenario make.
+struct Network {
+    topology: Topology,
+    /// Nodes of one name.
+    groups: BTreeMap<String, Vec<NodeId>>,
+    ports: Vec<(String, PortId)>,
+    real: Vec<RealNode>,
+    addresses: Vec<(NodeId, Ipv4Addr)>,
+}
 
-fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
+impl Network {
+    /// The rate of the port of a link which packets between all these pairs pass, bit/s.
+    fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
+        let ports: Vec<PortId> = [link.to_string(), format!("{link}:back")]
+            .iter()
+            .filter_map(|name| self.ports.iter().find(|(port, _)| port == name).map(|(_, id)| *id))
+            .collect();
+        if ports.is_empty() {
+            return Err(format!("{link:?}: there is no such link, or there are several of this name"));
+        }
+        let passes = |port: &PortId, &(from, to): &(NodeId, NodeId)| {
+            self.topology.path(from, to).is_ok_and(|path| path.contains(port))
+        };
+        let port = ports.iter().find(|port| pairs.iter().all(|pair| passes(port, pair)));
+        let port = port.ok_or_else(|| format!("{link:?}: the packets do not all pass it"))?;
+        let rate = self.topology.ports()[port.0 as usize].wire.rate.mean();
+        rate.map(|rate| rate.bits_per_second() as f64)
+            .ok_or_else(|| format!("{link:?}: its rate is unlimited, and so is a share of it"))
+    }
+}
+
+fn build_network(path: &Path, file: &ScenarioFile) -> Result<Network, Wrong> {
     let mut topology = Topology::default();
     let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+    let (mut real, mut addresses) = (Vec::new(), Vec::new());
     for (name, node) in &file.node {
         if node.count == 0 {
             return Err((format!("node.{name}.count"), "0: at least one node is needed".into()));
@@ -264,6 +401,7 @@ fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
             1 => vec![add(name.clone())],
             count => (0..count).map(|i| add(format!("{name}[{i}]"))).collect(),
         };
+        node.note_real(name, &ids, &mut real, &mut addresses)?;
         groups.insert(name.clone(), ids);
     }
     let mut ports = Vec::new();
@@ -279,14 +417,26 @@ fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
         }
         let count = from.len().max(to.len());
         let ends = (0..count).map(|i| (from[i % from.len()], to[i % to.len()]));
+        let rate = |key: &str, text: &RateText| {
+            rate_spec(path, text).map_err(|what| (format!("link.{name}.{key}"), what))
+        };
+        if let Some(least) = link.jitter.map(JitterSpec::least_delay).filter(|&least| link.delay < least) {
+            let what =
+                format!("the delay of {} is below {least}, so that packets would arrive early", link.delay);
+            return Err((format!("link.{name}.jitter"), what));
+        }
         let ids = topology.links(
             ends,
             LinkSpec {
-                rate: link.rate,
+                rate: rate("rate", &link.rate)?,
+                rate_back: link.rate_back.as_ref().map(|text| rate("rate_back", text)).transpose()?,
                 delay: link.delay,
                 queue: link.queue.clone(),
                 loss: link.loss.clone(),
                 loss_back: link.loss_back.clone(),
+                wire_loss: link.wire_loss.clone(),
+                wire_loss_back: link.wire_loss_back.clone(),
+                jitter: link.jitter,
             },
         );
         if let [id] = ids[..] {
@@ -294,7 +444,25 @@ fn build_topology(file: &ScenarioFile) -> Result<Built, Wrong> {
             ports.push((format!("{name}:back"), id.back()));
         }
     }
-    Ok((topology, groups, ports))
+    Ok(Network { topology, groups, ports, real, addresses })
+}
+
+fn rate_spec(scenario: &Path, text: &RateText) -> Result<RateSpec, String> {
+    Ok(match text {
+        RateText::Constant(rate) => RateSpec::Constant(*rate),
+        RateText::Unlimited => RateSpec::Unlimited,
+        RateText::Trace(file) => {
+            let path = beside(scenario, file);
+            let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
+            let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+            RateSpec::Trace(Arc::new(Trace::parse(&text).map_err(|error| wrong(&error))?))
+        }
+    })
+}
+
+/// Files that a scenario names are relative to it.
+fn beside(scenario: &Path, file: &Path) -> PathBuf {
+    scenario.parent().unwrap_or(Path::new("")).join(file)
 }
 
 /// Nodes by name: `client`, `client[3]`, `client[0..50]` or `client[0..100:2]` (every second one).
@@ -393,7 +561,7 @@ struct PageRow {
 
 /// Reads pages from CSV with the columns page, object_index and bytes; objects in order, the HTML first.
 fn read_pages(scenario: &Path, file: &Path) -> Result<Vec<Page>, String> {
-    let path = scenario.parent().unwrap_or(Path::new("")).join(file);
+    let path = beside(scenario, file);
     let wrong = |what: String| format!("{}: {what}", path.display());
     let mut reader = csv::Reader::from_path(&path).map_err(|error| wrong(error.to_string()))?;
     let mut pages: Vec<Page> = Vec::new();

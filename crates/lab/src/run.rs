@@ -22,17 +22,20 @@ pub enum TableName {
     Connections,
     /// One per port of a named link.
     Ports,
-    /// One per packet sent, ACK received, drop and timeout.
+    /// One per source of background traffic.
+    Datagrams,
+    /// One per packet sent, ACK received, drop and timeout of a connection.
     Events,
 }
 
 impl TableName {
-    const ALL: [(&str, Self); 6] = [
+    const ALL: [(&str, Self); 7] = [
         ("runs", Self::Runs),
         ("pages", Self::Pages),
         ("objects", Self::Objects),
         ("connections", Self::Connections),
         ("ports", Self::Ports),
+        ("datagrams", Self::Datagrams),
         ("events", Self::Events),
     ];
 
@@ -292,8 +295,9 @@ fn add_rows<R: Recorder>(
                     let counters = sim.fabric().counters(*id);
                     let by_reason =
                         |why: DropReason| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
-                    let rate = plan.topology().ports()[id.0 as usize].wire.rate.bits_per_second() as f64;
-                    let capacity = rate * sim.now().as_secs();
+                    let rate = plan.topology().ports()[id.0 as usize].wire.rate.mean();
+                    let bits_per_s = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
+                    let capacity = bits_per_s * sim.now().as_secs();
                     table
                         .text("port", port)
                         .integer("arrived_high", counters.arrived[Priority::High as usize])
@@ -308,6 +312,21 @@ fn add_rows<R: Recorder>(
                     }
                 }
             }
+            TableName::Datagrams => {
+                for (app, flow) in plan.sources() {
+                    start(table);
+                    let counters = sim.datagrams(flow);
+                    table
+                        .text("group", plan.group_of(app))
+                        .integer("source", app.into())
+                        .integer("sent", counters.sent)
+                        .integer("sent_bytes", counters.sent_bytes)
+                        .integer("received", counters.received)
+                        .integer("dropped", counters.dropped)
+                        .float("delay_mean_s", counters.delay_s.mean())
+                        .float("delay_variance_s2", counters.delay_s.variance());
+                }
+            }
             TableName::Events => continue,
         }
     }
@@ -320,7 +339,7 @@ fn add_events(events: &[(Time, Event)], variant: usize, seed: u64, table: &mut T
             Event::Acked(view) => ("ack", view.connection, view.seq, Some(view)),
             Event::Timeout(view) => ("rto", view.connection, view.seq, Some(view)),
             Event::Dropped { connection, seq, .. } => ("drop", *connection, *seq, None),
-            Event::Connection(_) | Event::Object(_) | Event::Page(_) => continue,
+            Event::Connection(_) | Event::Object(_) | Event::Page(_) | Event::Datagram { .. } => continue,
         };
         let bytes = |value: Option<u64>| value.map_or(f64::NAN, |bytes| bytes as f64);
         table

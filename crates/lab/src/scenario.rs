@@ -1,7 +1,9 @@
 //! Scenario files: TOML parsed into plain data, each key checked where it is read.
 
+use crate::notation::RateText;
 use crate::{InputError, Plan, notation};
 use catnip_base::{Bytes, ParseError, Rate, Span};
+use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
@@ -12,6 +14,7 @@ use catnip_tcp::recovery::RecoveryKind;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 /// A scenario file: one experiment, in one or more variants.
@@ -70,8 +73,21 @@ impl Scenario {
         self.plans.iter().map(|(name, _)| name.as_str())
     }
 
-    /// What a variant does.
+    /// What a variant does in the simulator, which has no real hosts.
     pub fn plan(&self, variant: &str) -> Result<&Plan, InputError> {
+        let plan = self.emulation(variant)?;
+        match plan.real_nodes() {
+            [] => Ok(plan),
+            [real, ..] => {
+                let key = format!("node.{}", plan.topology().name(real.node));
+                let what = "a real host, which only the emulator has: use catnip-emu emulate";
+                Err(InputError::new(&self.path.display().to_string(), &key, what))
+            }
+        }
+    }
+
+    /// What a variant does in the emulator.
+    pub fn emulation(&self, variant: &str) -> Result<&Plan, InputError> {
         let plan = self.plans.iter().find(|(name, _)| name == variant);
         plan.map(|(_, plan)| plan).ok_or_else(|| {
             let names: Vec<&str> = self.variants().collect();
@@ -195,6 +211,7 @@ pub(crate) struct ScenarioFile {
     pub(crate) link: BTreeMap<String, LinkFile>,
     #[serde(default)]
     pub(crate) tcp: TcpFile,
+    #[serde(default)]
     pub(crate) traffic: BTreeMap<String, TrafficFile>,
 }
 
@@ -204,6 +221,17 @@ pub(crate) struct NodeFile {
     pub(crate) kind: NodeKind,
     #[serde(default = "one")]
     pub(crate) count: u32,
+    /// A namespace of this machine, in the emulator.
+    #[serde(default)]
+    pub(crate) real: bool,
+    /// The same with a program in it: its name and arguments.
+    pub(crate) command: Option<Vec<String>>,
+    pub(crate) address: Option<Ipv4Addr>,
+    /// The run begins when somebody listens here, as in `tcp:80`.
+    pub(crate) ready: Option<String>,
+    /// The run ends with the command.
+    #[serde(default)]
+    pub(crate) ends_run: bool,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -218,8 +246,10 @@ pub(crate) enum NodeKind {
 pub(crate) struct LinkFile {
     pub(crate) from: String,
     pub(crate) to: String,
-    #[serde(deserialize_with = "from_text")]
-    pub(crate) rate: Rate,
+    #[serde(deserialize_with = "rate_text")]
+    pub(crate) rate: RateText,
+    #[serde(default, deserialize_with = "option_rate_text")]
+    pub(crate) rate_back: Option<RateText>,
     #[serde(deserialize_with = "from_text")]
     pub(crate) delay: Span,
     #[serde(deserialize_with = "queue_text")]
@@ -228,6 +258,12 @@ pub(crate) struct LinkFile {
     pub(crate) loss: Option<LossSpec>,
     #[serde(default, deserialize_with = "loss_text")]
     pub(crate) loss_back: Option<LossSpec>,
+    #[serde(default, deserialize_with = "loss_text")]
+    pub(crate) wire_loss: Option<LossSpec>,
+    #[serde(default, deserialize_with = "loss_text")]
+    pub(crate) wire_loss_back: Option<LossSpec>,
+    #[serde(default, deserialize_with = "jitter_text")]
+    pub(crate) jitter: Option<JitterSpec>,
 }
 
 /// What differs from a profile.
@@ -278,6 +314,34 @@ pub(crate) enum TrafficFile {
         /// The sender tells TCP how long the document is.
         #[serde(default = "yes")]
         tells_size: bool,
+        /// For a real server: where it listens, and how documents are named.
+        port: Option<u16>,
+        paths: Option<String>,
+    },
+    /// Bursts of packets without TCP from each host to another.
+    Background {
+        from: String,
+        to: String,
+        /// Of all sources together: a share of the rate of `link`, which they all pass, or a rate.
+        load: Option<f64>,
+        link: Option<String>,
+        #[serde(default, deserialize_with = "option_from_text")]
+        rate: Option<Rate>,
+        /// Of each source, during a burst.
+        #[serde(deserialize_with = "from_text")]
+        peak: Rate,
+        /// Mean length of a burst.
+        #[serde(deserialize_with = "from_text")]
+        burst: Span,
+        /// Pareto tail indices.
+        #[serde(default = "three_halves")]
+        burst_shape: f64,
+        #[serde(default = "three_halves")]
+        silence_shape: f64,
+        packet_bytes: DistributionFile,
+        /// The same again from `to` to `from`.
+        #[serde(default)]
+        both_ways: bool,
     },
     /// People who fetch pages.
     Web {
@@ -299,7 +363,22 @@ pub(crate) enum TrafficFile {
         tcp: TcpFile,
         #[serde(default = "yes")]
         tells_size: bool,
+        /// For a real server: where it listens, and how objects are named.
+        port: Option<u16>,
+        paths: Option<String>,
     },
+}
+
+impl TrafficFile {
+    /// What goes the other way, if anything does.
+    pub(crate) fn back(&self) -> Option<Self> {
+        let mut back = self.clone();
+        match &mut back {
+            Self::Background { from, to, both_ways: true, .. } => std::mem::swap(from, to),
+            _ => return None,
+        }
+        Some(back)
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -372,6 +451,9 @@ fn one() -> u32 {
 fn four() -> u32 {
     4
 }
+fn three_halves() -> f64 {
+    1.5
+}
 fn yes() -> bool {
     true
 }
@@ -398,11 +480,20 @@ fn option_from_text<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = ParseE
 ) -> Result<Option<T>, D::Error> {
     from_text(d).map(Some)
 }
+fn rate_text<'de, D: Deserializer<'de>>(d: D) -> Result<RateText, D::Error> {
+    read(d, notation::rate)
+}
+fn option_rate_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<RateText>, D::Error> {
+    rate_text(d).map(Some)
+}
 fn queue_text<'de, D: Deserializer<'de>>(d: D) -> Result<QueueSpec, D::Error> {
     read(d, notation::queue)
 }
 fn loss_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<LossSpec>, D::Error> {
     read(d, |text| if text == "none" { Ok(None) } else { notation::loss(text).map(Some) })
+}
+fn jitter_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<JitterSpec>, D::Error> {
+    read(d, |text| if text == "none" { Ok(None) } else { notation::jitter(text).map(Some) })
 }
 fn recovery_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<RecoveryKind>, D::Error> {
     read(d, notation::recovery).map(Some)

@@ -2,10 +2,11 @@
 
 use crate::Plan;
 use crate::plan::{Traffic, TrafficKind};
-use catnip_base::{Rate, Span};
+use catnip_base::Span;
 use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
+use catnip_net::shape::RateSpec;
 use catnip_net::{PortId, WireSpec};
 use catnip_tcp::control::ControlKind;
 use catnip_tcp::pacing::PacingKind;
@@ -66,14 +67,17 @@ impl Plan {
             path.into_iter().map(|PortId(n)| &*self.topology().ports()[n as usize].wire).collect()
         };
         let (there, back) = (wires(server, client), wires(client, server));
-        if back.iter().any(|wire| wire.loss.is_some()) {
+        let steady = |wire: &&WireSpec| {
+            !matches!(wire.rate, RateSpec::Trace(_)) && wire.jitter.is_none() && wire.wire_loss.is_none()
+        };
+        if !there.iter().chain(&back).all(steady) || back.iter().any(|wire| wire.loss.is_some()) {
             return None;
         }
         let (data_bytes, w_max) = (tcp.segment_bytes + tcp.header_bytes, tcp.receive_window_segments());
         let rtt_s = delay_s(&there, data_bytes) + delay_s(&back, tcp.ack_bytes);
         let fits = |wire: &&WireSpec| {
             w_max < u64::from(room(&wire.queue))
-                && (w_max * u64::from(data_bytes)) as f64 <= bytes_per_s(wire.rate) * rtt_s
+                && (w_max * u64::from(data_bytes)) as f64 <= bytes_per_s(&wire.rate) * rtt_s
         };
         if !there.iter().all(fits) {
             return None;
@@ -117,19 +121,20 @@ impl Plan {
 
 /// Propagation and transmission along a path.
 fn delay_s(path: &[&WireSpec], bytes: u32) -> f64 {
-    path.iter().map(|wire| wire.delay.as_secs() + f64::from(bytes) / bytes_per_s(wire.rate)).sum()
+    path.iter().map(|wire| wire.delay.as_secs() + f64::from(bytes) / bytes_per_s(&wire.rate)).sum()
 }
 
-fn bytes_per_s(rate: Rate) -> f64 {
-    rate.bits_per_second() as f64 / 8.0
+fn bytes_per_s(rate: &RateSpec) -> f64 {
+    rate.mean().map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0)
 }
 
-/// Packets that a queue is sure to hold; RED may drop before it is full.
+/// Packets that a queue is sure to hold; RED may drop before it is full, and other measures depend on their sizes.
 fn room(queue: &QueueSpec) -> u32 {
     match *queue {
         QueueSpec::DropTail { limit }
         | QueueSpec::CatnipGood { limit, .. }
         | QueueSpec::CatnipBad { limit, .. } => limit,
+        QueueSpec::DropTailBytes { .. } | QueueSpec::DropTailWait { .. } => 0,
         QueueSpec::Red { .. } | QueueSpec::CatnipRed { .. } => 0,
     }
 }

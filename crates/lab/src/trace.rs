@@ -59,11 +59,8 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
         server,
         client,
         LinkSpec {
-            rate: request.rate,
-            delay: request.delay,
-            queue: request.queue.clone(),
             loss: (!request.drop.is_empty()).then(|| LossSpec::List { packets: request.drop.clone() }),
-            loss_back: None,
+            ..LinkSpec::new(request.rate, request.delay, request.queue.clone())
         },
     );
     let mut sim = Sim::new(&topology, request.seed, Events::default());
@@ -123,7 +120,7 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
                 at = record.acked;
                 ("done", last.seq, None)
             }
-            Event::Object(_) | Event::Page(_) => continue,
+            Event::Object(_) | Event::Page(_) | Event::Datagram { .. } => continue,
         };
         if name == "ack" {
             last.dupacks = if seq > highest { 0 } else { last.dupacks + 1 };

@@ -131,17 +131,9 @@ fn one_flow(
 ) -> ConnectionRecord {
     let mut topology = Topology::default();
     let (server, client) = (topology.host("server"), topology.host("client"));
-    topology.link(
-        server,
-        client,
-        LinkSpec {
-            rate: Rate::from_bits_per_second(10_000_000).unwrap(),
-            delay: Span::from_millis(100),
-            queue: QueueSpec::DropTail { limit: 1000 },
-            loss: Some(loss),
-            loss_back: None,
-        },
-    );
+    let rate = Rate::from_bits_per_second(10_000_000).unwrap();
+    let link = LinkSpec::new(rate, Span::from_millis(100), QueueSpec::DropTail { limit: 1000 });
+    topology.link(server, client, LinkSpec { loss: Some(loss), ..link });
     let mut sim = Sim::new(&topology, seed, One::default());
     let bytes = packets * u64::from(tcp.segment_bytes);
     let tcp = sim.add_tcp(tcp.clone(), marker);

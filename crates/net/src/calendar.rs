@@ -21,6 +21,11 @@ impl Calendar {
         self.heap.is_empty()
     }
 
+    /// How many events are planned.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {

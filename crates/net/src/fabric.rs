@@ -1,8 +1,10 @@
 use crate::loss::Lossy;
 use crate::queue::AnyQueue;
-use crate::shape::{AnyShaper, Constant};
+use crate::shape::AnyShaper;
 use crate::topology::Routes;
-use crate::{Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, Topology, WireSpec};
+use crate::{
+    Calendar, DropReason, Fate, Impairments, NodeId, Packet, Port, PortCounters, PortId, Topology, WireSpec,
+};
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
 
@@ -15,8 +17,8 @@ use std::collections::VecDeque;
 pub struct Fabric {
     ports: Vec<Station>,
     routes: Routes,
-    /// Where each flow ends.
-    destinations: Vec<NodeId>,
+    /// Where each flow ends; those from [`Fabric::SECOND_FLOWS`] on have a table of their own.
+    destinations: [Vec<NodeId>; 2],
     /// For each router: the port on which each flow leaves it, once it has been looked up.
     next: Vec<Vec<PortId>>,
     calendar: Calendar,
@@ -39,6 +41,8 @@ enum End {
     Host(NodeId),
     /// Its index in [`Fabric::next`].
     Router(u32),
+    /// To this node, but some packets are lost on the wire.
+    Lossy(NodeId),
 }
 
 const UNKNOWN: PortId = PortId(u32::MAX);
@@ -77,19 +81,23 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
 }
 
 impl Fabric {
+    /// Tables are indexed by flow, so numbers should be dense. Hosts with two kinds of flows number the second kind from
+    /// here on; their routes are looked up for each packet.
+    pub const SECOND_FLOWS: u32 = 1 << 31;
+
     /// The network of this topology at time zero; `seed` gives each port its own random streams.
     pub fn new(topology: &Topology, seed: u64) -> Self {
         let routes = Routes::new(topology);
-        let ports = topology.ports().iter().enumerate().map(|(id, spec)| Station {
-            to: routes.router_index(spec.to).map_or(End::Host(spec.to), End::Router),
-            planned: Time::NEVER,
-            port: build_port(&spec.wire, seed, id as u32),
+        let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
+            let port = build_port(&spec.wire, seed, id as u32);
+            let to = if port.is_lossy() { End::Lossy(spec.to) } else { end_of(&routes, spec.to) };
+            Station { to, planned: Time::NEVER, port }
         });
         Self {
             ports: ports.collect(),
             next: vec![Vec::new(); routes.routers().len()],
             routes,
-            destinations: Vec::new(),
+            destinations: Default::default(),
             calendar: Calendar::default(),
             early: VecDeque::new(),
         }
@@ -97,18 +105,28 @@ impl Fabric {
 
     /// Packets of `flow` go to `destination`. Must be said before the first packet of the flow.
     pub fn set_destination(&mut self, flow: u32, destination: NodeId) {
-        let index = flow as usize;
-        if index >= self.destinations.len() {
-            self.destinations.resize(index + 1, NodeId(u32::MAX));
+        let (kind, index) = Self::kind_and_index(flow);
+        let destinations = &mut self.destinations[kind];
+        if index >= destinations.len() {
+            destinations.resize(index + 1, NodeId(u32::MAX));
         }
-        if std::mem::replace(&mut self.destinations[index], destination) != destination {
+        if std::mem::replace(&mut destinations[index], destination) != destination && kind == 0 {
             self.next.iter_mut().filter_map(|ports| ports.get_mut(index)).for_each(|port| *port = UNKNOWN);
         }
     }
 
+    fn kind_and_index(flow: u32) -> (usize, usize) {
+        (usize::from(flow >= Self::SECOND_FLOWS), (flow % Self::SECOND_FLOWS) as usize)
+    }
+
+    fn destination(&self, flow: u32) -> NodeId {
+        let (kind, index) = Self::kind_and_index(flow);
+        self.destinations[kind][index]
+    }
+
     /// A host sends a packet. All that is due by then happens first. Panics if the flow has no route: routes are
     /// checked when a topology is built.
-    #[inline]
+    #[inline(always)]
     pub fn arrive<F: NetworkFate>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
         while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
             if let Some(delivery) = self.step(fate) {
@@ -180,9 +198,15 @@ impl Fabric {
             }
         }
         let packet = packet?;
-        match station.to {
+        let to = match station.to {
+            End::Lossy(_) if station.port.loses(packet, &mut local) => return None,
+            End::Lossy(node) => end_of(&self.routes, node),
+            to => to,
+        };
+        match to {
+            End::Lossy(_) => unreachable!("no node is an end"),
             End::Host(node) => {
-                debug_assert_eq!(self.destinations[packet.flow as usize], node, "hosts forward nothing");
+                debug_assert_eq!(self.destination(packet.flow), node, "hosts forward nothing");
                 Some((at, node, packet))
             }
             End::Router(router) => {
@@ -205,8 +229,10 @@ impl Fabric {
     #[cold]
     fn look_up(&mut self, router: u32, flow: u32) -> PortId {
         let at = self.routes.routers()[router as usize];
-        let port = self.routes.next(at, self.destinations[flow as usize]);
-        let port = port.expect("routes are checked before a run");
+        let port = self.routes.next(at, self.destination(flow)).expect("routes are checked before a run");
+        if flow >= Self::SECOND_FLOWS {
+            return port;
+        }
         let ports = &mut self.next[router as usize];
         if ports.len() <= flow as usize {
             ports.resize(flow as usize + 1, UNKNOWN);
@@ -226,8 +252,12 @@ impl Fabric {
     }
 }
 
+fn end_of(routes: &Routes, node: NodeId) -> End {
+    routes.router_index(node).map_or(End::Host(node), End::Router)
+}
+
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let queue = spec.queue.build(spec.rate, seed, id);
+    let queue = spec.queue.build(&spec.rate, seed, id);
     let queue = match &spec.loss {
         None => queue,
         Some(loss) => {
@@ -235,5 +265,10 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
             AnyQueue::Lossy(Box::new(Lossy { loss, queue }))
         }
     };
-    Port::new(queue, AnyShaper::Constant(Constant::new(spec.rate)), spec.delay)
+    if spec.jitter.is_none() && spec.wire_loss.is_none() {
+        return Port::new(queue, spec.rate.build(), spec.delay);
+    }
+    let jitter = spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))));
+    let loss = spec.wire_loss.as_ref().map(|loss| loss.build(Rng::new(seed, Stream::WireLoss(id))));
+    Port::impaired(queue, spec.rate.build(), spec.delay, Impairments { jitter, loss })
 }

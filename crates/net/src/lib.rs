@@ -1,10 +1,11 @@
-//! The data path that the simulator and the emulator share: packets, queues, markers, shapers, loss, ports, and
-//! networks of ports. Time is an argument everywhere; nothing allocates per packet once buffers have grown.
+//! The data path that the simulator and the emulator share: packets, queues, markers, shapers, loss, jitter, ports,
+//! and networks of ports. Time is an argument everywhere; nothing allocates per packet once buffers have grown.
 
 #![forbid(unsafe_code)]
 
 mod calendar;
 mod fabric;
+pub mod jitter;
 pub mod loss;
 pub mod mark;
 mod packet;
@@ -16,5 +17,5 @@ mod topology;
 pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
 pub use packet::{Backlog, DropReason, Ecn, Fate, Packet, Priority};
-pub use port::{Next, Port, PortCounters};
+pub use port::{Impairments, Next, Port, PortCounters};
 pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError, WireSpec};

@@ -1,3 +1,5 @@
+use crate::jitter::Jitter;
+use crate::loss::{AnyLoss, LossModel};
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::{Backlog, DropReason, Fate, Packet, Priority};
@@ -31,6 +33,17 @@ pub struct Port<Q, S> {
     queue: Q,
     /// Most ports never drop anything.
     drops: Option<Box<Drops>>,
+    /// Only where departures are not known at arrival.
+    impairments: Option<Box<Impairments>>,
+}
+
+/// What may happen to packets on the wire.
+#[derive(Debug, Default)]
+pub struct Impairments {
+    /// Propagation takes longer for some than for others; nobody overtakes.
+    pub jitter: Option<Jitter>,
+    /// Takes packets that have crossed the wire: they took their time in transmission and do not arrive.
+    pub loss: Option<AnyLoss>,
 }
 
 /// What a port has dropped.
@@ -103,7 +116,14 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             arrived_bytes: 0,
             queue,
             drops: None,
+            impairments: None,
         }
+    }
+
+    /// A port that is idle and whose wire is not perfect.
+    pub fn impaired(queue: Q, shaper: S, delay: Span, impairments: Impairments) -> Self {
+        let impairments = Some(Box::new(impairments));
+        Self { fifo_limit: None, impairments, ..Self::new(queue, shaper, delay) }
     }
 
     /// A packet arrives; departures due by then come first. Arrivals must not go back in time.
@@ -141,13 +161,17 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// Delivers what has arrived at the other end by `now`, one packet a call, or says when to ask again.
     pub fn poll(&mut self, now: Time, fate: &mut dyn Fate) -> Next {
-        self.advance(now, fate);
-        match self.next_at() {
-            None => Next::Idle,
-            Some(at) if at > now => Next::Wait(at),
-            Some(at) => {
-                let packet = self.take(fate).expect("what is due after advancing is on the wire");
-                Next::Deliver(at, packet)
+        loop {
+            self.advance(now, fate);
+            match self.next_at() {
+                None => return Next::Idle,
+                Some(at) if at > now => return Next::Wait(at),
+                Some(at) => {
+                    let packet = self.take(fate).expect("what is due after advancing is on the wire");
+                    if !self.loses(packet, fate) {
+                        return Next::Deliver(at, packet);
+                    }
+                }
             }
         }
     }
@@ -170,6 +194,22 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             self.advance(packet.arrived, fate);
         }
         Some(packet)
+    }
+
+    /// Can packets be lost on the wire?
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.impairments.as_ref().is_some_and(|impairments| impairments.loss.is_some())
+    }
+
+    /// Was this packet, which has just been taken, lost on the wire?
+    pub(crate) fn loses(&mut self, packet: Packet, fate: &mut dyn Fate) -> bool {
+        let loss = self.impairments.as_mut().and_then(|impairments| impairments.loss.as_mut());
+        let lost = loss.is_some_and(|loss| loss.loses(&packet));
+        if lost {
+            let (mut counting, _) = self.counting(fate);
+            counting.dropped(packet.arrived, packet, DropReason::Loss);
+        }
+        lost
     }
 
     /// What has happened so far.
@@ -203,7 +243,10 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let next = queue.dequeue(start, &mut counting);
         self.idle = next.is_none();
         if let Some(packet) = next {
-            self.start(start, packet);
+            match &self.impairments {
+                Some(it) if it.jitter.is_some() => self.start_jittered(start, packet),
+                _ => self.start(start, packet),
+            }
         }
     }
 
@@ -211,6 +254,14 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     fn start(&mut self, start: Time, mut packet: Packet) {
         self.free_at = self.shaper.finish(start, packet.len);
         packet.arrived = self.free_at + self.delay;
+        self.wire.push(packet);
+    }
+
+    #[inline(never)]
+    fn start_jittered(&mut self, start: Time, mut packet: Packet) {
+        self.free_at = self.shaper.finish(start, packet.len);
+        let jitter = self.impairments.as_mut().and_then(|impairments| impairments.jitter.as_mut());
+        packet.arrived = jitter.expect("the caller saw it").arrival(self.free_at, self.delay);
         self.wire.push(packet);
     }
 

@@ -1,6 +1,8 @@
+use crate::jitter::JitterSpec;
 use crate::loss::LossSpec;
 use crate::queue::QueueSpec;
-use catnip_base::{Rate, Span};
+use crate::shape::RateSpec;
+use catnip_base::Span;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -43,28 +45,57 @@ pub struct PortSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireSpec {
     /// Line rate.
-    pub rate: Rate,
+    pub rate: RateSpec,
     /// Propagation delay.
     pub delay: Span,
     /// Queue discipline.
     pub queue: QueueSpec,
+    /// How much the delay varies, if it does.
+    pub jitter: Option<JitterSpec>,
     /// Loss before the queue, if any.
     pub loss: Option<LossSpec>,
+    /// Loss behind the queue, of packets that took their time in transmission, if any.
+    pub wire_loss: Option<LossSpec>,
 }
 
-/// A kind of link: its two directions have the same rate, delay and queue discipline.
+/// A kind of link: what its two directions have in common, and what may differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// Line rate of either direction.
-    pub rate: Rate,
+    /// Line rate from → to, and back if `rate_back` is not given.
+    pub rate: RateSpec,
+    /// Line rate on the way back.
+    pub rate_back: Option<RateSpec>,
     /// Propagation delay of either direction.
     pub delay: Span,
+    /// How much the delay of either direction varies.
+    pub jitter: Option<JitterSpec>,
     /// Queue of either direction.
     pub queue: QueueSpec,
-    /// Loss from → to.
+    /// Loss from → to, before the queue.
     pub loss: Option<LossSpec>,
-    /// Loss on the way back.
+    /// The same on the way back.
     pub loss_back: Option<LossSpec>,
+    /// Loss from → to, behind the queue.
+    pub wire_loss: Option<LossSpec>,
+    /// The same on the way back.
+    pub wire_loss_back: Option<LossSpec>,
+}
+
+impl LinkSpec {
+    /// A link that is the same both ways and loses nothing.
+    pub fn new(rate: impl Into<RateSpec>, delay: Span, queue: QueueSpec) -> Self {
+        Self {
+            rate: rate.into(),
+            rate_back: None,
+            delay,
+            jitter: None,
+            queue,
+            loss: None,
+            loss_back: None,
+            wire_loss: None,
+            wire_loss_back: None,
+        }
+    }
 }
 
 /// Why a network cannot be built.
@@ -120,9 +151,17 @@ impl Topology {
 
     /// Adds links of one kind, each between two nodes.
     pub fn links(&mut self, ends: impl IntoIterator<Item = (NodeId, NodeId)>, link: LinkSpec) -> Vec<LinkId> {
-        let LinkSpec { rate, delay, queue, loss, loss_back } = link;
-        let forward = Arc::new(WireSpec { rate, delay, queue: queue.clone(), loss });
-        let back = Arc::new(WireSpec { rate, delay, queue, loss: loss_back });
+        let LinkSpec { rate, rate_back, delay, jitter, queue, loss, loss_back, wire_loss, wire_loss_back } =
+            link;
+        let back = Arc::new(WireSpec {
+            rate: rate_back.unwrap_or_else(|| rate.clone()),
+            delay,
+            jitter,
+            queue: queue.clone(),
+            loss: loss_back,
+            wire_loss: wire_loss_back,
+        });
+        let forward = Arc::new(WireSpec { rate, delay, jitter, queue, loss, wire_loss });
         let add = |(from, to)| {
             let id = LinkId(self.ports.len() as u32 / 2);
             self.ports.push(PortSpec { from, to, wire: forward.clone() });
@@ -288,15 +327,11 @@ fn routes_to(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catnip_base::Rate;
 
     fn link() -> LinkSpec {
-        LinkSpec {
-            rate: Rate::from_bits_per_second(1_000_000).unwrap(),
-            delay: Span::ZERO,
-            queue: QueueSpec::DropTail { limit: 10 },
-            loss: None,
-            loss_back: None,
-        }
+        let rate = Rate::from_bits_per_second(1_000_000).unwrap();
+        LinkSpec::new(rate, Span::ZERO, QueueSpec::DropTail { limit: 10 })
     }
 
     #[test]

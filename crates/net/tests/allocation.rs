@@ -48,6 +48,8 @@ fn no_queue_discipline_allocates_per_packet() {
     let victim = VictimRule::Random;
     let specs = [
         QueueSpec::DropTail { limit: 10 },
+        QueueSpec::DropTailBytes { limit: 5_000 },
+        QueueSpec::DropTailWait { limit: Span::from_millis(20) },
         QueueSpec::Red { limit: 10, parameters },
         QueueSpec::CatnipGood { limit: 10, victim },
         QueueSpec::CatnipBad { limit: 10, victim },
@@ -55,7 +57,7 @@ fn no_queue_discipline_allocates_per_packet() {
     ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
     for spec in specs {
-        let queue = spec.build(rate, 1, 0);
+        let queue = spec.build(&rate.into(), 1, 0);
         let loss = LossSpec::Bernoulli { probability: 0.01 }
             .build(catnip_base::Rng::new(1, catnip_base::Stream::Loss(0)));
         let lossy = AnyQueue::Lossy(Box::new(catnip_net::loss::Lossy { loss, queue }));

@@ -2,14 +2,16 @@
 //! the host wakes up.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
-use catnip_net::queue::{DropTail, QueueDiscipline, QueueSpec, RedParameters, VictimRule};
-use catnip_net::shape::{AnyShaper, Constant};
+use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueSpec, RedParameters, VictimRule};
+use catnip_net::shape::{AnyShaper, RateSpec, Shaper, Trace};
 use catnip_net::{
-    Backlog, DropReason, Ecn, Fabric, Fate, LinkSpec, NetworkFate, Next, NodeId, Out, Packet, Port, PortId,
-    Priority, Topology,
+    Backlog, DropReason, Ecn, Fabric, Fate, Impairments, LinkSpec, NetworkFate, Next, NodeId, Out, Packet,
+    Port, PortId, Priority, Topology,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 
 #[derive(Default)]
 struct Log {
@@ -35,6 +37,8 @@ fn queues() -> Vec<QueueSpec> {
     let victim = VictimRule::Random;
     vec![
         QueueSpec::DropTail { limit: 5 },
+        QueueSpec::DropTailBytes { limit: 4000 },
+        QueueSpec::DropTailWait { limit: Span::from_millis(7) },
         QueueSpec::Red { limit: 5, parameters },
         QueueSpec::CatnipGood { limit: 5, victim },
         QueueSpec::CatnipBad { limit: 5, victim: VictimRule::Probe },
@@ -42,24 +46,42 @@ fn queues() -> Vec<QueueSpec> {
     ]
 }
 
-/// Two sources and a sink behind two routers; the queue under test at the bottleneck.
-fn network(queue: QueueSpec, loss: Option<LossSpec>) -> (Topology, [NodeId; 2], NodeId) {
+/// Links of all kinds: every queue on a good wire, and some queues on worse ones.
+fn links() -> Vec<LinkSpec> {
+    let rate = Rate::from_bits_per_second(3_000_001).unwrap();
+    let of = |queue| LinkSpec::new(rate, Span::from_micros(11), queue);
+    let trace = || RateSpec::Trace(Arc::new(Trace::parse("1\n1\n2\n7\n9\n9\n20\n").unwrap()));
+    let jitter = Some(JitterSpec::Exponential { mean: Span::from_millis(2) });
+    let wire_loss = Some(LossSpec::Bernoulli { probability: 0.2 });
+    let worse = |queue: &QueueSpec| {
+        [
+            LinkSpec { rate: trace(), ..of(queue.clone()) },
+            LinkSpec { rate: trace(), jitter, wire_loss: wire_loss.clone(), ..of(queue.clone()) },
+            LinkSpec { jitter, ..of(queue.clone()) },
+            LinkSpec { wire_loss: wire_loss.clone(), ..of(queue.clone()) },
+            LinkSpec { rate: RateSpec::Unlimited, jitter, ..of(queue.clone()) },
+            LinkSpec { rate: RateSpec::Unlimited, ..of(queue.clone()) },
+        ]
+    };
+    let queues = queues();
+    let worse: Vec<_> = queues[..4].iter().flat_map(worse).collect();
+    queues.into_iter().map(of).chain(worse).collect()
+}
+
+/// Two sources and a sink behind two routers; the link under test in the middle.
+fn network(bottleneck: LinkSpec) -> (Topology, [NodeId; 2], NodeId) {
     let mut topology = Topology::default();
     let sources = [topology.host("a"), topology.host("b")];
     let sink = topology.host("sink");
     let (left, right) = (topology.router("left"), topology.router("right"));
-    let link = |rate, delay_us, queue, loss| LinkSpec {
-        rate: Rate::from_bits_per_second(rate).unwrap(),
-        delay: Span::from_micros(delay_us),
-        queue,
-        loss,
-        loss_back: None,
+    let link = |rate, delay_us| {
+        let rate = Rate::from_bits_per_second(rate).unwrap();
+        LinkSpec::new(rate, Span::from_micros(delay_us), QueueSpec::DropTail { limit: 100 })
     };
-    let roomy = QueueSpec::DropTail { limit: 100 };
-    topology.link(sources[0], left, link(8_000_000, 3, roomy.clone(), None));
-    topology.link(sources[1], left, link(7_000_000, 0, roomy.clone(), None));
-    topology.link(left, right, link(3_000_001, 11, queue, loss));
-    topology.link(right, sink, link(5_000_000, 0, roomy, None));
+    topology.link(sources[0], left, link(8_000_000, 3));
+    topology.link(sources[1], left, link(7_000_000, 0));
+    topology.link(left, right, bottleneck);
+    topology.link(right, sink, link(5_000_000, 0));
     (topology, sources, sink)
 }
 
@@ -90,13 +112,12 @@ type Deliveries = Vec<(Time, NodeId, u32)>;
 
 /// Offers the arrivals; the host wakes up late by random amounts up to `lateness` after each one.
 fn offer(
-    queue: &QueueSpec,
-    loss: Option<LossSpec>,
+    bottleneck: &LinkSpec,
     arrivals: &[Arrival],
     lateness: Span,
     seed: u64,
 ) -> (Deliveries, Log, Fabric) {
-    let (topology, sources, sink) = network(queue.clone(), loss);
+    let (topology, sources, sink) = network(bottleneck.clone());
     let mut fabric = Fabric::new(&topology, seed);
     let (mut log, mut out) = (Log::default(), Vec::new());
     let mut drowsy = Rng::new(99, Stream::Workload(7));
@@ -137,15 +158,16 @@ proptest! {
 
     #[test]
     fn every_packet_comes_out_in_order_or_is_reported_dropped(arrivals in arrivals(), seed in 0u64..1000) {
-        for queue in queues() {
+        for link in links() {
             let loss = LossSpec::GilbertElliott { to_bad: 0.1, to_good: 0.4, loss_good: 0.01, loss_bad: 0.6 };
-            let (out, log, fabric) = offer(&queue, Some(loss), &arrivals, Span::ZERO, seed);
+            let link = LinkSpec { loss: Some(loss), ..link };
+            let (out, log, fabric) = offer(&link, &arrivals, Span::ZERO, seed);
             let mut seen: Vec<u32> = out.iter().map(|d| d.2).chain(log.dropped.iter().map(|d| d.2)).collect();
             seen.sort_unstable();
-            prop_assert_eq!(seen, (0..arrivals.len() as u32).collect::<Vec<_>>(), "each exactly once: {:?}", queue);
+            prop_assert_eq!(seen, (0..arrivals.len() as u32).collect::<Vec<_>>(), "each exactly once: {:?}", link);
             for source in 0..2 {
                 let order: Vec<u32> = out.iter().map(|d| d.2).filter(|&b| arrivals[b as usize].source == source).collect();
-                prop_assert!(order.is_sorted(), "flows keep their order: {:?}", queue);
+                prop_assert!(order.is_sorted(), "flows keep their order: {:?}", link);
             }
             prop_assert!(out.is_sorted_by_key(|d| d.0), "time does not go back");
             prop_assert_eq!(fabric.packets_inside(), 0);
@@ -158,11 +180,11 @@ proptest! {
 
     #[test]
     fn departures_do_not_depend_on_when_the_host_wakes_up(arrivals in arrivals(), seed in 0u64..1000, late_us in 1u64..20_000) {
-        for queue in queues() {
-            let prompt = offer(&queue, None, &arrivals, Span::ZERO, seed);
-            let late = offer(&queue, None, &arrivals, Span::from_micros(late_us), seed);
-            prop_assert_eq!(prompt.0, late.0, "deliveries: {:?}", queue);
-            prop_assert_eq!(prompt.1.dropped, late.1.dropped, "drops: {:?}", queue);
+        for link in links() {
+            let prompt = offer(&link, &arrivals, Span::ZERO, seed);
+            let late = offer(&link, &arrivals, Span::from_micros(late_us), seed);
+            prop_assert_eq!(prompt.0, late.0, "deliveries: {:?}", link);
+            prop_assert_eq!(prompt.1.dropped, late.1.dropped, "drops: {:?}", link);
         }
     }
 }
@@ -194,9 +216,10 @@ impl Fate for Lost {
 
 proptest! {
     #[test]
-    fn a_port_that_counts_does_what_a_port_with_a_queue_does(arrivals in arrivals(), limit in 1u32..6, delay_us in 0u64..5000) {
-        let rate = Rate::from_bits_per_second(3_000_001).unwrap();
-        let wire = || AnyShaper::Constant(Constant::new(rate));
+    fn a_port_that_counts_does_what_a_port_with_a_queue_does(
+        arrivals in arrivals(), rate in 0usize..3, limit in 1u32..6, delay_us in 0u64..5000
+    ) {
+        let wire = || rates()[rate].build();
         let mut counting = Port::new(DropTail::new(limit), wire(), Span::from_micros(delay_us));
         let mut queueing = Port::new(Opaque(DropTail::new(limit)), wire(), Span::from_micros(delay_us));
         let (mut lost, mut out) = ([Lost::default(), Lost::default()], [Vec::new(), Vec::new()]);
@@ -225,6 +248,131 @@ proptest! {
     }
 }
 
+/// A rate of each kind.
+fn rates() -> [RateSpec; 3] {
+    let trace = Trace::parse("1\n1\n2\n7\n9\n9\n20\n").unwrap();
+    [
+        Rate::from_bits_per_second(3_000_001).unwrap().into(),
+        RateSpec::Trace(Arc::new(trace)),
+        RateSpec::Unlimited,
+    ]
+}
+
+/// What a buffer that is not measured in packets has room for, computed from all that was accepted before:
+/// (end of transmission, bytes).
+fn fits(queue: &QueueSpec, at: Time, len: u32, accepted: &[(Time, u32)]) -> bool {
+    match *queue {
+        QueueSpec::DropTailBytes { limit } => {
+            let inside: u64 =
+                accepted.iter().filter(|(end, _)| *end > at).map(|(_, len)| u64::from(*len)).sum();
+            inside + u64::from(len) <= limit
+        }
+        QueueSpec::DropTailWait { limit } => accepted.last().is_none_or(|(end, _)| end.since(at) <= limit),
+        _ => unreachable!("measured in packets"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn buffers_measured_in_bytes_or_time_drop_exactly_what_does_not_fit(
+        arrivals in arrivals(), rate in 0usize..3, bytes in 1u64..6000, wait_us in 1u64..20_000
+    ) {
+        let rate = &rates()[rate];
+        let wait = Span::from_micros(wait_us);
+        for queue in [QueueSpec::DropTailBytes { limit: bytes }, QueueSpec::DropTailWait { limit: wait }] {
+            let mut port = Port::new(queue.build(rate, 1, 0), rate.build(), Span::ZERO);
+            let mut wire = rate.build();
+            let (mut lost, mut accepted, mut dropped) = (Lost::default(), Vec::new(), Vec::new());
+            let mut out = Vec::new();
+            for (body, arrival) in arrivals.iter().enumerate() {
+                let (at, body) = (arrival.at, body as u32);
+                if fits(&queue, at, arrival.len, &accepted) {
+                    let free_at = accepted.last().map_or(Time::ZERO, |last: &(Time, u32)| last.0);
+                    accepted.push((wire.finish(at.max(free_at), arrival.len), arrival.len));
+                } else {
+                    dropped.push((at, body));
+                }
+                let packet = Packet {
+                    arrived: at, flow: 0, len: arrival.len, body, ecn: Ecn::NotEct, priority: Priority::Low, class: 0
+                };
+                port.arrive(at, packet, &mut lost);
+                while let Next::Deliver(at, packet) = port.poll(at, &mut lost) {
+                    out.push((at, packet.len));
+                }
+            }
+            while let Next::Deliver(at, packet) = port.poll(Time::from_nanos(u64::MAX / 2), &mut lost) {
+                out.push((at, packet.len));
+            }
+            prop_assert_eq!(&lost.0, &dropped, "{:?}", queue);
+            prop_assert_eq!(&out, &accepted, "{:?}", queue);
+        }
+    }
+}
+
+fn send(port: &mut Port<AnyQueue, AnyShaper>, at_us: u64, len: u32, body: u32, fate: &mut Lost) {
+    let arrived = Time::from_nanos(at_us * 1000);
+    let (ecn, priority) = (Ecn::NotEct, Priority::Low);
+    port.arrive(arrived, Packet { arrived, flow: 0, len, body, ecn, priority, class: 0 }, fate);
+}
+
+#[test]
+fn limits_in_bytes_and_in_time_by_hand() {
+    // 1000 bytes take 1 ms.
+    let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
+    let port = |queue: QueueSpec| Port::new(queue.build(&rate, 1, 0), rate.build(), Span::ZERO);
+    let (mut by_bytes, mut lost) = (port(QueueSpec::DropTailBytes { limit: 2500 }), Lost::default());
+    for (body, (at_us, len)) in
+        [(0, 1000), (0, 1000), (0, 501), (0, 500), (999, 1), (1000, 1000)].into_iter().enumerate()
+    {
+        send(&mut by_bytes, at_us, len, body as u32, &mut lost);
+    }
+    let bodies = |lost: &Lost| lost.0.iter().map(|lost| lost.1).collect::<Vec<_>>();
+    assert_eq!(bodies(&lost), [2, 4], "the first packet keeps its place until its last bit has left");
+
+    let (mut by_wait, mut lost) =
+        (port(QueueSpec::DropTailWait { limit: Span::from_millis(2) }), Lost::default());
+    for (body, (at_us, len)) in
+        [(0, 1000), (0, 1000), (0, 1), (0, 1), (1, 1), (1, 1), (2, 1)].into_iter().enumerate()
+    {
+        send(&mut by_wait, at_us, len, body as u32, &mut lost);
+    }
+    assert_eq!(bodies(&lost), [3, 5], "2 ms are no longer than 2 ms, 2.001 ms are");
+}
+
+#[test]
+fn a_packet_lost_on_the_wire_took_its_time_on_it() {
+    let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
+    let loss = LossSpec::List { packets: vec![1, 3] }.build(Rng::new(1, Stream::WireLoss(0)));
+    let queue = QueueSpec::DropTail { limit: 10 }.build(&rate, 1, 0);
+    let impairments = Impairments { loss: Some(loss), ..Impairments::default() };
+    let mut port = Port::impaired(queue, rate.build(), Span::from_millis(5), impairments);
+    let mut lost = Lost::default();
+    (0..3).for_each(|body| send(&mut port, 0, 1000, body, &mut lost));
+    let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    assert_eq!(port.poll(ms(0), &mut lost), Next::Wait(ms(6)), "also a loss is an event");
+    let Next::Deliver(at, packet) = port.poll(ms(100), &mut lost) else { panic!("the second one arrives") };
+    assert_eq!((at, packet.body), (ms(7), 1));
+    assert_eq!(port.poll(ms(100), &mut lost), Next::Idle);
+    assert_eq!(lost.0, [(ms(6), 0), (ms(8), 2)]);
+    let counters = port.counters();
+    assert_eq!((counters.delivered, counters.dropped_of(Priority::Low)), (1, 2));
+}
+
+#[test]
+fn a_link_of_pure_delay_delays_and_does_nothing_else() {
+    let rate = RateSpec::Unlimited;
+    for queue in [QueueSpec::DropTail { limit: 2 }, QueueSpec::DropTailBytes { limit: 1000 }] {
+        let mut port = Port::new(queue.build(&rate, 1, 0), rate.build(), Span::from_millis(5));
+        let mut lost = Lost::default();
+        (0..100).for_each(|body| send(&mut port, u64::from(body / 10), 1000, body, &mut lost));
+        for body in 0..100 {
+            let Next::Deliver(at, packet) = port.poll(Time::NEVER, &mut lost) else { panic!("all arrive") };
+            assert_eq!((at, packet.body), (Time::from_nanos(5_000_000 + u64::from(body / 10) * 1000), body));
+        }
+        assert_eq!(lost.0, []);
+    }
+}
+
 #[test]
 fn an_m_d_1_queue_waits_as_long_as_theory_says() {
     // Poisson arrivals of 512-byte packets at 1 Mbit/s: mean wait = rho s / (2 (1 - rho)).
@@ -232,17 +380,8 @@ fn an_m_d_1_queue_waits_as_long_as_theory_says() {
         let service_s = 512.0 * 8.0 / 1e6;
         let mut topology = Topology::default();
         let (a, b) = (topology.host("a"), topology.host("b"));
-        topology.link(
-            a,
-            b,
-            LinkSpec {
-                rate: Rate::from_bits_per_second(1_000_000).unwrap(),
-                delay: Span::ZERO,
-                queue: QueueSpec::DropTail { limit: 1_000_000 },
-                loss: None,
-                loss_back: None,
-            },
-        );
+        let rate = Rate::from_bits_per_second(1_000_000).unwrap();
+        topology.link(a, b, LinkSpec::new(rate, Span::ZERO, QueueSpec::DropTail { limit: 1_000_000 }));
         let mut fabric = Fabric::new(&topology, 1);
         fabric.set_destination(0, b);
         let mut rng = Rng::new(5, Stream::Workload((rho * 10.0) as u32));

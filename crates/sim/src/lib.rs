@@ -6,10 +6,12 @@
 
 pub mod app;
 mod connection;
+mod datagram;
 pub mod record;
 mod slab;
 mod world;
 
 pub use connection::{Opener, TcpId, Transfer};
+pub use datagram::{DatagramCounters, FlowId, Moments};
 pub use record::{Event, Recorder};
 pub use world::{Memory, Sim};

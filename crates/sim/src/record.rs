@@ -1,6 +1,7 @@
 //! What a run tells about itself.
 
-use catnip_base::Time;
+use crate::FlowId;
+use catnip_base::{Span, Time};
 use catnip_net::{DropReason, PortId, Priority};
 
 /// Hears what happens. The unit type records nothing and costs nothing.
@@ -47,6 +48,26 @@ pub enum Event {
     Object(ObjectRecord),
     /// A page is complete.
     Page(PageRecord),
+    /// A packet without a connection was sent, has arrived or is gone.
+    Datagram {
+        /// Its flow.
+        flow: FlowId,
+        /// Its size.
+        wire_bytes: u32,
+        /// What happened to it.
+        what: DatagramStep,
+    },
+}
+
+/// A station in the life of a packet without a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DatagramStep {
+    /// Its source has sent it.
+    Sent,
+    /// It has arrived, so long after it was sent.
+    Received(Span),
+    /// It was dropped.
+    Dropped(PortId, DropReason),
 }
 
 /// A sender at the time of an event.

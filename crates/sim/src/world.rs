@@ -1,11 +1,14 @@
 use crate::app::{AnyApp, AppAction, AppEvent, Application};
 use crate::connection::{CLIENT, Connection, SERVER, tick_phase};
-use crate::record::{ConnectionRecord, Event, Recorder, SenderView};
+use crate::datagram::{DatagramCounters, Datagrams, FlowId};
+use crate::record::{ConnectionRecord, DatagramStep, Event, Recorder, SenderView};
 use crate::slab::Slab;
 use crate::{Opener, TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Span, Stream, Time};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
-use catnip_net::{Calendar, DropReason, Ecn, Fabric, NetworkFate, Out, Packet, PortId, Priority, Topology};
+use catnip_net::{
+    Calendar, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
+};
 use catnip_tcp::{Endpoint, Outgoing, Role, Segment, Sender, TcpConfig};
 
 /// One run: a network, the hosts at its edges, and a clock.
@@ -22,6 +25,7 @@ pub struct Memory {
     apps: Vec<AnyApp>,
     connections: Slab<Connection>,
     segments: Slab<Segment>,
+    datagrams: Datagrams,
     timers: Calendar,
     actions: Vec<AppAction>,
 }
@@ -43,6 +47,10 @@ struct Hosts<R> {
     data_dropped: u64,
     seed: u64,
     tick_phase: Option<Span>,
+    datagrams: Datagrams,
+    /// Sources of background traffic, and how many of their timers run.
+    sources: usize,
+    source_timers: usize,
     recorder: R,
     /// Kept to reuse its memory.
     actions: Vec<AppAction>,
@@ -82,10 +90,12 @@ impl<R: Recorder> Sim<R> {
 
     /// The same in the memory of a run that is over; nothing of that run is left in it.
     pub fn with_memory(topology: &Topology, seed: u64, recorder: R, memory: Memory) -> Self {
-        let Memory { mut apps, mut connections, mut segments, mut timers, mut actions } = memory;
+        let Memory { mut apps, mut connections, mut segments, mut datagrams, mut timers, mut actions } =
+            memory;
         apps.clear();
         connections.clear();
         segments.clear();
+        datagrams.clear();
         timers.clear();
         actions.clear();
         let hosts = Hosts {
@@ -100,6 +110,9 @@ impl<R: Recorder> Sim<R> {
             data_dropped: 0,
             seed,
             tick_phase: None,
+            datagrams,
+            sources: 0,
+            source_timers: 0,
             recorder,
             actions,
         };
@@ -112,6 +125,16 @@ impl<R: Recorder> Sim<R> {
         TcpId(self.hosts.tcp.len() as u32 - 1)
     }
 
+    /// Packets without a connection, from one host to another.
+    pub fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId {
+        self.hosts.datagrams.add_flow(&mut self.fabric, from, to)
+    }
+
+    /// What has become of the packets of a flow.
+    pub fn datagrams(&self, flow: FlowId) -> DatagramCounters {
+        self.hosts.datagrams.counters(flow)
+    }
+
     /// Gives the clocks of all hosts this phase instead of a random one each.
     pub fn set_tick_phase(&mut self, phase: Option<Span>) {
         self.hosts.tick_phase = phase;
@@ -120,12 +143,14 @@ impl<R: Recorder> Sim<R> {
     /// Adds an application; it hears [`AppEvent::Start`] at once. Its number is what records call it.
     pub fn add_app(&mut self, app: AnyApp) -> u32 {
         let id = self.hosts.apps.len() as u32;
+        self.hosts.sources += usize::from(matches!(app, AnyApp::Background(_)));
         self.hosts.apps.push(app);
         self.hosts.tell(&mut self.fabric, self.now, id, AppEvent::Start);
         id
     }
 
-    /// Runs until nothing is left to do or the clock would pass `end`.
+    /// Runs until nothing is left to do or the clock would pass `end`. Background traffic does not count, unless there is
+    /// nothing else: it falls silent when everybody else is done.
     pub fn run(&mut self, end: Time) {
         loop {
             let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
@@ -165,8 +190,8 @@ impl<R: Recorder> Sim<R> {
 
     /// The memory, at the end, for another run.
     pub fn into_memory(self) -> Memory {
-        let Hosts { apps, connections, segments, timers, actions, .. } = self.hosts;
-        Memory { apps, connections, segments, timers, actions }
+        let Hosts { apps, connections, segments, datagrams, timers, actions, .. } = self.hosts;
+        Memory { apps, connections, segments, datagrams, timers, actions }
     }
 
     /// Connections opened so far.
@@ -187,12 +212,16 @@ impl<R: Recorder> Sim<R> {
     /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,
     /// this is the same number as inside the fabric, or a packet was lost silently.
     pub fn packets_out(&self) -> usize {
-        self.hosts.segments.in_use()
+        self.hosts.segments.in_use() + self.hosts.datagrams.in_network()
     }
 }
 
 impl<R: Recorder> NetworkFate for Hosts<R> {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
+        if Datagrams::has(&packet) {
+            let flow = self.datagrams.dropped(now, &packet);
+            return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, why));
+        }
         let segment = self.segments[packet.body];
         self.segments.release(packet.body);
         let connection = &mut self.connections[packet.flow >> 1];
@@ -223,12 +252,40 @@ impl<R: Recorder> Hosts<R> {
         for action in actions.drain(..) {
             match action {
                 AppAction::Open(transfer) => self.open(fabric, now, app, transfer),
-                AppAction::TimerAt(at) => self.timers.push(at.max(now), Timer::App(app).pack()),
+                AppAction::Send { flow, bytes } => self.send(fabric, now, flow, bytes),
+                AppAction::TimerAt(at) => {
+                    self.source_timers += usize::from(self.is_source(app));
+                    self.timers.push(at.max(now), Timer::App(app).pack());
+                }
                 AppAction::Object(record) => self.recorder.record(now, &Event::Object(record)),
                 AppAction::Page(record) => self.recorder.record(now, &Event::Page(record)),
             }
         }
         self.actions = actions;
+    }
+
+    #[inline(never)]
+    fn send(&mut self, fabric: &mut Fabric, now: Time, flow: FlowId, bytes: u32) {
+        let (from, packet) = self.datagrams.send(now, flow, bytes);
+        self.record_datagram(now, flow, bytes, DatagramStep::Sent);
+        fabric.arrive(now, from, packet, self);
+    }
+
+    fn record_datagram(&mut self, now: Time, flow: FlowId, wire_bytes: u32, what: DatagramStep) {
+        if R::PACKETS {
+            self.recorder.record(now, &Event::Datagram { flow, wire_bytes, what });
+        }
+    }
+
+    fn is_source(&self, app: u32) -> bool {
+        matches!(self.apps[app as usize], AnyApp::Background(_))
+    }
+
+    /// Is there nothing else than background traffic any more, though there was?
+    fn only_sources_are_left(&self) -> bool {
+        self.sources < self.apps.len()
+            && self.connections.in_use() == 0
+            && self.timers.len() == self.source_timers
     }
 
     fn open(&mut self, fabric: &mut Fabric, now: Time, app: u32, transfer: Transfer) {
@@ -282,6 +339,10 @@ impl<R: Recorder> Hosts<R> {
     }
 
     fn on_delivery(&mut self, fabric: &mut Fabric, now: Time, packet: Packet) {
+        if Datagrams::has(&packet) {
+            let (flow, delay) = self.datagrams.received(now, &packet);
+            return self.record_datagram(now, flow, packet.len, DatagramStep::Received(delay));
+        }
         let (id, end) = (packet.flow >> 1, 1 - (packet.flow & 1) as usize);
         let segment = self.segments[packet.body];
         self.segments.release(packet.body);
@@ -374,7 +435,15 @@ impl<R: Recorder> Hosts<R> {
     fn on_timer(&mut self, fabric: &mut Fabric, now: Time) {
         let (_, bits) = self.timers.pop().expect("the caller saw a timer");
         match Timer::unpack(bits) {
-            Timer::App(app) => self.tell(fabric, now, app, AppEvent::Timer),
+            Timer::App(app) => {
+                if self.is_source(app) {
+                    self.source_timers -= 1;
+                    if self.only_sources_are_left() {
+                        return;
+                    }
+                }
+                self.tell(fabric, now, app, AppEvent::Timer);
+            }
             Timer::End { connection: id, end } => {
                 let connection = &mut self.connections[id];
                 if connection.closed.is_some() || connection.planned[end] != now {

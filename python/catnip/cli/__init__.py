@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from catnip._core import InputError, __version__
+from catnip.cli import emulation
 from catnip.cli.models import model
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
 from catnip.cli.papers import reproduce
@@ -53,7 +54,7 @@ def catnip(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (run, reproduce, model, list_, trace):
+for command in (run, reproduce, model, list_, trace, *emulation.COMMANDS):
     catnip.add_command(command)
 
 

@@ -34,8 +34,9 @@ def run(
     """Run a SCENARIO: a TOML file, or the name or id of one in scenarios/.
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
-    transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports and
-    events as Parquet files, and manifest.json; if it is interrupted, the same command goes on from there.
+    transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports,
+    datagrams and events as Parquet files, and manifest.json; if it is interrupted, the same command goes on
+    from there.
     """
     if out is None and (tables or events):
         raise click.UsageError("--tables and --events: nothing is written without --out")

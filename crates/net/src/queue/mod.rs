@@ -4,6 +4,7 @@ mod catnip;
 mod catnip_red;
 mod drop_tail;
 mod fifo;
+mod measured;
 mod red;
 #[cfg(test)]
 mod tests;
@@ -11,11 +12,13 @@ mod tests;
 pub use catnip::{CatnipQueue, VictimRule};
 pub use catnip_red::CatnipRed;
 pub use drop_tail::DropTail;
+pub use measured::MeasuredDropTail;
 pub use red::{Red, RedLaw, RedParameters, Verdict};
 
 use crate::loss::Lossy;
+use crate::shape::RateSpec;
 use crate::{Backlog, Fate, Packet};
-use catnip_base::{Rate, Rng, Stream, Time};
+use catnip_base::{Rate, Rng, Span, Stream, Time};
 use std::fmt::Debug;
 
 /// The contract of every queue.
@@ -49,6 +52,17 @@ pub enum QueueSpec {
         /// Packets the buffer holds, the one in transmission included; at least 2.
         limit: u32,
     },
+    /// The same with a buffer measured in bytes. A packet larger than all of it never passes.
+    DropTailBytes {
+        /// Bytes the buffer holds, those of the packet in transmission included until its last bit has left.
+        limit: u64,
+    },
+    /// The same with a buffer measured in time: an arrival is dropped if more than that would pass until its own
+    /// transmission begins, with the rest of the packet in transmission before it.
+    DropTailWait {
+        /// The longest wait.
+        limit: Span,
+    },
     /// Random early detection.
     Red {
         /// Packets that may wait beside the one in transmission.
@@ -81,13 +95,23 @@ pub enum QueueSpec {
     },
 }
 
+/// Stands for a wire without a bound.
+const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
+
 impl QueueSpec {
     /// The queue of port number `port` with this line rate, in the run with this seed.
-    pub fn build(&self, rate: Rate, seed: u64, port: u32) -> AnyQueue {
+    pub fn build(&self, rate: &RateSpec, seed: u64, port: u32) -> AnyQueue {
         let victims = Rng::new(seed, Stream::Victim(port));
-        let law = |parameters| RedLaw::new(parameters, rate, Rng::new(seed, Stream::Queue(port)));
+        let law = |parameters| {
+            let mean = rate.mean().unwrap_or(FASTEST);
+            RedLaw::new(parameters, mean, Rng::new(seed, Stream::Queue(port)))
+        };
         match *self {
             Self::DropTail { limit } => AnyQueue::DropTail(DropTail::new(limit - 1)),
+            Self::DropTailBytes { limit } => AnyQueue::Measured(Box::new(MeasuredDropTail::bytes(limit))),
+            Self::DropTailWait { limit } => {
+                AnyQueue::Measured(Box::new(MeasuredDropTail::wait(limit, rate.build())))
+            }
             Self::Red { limit, parameters } => AnyQueue::Red(Box::new(Red::new(limit, law(parameters)))),
             Self::CatnipGood { limit, victim } => {
                 AnyQueue::Catnip(Box::new(CatnipQueue::good(limit - 1, victim, victims)))
@@ -110,6 +134,8 @@ impl QueueSpec {
 pub enum AnyQueue {
     /// See [`DropTail`].
     DropTail(DropTail),
+    /// See [`MeasuredDropTail`].
+    Measured(Box<MeasuredDropTail>),
     /// See [`Red`].
     Red(Box<Red>),
     /// CATNIP-Good and CATNIP-Bad: see [`CatnipQueue`].
@@ -126,6 +152,7 @@ macro_rules! each_queue {
     ($any:expr, $queue:ident => $do:expr) => {
         match $any {
             AnyQueue::DropTail($queue) => $do,
+            AnyQueue::Measured($queue) => $do,
             AnyQueue::Red($queue) => $do,
             AnyQueue::Catnip($queue) => $do,
             AnyQueue::CatnipRed($queue) => $do,
@@ -147,7 +174,11 @@ impl QueueDiscipline for AnyQueue {
     #[inline(always)]
     fn wake_at(&self) -> Option<Time> {
         match self {
-            AnyQueue::DropTail(_) | AnyQueue::Red(_) | AnyQueue::Catnip(_) | AnyQueue::CatnipRed(_) => None,
+            AnyQueue::DropTail(_)
+            | AnyQueue::Measured(_)
+            | AnyQueue::Red(_)
+            | AnyQueue::Catnip(_)
+            | AnyQueue::CatnipRed(_) => None,
             AnyQueue::Lossy(queue) => queue.wake_at(),
             AnyQueue::Custom(queue) => queue.wake_at(),
         }

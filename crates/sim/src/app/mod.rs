@@ -1,17 +1,19 @@
 //! Applications: they are told events and append actions.
 
+mod background;
 mod bulk;
 mod distribution;
 mod pages;
 mod web;
 
+pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
 pub use distribution::Distribution;
 pub use pages::{Page, PageGenerator};
 pub use web::{Http, WebClient, WebConfig};
 
-use crate::Transfer;
 use crate::record::{ObjectRecord, PageRecord};
+use crate::{FlowId, Transfer};
 use catnip_base::Time;
 use std::fmt::Debug;
 
@@ -39,6 +41,13 @@ pub enum AppEvent {
 pub enum AppAction {
     /// Opens a connection.
     Open(Transfer),
+    /// Sends a packet without a connection.
+    Send {
+        /// From where to where.
+        flow: FlowId,
+        /// Bytes on the wire.
+        bytes: u32,
+    },
     /// Asks to be called at that time; one request at a time.
     TimerAt(Time),
     /// Says that an object is complete.
@@ -58,6 +67,8 @@ pub trait Application: Debug + Send {
 pub enum AnyApp {
     /// See [`Bulk`].
     Bulk(Bulk),
+    /// See [`Background`].
+    Background(Box<Background>),
     /// See [`WebClient`].
     Web(Box<WebClient>),
     /// Anything else.
@@ -68,6 +79,7 @@ impl Application for AnyApp {
     fn on_event(&mut self, now: Time, id: u32, event: AppEvent, actions: &mut Vec<AppAction>) {
         match self {
             Self::Bulk(app) => app.on_event(now, id, event, actions),
+            Self::Background(app) => app.on_event(now, id, event, actions),
             Self::Web(app) => app.on_event(now, id, event, actions),
             Self::Custom(app) => app.on_event(now, id, event, actions),
         }

@@ -86,7 +86,13 @@ impl WebClient {
         self.open_next(now, actions);
     }
 
-    fn objects(&self) -> &[u64] {
+    /// The number of the page that is being fetched, from 0.
+    pub fn page(&self) -> u32 {
+        self.page
+    }
+
+    /// The sizes of its objects.
+    pub fn objects(&self) -> &[u64] {
         &self.config.pages[self.page as usize].objects
     }
 

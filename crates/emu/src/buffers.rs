@@ -1,0 +1,119 @@
+//! Memory for the packets inside a network: slots of one size, handed out by number.
+
+use catnip_base::Time;
+
+/// What the host knows of a packet beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Counted from 0 in order of arrival at any edge.
+    pub number: u64,
+    /// When it entered the network.
+    pub arrived: Time,
+    /// Bytes of the packet in the slot.
+    pub len: u32,
+    /// Index of the edge where it came in.
+    pub from: u32,
+}
+
+/// Slots for packets of up to a given length. Freed slots are used again, the last freed first, while they are hot in
+/// the cache. Memory grows by a whole block of slots and is never given back.
+#[derive(Debug)]
+pub struct Buffers {
+    blocks: Vec<Box<[u8]>>,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    slot_bytes: usize,
+    most: u32,
+}
+
+/// Slots in a block: a power of two, so that a number splits into block and slot by a shift.
+const BLOCK: u32 = 1024;
+
+impl Buffers {
+    /// Slots of `slot_bytes` bytes, `most` of them at most.
+    pub fn new(slot_bytes: usize, most: u32) -> Self {
+        let mut buffers =
+            Self { blocks: Vec::new(), entries: Vec::new(), free: Vec::new(), slot_bytes, most };
+        buffers.grow();
+        buffers
+    }
+
+    /// A free slot, or none if all are in use.
+    #[inline]
+    pub fn take(&mut self) -> Option<u32> {
+        if self.free.is_empty() {
+            self.grow();
+        }
+        self.free.pop()
+    }
+
+    /// The slot may be given to another packet.
+    #[inline]
+    pub fn release(&mut self, slot: u32) {
+        debug_assert!(self.in_use() > 0, "slot {slot} is released, none is in use");
+        self.free.push(slot);
+    }
+
+    /// All bytes of a slot.
+    #[inline]
+    pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
+        let start = (slot % BLOCK) as usize * self.slot_bytes;
+        &mut self.blocks[(slot / BLOCK) as usize][start..start + self.slot_bytes]
+    }
+
+    /// The packet in a slot.
+    #[inline]
+    pub fn packet_mut(&mut self, slot: u32) -> &mut [u8] {
+        let len = self.entries[slot as usize].len as usize;
+        &mut self.bytes_mut(slot)[..len]
+    }
+
+    /// What is known of the packet in a slot.
+    #[inline]
+    pub fn entry(&self, slot: u32) -> Entry {
+        self.entries[slot as usize]
+    }
+
+    /// Says what is in a slot.
+    #[inline]
+    pub fn set_entry(&mut self, slot: u32, entry: Entry) {
+        self.entries[slot as usize] = entry;
+    }
+
+    /// Slots in use.
+    pub fn in_use(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = self.entries.len() as u32;
+        let new = BLOCK.min(self.most.saturating_sub(slots));
+        if new == 0 {
+            return;
+        }
+        self.blocks.push(vec![0; BLOCK as usize * self.slot_bytes].into_boxed_slice());
+        self.entries.resize((slots + new) as usize, Entry::default());
+        self.free.reserve(self.entries.len());
+        self.free.extend((slots..slots + new).rev());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_apart_and_there_is_an_end_of_them() {
+        let mut buffers = Buffers::new(100, 1030);
+        let slots: Vec<u32> = std::iter::from_fn(|| buffers.take()).collect();
+        assert_eq!((slots.len(), buffers.in_use()), (1030, 1030));
+        for &slot in &slots {
+            buffers.bytes_mut(slot).fill(slot as u8);
+        }
+        assert!(slots.iter().all(|&slot| buffers.bytes_mut(slot).iter().all(|&byte| byte == slot as u8)));
+        buffers.release(slots[7]);
+        assert_eq!(buffers.take(), Some(slots[7]));
+        assert_eq!(buffers.take(), None);
+    }
+}

@@ -1,0 +1,392 @@
+//! What a link was asked to do and what it did, direction by direction, with a verdict.
+
+use crate::classify::Refusal;
+use crate::histogram::Histogram;
+use crate::link::{Outcome, Setup};
+use crate::monitor::{Direction, Monitor};
+use catnip_base::Span;
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::QueueSpec;
+use catnip_net::shape::RateSpec;
+use catnip_net::{DropReason, Priority, WireSpec};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One direction in the words of the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Asked {
+    /// Line rate.
+    pub rate: String,
+    /// Propagation delay.
+    pub delay: String,
+    /// How much it varies.
+    pub jitter: String,
+    /// Queue discipline and its limit.
+    pub queue: String,
+    /// Loss model.
+    pub loss: String,
+}
+
+/// How far a link may be from what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Tolerance {
+    /// The 99th percentile of the lateness, ms.
+    pub lateness_p99_ms: f64,
+    /// Relative error of the rate.
+    pub rate: f64,
+    /// The rate is judged if the link was busy for so long, s.
+    pub busy_s: f64,
+    /// Standard errors of the loss fraction.
+    pub loss_sigmas: f64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self { lateness_p99_ms: 5.0, rate: 0.01, busy_s: 1.0, loss_sigmas: 4.0 }
+    }
+}
+
+/// In or out of tolerance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The link did what was asked.
+    Green,
+    /// It did not.
+    Red,
+}
+
+/// The certificate of one link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Certificate {
+    /// In or out of tolerance.
+    pub verdict: Verdict,
+    /// What is out of tolerance.
+    pub failures: Vec<String>,
+    /// What is tolerated.
+    pub tolerance: Tolerance,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Length of the run, s.
+    pub duration_s: f64,
+    /// CPU time of the emulator over the length of the run.
+    pub cpu_share: f64,
+    /// It ran under SCHED_FIFO.
+    pub real_time: bool,
+    /// How long before a deadline it spun, us.
+    pub spin_us: f64,
+    /// From the command outwards.
+    pub up: Report,
+    /// Towards the command.
+    pub down: Report,
+}
+
+/// One direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// What was asked.
+    pub asked: Asked,
+    /// Packets that entered.
+    pub packets_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Packets written to the device at the other end.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Packets dropped inside, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Packets that came out and that the device did not take.
+    pub unwritable: u64,
+    /// Packets still inside at the end.
+    pub held: u64,
+    /// Packets that were not let in, by reason; they are not in `packets_in`.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Packets that the kernel dropped before the emulator could read them.
+    pub missed: u64,
+    /// How long packets followed one another without a pause, s.
+    pub busy_s: f64,
+    /// The rate in that time, bit/s.
+    pub busy_rate: Option<f64>,
+    /// Time from entering to leaving as the model has it, ms.
+    pub ideal_delay_ms: Quantiles,
+    /// The same as it was, ms.
+    pub delay_ms: Quantiles,
+    /// How much later than in the model packets were written, us.
+    pub lateness_us: Quantiles,
+    /// Share of packets that the loss model took.
+    pub loss: f64,
+    /// Where 95 % of such shares are (Wilson's interval).
+    pub loss_interval: [f64; 2],
+    /// Most packets that waited or were in transmission.
+    pub largest_queue: u32,
+}
+
+/// A distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "they are what their names say")]
+pub struct Quantiles {
+    pub min: f64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+impl Quantiles {
+    fn new(histogram: &Histogram, unit: Span) -> Self {
+        let value = |span: Span| span.as_nanos() as f64 / unit.as_nanos() as f64;
+        let quantile = |q| value(histogram.quantile(q));
+        Self {
+            min: value(histogram.min()),
+            mean: value(histogram.mean()),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max: value(histogram.max()),
+        }
+    }
+}
+
+impl Certificate {
+    /// Judges a run. `monitor` has watched the two directions, up first.
+    pub fn new(
+        setup: &Setup,
+        asked: [Asked; 2],
+        outcome: &Outcome,
+        monitor: &Monitor,
+        tolerance: Tolerance,
+    ) -> Self {
+        let mut failures = Vec::new();
+        let mut reports = asked.into_iter().enumerate().map(|(index, asked)| {
+            let name = ["up", "down"][index];
+            let direction = &monitor.directions[index];
+            let wire = [&setup.up, &setup.down][index];
+            let report = report(asked, direction, outcome, monitor, index);
+            judge(wire, direction, &report, tolerance, |what| failures.push(format!("{name}: {what}")));
+            report
+        });
+        let (up, down) = match (reports.next(), reports.next()) {
+            (Some(up), Some(down)) => (up, down),
+            _ => unreachable!("there are two"),
+        };
+        drop(reports);
+        let held = up.held + down.held;
+        if held != outcome.buffers_in_use {
+            failures.push(format!("{held} packets inside, {} in memory", outcome.buffers_in_use));
+        }
+        let duration_s = outcome.duration.as_secs();
+        Self {
+            verdict: if failures.is_empty() { Verdict::Green } else { Verdict::Red },
+            failures,
+            tolerance,
+            seed: setup.seed,
+            duration_s,
+            cpu_share: outcome.cpu.as_secs() / duration_s.max(1e-9),
+            real_time: outcome.real_time,
+            spin_us: outcome.spin.as_nanos() as f64 / 1e3,
+            up,
+            down,
+        }
+    }
+}
+
+/// `edge` is the one where the direction begins: 0 inside, 1 outside.
+fn report(asked: Asked, direction: &Direction, outcome: &Outcome, monitor: &Monitor, edge: usize) -> Report {
+    let drops = DropReason::NAMES.iter().zip(direction.dropped);
+    let refusals = Refusal::NAMES.iter().zip(monitor.refused[edge]);
+    let entered = direction.entered.iter().sum();
+    let lost = direction.lost.iter().sum();
+    let ms = Span::from_millis(1);
+    Report {
+        asked,
+        packets_in: entered,
+        bytes_in: direction.entered_bytes,
+        packets_out: direction.delivered,
+        bytes_out: direction.delivered_bytes,
+        dropped: drops.filter_map(|(&(_, name), count)| (count > 0).then_some((name, count))).collect(),
+        unwritable: direction.unwritable,
+        held: outcome.held[edge],
+        refused: refusals.filter_map(|(&(_, name), count)| (count > 0).then_some((name, count))).collect(),
+        missed: outcome.missed[edge],
+        busy_s: direction.busy.actual_ns as f64 / 1e9,
+        busy_rate: direction.busy.rate(),
+        ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
+        delay_ms: Quantiles::new(&direction.actual_delay, ms),
+        lateness_us: Quantiles::new(&direction.lateness, Span::from_micros(1)),
+        loss: lost as f64 / (entered as f64).max(1.0),
+        loss_interval: wilson(lost, entered),
+        largest_queue: direction.largest_queue(),
+    }
+}
+
+/// 95 % confidence interval of a proportion (Wilson 1927).
+fn wilson(hits: u64, trials: u64) -> [f64; 2] {
+    if trials == 0 {
+        return [0.0, 1.0];
+    }
+    const Z: f64 = 1.959_964;
+    let (n, p) = (trials as f64, hits as f64 / trials as f64);
+    let scale = 1.0 + Z * Z / n;
+    let middle = (p + Z * Z / (2.0 * n)) / scale;
+    let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / scale;
+    [(middle - half).max(0.0), (middle + half).min(1.0)]
+}
+
+fn judge(
+    wire: &WireSpec,
+    direction: &Direction,
+    report: &Report,
+    tolerance: Tolerance,
+    mut fail: impl FnMut(String),
+) {
+    let dropped: u64 = direction.dropped.iter().sum();
+    let accounted = report.packets_out + report.unwritable + dropped + report.held;
+    if report.packets_in != accounted {
+        fail(format!("{} packets in, {accounted} accounted for", report.packets_in));
+    }
+    let late_ms = report.lateness_us.p99 / 1e3;
+    if late_ms > tolerance.lateness_p99_ms {
+        fail(format!("lateness p99 {late_ms:.2} ms > {} ms", tolerance.lateness_p99_ms));
+    }
+    if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
+        && report.busy_s >= tolerance.busy_s
+    {
+        let asked = rate.bits_per_second() as f64;
+        if (busy / asked - 1.0).abs() > tolerance.rate {
+            fail(format!("rate {} instead of {}", bits(busy), bits(asked)));
+        }
+    }
+    if wire.jitter.is_none() && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay
+    {
+        fail(format!("delay {} ms is less than asked", report.ideal_delay_ms.min));
+    }
+    if let Some(limit) = limit(&wire.queue).filter(|_| wire.jitter.is_none())
+        && report.largest_queue > limit
+    {
+        fail(format!("{} packets in a queue of {limit}", report.largest_queue));
+    }
+    if let Some([high, low]) = wire.loss.as_ref().and_then(probabilities) {
+        let n = direction.entered.map(|n| n as f64);
+        let (h, l) = (n[Priority::High as usize], n[Priority::Low as usize]);
+        let mean = h * high + l * low;
+        let deviation = (h * high * (1.0 - high) + l * low * (1.0 - low)).sqrt();
+        let lost: u64 = direction.lost.iter().sum();
+        // Half a packet for continuity, so that a few packets on a link with hardly any loss pass.
+        if (lost as f64 - mean).abs() > tolerance.loss_sigmas * deviation + 0.5 {
+            fail(format!("{lost} of {} packets lost, {mean:.1} expected", report.packets_in));
+        }
+    }
+    if report.missed > 0 {
+        fail(format!("the kernel dropped {} packets that the emulator was too slow to read", report.missed));
+    }
+    if let Some(count) = report.refused.get("no_buffer") {
+        fail(format!("no memory for {count} packets"));
+    }
+}
+
+/// Loss probabilities by priority, for models whose losses are independent.
+fn probabilities(loss: &LossSpec) -> Option<[f64; 2]> {
+    match *loss {
+        LossSpec::Bernoulli { probability } => Some([probability; 2]),
+        LossSpec::ByPriority { high, low } => Some([high, low]),
+        _ => None,
+    }
+}
+
+/// Most packets that may be in the queue and in transmission.
+fn limit(queue: &QueueSpec) -> Option<u32> {
+    match *queue {
+        QueueSpec::DropTail { limit }
+        | QueueSpec::CatnipGood { limit, .. }
+        | QueueSpec::CatnipBad { limit, .. } => Some(limit),
+        QueueSpec::Red { limit, .. } | QueueSpec::CatnipRed { limit, .. } => Some(limit.saturating_add(1)),
+        _ => None,
+    }
+}
+
+fn bits(rate: f64) -> String {
+    match rate {
+        r if r >= 1e9 => format!("{:.4} Gbit/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.4} Mbit/s", r / 1e6),
+        r => format!("{:.3} kbit/s", r / 1e3),
+    }
+}
+
+impl fmt::Display for Certificate {
+    /// A table for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.verdict == Verdict::Green { "green" } else { "red" };
+        let scheduling = if self.real_time { "SCHED_FIFO" } else { "no SCHED_FIFO" };
+        let cpu = 100.0 * self.cpu_share;
+        writeln!(f, "link certificate: {verdict}; {:.1} s, {scheduling}, {cpu:.1} % CPU", self.duration_s)?;
+        for failure in &self.failures {
+            writeln!(f, "  out of tolerance: {failure}")?;
+        }
+        let mut row = |name: &str, cells: [String; 4]| {
+            let [a, b, c, d] = cells;
+            let line = format!("  {name:<9} {a:<18} {b:<32} {c:<18} {d}");
+            writeln!(f, "{}", line.trim_end())
+        };
+        let both = |cells: &dyn Fn(&Report) -> [String; 2]| {
+            let ([a, b], [c, d]) = (cells(&self.up), cells(&self.down));
+            [a, b, c, d]
+        };
+        row("", ["up: asked", "delivered", "down: asked", "delivered"].map(String::from))?;
+        row(
+            "rate",
+            both(&|r| {
+                let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", bits(rate), r.busy_s));
+                [r.asked.rate.clone(), busy.unwrap_or_else(|| "no wait".into())]
+            }),
+        )?;
+        let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
+        row("delay", both(&|r| [r.asked.delay.clone(), delays(&r.delay_ms)]))?;
+        if self.up.asked.jitter != "none" || self.down.asked.jitter != "none" {
+            row("jitter", both(&|r| [r.asked.jitter.clone(), String::new()]))?;
+        }
+        let share = |r: &Report| {
+            let [low, high] = r.loss_interval.map(|share| 100.0 * share);
+            format!("{:.2} % ({low:.2} to {high:.2})", 100.0 * r.loss)
+        };
+        row("loss", both(&|r| [r.asked.loss.clone(), share(r)]))?;
+        row("queue", both(&|r| [r.asked.queue.clone(), format!("{} packets at most", r.largest_queue)]))?;
+        let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
+        let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
+        row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]))?;
+        let packets = |r: &Report| {
+            let dropped: u64 = r.dropped.values().sum();
+            let lost =
+                if r.unwritable > 0 { format!(" + {} unwritable", r.unwritable) } else { String::new() };
+            format!("{} + {dropped} dropped + {} held{lost}", r.packets_out, r.held)
+        };
+        row("packets", both(&|r| [format!("{} in", r.packets_in), packets(r)]))?;
+        let reasons = |counts: &BTreeMap<&str, u64>| {
+            counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+        };
+        if !(self.up.dropped.is_empty() && self.down.dropped.is_empty()) {
+            row("dropped", both(&|r| [String::new(), reasons(&r.dropped)]))?;
+        }
+        if !(self.up.refused.is_empty() && self.down.refused.is_empty()) {
+            row("refused", both(&|r| [String::new(), reasons(&r.refused)]))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wilsons_interval_of_known_counts() {
+        let [low, high] = wilson(10, 100);
+        assert!((low - 0.0552).abs() < 1e-4 && (high - 0.1744).abs() < 1e-4, "{low} {high}");
+        assert_eq!(wilson(0, 0), [0.0, 1.0]);
+        assert!(wilson(0, 100)[0].abs() < 1e-12);
+    }
+}

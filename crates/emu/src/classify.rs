@@ -1,0 +1,137 @@
+//! What a router may know of a packet: where it goes, its loss priority, its ECN codepoint. No more than the IP
+//! headers are looked at, so fragments and unknown protocols pass like anything else.
+
+use catnip_net::{Ecn, Priority};
+use catnip_wire::{Ip, PriorityCodec, WireError};
+use std::net::IpAddr;
+
+/// What a packet says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Who is to have it.
+    pub destination: IpAddr,
+    /// Loss priority, from the DSCP.
+    pub priority: Priority,
+    /// RFC 3168 codepoint.
+    pub ecn: Ecn,
+}
+
+/// Why a packet from a device never enters the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// Neither IPv4 nor IPv6.
+    NotIp,
+    /// Cut, or its headers contradict it or themselves.
+    Malformed,
+    /// Longer than the MTU.
+    TooLong,
+    /// Multicast, broadcast or link-local: what no router forwards.
+    LinkScope,
+    /// It leads nowhere, or back where it came from.
+    NoRoute,
+    /// There is no memory left for packets.
+    NoBuffer,
+}
+
+impl Refusal {
+    /// How many reasons there are.
+    pub const COUNT: usize = 6;
+    /// Every reason with its name in results.
+    pub const NAMES: [(Self, &'static str); Self::COUNT] = [
+        (Self::NotIp, "not_ip"),
+        (Self::Malformed, "malformed"),
+        (Self::TooLong, "too_long"),
+        (Self::LinkScope, "link_scope"),
+        (Self::NoRoute, "no_route"),
+        (Self::NoBuffer, "no_buffer"),
+    ];
+}
+
+/// Reads the header of a packet.
+#[inline]
+pub fn classify(packet: &[u8]) -> Result<Class, Refusal> {
+    let refusal = |error| match error {
+        WireError::Version(_) => Refusal::NotIp,
+        _ => Refusal::Malformed,
+    };
+    let ip = Ip::parse(packet).map_err(refusal)?;
+    let destination = ip.destination();
+    let link_scope = match destination {
+        IpAddr::V4(to) => to.is_multicast() || to.is_broadcast() || to.is_link_local(),
+        IpAddr::V6(to) => to.is_multicast() || to.is_unicast_link_local(),
+    };
+    if link_scope {
+        return Err(Refusal::LinkScope);
+    }
+    let priority = PriorityCodec::default().read(packet).map_err(refusal)?;
+    Ok(Class { destination, priority, ecn: ip.ecn() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn v4(traffic_class: u8, len: usize) -> Vec<u8> {
+        let mut packet = vec![0; len];
+        packet[0] = 0x45;
+        packet[1] = traffic_class;
+        packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        packet[16..20].copy_from_slice(&[10, 1, 2, 3]);
+        packet
+    }
+
+    fn v6(traffic_class: u8, len: usize) -> Vec<u8> {
+        let mut packet = vec![0; len];
+        packet[0] = 0x60 | traffic_class >> 4;
+        packet[1] = traffic_class << 4;
+        packet[4..6].copy_from_slice(&((len - 40) as u16).to_be_bytes());
+        packet[6] = 59;
+        packet[24] = 0xfd;
+        packet[39] = 9;
+        packet
+    }
+
+    #[test]
+    fn af11_is_high_and_anything_else_is_low() {
+        for (dscp, priority) in
+            [(10, Priority::High), (12, Priority::Low), (14, Priority::Low), (0, Priority::Low)]
+        {
+            for (ecn_bits, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
+                let traffic_class = dscp << 2 | ecn_bits as u8;
+                let four = classify(&v4(traffic_class, 60)).unwrap();
+                let six = classify(&v6(traffic_class, 60)).unwrap();
+                assert_eq!((four.priority, four.ecn), (priority, ecn));
+                assert_eq!((six.priority, six.ecn), (priority, ecn));
+                assert_eq!(four.destination, IpAddr::from([10, 1, 2, 3]));
+                assert_eq!(six.destination, "fd00::9".parse::<IpAddr>().unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused_says_why() {
+        let refused = |packet: &[u8]| classify(packet).unwrap_err();
+        assert_eq!(refused(&[]), Refusal::Malformed);
+        assert_eq!(refused(&[0x45; 19]), Refusal::Malformed);
+        assert_eq!(refused(&v4(0, 60)[..59]), Refusal::Malformed);
+        assert_eq!(refused(&v6(0, 60)[..59]), Refusal::Malformed);
+        assert_eq!(refused(&[0; 60]), Refusal::NotIp);
+        let mut short_header = v4(0, 60);
+        short_header[0] = 0x44;
+        assert_eq!(refused(&short_header), Refusal::Malformed);
+        let mut multicast = v4(0, 60);
+        multicast[16] = 224;
+        assert_eq!(refused(&multicast), Refusal::LinkScope);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            if let Ok(class) = classify(&bytes) {
+                prop_assert!(!class.destination.is_multicast());
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The network emulator: the data path of the simulator, driven by the wall clock, with devices of the kernel at its
+//! edges.
+
+pub mod address;
+pub mod buffers;
+pub mod certificate;
+pub mod classify;
+pub mod clock;
+pub mod histogram;
+pub mod link;
+pub mod monitor;
+pub mod netlink;
+pub mod pump;
+pub mod record;
+pub mod sys;

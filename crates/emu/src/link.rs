@@ -1,0 +1,379 @@
+//! One emulated link between the caller's network namespace and a new one in which a command runs.
+
+use crate::address::Block;
+use crate::clock::{Clock, Stopwatch, Tun, WallClock};
+use crate::netlink::{Netlink, Network};
+use crate::pump::{Edge, Observer, Pump};
+use crate::sys::{self, Signals};
+use catnip_base::{Span, Time};
+use catnip_net::{Fabric, LinkSpec, NodeId, PortId, Topology, WireSpec};
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// The device in the command's namespace.
+const INSIDE_DEVICE: &str = "catnip0";
+/// Packets the kernel keeps for us while we are busy. More are lost before the link sees them, and counted.
+const DEVICE_QUEUE: u32 = 10_000;
+/// How long a command has to end after SIGTERM.
+const GRACE: Span = Span::from_secs(5);
+/// A real-time thread that computes for so long without waiting has a bug.
+const LONGEST_RUN: Span = Span::from_secs(2);
+
+/// How packets of the link are numbered in a fabric.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports {
+    /// From the command outwards.
+    pub up: PortId,
+    /// Towards the command.
+    pub down: PortId,
+}
+
+/// A link, and who is at its ends.
+#[derive(Debug)]
+pub struct LinkTopology {
+    /// The network.
+    pub topology: Topology,
+    /// The hosts as which the command's namespace sends and receives.
+    pub inside: (NodeId, NodeId),
+    /// The hosts as which the caller's namespace sends and receives.
+    pub outside: (NodeId, NodeId),
+    /// The ports in either direction.
+    pub ports: Ports,
+}
+
+impl LinkTopology {
+    /// Each direction is a link of its own, since they may differ in everything.
+    pub fn new(up: &WireSpec, down: &WireSpec) -> Self {
+        let mut topology = Topology::default();
+        let (inside, outside) = (topology.host("inside"), topology.host("outside"));
+        let (outside_in, inside_in) = (topology.host("outside in"), topology.host("inside in"));
+        let up = topology.link(inside, outside_in, spec(up)).forward();
+        let down = topology.link(outside, inside_in, spec(down)).forward();
+        Self {
+            topology,
+            inside: (inside, inside_in),
+            outside: (outside, outside_in),
+            ports: Ports { up, down },
+        }
+    }
+}
+
+fn spec(wire: &WireSpec) -> LinkSpec {
+    let WireSpec { rate, delay, queue, jitter, loss, wire_loss } = wire.clone();
+    LinkSpec { jitter, loss, wire_loss, ..LinkSpec::new(rate, delay, queue) }
+}
+
+/// What a link needs beside its two directions.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// From the command outwards.
+    pub up: WireSpec,
+    /// Towards the command.
+    pub down: WireSpec,
+    /// Of the random choices of queues and losses.
+    pub seed: u64,
+    /// Longest packet, bytes.
+    pub mtu: u32,
+    /// Name of the device in the caller's namespace; `%d` becomes a free number.
+    pub device: String,
+    /// Ask for SCHED_FIFO.
+    pub real_time: bool,
+    /// How long before a deadline to spin; by default not at all without SCHED_FIFO, and with it for 3 % of the time
+    /// at most.
+    pub spin: Option<Span>,
+}
+
+/// Spin margin under SCHED_FIFO, a little more than it takes to wake up.
+pub const DEFAULT_SPIN: Span = Span::from_micros(150);
+
+/// Why there is no link: one line, and the exit code of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What, and what to do.
+    pub message: String,
+    /// Exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    /// Bad input or a machine that cannot do it: exit code 2.
+    pub fn new(key: &str, what: impl fmt::Display) -> Self {
+        Self { message: format!("{key}: {what}"), code: 2 }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message.replace('\n', " "))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::new(key, format!("cannot {doing}: {error}"))
+}
+
+/// What a run was like, beside what its observer has seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How the command ended, as a shell says it: 128 and the signal's number if it was killed.
+    pub code: u8,
+    /// How long it took.
+    pub duration: Span,
+    /// CPU time of the emulator.
+    pub cpu: Span,
+    /// It ran under SCHED_FIFO.
+    pub real_time: bool,
+    /// How long before a deadline it spun.
+    pub spin: Span,
+    /// Packets that the kernel dropped before the emulator could read them: inside, outside.
+    pub missed: [u64; 2],
+    /// Packets inside the network at the end, by port: up, down.
+    pub held: [u64; 2],
+    /// Packets inside the network at the end, counted by their memory.
+    pub buffers_in_use: u64,
+    /// The end of the run on its clock.
+    pub ended: Time,
+}
+
+/// Two namespaces with a device each, and nothing between them yet.
+#[derive(Debug)]
+struct Ends {
+    inside: Tun,
+    outside: Tun,
+    netlinks: [(Netlink, u32); 2],
+    block: Block,
+    with_v6: bool,
+    _claim: crate::address::Claim,
+}
+
+/// Runs `command` behind the link. The observer, made once the process has its namespaces and may start threads,
+/// hears of every packet.
+pub fn run<O: Observer>(
+    setup: &Setup,
+    command: &[String],
+    observer: impl FnOnce() -> Result<O, Failure>,
+) -> Result<(Outcome, Pump<WallClock, Tun, O>), Failure> {
+    let [program, arguments @ ..] = command else {
+        return Err(Failure::new("COMMAND", "there is none, say what to run behind the link after --"));
+    };
+    let watched = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+    let signals =
+        Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
+    let stopwatch = Stopwatch::start();
+    let outside = open_outside(&setup.device)?;
+    let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
+    let ends = connect(setup, outside, stopwatch)?;
+    let observer = observer()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let [outside, inside] = [ends.block.outside(), ends.block.inside()];
+    command.env("CATNIP_OUTSIDE", outside[0].address.to_string());
+    command.env("CATNIP_INSIDE", inside[0].address.to_string());
+    if ends.with_v6 {
+        command.env("CATNIP_OUTSIDE6", outside[1].address.to_string());
+        command.env("CATNIP_INSIDE6", inside[1].address.to_string());
+    }
+    sys::tie_to_parent(&mut command);
+    let child = command.spawn().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure {
+            message: format!("{program}: command not found, check its name or give its path"),
+            code: 127,
+        },
+        _ => Failure { message: format!("{program}: cannot be executed: {error}"), code: 126 },
+    })?;
+    sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
+
+    let real_time = setup.real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
+    let spin = setup.spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
+    // Without it, timers fire up to 50 us late; nothing else depends on it.
+    let _ = sys::set_timer_slack(Span::from_nanos(1));
+    let watched = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
+    let mut clock = WallClock::new(stopwatch, spin, watched);
+    if real_time {
+        clock.give_way();
+    }
+    if setup.spin.is_none() {
+        clock.save_cpu();
+    }
+    let link = LinkTopology::new(&setup.up, &setup.down);
+    // The outside end has an address in the block, too, which is more specific than the block.
+    let [v4, v6] = outside.map(|network| network.address);
+    let mut everything = vec![Network::new(v4, 32), Network::new(v6, 128)];
+    everything.extend([Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
+    let edges =
+        vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
+    let fabric = Fabric::new(&link.topology, setup.seed);
+    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer);
+    let code = pump_until_exit(&mut pump, &signals, child)?;
+    pump.finish().map_err(failed("link", "read its devices"))?;
+    let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));
+    let inside_port = |port| u64::from(pump.fabric().port(port).backlog().packets);
+    let outcome = Outcome {
+        code,
+        duration: pump.clock().now().since(Time::ZERO),
+        cpu: sys::cpu_time(),
+        real_time,
+        spin,
+        missed,
+        held: [inside_port(link.ports.up), inside_port(link.ports.down)],
+        buffers_in_use: pump.packets_inside() as u64,
+        ended: pump.told(),
+    };
+    Ok((outcome, pump))
+}
+
+fn edge(tun: &Tun, (sends_as, receives_as): (NodeId, NodeId), networks: Vec<Network>) -> Edge<Tun> {
+    Edge { io: tun.clone(), sends_as, receives_as, networks }
+}
+
+/// Moves packets until the command has ended; gives its exit code.
+fn pump_until_exit<O: Observer>(
+    pump: &mut Pump<WallClock, Tun, O>,
+    signals: &Signals,
+    mut child: Child,
+) -> Result<u8, Failure> {
+    let mut kill_at = Time::NEVER;
+    loop {
+        let next = pump.turn().map_err(failed("link", "read a device; was it taken down?"))?;
+        pump.sleep_until(next.min(kill_at));
+        if pump.clock().now() >= kill_at {
+            // It may have ended by itself in the meantime.
+            let _ = child.kill();
+            kill_at = Time::NEVER;
+        }
+        if !pump.clock().is_ready(0) {
+            continue;
+        }
+        while let Some(signal) = signals.next() {
+            match signal.number {
+                libc::SIGCHLD => {
+                    if let Some(status) = child.try_wait().map_err(failed("COMMAND", "wait for it"))? {
+                        let code = status.code().or(status.signal().map(|signal| 128 + signal));
+                        return Ok(code.unwrap_or(1) as u8);
+                    }
+                }
+                // The terminal has told the command, too.
+                libc::SIGINT | libc::SIGQUIT if !signal.from_process => {}
+                number => {
+                    let _ = sys::kill(child.id(), number);
+                    if number == libc::SIGTERM || number == libc::SIGINT {
+                        kill_at = kill_at.min(pump.clock().now() + GRACE);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The device in the caller's namespace; if that may not have one, in a new namespace of our own.
+fn open_outside(name: &str) -> Result<(std::os::fd::OwnedFd, String), Failure> {
+    match sys::open_tun(name, false) {
+        Ok(tun) => return Ok(tun),
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+        Err(error) => return Err(no_tun(name, &error)),
+    }
+    sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
+        Failure::new(
+            "permission",
+            format!(
+                "no right to make network devices, and no user namespace to get it in ({error}); run as root, or let \
+                 users have namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+                 kernel.apparmor_restrict_unprivileged_userns)"
+            ),
+        )
+    })?;
+    let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
+    bring_up_loopback(&mut netlink)?;
+    sys::open_tun(name, false).map_err(|error| no_tun(name, &error))
+}
+
+fn no_tun(name: &str, error: &io::Error) -> Failure {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
+            "/dev/net/tun",
+            "there is no TUN device, load the module (modprobe tun) or let the container have the device",
+        ),
+        Some(libc::EACCES) => Failure::new(
+            "/dev/net/tun",
+            "no right to open it, run as root or make it accessible (chmod 0666)",
+        ),
+        Some(libc::EPERM) => Failure::new("/dev/net/tun", "no right to make a device here, run as root"),
+        // EINVAL if the device is not a TUN device.
+        Some(libc::EBUSY | libc::EINVAL) if Netlink::open().and_then(|mut it| it.index_of(name)).is_ok() => {
+            Failure::new("--device", format!("{name} is taken already, choose another name"))
+        }
+        Some(libc::EINVAL) | None => Failure::new(
+            "--device",
+            format!("{name:?} is no name of a device, use up to 15 letters and digits"),
+        ),
+        _ => Failure::new("/dev/net/tun", format!("cannot make the device {name}: {error}")),
+    }
+}
+
+fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
+    let up = netlink.index_of("lo").and_then(|index| netlink.bring_up(index, None, None));
+    up.map_err(failed("lo", "bring it up"))
+}
+
+/// Gives the outside end its addresses, then moves to a new namespace and sets up the inside end there.
+fn connect(
+    setup: &Setup,
+    (outside, outside_name): (std::os::fd::OwnedFd, String),
+    stopwatch: Stopwatch,
+) -> Result<Ends, Failure> {
+    let cannot = failed("network", "configure the outside end of the link");
+    let mut netlink = Netlink::open().map_err(&cannot)?;
+    let addresses = netlink.addresses().map_err(&cannot)?;
+    let routes = netlink.routes().map_err(&cannot)?;
+    let (block, claim) = Block::claim(&addresses, &routes).map_err(|what| Failure::new("addresses", what))?;
+    let (outside_index, v6_outside) =
+        set_up(&mut netlink, &outside_name, setup.mtu, block.outside()).map_err(cannot)?;
+
+    let cannot = failed("network namespace", "make one");
+    sys::enter_new_network().map_err(cannot)?;
+    let cannot = failed("network", "configure the inside end of the link");
+    let (inside, inside_name) =
+        sys::open_tun(INSIDE_DEVICE, false).map_err(|error| no_tun(INSIDE_DEVICE, &error))?;
+    let mut inner = Netlink::open().map_err(&cannot)?;
+    bring_up_loopback(&mut inner)?;
+    let (inside_index, v6_inside) =
+        set_up(&mut inner, &inside_name, setup.mtu, block.inside()).map_err(&cannot)?;
+    inner.add_route(inside_index, Network::new(Ipv4Addr::UNSPECIFIED, 0)).map_err(&cannot)?;
+    let with_v6 = v6_outside
+        && v6_inside
+        && inner.add_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+    // So that links inside this one reach what is outside it; without, they reach this namespace only.
+    let _ = set("net/ipv4/ip_forward", "1");
+    let _ = set("net/ipv6/conf/all/forwarding", "1");
+    Ok(Ends {
+        inside: Tun::new(inside, stopwatch),
+        outside: Tun::new(outside, stopwatch),
+        netlinks: [(inner, inside_index), (netlink, outside_index)],
+        block,
+        with_v6,
+        _claim: claim,
+    })
+}
+
+/// Brings a device up with its addresses. False if the machine has no IPv6.
+fn set_up(netlink: &mut Netlink, name: &str, mtu: u32, [v4, v6]: [Network; 2]) -> io::Result<(u32, bool)> {
+    let index = netlink.index_of(name)?;
+    // No link-local address: it would send router solicitations through the link.
+    let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
+    netlink.bring_up(index, Some(mtu), Some(DEVICE_QUEUE))?;
+    netlink.add_address(index, v4)?;
+    let with_v6 = mtu >= 1280 && netlink.add_address(index, v6).is_ok();
+    Ok((index, with_v6))
+}
+
+fn set(key: &str, value: &str) -> io::Result<()> {
+    fs::write(Path::new("/proc/sys").join(key), value)
+}

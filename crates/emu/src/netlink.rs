@@ -1,0 +1,272 @@
+//! Devices, addresses and routes of one network namespace, by rtnetlink.
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::io::{self, Error, ErrorKind};
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// An address and how many of its bits name the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The address.
+    pub address: IpAddr,
+    /// Leading bits that all addresses of the network share.
+    pub prefix: u8,
+}
+
+impl Network {
+    /// A network.
+    pub fn new(address: impl Into<IpAddr>, prefix: u8) -> Self {
+        Self { address: address.into(), prefix }
+    }
+
+    /// Is the address one of this network?
+    #[inline]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                (own.to_bits() ^ other.to_bits()).checked_shr(32 - u32::from(self.prefix)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                (own.to_bits() ^ other.to_bits()).checked_shr(128 - u32::from(self.prefix)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Do the two share an address?
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let wider = if self.prefix <= other.prefix { self } else { other };
+        wider.contains(if self.prefix <= other.prefix { other.address } else { self.address })
+    }
+}
+
+/// A connection to the kernel's network configuration. It stays with the namespace in which it was opened.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Connects to the network namespace of this thread.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// The number of a device.
+    pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(name.into()));
+        self.link(link).map(|link| link.header.index)
+    }
+
+    /// Brings a device up, with this MTU in bytes and room for `queue` packets if given.
+    pub fn bring_up(&mut self, index: u32, mtu: Option<u32>, queue: Option<u32>) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        link.attributes.extend(mtu.map(LinkAttribute::Mtu));
+        link.attributes.extend(queue.map(LinkAttribute::TxQueueLen));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Moves a device to another network namespace.
+    pub fn move_to(&mut self, index: u32, namespace: BorrowedFd<'_>) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes.push(LinkAttribute::NetNsFd(namespace.as_raw_fd()));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Removes a device.
+    pub fn delete(&mut self, index: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        self.change(RouteNetlinkMessage::DelLink(link), 0)
+    }
+
+    /// Gives a device an address, and a route to its network. Nothing is probed: the address is usable at once.
+    pub fn add_address(&mut self, index: u32, network: Network) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.index = index;
+        message.header.family = family(network.address);
+        message.header.prefix_len = network.prefix;
+        message.header.scope = AddressScope::Universe;
+        message.attributes.push(AddressAttribute::Local(network.address));
+        message.attributes.push(AddressAttribute::Address(network.address));
+        if network.address.is_ipv6() {
+            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
+        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Sends what goes to a network through a device; prefix 0 is the default route.
+    pub fn add_route(&mut self, index: u32, network: Network) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header = RouteHeader {
+            address_family: family(network.address),
+            destination_prefix_length: network.prefix,
+            table: RouteHeader::RT_TABLE_MAIN,
+            protocol: RouteProtocol::Static,
+            scope: if network.address.is_ipv4() { RouteScope::Link } else { RouteScope::Universe },
+            kind: RouteType::Unicast,
+            ..RouteHeader::default()
+        };
+        if network.prefix > 0 {
+            message.attributes.push(RouteAttribute::Destination(match network.address {
+                IpAddr::V4(address) => RouteAddress::Inet(address),
+                IpAddr::V6(address) => RouteAddress::Inet6(address),
+            }));
+        }
+        message.attributes.push(RouteAttribute::Oif(index));
+        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// The addresses of all devices.
+    pub fn addresses(&mut self) -> io::Result<Vec<Network>> {
+        let found = self.request(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP)?;
+        let network = |message| {
+            let RouteNetlinkMessage::NewAddress(message) = message else { return None };
+            // On a point-to-point device `Address` is the other end.
+            let own = message.attributes.iter().find_map(|attribute| match attribute {
+                AddressAttribute::Local(address) => Some(*address),
+                _ => None,
+            });
+            let any = message.attributes.iter().find_map(|attribute| match attribute {
+                AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            });
+            own.or(any).map(|address| Network::new(address, message.header.prefix_len))
+        };
+        Ok(found.into_iter().filter_map(network).collect())
+    }
+
+    /// Where routes lead, the default route left out.
+    pub fn routes(&mut self) -> io::Result<Vec<Network>> {
+        let mut networks = Vec::new();
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let mut message = RouteMessage::default();
+            message.header.address_family = family;
+            for found in self.request(RouteNetlinkMessage::GetRoute(message), NLM_F_DUMP)? {
+                let RouteNetlinkMessage::NewRoute(route) = found else { continue };
+                let prefix = route.header.destination_prefix_length;
+                networks.extend(route.attributes.iter().find_map(|attribute| match attribute {
+                    RouteAttribute::Destination(RouteAddress::Inet(a)) => Some(Network::new(*a, prefix)),
+                    RouteAttribute::Destination(RouteAddress::Inet6(a)) => Some(Network::new(*a, prefix)),
+                    _ => None,
+                }));
+            }
+        }
+        Ok(networks)
+    }
+
+    /// Packets that the kernel has dropped before it could hand them to the owner of the device.
+    pub fn dropped_on_send(&mut self, index: u32) -> io::Result<u64> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        let link = self.link(link)?;
+        let dropped = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(stats) => Some(stats.tx_dropped),
+            _ => None,
+        });
+        Ok(dropped.unwrap_or(0))
+    }
+
+    fn link(&mut self, question: LinkMessage) -> io::Result<LinkMessage> {
+        let answers = self.request(RouteNetlinkMessage::GetLink(question), NLM_F_ACK)?;
+        let link = answers.into_iter().find_map(|message| match message {
+            RouteNetlinkMessage::NewLink(link) => Some(link),
+            _ => None,
+        });
+        link.ok_or_else(|| Error::from(ErrorKind::NotFound))
+    }
+
+    fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.request(message, flags | NLM_F_ACK).map(|_| ())
+    }
+
+    /// Sends a request and collects the answers up to the acknowledgement or the end of the dump.
+    fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut answers = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            let mut rest = &datagram[..];
+            while !rest.is_empty() {
+                let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
+                    .map_err(|error| Error::new(ErrorKind::InvalidData, error.to_string()))?;
+                let padded = (answer.header.length as usize).next_multiple_of(4);
+                rest = rest.get(padded..).unwrap_or(&[]);
+                if answer.header.sequence_number != self.sequence {
+                    continue;
+                }
+                match answer.payload {
+                    NetlinkPayload::Done(_) => return Ok(answers),
+                    NetlinkPayload::Error(error) => {
+                        return if error.code.is_none() { Ok(answers) } else { Err(error.to_io()) };
+                    }
+                    NetlinkPayload::InnerMessage(inner) => answers.push(inner),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        let (address, prefix) = text.split_once('/').unwrap();
+        Network::new(address.parse::<IpAddr>().unwrap(), prefix.parse().unwrap())
+    }
+
+    #[test]
+    fn a_network_contains_what_shares_its_prefix() {
+        assert!(network("100.64.0.1/10").contains("100.127.255.255".parse().unwrap()));
+        assert!(!network("100.64.0.1/10").contains("100.128.0.0".parse().unwrap()));
+        assert!(network("0.0.0.0/0").contains("9.9.9.9".parse().unwrap()));
+        assert!(!network("0.0.0.0/0").contains("::1".parse().unwrap()));
+        assert!(network("10.0.0.1/32").contains("10.0.0.1".parse().unwrap()));
+        assert!(network("fd00::/64").contains("fd00::1:2".parse().unwrap()));
+        assert!(network("10.1.2.0/24").overlaps(&network("10.1.0.0/16")));
+        assert!(!network("10.1.2.0/24").overlaps(&network("10.1.3.0/24")));
+    }
+
+    #[test]
+    fn the_loopback_device_is_there() {
+        let mut netlink = Netlink::open().unwrap();
+        assert!(netlink.index_of("lo").unwrap() > 0);
+        assert_eq!(netlink.index_of("no-such-device").unwrap_err().raw_os_error(), Some(19));
+        netlink.routes().unwrap();
+        netlink.addresses().unwrap();
+    }
+}

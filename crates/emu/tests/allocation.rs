@@ -1,0 +1,92 @@
+//! The pump in steady state allocates nothing: a counting allocator proves it.
+
+#[allow(dead_code, reason = "each test file uses what it needs")]
+mod fakes;
+
+use catnip_base::{Rate, Span, Time};
+use catnip_emu::link::LinkTopology;
+use catnip_emu::monitor::{Direction, Monitor};
+use catnip_emu::netlink::Network;
+use catnip_emu::pump::{Edge, Pump, flow};
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::{QueueSpec, VictimRule};
+use catnip_net::shape::RateSpec;
+use catnip_net::{Fabric, WireSpec};
+use fakes::{LateClock, Script, packet};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn the_pump_does_not_allocate_per_packet() {
+    let rate = Rate::from_bits_per_second(1_500_000).unwrap();
+    for queue in
+        [QueueSpec::DropTail { limit: 10 }, QueueSpec::CatnipGood { limit: 10, victim: VictimRule::Random }]
+    {
+        let wire = WireSpec {
+            rate: RateSpec::Constant(rate),
+            delay: Span::from_millis(5),
+            queue,
+            jitter: None,
+            loss: Some(LossSpec::Bernoulli { probability: 0.01 }),
+            wire_loss: None,
+        };
+        let link = LinkTopology::new(&wire, &wire);
+        let mut at = Time::ZERO;
+        let mut incoming = |to| {
+            let mut one = |number: u16| {
+                // Faster than the wire, so that the queue overflows again and again.
+                at += Span::from_micros(if number % 100 < 50 { 1_000 } else { 5_000 });
+                (at, packet(to, number, 512, if number.is_multiple_of(3) { 10 } else { 14 }))
+            };
+            let packets: Vec<_> = (0..20_000).map(&mut one).collect();
+            at = Time::ZERO;
+            packets
+        };
+        let (inside, outside) = (incoming(2), incoming(1));
+        let alarms = inside.iter().map(|(at, _)| *at).collect();
+        let clock = LateClock::new(alarms, vec![Span::from_micros(300), Span::from_millis(4)]);
+        let edge = |packets, (sends_as, receives_as), number| {
+            let network = Network::new(Ipv4Addr::new(10, 0, 0, number), 32);
+            let io = Script::new(&clock, packets).with_room(20_000);
+            Edge { io, sends_as, receives_as, networks: vec![network] }
+        };
+        let edges = vec![edge(inside, link.inside, 1), edge(outside, link.outside, 2)];
+        let directions =
+            vec![Direction::new(flow(2, 0, 1), wire.delay), Direction::new(flow(2, 1, 0), wire.delay)];
+        let monitor = Monitor::new(2, directions);
+        let mut pump = Pump::new(Fabric::new(&link.topology, 1), edges, 1500, clock.clone(), monitor);
+        let turns = |pump: &mut Pump<_, Script, _>, until: usize| {
+            while pump.edges_mut()[0].io.left() > until {
+                let next = pump.turn().unwrap();
+                pump.sleep_until(next);
+            }
+        };
+        turns(&mut pump, 18_000);
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        turns(&mut pump, 0);
+        // Freeing the packets of the fake devices is not allocating.
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{:?}", wire.queue);
+        assert!(pump.observer().directions[0].dropped.iter().sum::<u64>() > 100);
+    }
+}

@@ -1,0 +1,107 @@
+//! A clock that is late, and devices whose packets are known beforehand.
+
+use catnip_base::{Span, Time};
+use catnip_emu::clock::{Clock, PacketIo};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+
+/// Time that passes only while somebody sleeps, and then a little more than asked.
+#[derive(Clone, Debug)]
+pub(crate) struct LateClock {
+    now: Rc<Cell<Time>>,
+    /// When packets come, so that a sleep ends then.
+    alarms: Rc<RefCell<Vec<Time>>>,
+    lateness: Rc<RefCell<Vec<Span>>>,
+    sleeps: Rc<Cell<usize>>,
+}
+
+impl LateClock {
+    /// A clock at zero. The `n`-th sleep ends by the `n`-th `lateness` too late, then from the start again.
+    pub(crate) fn new(mut alarms: Vec<Time>, lateness: Vec<Span>) -> Self {
+        alarms.sort_unstable_by(|a, b| b.cmp(a));
+        Self {
+            now: Rc::default(),
+            alarms: Rc::new(RefCell::new(alarms)),
+            lateness: Rc::new(RefCell::new(lateness)),
+            sleeps: Rc::default(),
+        }
+    }
+}
+
+impl Clock for LateClock {
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+    fn sleep_until(&self, deadline: Time) {
+        let mut alarms = self.alarms.borrow_mut();
+        while alarms.last().is_some_and(|&alarm| alarm <= self.now.get()) {
+            alarms.pop();
+        }
+        let wake = deadline.min(alarms.last().copied().unwrap_or(Time::NEVER));
+        if wake == Time::NEVER {
+            return;
+        }
+        let lateness = self.lateness.borrow();
+        let late = lateness.get(self.sleeps.get() % lateness.len().max(1)).copied().unwrap_or(Span::ZERO);
+        self.sleeps.set(self.sleeps.get() + 1);
+        self.now.set(wake.max(self.now.get()) + late);
+    }
+}
+
+/// A device.
+#[derive(Debug)]
+pub(crate) struct Script {
+    clock: LateClock,
+    /// What comes and when, the last first.
+    incoming: Vec<(Time, Vec<u8>)>,
+    /// The first bytes of what was written.
+    pub(crate) written: Vec<[u8; 24]>,
+}
+
+impl Script {
+    pub(crate) fn new(clock: &LateClock, mut incoming: Vec<(Time, Vec<u8>)>) -> Self {
+        incoming.reverse();
+        let written = Vec::with_capacity(incoming.len() + 1);
+        Self { clock: clock.clone(), incoming, written }
+    }
+
+    /// Room for what others will send.
+    pub(crate) fn with_room(mut self, packets: usize) -> Self {
+        self.written.reserve(packets);
+        self
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.incoming.len()
+    }
+}
+
+impl PacketIo for Script {
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>> {
+        let now = self.clock.now();
+        let Some((_, packet)) = self.incoming.pop_if(|(at, _)| *at <= now) else { return Ok(None) };
+        let len = packet.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&packet[..len]);
+        Ok(Some((now, len)))
+    }
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        let mut first = [0; 24];
+        let len = packet.len().min(24);
+        first[..len].copy_from_slice(&packet[..len]);
+        self.written.push(first);
+        Ok(())
+    }
+}
+
+/// An IPv4 packet to 10.0.0.`to` with a number in its identification field.
+pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
+    let mut bytes = vec![0; len.max(24)];
+    bytes[0] = 0x45;
+    bytes[1] = dscp << 2;
+    let total = bytes.len() as u16;
+    bytes[2..4].copy_from_slice(&total.to_be_bytes());
+    bytes[4..6].copy_from_slice(&number.to_be_bytes());
+    bytes[16..20].copy_from_slice(&[10, 0, 0, to]);
+    bytes
+}

@@ -1,0 +1,476 @@
+//! Links between real namespaces. They need TUN devices and namespaces; where there are none, the tests say so.
+//!
+//! The programs at the ends are this file: it starts itself again with `EMU_ROLE` set.
+
+use catnip_base::{Rate, Span, Time};
+use catnip_emu::link::LinkTopology;
+use catnip_emu::pump::flow;
+use catnip_emu::record::{Memory, read_log, replay};
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::QueueSpec;
+use catnip_net::shape::RateSpec;
+use catnip_net::{Fabric, WireSpec};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Timing tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Copies of the emulator and of this file in a place where every user may execute them, and a place for results.
+struct Lab {
+    dir: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    /// Nothing if this machine cannot emulate links; then it says why.
+    fn open() -> Option<Self> {
+        static USABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let usable = USABLE.get_or_init(|| {
+            remove_leftovers();
+            let dir = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+            fs::create_dir_all(&dir).unwrap();
+            // Anybody may write results here.
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o1777)).unwrap();
+            fs::copy(env!("CARGO_BIN_EXE_catnip-emu"), dir.join("catnip-emu")).unwrap();
+            fs::copy(std::env::current_exe().unwrap(), dir.join("probe")).unwrap();
+            let output =
+                Command::new(dir.join("catnip-emu")).args(["link", "-q", "--", "true"]).output().unwrap();
+            if output.status.success() { Ok(dir) } else { Err(text(&output.stderr)) }
+        });
+        match usable {
+            Ok(dir) => Some(Self { dir: dir.clone(), _turn: turn }),
+            Err(why) => {
+                skipped(why);
+                None
+            }
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// `catnip-emu link OPTIONS -- probe` in this role. Being late fails no test; being wrong does.
+    fn link(&self, options: &[&str], role: &str) -> Command {
+        let mut command = self.emulator();
+        command.args(options).arg("--").arg(self.file("probe")).args(PROBE).env("EMU_ROLE", role);
+        command
+    }
+
+    fn emulator(&self) -> Command {
+        let mut command = Command::new(self.file("catnip-emu"));
+        command.args(["link", "--tolerance", "60s"]);
+        command
+    }
+}
+
+const PREFIX: &str = "catnip-emu-test-";
+
+/// Says so even if the output of tests that pass is not shown.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("CATNIP_TESTS_MUST_RUN").is_none(), "{why}");
+    // Where nobody can read it, nobody needs it.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// Nothing runs at the end of all tests, so each run removes what earlier ones have left.
+fn remove_leftovers() {
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.strip_prefix(PREFIX).is_some_and(|process| !alive(process)) {
+            // It may be another user's.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+const PROBE: [&str; 3] = ["--exact", "probe", "--nocapture"];
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_string()
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}\n{}\n{}", output.status, text(&output.stdout), text(&output.stderr));
+    output
+}
+
+/// What the probe has measured: `value NAME NUMBER` lines.
+#[track_caller]
+fn value(output: &Output, name: &str) -> f64 {
+    let stdout = text(&output.stdout);
+    let line = stdout.lines().find_map(|line| line.strip_prefix(&format!("value {name} ")));
+    line.unwrap_or_else(|| panic!("no {name} in {stdout}")).parse().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "what an application measures")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Not a test: what runs at the ends of links. `EMU_ROLE` is a verb and its arguments.
+#[test]
+fn probe() {
+    let Ok(role) = std::env::var("EMU_ROLE") else { return };
+    let words: Vec<&str> = role.split(' ').collect();
+    let outside = || -> IpAddr { std::env::var("CATNIP_OUTSIDE").unwrap().parse().unwrap() };
+    match words[..] {
+        ["rtt", port] => rtt(SocketAddr::new(outside(), port.parse().unwrap())),
+        ["rtt6", port] => {
+            let address: IpAddr = std::env::var("CATNIP_OUTSIDE6").unwrap().parse().unwrap();
+            rtt(SocketAddr::new(address, port.parse().unwrap()));
+        }
+        ["rtt", address, port] => rtt(SocketAddr::new(address.parse().unwrap(), port.parse().unwrap())),
+        ["flood", port, packets, len, interval_us] => flood(
+            SocketAddr::new(outside(), port.parse().unwrap()),
+            packets.parse().unwrap(),
+            len.parse().unwrap(),
+            Duration::from_micros(interval_us.parse().unwrap()),
+        ),
+        ["tcp", port] => tcp(SocketAddr::new(outside(), port.parse().unwrap())),
+        // An echo service outside, and a link of its own behind which the rest runs.
+        ["behind", delay, ..] => {
+            let port = udp_echo();
+            let exe = std::env::current_exe().unwrap();
+            let mut command = Command::new(exe.with_file_name("catnip-emu"));
+            command.args(["link", "-q", "--tolerance", "60s", "--delay", delay, "--"]).arg(&exe).args(PROBE);
+            let status = command.env("EMU_ROLE", format!("rtt {port}")).status().unwrap();
+            assert!(status.success());
+        }
+        ["link", delay, ref rest @ ..] => {
+            let exe = std::env::current_exe().unwrap();
+            let mut command = Command::new(exe.with_file_name("catnip-emu"));
+            command.args(["link", "-q", "--tolerance", "60s", "--delay", delay, "--"]).arg(&exe).args(PROBE);
+            // The first one to come by here puts its own address in.
+            let role = rest.join(" ").replace("OUTSIDE", &outside().to_string());
+            assert!(command.env("EMU_ROLE", role).status().unwrap().success());
+        }
+        _ => panic!("unknown role {role}"),
+    }
+}
+
+fn rtt(to: SocketAddr) {
+    let local: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
+    let socket = UdpSocket::bind(local).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..12 {
+        let start = now();
+        socket.send_to(&[1; 64], to).unwrap();
+        socket.recv(&mut [0; 100]).unwrap();
+        times.push(start.elapsed());
+    }
+    // The smallest one is the link's; the others may have waited for a CPU.
+    println!("value rtt_ms {}", times.iter().min().unwrap().as_secs_f64() * 1e3);
+}
+
+fn flood(to: SocketAddr, packets: u32, len: usize, interval: Duration) {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let start = now();
+    for number in 0..packets {
+        let due = interval * number;
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        // With headers a packet has `len` bytes.
+        socket.send_to(&vec![0; len - 28], to).unwrap();
+    }
+}
+
+fn tcp(to: SocketAddr) {
+    let mut stream = TcpStream::connect(to).unwrap();
+    let sent: Vec<u8> = (0..200_000u32).map(|n| (n * 7 / 5) as u8).collect();
+    let (mut half, copy) = (stream.try_clone().unwrap(), sent.clone());
+    let writer = std::thread::spawn(move || {
+        half.write_all(&copy).unwrap();
+        half.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    writer.join().unwrap();
+    assert!(received == sent, "{} bytes came back", received.len());
+    println!("value bytes {}", received.len());
+}
+
+/// An echo service for the rest of the test; its port.
+fn udp_echo() -> u16 {
+    let socket = UdpSocket::bind("[::]:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2000];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+            let _ = socket.send_to(&buffer[..len], from);
+        }
+    });
+    port
+}
+
+#[test]
+fn a_round_trip_takes_twice_the_delay() {
+    let Some(lab) = Lab::open() else { return };
+    let port = udp_echo();
+    for role in [format!("rtt {port}"), format!("rtt6 {port}")] {
+        let output = succeed(&mut lab.link(&["--delay", "25ms"], &role));
+        let rtt = value(&output, "rtt_ms");
+        assert!((50.0..52.0).contains(&rtt), "{role}: {rtt} ms");
+        assert!(text(&output.stderr).starts_with("link certificate: green"), "{}", text(&output.stderr));
+    }
+    let output =
+        succeed(&mut lab.link(&["-q", "--up", "delay=5ms", "--down", "delay=12ms"], &format!("rtt {port}")));
+    let rtt = value(&output, "rtt_ms");
+    assert!((17.0..19.0).contains(&rtt), "{rtt} ms");
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn nested_links_add_their_delays() {
+    let Some(lab) = Lab::open() else { return };
+    // The address of the outermost outside end is reached through all links.
+    let port = udp_echo();
+    let output =
+        succeed(&mut lab.link(&["--delay", "10ms"], &format!("link 8ms link 4ms rtt OUTSIDE {port}")));
+    let rtt = value(&output, "rtt_ms");
+    assert!((44.0..47.0).contains(&rtt), "{rtt} ms");
+}
+
+#[test]
+fn tcp_arrives_whole() {
+    let Some(lab) = Lab::open() else { return };
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let (mut from, mut to) = (stream.try_clone().unwrap(), stream);
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    let options = ["--rate", "20Mbit", "--delay", "5ms", "--queue", "drop-tail:20"];
+    let output = succeed(&mut lab.link(&options, &format!("tcp {port}")));
+    assert_eq!(value(&output, "bytes"), 200_000.0);
+}
+
+/// Floods a link, checks its log by replaying it, and gives its certificate.
+fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, Memory) {
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = role.replace("PORT", &sink.local_addr().unwrap().port().to_string());
+    let (log, certificate) = (lab.file("log.csv"), lab.file("certificate.json"));
+    let results = ["--log", log.to_str().unwrap(), "--certificate", certificate.to_str().unwrap()];
+    succeed(&mut lab.link(&[options, &results].concat(), &role));
+    let (live, end) = read_log(&fs::read_to_string(log).unwrap()).unwrap();
+    let link = LinkTopology::new(wire, wire);
+    let mut fabric = Fabric::new(&link.topology, 1);
+    fabric.set_destination(flow(2, 0, 1), link.outside.1);
+    fabric.set_destination(flow(2, 1, 0), link.inside.1);
+    let again = replay(fabric, &[link.inside.0, link.outside.0], &live.arrivals, end);
+    assert_eq!(live.clone().sorted_ends(), again, "the simulator gives the same departures and drops");
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(certificate).unwrap()).unwrap();
+    let up = &certificate["up"];
+    let dropped: u64 = up["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    let count = |key: &str| up[key].as_u64().unwrap();
+    assert_eq!(count("packets_in"), count("packets_out") + dropped + count("held") + count("unwritable"));
+    (certificate, live)
+}
+
+fn wire(rate: RateSpec, queue: QueueSpec, loss: Option<LossSpec>) -> WireSpec {
+    WireSpec { rate, delay: Span::from_millis(5), queue, jitter: None, loss, wire_loss: None }
+}
+
+#[test]
+fn the_rate_and_the_limit_of_the_queue_are_exact() {
+    let Some(lab) = Lab::open() else { return };
+    let rate = RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap());
+    let wire = wire(rate, QueueSpec::DropTail { limit: 12 }, None);
+    let options = ["--rate", "1.5Mbit", "--delay", "5ms", "--queue", "drop-tail:12"];
+    // Twice the rate for two seconds.
+    let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 500 1500 4000");
+    let up = &certificate["up"];
+    assert_eq!(up["largest_queue"], 12);
+    assert!(up["dropped"]["overflow"].as_u64().unwrap() > 150, "{up}");
+    let busy = up["busy_rate"].as_f64().unwrap();
+    assert!((busy / 1.5e6 - 1.0).abs() < 0.02, "{busy} bit/s");
+    assert!(up["busy_s"].as_f64().unwrap() > 1.5, "{up}");
+    let out: Vec<Time> = live.ends.iter().filter(|end| end.dropped.is_none()).map(|end| end.at).collect();
+    let exact = out.windows(2).filter(|pair| pair[1] - pair[0] == Span::from_millis(8)).count();
+    assert!(exact > 200 && exact + 20 > out.len(), "{exact} of {}", out.len());
+}
+
+#[test]
+fn losses_are_as_many_as_asked_for() {
+    let Some(lab) = Lab::open() else { return };
+    let loss = LossSpec::Bernoulli { probability: 0.05 };
+    let wire = wire(RateSpec::Unlimited, QueueSpec::DropTail { limit: 1000 }, Some(loss));
+    let options = ["--delay", "5ms", "--loss", "bernoulli:0.05"];
+    let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 4000 200 100");
+    let lost = live.ends.iter().filter(|end| end.dropped.is_some()).count() as f64;
+    let n = live.arrivals.len() as f64;
+    assert!(n >= 4000.0, "{n}");
+    assert!((lost - 0.05 * n).abs() < 4.0 * (0.05 * 0.95 * n).sqrt(), "{lost} of {n}");
+    assert_eq!(certificate["verdict"], "green", "{certificate}");
+}
+
+#[test]
+fn exit_codes_are_passed_on_and_errors_are_one_line() {
+    let Some(lab) = Lab::open() else { return };
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["-q", "--", "sh", "-c", "exit 7"], 7, ""),
+        (&["-q", "--", "sh", "-c", "kill -9 $$"], 137, ""),
+        (&["--", "no-such-command"], 127, "error: no-such-command: command not found"),
+        (&["--", "/etc/passwd"], 126, "error: /etc/passwd: cannot be executed"),
+        (&["--rate", "1.5Mb", "--", "true"], 2, "error: --rate: \"1.5Mb\": expected a rate"),
+        (&["--up", "delay=5", "--", "true"], 2, "error: --up delay: \"5\": expected a time"),
+        (&["--queue", "drop-tail", "--", "true"], 2, "error: --queue: \"drop-tail\": expected a limit"),
+        (&["--device", "a/b", "--", "true"], 2, "error: --device: \"a/b\" is no name"),
+        (&["--nonsense", "--", "true"], 2, "error: unexpected argument"),
+    ];
+    for (arguments, code, message) in cases {
+        let output = lab.emulator().args(arguments).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with(message) && stderr.lines().count() <= 1, "{arguments:?}: {stderr}");
+    }
+    // A tolerance that nothing meets.
+    let port = udp_echo();
+    let output = lab.link(&["--tolerance", "0ms"], &format!("rtt {port}")).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("lateness"), "{}", text(&output.stderr));
+}
+
+fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn alive(process: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
+}
+
+/// Signals a link whose command says who it is and sleeps; gives the exit status when all of it is gone.
+fn end_by_signal(lab: &Lab, signal: &str, device: &str) -> std::process::ExitStatus {
+    let said = lab.file(&format!("said-{signal}"));
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60", said.display());
+    let mut command = lab.emulator();
+    command.args(["-q", "--device", device, "--", "sh", "-c", &script]);
+    let mut link = command.stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the command starts", || said.exists());
+    let process = fs::read_to_string(&said).unwrap().trim().to_string();
+    let device = Path::new("/sys/class/net").join(device);
+    // Ordinary users have the device in a namespace of their own.
+    assert!(device.exists() || !is_root());
+    let pid = link.id().to_string();
+    assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+    let status = link.wait().unwrap();
+    wait_until("the command ends", || !alive(&process));
+    wait_until("the device vanishes", || !device.exists());
+    fs::remove_file(said).unwrap();
+    status
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let Some(lab) = Lab::open() else { return };
+    let device = format!("ct{}", std::process::id());
+    assert_eq!(end_by_signal(&lab, "TERM", &device).code(), Some(143));
+    assert_eq!(end_by_signal(&lab, "INT", &device).code(), Some(130));
+    assert_eq!(end_by_signal(&lab, "KILL", &device).signal(), Some(9));
+    // The same name can be used again at once.
+    succeed(lab.emulator().args(["-q", "--device", &device, "--", "true"]));
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused() {
+    let Some(lab) = Lab::open() else { return };
+    if !is_root() {
+        return skipped("not root, so that each link has a namespace of its own");
+    }
+    let device = format!("ct{}", std::process::id());
+    let again = format!("{} link -q --device {device} -- true", lab.file("catnip-emu").display());
+    // `lo` is taken everywhere.
+    let output = lab.emulator().args(["--device", "lo", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).starts_with("error: --device: lo"), "{}", text(&output.stderr));
+    let mut taken = lab.emulator();
+    taken.args(["-q", "--device", &device, "--", "sleep", "60"]);
+    let mut taken = taken.spawn().unwrap();
+    wait_until("the device appears", || Path::new("/sys/class/net").join(&device).exists());
+    let output = Command::new("sh").args(["-c", &again]).output().unwrap();
+    taken.kill().unwrap();
+    taken.wait().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        format!("error: --device: {device} is taken already, choose another name")
+    );
+    // Inside another link the name is free.
+    succeed(lab.emulator().args(["-q", "--device", &device, "--", "sh", "-c", &again]));
+}
+
+#[test]
+fn a_machine_that_cannot_is_told_what_to_do() {
+    let Some(lab) = Lab::open() else { return };
+    let link = format!("{} link -q -- true", lab.file("catnip-emu").display());
+    let cases = [
+        ("-m", "mount -t tmpfs none /dev/net", "error: /dev/net/tun: there is no TUN device, load"),
+        // Its own user namespace does not own the network namespace, and it may make no other.
+        (
+            "-Ur",
+            "echo 0 > /proc/sys/user/max_user_namespaces",
+            "error: permission: no right to make network devices",
+        ),
+    ];
+    for (unshare, prepare, message) in cases {
+        let prepared = |what: &str| {
+            let script = format!("{prepare} || exit 77; {what}");
+            Command::new("unshare").args([unshare, "sh", "-c", &script]).output()
+        };
+        if !prepared("true").is_ok_and(|output| output.status.success()) {
+            skipped(&format!("cannot do `unshare {unshare}` and `{prepare}`"));
+            continue;
+        }
+        let output = prepared(&link).unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.starts_with(message) && stderr.lines().count() == 1, "{stderr}");
+    }
+}
+
+#[test]
+fn ordinary_users_have_links_too() {
+    let Some(lab) = Lab::open() else { return };
+    let run = format!(
+        "EMU_ROLE='behind 10ms' {} link --tolerance 60s -- {} {}",
+        lab.file("catnip-emu").display(),
+        lab.file("probe").display(),
+        PROBE.join(" ")
+    );
+    let output = match is_root() {
+        false => Command::new("sh").args(["-c", &run]).output().unwrap(),
+        true if fs::read_to_string("/etc/passwd").is_ok_and(|users| users.contains("tester:")) => {
+            Command::new("su").args(["tester", "-c", &run]).output().unwrap()
+        }
+        true => return skipped("there is no user called tester"),
+    };
+    assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
+    let rtt = value(&output, "rtt_ms");
+    assert!((20.0..22.0).contains(&rtt), "{rtt} ms");
+}

@@ -1,0 +1,217 @@
+//! The pump with a fake clock and fake devices: whatever the host does, departures are those of the simulator.
+
+#[allow(dead_code, reason = "each test file uses what it needs")]
+mod fakes;
+
+use catnip_base::{Rate, Span, Time};
+use catnip_emu::classify::Refusal;
+use catnip_emu::link::LinkTopology;
+use catnip_emu::monitor::{Direction, Monitor};
+use catnip_emu::netlink::Network;
+use catnip_emu::pump::{Edge, Pump, flow};
+use catnip_emu::record::{Memory, replay};
+use catnip_net::jitter::JitterSpec;
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::{QueueSpec, RedParameters, VictimRule};
+use catnip_net::shape::RateSpec;
+use catnip_net::{Fabric, WireSpec};
+use fakes::{LateClock, Script, packet};
+use proptest::prelude::*;
+use std::net::Ipv4Addr;
+
+const MTU: usize = 1500;
+const SEED: u64 = 7;
+
+fn queues() -> Vec<QueueSpec> {
+    let parameters = RedParameters {
+        min_threshold: 1.0,
+        max_threshold: 4.0,
+        weight: 0.2,
+        max_probability: 0.3,
+        gentle: false,
+        wait: true,
+        mean_packet_bytes: 512,
+    };
+    let victims = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest, VictimRule::Probe];
+    let mut queues = vec![
+        QueueSpec::DropTail { limit: 5 },
+        QueueSpec::DropTailBytes { limit: 4_000 },
+        QueueSpec::DropTailWait { limit: Span::from_millis(20) },
+        QueueSpec::Red { limit: 6, parameters },
+    ];
+    for victim in victims {
+        queues.push(QueueSpec::CatnipGood { limit: 5, victim });
+        queues.push(QueueSpec::CatnipBad { limit: 5, victim });
+        queues.push(QueueSpec::CatnipRed { limit: 6, parameters, victim });
+    }
+    queues
+}
+
+fn wire(queue: QueueSpec, loss: bool, jitter: bool) -> WireSpec {
+    WireSpec {
+        rate: RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap()),
+        delay: Span::from_millis(7),
+        queue,
+        jitter: jitter.then_some(JitterSpec::Uniform { half_width: Span::from_millis(3) }),
+        loss: loss.then_some(LossSpec::Bernoulli { probability: 0.1 }),
+        wire_loss: None,
+    }
+}
+
+/// A link with what comes from inside (to 10.0.0.2) and outside (to 10.0.0.1).
+fn pump<O: catnip_emu::pump::Observer>(
+    wire: &WireSpec,
+    clock: &LateClock,
+    [inside, outside]: [Incoming; 2],
+    observer: O,
+) -> Pump<LateClock, Script, O> {
+    let link = LinkTopology::new(wire, wire);
+    let edge = |io, (sends_as, receives_as), number| {
+        let network = Network::new(Ipv4Addr::new(10, 0, 0, number), 32);
+        Edge { io, sends_as, receives_as, networks: vec![network] }
+    };
+    let (room, more) = (outside.len(), inside.len());
+    let edges = vec![
+        edge(Script::new(clock, inside).with_room(room), link.inside, 1),
+        edge(Script::new(clock, outside).with_room(more), link.outside, 2),
+    ];
+    Pump::new(Fabric::new(&link.topology, SEED), edges, MTU, clock.clone(), observer)
+}
+
+fn run<O: catnip_emu::pump::Observer>(pump: &mut Pump<LateClock, Script, O>) {
+    loop {
+        let next = pump.turn().unwrap();
+        let left: usize = pump.edges_mut().iter().map(|edge| edge.io.left()).sum();
+        if next == Time::NEVER && left == 0 {
+            break;
+        }
+        pump.sleep_until(next);
+    }
+}
+
+/// When the packets come, how long they are, whether HIGH, from which side.
+fn arrivals() -> impl Strategy<Value = Vec<(u64, usize, bool, bool)>> {
+    prop::collection::vec((0u64..8_000, 40usize..1500, any::<bool>(), any::<bool>()), 1..150)
+}
+
+/// What comes from one side.
+type Incoming = Vec<(Time, Vec<u8>)>;
+
+/// What comes from either side, and when anything does.
+fn script(arrivals: &[(u64, usize, bool, bool)]) -> ([Incoming; 2], Vec<Time>) {
+    let mut sides = [Vec::new(), Vec::new()];
+    let mut at = Time::ZERO;
+    for (number, &(gap_us, len, high, side)) in arrivals.iter().enumerate() {
+        at += Span::from_micros(gap_us);
+        let to = if side { 1 } else { 2 };
+        let bytes = packet(to, number as u16, len, if high { 10 } else { 14 });
+        sides[usize::from(side)].push((at, bytes));
+    }
+    let alarms = sides.iter().flatten().map(|(at, _)| *at).collect();
+    (sides, alarms)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn recorded_arrivals_replayed_give_identical_departures(
+        arrivals in arrivals(),
+        lateness_us in prop::collection::vec(0u64..20_000, 1..20),
+        loss: bool,
+        jitter: bool,
+    ) {
+        for queue in queues() {
+            let wire = wire(queue, loss, jitter);
+            let (sides, alarms) = script(&arrivals);
+            let lateness = lateness_us.iter().map(|&us| Span::from_micros(us)).collect();
+            let clock = LateClock::new(alarms, lateness);
+            let mut pump = pump(&wire, &clock, sides, Memory::default());
+            run(&mut pump);
+            prop_assert_eq!(pump.packets_inside(), 0);
+            let written: usize = pump.edges_mut().iter().map(|edge| edge.io.written.len()).sum();
+            let live = pump.into_observer();
+            prop_assert_eq!(live.arrivals.len(), arrivals.len());
+            prop_assert_eq!(live.ends.len(), arrivals.len());
+            prop_assert_eq!(live.ends.iter().filter(|end| end.dropped.is_none()).count(), written);
+            let link = LinkTopology::new(&wire, &wire);
+            let mut fabric = Fabric::new(&link.topology, SEED);
+            fabric.set_destination(flow(2, 0, 1), link.outside.1);
+            fabric.set_destination(flow(2, 1, 0), link.inside.1);
+            let again = replay(fabric, &[link.inside.0, link.outside.0], &live.arrivals, Time::NEVER);
+            prop_assert_eq!(live.sorted_ends(), again);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_counted_and_never_crash(
+        packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..100), 1..100),
+        good in 0u16..20,
+    ) {
+        let wire = wire(QueueSpec::DropTail { limit: 50 }, false, false);
+        let clock = LateClock::new(vec![Time::ZERO], vec![]);
+        let read = packets.len() as u64 + u64::from(good);
+        let mut inside: Vec<_> = packets.into_iter().map(|bytes| (Time::ZERO, bytes)).collect();
+        inside.extend((0..good).map(|number| (Time::ZERO, packet(2, number, 100, 0))));
+        let monitor = Monitor::new(2, vec![Direction::new(flow(2, 0, 1), wire.delay)]);
+        let mut pump = pump(&wire, &clock, [inside, vec![]], monitor);
+        run(&mut pump);
+        let inside = pump.packets_inside() as u64;
+        let monitor = pump.into_observer();
+        let up = &monitor.directions[0];
+        let refused: u64 = monitor.refused[0].iter().sum();
+        let entered: u64 = up.entered.iter().sum();
+        prop_assert!(entered >= u64::from(good));
+        prop_assert_eq!(read, refused + entered);
+        prop_assert_eq!(entered, up.delivered + up.dropped.iter().sum::<u64>() + inside);
+    }
+}
+
+#[test]
+fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
+    let wire = wire(QueueSpec::DropTail { limit: 5 }, false, false);
+    let clock = LateClock::new(vec![Time::ZERO], vec![Span::from_millis(3)]);
+    let inside = (0..20).map(|number| (Time::ZERO, packet(2, number, 1500, 0))).collect();
+    let monitor = Monitor::new(2, vec![Direction::new(flow(2, 0, 1), wire.delay)]);
+    let mut pump = pump(&wire, &clock, [inside, vec![]], (Memory::default(), monitor));
+    run(&mut pump);
+    let (memory, monitor) = pump.into_observer();
+    let up = &monitor.directions[0];
+    assert_eq!((up.delivered, up.largest_queue()), (5, 5));
+    let out: Vec<_> = memory.ends.iter().filter(|end| end.dropped.is_none()).collect();
+    let expected = (1..=5).map(|n| Time::from_nanos(7_000_000 + n * 8_000_000)).collect::<Vec<_>>();
+    assert_eq!(out.iter().map(|end| end.at).collect::<Vec<_>>(), expected);
+    assert_eq!(out.iter().map(|end| end.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    // Four of five found the wire busy.
+    assert_eq!((up.busy.packets, up.busy.ideal), (4, Span::from_millis(32)));
+    assert_eq!(up.lateness.max(), Span::from_millis(3));
+}
+
+#[test]
+fn what_cannot_pass_is_refused_with_its_reason() {
+    let wire = wire(QueueSpec::DropTail { limit: 50 }, false, false);
+    let clock = LateClock::new(vec![Time::ZERO], vec![]);
+    let mut fragment = packet(2, 0, 100, 0);
+    fragment[6] = 0x20;
+    let mut unknown_protocol = packet(2, 0, 100, 0);
+    unknown_protocol[9] = 253;
+    let cases = [
+        (packet(2, 0, MTU, 0), None),
+        (fragment, None),
+        (unknown_protocol, None),
+        (packet(2, 0, MTU + 1, 0), Some(Refusal::TooLong)),
+        (packet(1, 0, 100, 0), Some(Refusal::NoRoute)),
+        (packet(3, 0, 100, 0), Some(Refusal::NoRoute)),
+        (packet(2, 0, 100, 0)[..30].to_vec(), Some(Refusal::Malformed)),
+        (vec![0x12; 40], Some(Refusal::NotIp)),
+    ];
+    let inside = cases.iter().map(|(bytes, _)| (Time::ZERO, bytes.clone())).collect();
+    let monitor = Monitor::new(2, vec![Direction::new(flow(2, 0, 1), wire.delay)]);
+    let mut pump = pump(&wire, &clock, [inside, vec![]], monitor);
+    run(&mut pump);
+    let monitor = pump.into_observer();
+    let mut expected = [0; Refusal::COUNT];
+    cases.iter().filter_map(|(_, why)| *why).for_each(|why| expected[why as usize] += 1);
+    assert_eq!(monitor.refused[0], expected);
+    assert_eq!(monitor.directions[0].delivered, 3);
+}

@@ -1,0 +1,321 @@
+//! What scenarios say of real hosts, which only the emulator has.
+
+use crate::Plan;
+use crate::plan::{TrafficKind, Wrong};
+use crate::scenario::{NodeFile, NodeKind, TrafficFile};
+use catnip_net::NodeId;
+use catnip_net::mark::SpmParameters;
+use catnip_sim::app::AnyApp;
+use catnip_sim::{FlowId, Recorder, Sim, TcpId};
+use catnip_tcp::TcpConfig;
+use std::net::Ipv4Addr;
+
+/// Where a plan can be put into action: the simulator, or the emulator.
+pub trait Stage {
+    /// Parameters for connections to come, and how their data is marked.
+    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId;
+    /// Packets without a connection, from one host to another.
+    fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
+    /// An application, which starts at once. Its number is what records call it.
+    fn add_app(&mut self, app: AnyApp) -> u32;
+}
+
+impl<R: Recorder> Stage for Sim<R> {
+    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId {
+        self.add_tcp(config, marker)
+    }
+    fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId {
+        self.add_flow(from, to)
+    }
+    fn add_app(&mut self, app: AnyApp) -> u32 {
+        self.add_app(app)
+    }
+}
+
+/// A host that is a network namespace of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealNode {
+    /// Its place in the network.
+    pub node: NodeId,
+    /// What runs there: a program and its arguments.
+    pub command: Option<Vec<String>>,
+    /// The run begins when a program there listens at this TCP port.
+    pub ready_tcp: Option<u16>,
+    /// The run ends with this command.
+    pub ends_run: bool,
+}
+
+/// How a service of a traffic group is reached, for hosts that speak HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// TCP port.
+    pub port: u16,
+    /// How objects are named.
+    pub paths: Paths,
+}
+
+/// A pattern for the names of objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths(String);
+
+/// What a path can name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectName {
+    /// From 0.
+    pub page: u32,
+    /// From 0.
+    pub object: u32,
+    /// Its size.
+    pub bytes: u64,
+    /// Number of the client.
+    pub user: u32,
+}
+
+impl Paths {
+    const KEYS: [&str; 4] = ["page", "object", "bytes", "user"];
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let expected = "expected a path such as /{page}/{object}, with {page}, {object}, {bytes}, {user}";
+        let wrong = || format!("{text:?}: {expected}");
+        if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong());
+        }
+        let mut rest = text;
+        while let Some((_, tail)) = rest.split_once('{') {
+            let (key, tail) = tail.split_once('}').ok_or_else(wrong)?;
+            if !Self::KEYS.contains(&key) {
+                return Err(wrong());
+            }
+            rest = tail;
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The path of an object.
+    pub fn of(&self, name: ObjectName) -> String {
+        let values = [u64::from(name.page) + 1, u64::from(name.object), name.bytes, u64::from(name.user)];
+        let named = Self::KEYS.iter().zip(values);
+        named.fold(self.0.clone(), |path, (key, value)| {
+            path.replace(&format!("{{{key}}}"), &value.to_string())
+        })
+    }
+}
+
+/// A traffic group as the emulator needs to know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How its servers are reached.
+    pub service: &'a Service,
+    /// (server, client)
+    pub pairs: &'a [(NodeId, NodeId)],
+}
+
+impl Plan {
+    /// The real hosts.
+    pub fn real_nodes(&self) -> &[RealNode] {
+        &self.real
+    }
+
+    /// The address of every node that was given one.
+    pub fn addresses(&self) -> &[(NodeId, Ipv4Addr)] {
+        &self.addresses
+    }
+
+    /// The traffic groups, in the order in which [`Plan::start`] adds their TCP parameters.
+    pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        self.traffic().iter().map(|t| Group { name: &t.name, service: &t.service, pairs: &t.pairs })
+    }
+
+    /// The objects that clients may fetch from a host, by path, with their sizes.
+    pub fn documents(&self, server: NodeId) -> Vec<(String, u64)> {
+        let mut documents = Vec::new();
+        for traffic in self.traffic() {
+            let users = traffic.pairs.iter().zip(0..).filter(|((at, _), _)| *at == server);
+            for (_, index) in users {
+                let user = traffic.users.get(index).copied().unwrap_or(0);
+                match &traffic.kind {
+                    TrafficKind::Bulk { bytes, .. } => {
+                        let name = ObjectName { bytes: *bytes, user, ..ObjectName::default() };
+                        documents.push((traffic.service.paths.of(name), *bytes));
+                    }
+                    TrafficKind::Web { config, .. } => {
+                        for (page, objects) in (0..).zip(&config.pages) {
+                            for (object, &bytes) in (0..).zip(&objects.objects) {
+                                let name = ObjectName { page, object, bytes, user };
+                                documents.push((traffic.service.paths.of(name), bytes));
+                            }
+                        }
+                    }
+                    TrafficKind::Background { .. } => {}
+                }
+            }
+        }
+        documents.sort();
+        documents.dedup();
+        documents
+    }
+}
+
+/// The service of a traffic group.
+pub(crate) fn service(spec: &TrafficFile) -> Result<Service, (&'static str, String)> {
+    let (port, paths, by_default) = match spec {
+        TrafficFile::Bulk { port, paths, .. } => (port, paths, "/{bytes}"),
+        TrafficFile::Web { port, paths, .. } => (port, paths, "/{page}/{object}"),
+        TrafficFile::Background { .. } => (&None, &None, "/"),
+    };
+    let port = port.unwrap_or(80);
+    if port == 0 {
+        return Err(("port", "0: expected a port from 1 to 65535".into()));
+    }
+    let paths = Paths::parse(paths.as_deref().unwrap_or(by_default)).map_err(|what| ("paths", what))?;
+    Ok(Service { port, paths })
+}
+
+/// Are these hosts real? They must be alike.
+pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Result<bool, String> {
+    let is_real = |node: &NodeId| real.iter().any(|real| real.node == *node);
+    let first = nodes.first().is_some_and(is_real);
+    if nodes.iter().any(|node| is_real(node) != first) {
+        return Err(format!(
+            "{text:?}: some of them are real, others simulated; make groups of traffic of each"
+        ));
+    }
+    Ok(first)
+}
+
+impl NodeFile {
+    fn is_real(&self) -> bool {
+        self.real || self.command.is_some()
+    }
+
+    /// Notes what is real about the nodes of a name.
+    pub(crate) fn note_real(
+        &self,
+        name: &str,
+        ids: &[NodeId],
+        real: &mut Vec<RealNode>,
+        addresses: &mut Vec<(NodeId, Ipv4Addr)>,
+    ) -> Result<(), Wrong> {
+        let wrong = |key: &str, what: String| Err((format!("node.{name}.{key}"), what));
+        if self.kind == NodeKind::Router && (self.is_real() || self.address.is_some()) {
+            return wrong("kind", "a router is neither real nor has an address".into());
+        }
+        if let Some(address) = self.address {
+            if ids.len() > 1 {
+                return wrong("address", format!("{address}: one address for {} nodes", ids.len()));
+            }
+            if addresses.iter().any(|(_, other)| *other == address) {
+                return wrong("address", format!("{address}: another node has it"));
+            }
+            let unusable = address.is_loopback()
+                || address.is_multicast()
+                || address.is_broadcast()
+                || address.is_link_local()
+                || address.is_unspecified();
+            if unusable {
+                return wrong("address", format!("{address}: not the address of a host"));
+            }
+            addresses.extend(ids.iter().map(|&id| (id, address)));
+        }
+        if !self.is_real() {
+            let given = [("ready", self.ready.is_some()), ("ends_run", self.ends_run)];
+            return match given.iter().find(|(_, given)| *given) {
+                Some((key, _)) => wrong(key, "only for a node with a command".into()),
+                None => Ok(()),
+            };
+        }
+        if self.command.as_ref().is_some_and(Vec::is_empty) {
+            return wrong("command", "[]: expected a program and its arguments".into());
+        }
+        if self.command.is_none() && self.ends_run {
+            return wrong("ends_run", "there is no command".into());
+        }
+        let ready_tcp = match self.ready.as_deref().map(|text| (text, text.strip_prefix("tcp:"))) {
+            None => None,
+            Some((text, port)) => match port.and_then(|port| port.parse().ok()).filter(|&port| port > 0) {
+                Some(port) => Some(port),
+                None => return wrong("ready", format!("{text:?}: expected a port such as tcp:80")),
+            },
+        };
+        real.extend(ids.iter().map(|&node| RealNode {
+            node,
+            command: self.command.clone(),
+            ready_tcp,
+            ends_run: self.ends_run,
+        }));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use std::path::Path;
+
+    const HEAD: &str = "id = 'X'\ntitle = 'x'\n";
+    const TAIL: &str = "
+        [link.l]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\ndelay = '1ms'\nqueue = 'drop-tail:10'
+        [traffic.t]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'\n";
+
+    fn parse(nodes: &str, more: &str) -> Result<Scenario, String> {
+        let text = format!("{HEAD}[node]\n{nodes}\n{TAIL}{more}");
+        Scenario::parse(Path::new("x.toml"), &text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_real_node_is_for_the_emulator_only() {
+        let scenario = parse(
+            "a = { kind = 'host', command = ['nginx'], ready = 'tcp:8080', address = '172.16.5.2' }
+             b = { kind = 'host' }",
+            "port = 8080\npaths = '/files/{bytes}'",
+        )
+        .unwrap();
+        let error = scenario.plan("default").unwrap_err().to_string();
+        assert_eq!(error, "x.toml: node.a: a real host, which only the emulator has: use catnip-emu emulate");
+        let plan = scenario.emulation("default").unwrap();
+        assert_eq!(plan.real_nodes()[0].ready_tcp, Some(8080));
+        assert_eq!(plan.addresses(), [(plan.real_nodes()[0].node, Ipv4Addr::new(172, 16, 5, 2))]);
+        assert_eq!(plan.documents(plan.real_nodes()[0].node), [("/files/10240".to_string(), 10240)]);
+        assert_eq!(plan.groups().next().unwrap().service.port, 8080);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let host = "b = { kind = 'host' }";
+        for (a, more, message) in [
+            ("a = { kind = 'router', command = ['x'] }", "", "node.a.kind: a router is neither real"),
+            ("a = { kind = 'host', ready = 'tcp:80' }", "", "node.a.ready: only for a node with a command"),
+            ("a = { kind = 'host', command = [] }", "", "node.a.command: []: expected a program"),
+            (
+                "a = { kind = 'host', command = ['x'], ready = '80' }",
+                "",
+                "node.a.ready: \"80\": expected a port",
+            ),
+            (
+                "a = { kind = 'host', address = '127.0.0.1' }",
+                "",
+                "node.a.address: 127.0.0.1: not the address",
+            ),
+            ("a = { kind = 'host', address = '10.0.0.1', count = 2 }", "", "node.a.address: 10.0.0.1: one"),
+            ("a = { kind = 'host' }", "port = 0", "traffic.t.port: 0: expected a port"),
+            ("a = { kind = 'host' }", "paths = 'x'", "traffic.t.paths: \"x\": expected a path"),
+            ("a = { kind = 'host' }", "paths = '/{size}'", "traffic.t.paths: \"/{size}\": expected a path"),
+        ] {
+            let error = parse(&format!("{a}\n{host}"), more).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+        let both = "a = { kind = 'host', real = true }\nb = { kind = 'host', real = true }";
+        let error = parse(both, "").unwrap_err();
+        assert!(error.contains("traffic.t.to: \"b\": both ends are real"), "{error}");
+    }
+
+    #[test]
+    fn paths_name_objects() {
+        let paths = Paths::parse("/{page}/{object}.bin?user={user}&size={bytes}").unwrap();
+        let name = ObjectName { page: 2, object: 0, bytes: 99, user: 7 };
+        assert_eq!(paths.of(name), "/3/0.bin?user=7&size=99");
+    }
+}

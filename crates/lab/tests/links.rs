@@ -1,0 +1,146 @@
+//! What scenario files can say about links, and what is said about mistakes in it.
+
+use catnip_base::{Span, Time};
+use catnip_lab::{Column, RunRequest, Scenario, TableName, run_all};
+use catnip_net::jitter::JitterSpec;
+use catnip_net::queue::QueueSpec;
+use catnip_net::shape::RateSpec;
+use catnip_net::{PortId, WireSpec};
+use std::path::{Path, PathBuf};
+
+/// One transfer over a link with these lines.
+fn text(link: &str) -> String {
+    format!(
+        r#"
+id = "X"
+title = "One link"
+[node]
+a = {{ kind = "host" }}
+b = {{ kind = "host" }}
+[link.l]
+from = "a"
+to = "b"
+{link}
+[traffic.t]
+kind = "bulk"
+from = "a"
+to = "b"
+packets = 400
+"#
+    )
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn parse(link: &str) -> Scenario {
+    Scenario::parse(&folder().join("x.toml"), &text(link)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn wire(scenario: &Scenario, port: usize) -> WireSpec {
+    (*scenario.plan("default").unwrap().topology().ports()[port].wire).clone()
+}
+
+const PLAIN: &str = "rate = \"2Mbit\"\ndelay = \"20ms\"\nqueue = \"drop-tail:50\"";
+
+#[test]
+fn every_key_of_a_link_is_read() {
+    let scenario = parse(
+        r#"rate = "trace:traces/fading.trace"
+rate_back = "unlimited"
+delay = "20ms"
+jitter = "normal:2ms"
+queue = "drop-tail:15KB"
+wire_loss = "bernoulli:0.1"
+wire_loss_back = "packets:3""#,
+    );
+    let (there, back) = (wire(&scenario, 0), wire(&scenario, 1));
+    assert!(
+        matches!(&there.rate, RateSpec::Trace(trace) if trace.mean_rate().bits_per_second() == 4_963_200)
+    );
+    assert_eq!(back.rate, RateSpec::Unlimited);
+    assert_eq!(there.jitter, Some(JitterSpec::Normal { deviation: Span::from_millis(2) }));
+    assert_eq!(there.jitter, back.jitter);
+    assert_eq!(there.queue, QueueSpec::DropTailBytes { limit: 15 * 1024 });
+    assert!(there.wire_loss.is_some() && there.wire_loss != back.wire_loss && there.loss.is_none());
+    let by_time = parse(&PLAIN.replace("drop-tail:50", "drop-tail:200ms"));
+    assert_eq!(wire(&by_time, 0).queue, QueueSpec::DropTailWait { limit: Span::from_millis(200) });
+}
+
+#[test]
+fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
+    let rate = |rate: &str| PLAIN.replace("2Mbit", rate);
+    let with = |line: &str| format!("{PLAIN}\n{line}");
+    let bad_trace = std::env::temp_dir().join(format!("catnip-bad-{}.trace", std::process::id()));
+    std::fs::write(&bad_trace, "1\n5\n3\n").unwrap();
+    for (link, named) in [
+        (rate("trace:no-such.trace"), &["link.l.rate", "no-such.trace"][..]),
+        (rate("trace:"), &["link.l.rate", "\"trace:\"", "trace:FILE"]),
+        (rate("infinite"), &["link.l.rate", "\"infinite\"", "unlimited"]),
+        (rate(&format!("trace:{}", bad_trace.display())), &["link.l.rate", "line 3", "3 comes after 5"]),
+        (with("rate_back = \"trace:x\""), &["link.l.rate_back", "No such file"]),
+        (with("jitter = \"uniform:25ms\""), &["link.l.jitter", "0.025 s", "0.02 s"]),
+        (with("jitter = \"normal:7ms\""), &["link.l.jitter", "0.021 s"]),
+        (with("jitter = \"uniform:5\""), &["link.l.jitter", "uniform:5"]),
+        (with("jitter = \"gamma:5ms\""), &["link.l.jitter", "one of uniform"]),
+        (with("jitter = \"normal:0ms\""), &["link.l.jitter", "above zero"]),
+        (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
+        (PLAIN.replace("drop-tail:50", "catnip-good:15KB"), &["link.l.queue", "only drop-tail"]),
+    ] {
+        let error = Scenario::parse(&folder().join("x.toml"), &text(&link)).expect_err(&link).to_string();
+        assert!(!error.contains('\n') && error.contains("x.toml"), "{error}");
+        assert!(named.iter().all(|name| error.contains(name)), "{named:?}: {error}");
+    }
+    std::fs::remove_file(bad_trace).unwrap();
+}
+
+/// How long the transfer takes, seconds, and packets lost on the way there.
+fn transfer(link: &str, seed: u64) -> (f64, u64) {
+    let sim = parse(link).plan("default").unwrap().run(seed, ());
+    assert_eq!(sim.transfers_completed(), 1, "{link}");
+    assert_eq!(sim.packets_out(), 0, "{link}");
+    let dropped = sim.fabric().counters(PortId(0)).dropped.iter().flatten().sum();
+    (sim.now().since(Time::ZERO).as_secs(), dropped)
+}
+
+#[test]
+fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
+    let (plain, _) = transfer(PLAIN, 1);
+    for line in [
+        "jitter = \"uniform:20ms\"",
+        "jitter = \"exponential:20ms\"",
+        "wire_loss = \"bernoulli:0.05\"",
+        "wire_loss = \"gilbert-elliott:to_bad=0.1\"\njitter = \"normal:5ms\"\nwire_loss_back = \"bernoulli:0.1\"",
+    ] {
+        let (time, dropped) = transfer(&format!("{PLAIN}\n{line}"), 1);
+        assert!(time != plain && (time > plain || !line.contains("loss")), "{line}: {time} against {plain}");
+        assert!(dropped > 0 || !line.contains("loss"), "{line}");
+        assert_eq!(transfer(&format!("{PLAIN}\n{line}"), 1), (time, dropped), "the same again");
+        assert_ne!(transfer(&format!("{PLAIN}\n{line}"), 2).0, time, "another seed");
+    }
+    let (unlimited, dropped) = transfer(&PLAIN.replace("2Mbit", "unlimited"), 1);
+    assert!(unlimited < plain && dropped == 0);
+    // A shallow buffer drops, whatever it is measured in.
+    for queue in ["drop-tail:10", "drop-tail:10KB", "drop-tail:40ms"] {
+        assert!(transfer(&PLAIN.replace("drop-tail:50", queue), 1).1 > 0, "{queue}");
+    }
+}
+
+#[test]
+fn a_trace_is_used_to_the_last_opportunity() {
+    let path = folder().join("fading-link.toml");
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"4MB\"", "\"40MB\"");
+    let scenario = Scenario::parse(Path::new(&path), &text).unwrap();
+    let request =
+        RunRequest { variants: vec!["default"], seeds: vec![1], tables: vec![TableName::Ports], threads: 1 };
+    let ports =
+        run_all(&scenario, &request, &mut |_| true).unwrap().unwrap().remove(&TableName::Ports).unwrap();
+    let Some((_, Column::Float(utilization))) =
+        ports.columns().iter().find(|(name, _)| *name == "utilization")
+    else {
+        panic!("no utilization")
+    };
+    // Links are in the order of their names: access and back, radio and back.
+    assert!((0.9..=1.0).contains(&utilization[2]), "{utilization:?}");
+}

@@ -1,0 +1,192 @@
+use super::{AppAction, AppEvent, Application, Distribution};
+use crate::FlowId;
+use catnip_base::{Rate, Rng, Span, Stream, Time};
+use std::sync::Arc;
+
+/// What sources of background traffic have in common: bursts of packets at a peak rate, with silence in between.
+///
+/// Bursts and silences have Pareto distributions, which many such sources together make self-similar traffic of (Willinger
+/// et al., "Self-similarity through high-variability", 1997). A period above [`BackgroundConfig::LONGEST`] times the
+/// shortest one counts as that, so that means and variances exist and the load of a run of any length is near what it should be.
+#[derive(Clone, Debug)]
+pub struct BackgroundConfig {
+    peak: Rate,
+    burst_s: Distribution,
+    /// `None`: it never sends. Without length: it never stops.
+    silence_s: Option<Distribution>,
+    packet_bytes: Distribution,
+}
+
+impl BackgroundConfig {
+    /// The longest period, in multiples of the shortest one.
+    pub const LONGEST: f64 = 1000.0;
+
+    /// Packets of sizes from `packet_bytes`, sent at `peak` during bursts of `burst` on average, with silences of such
+    /// lengths that `mean` (bit/s, not above the peak) comes out; `shapes` are the tail indices of bursts and of silences.
+    pub fn new(mean: f64, peak: Rate, burst: Span, shapes: [f64; 2], packet_bytes: Distribution) -> Self {
+        let silence_s = burst.as_secs() * (peak.bits_per_second() as f64 / mean - 1.0);
+        Self {
+            peak,
+            burst_s: pareto(burst.as_secs(), shapes[0]),
+            silence_s: (mean > 0.0).then(|| pareto(silence_s.max(0.0), shapes[1])),
+            packet_bytes,
+        }
+    }
+}
+
+/// With this mean and shape, and with a longest value.
+fn pareto(mean: f64, shape: f64) -> Distribution {
+    let longest = BackgroundConfig::LONGEST;
+    // The mean of min(X, longest) for a least value of 1; the integral of the tail from 1 on.
+    let tail = if shape == 1.0 { longest.ln() } else { (1.0 - longest.powf(1.0 - shape)) / (shape - 1.0) };
+    let minimum = mean / (1.0 + tail);
+    Distribution::Pareto { shape, minimum, maximum: longest * minimum }
+}
+
+/// A source of packets without TCP that come in bursts, whatever becomes of them.
+#[derive(Debug)]
+pub struct Background {
+    config: Arc<BackgroundConfig>,
+    flow: FlowId,
+    rng: Rng,
+    /// What is left of the burst. What a packet does not fit into is left for the next burst, so that no load is lost.
+    burst: Span,
+    /// The size of the next packet.
+    bytes: u32,
+}
+
+impl Background {
+    /// Source number `user` of the run with this seed; what it sends depends on nothing else.
+    pub fn new(config: Arc<BackgroundConfig>, flow: FlowId, seed: u64, user: u32) -> Self {
+        let mut rng = Rng::new(seed, Stream::User(user));
+        let bytes = draw_bytes(&config, &mut rng);
+        Self { config, flow, rng, burst: Span::ZERO, bytes }
+    }
+
+    fn draw_burst(&mut self) {
+        self.burst = self.burst + Span::from_secs_f64(self.config.burst_s.draw(&mut self.rng));
+    }
+
+    fn next(&mut self, now: Time, actions: &mut Vec<AppAction>) {
+        let Some(silence_s) = &self.config.silence_s else { return };
+        let transmission = self.config.peak.time_of(self.bytes.into());
+        if self.burst < transmission {
+            let silence = Span::from_secs_f64(silence_s.draw(&mut self.rng));
+            self.draw_burst();
+            return actions.push(AppAction::TimerAt(now + silence));
+        }
+        self.burst = self.burst.saturating_sub(transmission);
+        actions.push(AppAction::Send { flow: self.flow, bytes: self.bytes });
+        actions.push(AppAction::TimerAt(now + transmission));
+        self.bytes = draw_bytes(&self.config, &mut self.rng);
+    }
+}
+
+/// From one byte to the largest IP packet.
+fn draw_bytes(config: &BackgroundConfig, rng: &mut Rng) -> u32 {
+    config.packet_bytes.draw(rng).round().clamp(1.0, 65_535.0) as u32
+}
+
+impl Application for Background {
+    fn on_event(&mut self, now: Time, _id: u32, event: AppEvent, actions: &mut Vec<AppAction>) {
+        match event {
+            AppEvent::Start => {
+                // Somewhere in a silence, so that sources do not begin together.
+                let Some(silence_s) = &self.config.silence_s else { return };
+                let rest = silence_s.draw(&mut self.rng) * self.rng.uniform();
+                self.draw_burst();
+                actions.push(AppAction::TimerAt(now + Span::from_secs_f64(rest)));
+            }
+            AppEvent::Timer => self.next(now, actions),
+            AppEvent::Reached { .. } | AppEvent::Complete { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEAK: Rate = Rate::from_bits_per_second(20_000_000).unwrap();
+    const BURST: Span = Span::from_millis(1);
+
+    fn source(mean: f64, seed: u64) -> Background {
+        let packet_bytes = Distribution::Uniform { minimum: 40.0, maximum: 984.0 };
+        let config = BackgroundConfig::new(mean, PEAK, BURST, [1.5, 1.5], packet_bytes);
+        Background::new(Arc::new(config), FlowId(0), seed, 0)
+    }
+
+    /// Times and sizes of the packets that a source sends by `end`.
+    fn sent(source: Background, end: Time) -> Vec<(Time, u32)> {
+        let mut packets = Vec::new();
+        each_sent(source, end, |now, bytes| packets.push((now, bytes)));
+        packets
+    }
+
+    fn each_sent(mut source: Background, end: Time, mut each: impl FnMut(Time, u32)) {
+        let mut actions = Vec::new();
+        let (mut now, mut event) = (Time::ZERO, AppEvent::Start);
+        loop {
+            source.on_event(now, 0, event, &mut actions);
+            let mut next = Time::NEVER;
+            for action in actions.drain(..) {
+                match action {
+                    AppAction::Send { bytes, .. } => each(now, bytes),
+                    AppAction::TimerAt(at) => next = at,
+                    other => panic!("{other:?}"),
+                }
+            }
+            if next > end {
+                return;
+            }
+            (now, event) = (next, AppEvent::Timer);
+        }
+    }
+
+    #[test]
+    fn the_load_and_the_mean_packet_are_what_was_asked_for() {
+        for (n, load) in [0.1, 0.5, 0.9, 1.0].into_iter().enumerate() {
+            let mean = load * PEAK.bits_per_second() as f64;
+            // A million bursts: the standard error of the load is then half a percent.
+            let seconds = 1e6 * BURST.as_secs() / load;
+            let (mut packets, mut bytes) = (0.0, 0.0);
+            each_sent(source(mean, n as u64), Time::ZERO + Span::from_secs_f64(seconds), |_, len| {
+                packets += 1.0;
+                bytes += f64::from(len);
+            });
+            let measured = bytes * 8.0 / seconds / mean;
+            assert!((measured - 1.0).abs() < 0.02, "{load}: {measured} of it");
+            assert!((bytes / packets / 512.0 - 1.0).abs() < 0.005, "{}", bytes / packets);
+        }
+        assert!(sent(source(0.0, 1), Time::ZERO + Span::from_secs(2000)).is_empty());
+    }
+
+    #[test]
+    fn a_burst_never_exceeds_its_peak_and_pareto_bursts_are_burstier_than_poisson() {
+        let packets = sent(source(5e6, 3), Time::ZERO + Span::from_secs(500));
+        assert!(packets.windows(2).all(|pair| pair[0].0 + PEAK.time_of(pair[0].1.into()) <= pair[1].0));
+        // The index of dispersion of bytes in 100 ms: 1 packet's bytes for Poisson arrivals, many here.
+        let mut windows = vec![0.0; 5000];
+        packets.iter().for_each(|&(at, bytes)| windows[(at.as_secs() * 10.0) as usize] += f64::from(bytes));
+        let mean = windows.iter().sum::<f64>() / 5000.0;
+        let variance = windows.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 4999.0;
+        assert!(variance / mean > 10.0 * 512.0, "{}", variance / mean);
+    }
+
+    #[test]
+    fn a_bounded_pareto_has_the_mean_that_was_asked_for() {
+        let mut rng = Rng::new(1, Stream::Workload(3));
+        for shape in [1.0, 1.2, 1.5, 2.5] {
+            let distribution = pareto(7.0, shape);
+            let mean = (0..2_000_000).map(|_| distribution.draw(&mut rng)).sum::<f64>() / 2e6;
+            assert!((mean / 7.0 - 1.0).abs() < 0.02, "{shape}: {mean}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_sends_the_same_packets_and_another_seed_others() {
+        let end = Time::ZERO + Span::from_secs(1);
+        assert_eq!(sent(source(5e6, 3), end), sent(source(5e6, 3), end));
+        assert_ne!(sent(source(5e6, 3), end), sent(source(5e6, 4), end));
+    }
+}

@@ -1,0 +1,145 @@
+//! The Internet checksum: of whole packets (RFC 1071) and of single changes (RFC 1624).
+
+use crate::WireError;
+use crate::ip::Ip;
+use std::net::IpAddr;
+
+/// A sum that grows part by part. All parts but the last have an even length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// Adds bytes as big-endian words; a last odd byte counts as if a zero followed it.
+    #[inline]
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        let mut words = bytes.chunks_exact(2);
+        for word in &mut words {
+            self.0 += u64::from(u16::from_be_bytes([word[0], word[1]]));
+        }
+        if let [last] = words.remainder() {
+            self.0 += u64::from(*last) << 8;
+        }
+        self
+    }
+
+    /// Adds the pseudo header of TCP and UDP (RFC 9293, section 3.1; RFC 8200, section 8.1).
+    pub fn pseudo_header(self, source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Self {
+        let address = |sum: Self, address| match address {
+            IpAddr::V4(v4) => sum.bytes(&v4.octets()),
+            IpAddr::V6(v6) => sum.bytes(&v6.octets()),
+        };
+        let Self(sum) = address(address(self, source), destination);
+        Self(sum + u64::from(protocol) + (len as u64 >> 16) + (len as u64 & 0xffff))
+    }
+
+    /// The words folded into one, not inverted.
+    pub fn folded(self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum >> 16) + (sum & 0xffff);
+        }
+        sum as u16
+    }
+
+    /// What belongs into the checksum field.
+    pub fn checksum(self) -> u16 {
+        !self.folded()
+    }
+}
+
+/// The checksum of bytes whose checksum field is zero; zero if the field holds the right one.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    Sum::default().bytes(bytes).checksum()
+}
+
+/// The checksum after one of the words below it has changed: RFC 1624, equation 3.
+///
+/// A wrong checksum stays wrong, so a damaged packet cannot become a good one on its way.
+#[inline]
+pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
+    let mut sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    sum = (sum >> 16) + (sum & 0xffff);
+    sum = (sum >> 16) + (sum & 0xffff);
+    !(sum as u16)
+}
+
+/// Is the checksum of the packet's TCP or UDP part right? UDP without a checksum over IPv4 is.
+pub fn transport_is_right(ip: &Ip<'_>) -> Result<bool, WireError> {
+    if ip.fragment().is_some() {
+        return Err(WireError::Fragment);
+    }
+    let payload = ip.payload();
+    let (source, destination) = (ip.source(), ip.destination());
+    let bytes = match ip.protocol() {
+        crate::ip::TCP => crate::Tcp::parse(payload).map(|_| payload)?,
+        crate::ip::UDP => {
+            let udp = crate::Udp::parse(payload)?;
+            if udp.checksum() == 0 && source.is_ipv4() {
+                return Ok(true);
+            }
+            udp.bytes()
+        }
+        other => return Err(WireError::Protocol(other)),
+    };
+    let sum = Sum::default().pseudo_header(source, destination, ip.protocol(), bytes.len());
+    Ok(sum.bytes(bytes).checksum() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_example_of_rfc_1071_section_3() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(Sum::default().bytes(&bytes).folded(), 0xddf2);
+        assert_eq!(checksum(&bytes), 0x220d);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624_section_4() {
+        assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    proptest! {
+        #[test]
+        fn an_updated_checksum_equals_a_new_one(
+            mut bytes in prop::collection::vec(any::<u8>(), 1..200),
+            at in any::<prop::sample::Index>(),
+            new in any::<[u8; 2]>(),
+        ) {
+            // Without a word that differs from zero, the two zeros of one's complement are not told apart.
+            bytes.push(1);
+            bytes.push(0);
+            bytes.rotate_right(2);
+            let at = 2 + at.index(bytes.len() - 2) / 2 * 2;
+            let word = |bytes: &[u8]| u16::from_be_bytes([bytes[at], bytes.get(at + 1).copied().unwrap_or(0)]);
+            let (before, old) = (checksum(&bytes), word(&bytes));
+            bytes[at] = new[0];
+            if let Some(byte) = bytes.get_mut(at + 1) {
+                *byte = new[1];
+            }
+            prop_assert_eq!(update(before, old, word(&bytes)), checksum(&bytes));
+        }
+
+        #[test]
+        fn a_sum_does_not_depend_on_where_it_is_cut(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            cut in 0usize..100,
+        ) {
+            let cut = (2 * cut).min(bytes.len() / 2 * 2);
+            let parts = Sum::default().bytes(&bytes[..cut]).bytes(&bytes[cut..]);
+            prop_assert_eq!(parts.checksum(), checksum(&bytes));
+        }
+
+        #[test]
+        fn bytes_with_their_checksum_sum_to_zero(mut bytes in prop::collection::vec(any::<u8>(), 2..200)) {
+            bytes[0] = 0;
+            bytes[1] = 0;
+            let sum = checksum(&bytes).to_be_bytes();
+            bytes[..2].copy_from_slice(&sum);
+            prop_assert_eq!(checksum(&bytes), 0);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+use crate::{Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, WireError};
+use catnip_tcp::{Flags, SackBlocks, Segment};
+
+/// Makes a simulated TCP endpoint understood by a real one: between [`Segment`], whose numbers count bytes from 0 and
+/// never wrap, and TCP headers with 32-bit numbers, scaled windows and options.
+///
+/// Byte 0 of the data has the number behind the SYN's. The endpoint must be configured with a handshake, in which the
+/// two initial sequence numbers are exchanged; data in a SYN is left to be sent again.
+#[derive(Clone, Debug)]
+pub struct Translation {
+    announcement: Announcement,
+    /// Our initial sequence number.
+    local: u32,
+    /// Theirs, once their SYN has come.
+    remote: Option<u32>,
+    /// What their SYN announced.
+    peer: TcpOptions,
+    /// End of all that our endpoint has sent.
+    sent: u64,
+    /// What it has acknowledged.
+    acknowledged: u64,
+    /// End of the window that it has offered.
+    offered: u64,
+}
+
+/// What our SYN says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Most bytes of data in one segment to us.
+    pub mss: u16,
+    /// Shift of our windows, at most 14, or `None` for no scaling.
+    pub window_scale: Option<u8>,
+    /// Selective acknowledgements are welcome, and sent if the other side says the same.
+    pub sack: bool,
+}
+
+/// What a segment from the real side is for the simulated one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Incoming {
+    /// To be handed to the endpoint.
+    Segment(Segment),
+    /// The connection is over.
+    Reset,
+    /// Nothing: it belongs to another connection, or its numbers lie outside of what can be (RFC 9293, section
+    /// 3.10.7.4).
+    Stray,
+}
+
+/// RFC 7323, section 2.3.
+const MAX_WINDOW_SCALE: u8 = 14;
+
+impl Translation {
+    /// The translation of a new connection with this initial sequence number.
+    pub fn new(initial_sequence: u32, announcement: Announcement) -> Self {
+        Self {
+            announcement,
+            local: initial_sequence,
+            remote: None,
+            peer: TcpOptions::default(),
+            sent: 0,
+            acknowledged: 0,
+            offered: 0,
+        }
+    }
+
+    /// The header of a segment that the simulated endpoint sends; ports are left to the caller.
+    pub fn outgoing(&mut self, segment: &Segment) -> TcpHeader {
+        let flags = segment.flags;
+        // A segment without sequence numbers of its own stands at the end of what was sent.
+        let seq = if segment.span() > 0 { segment.seq } else { self.sent };
+        self.sent = self.sent.max(segment.seq + segment.span());
+        let sequence = if flags.syn { self.local } else { number(self.local, seq) };
+        let remote = self.remote.filter(|_| flags.ack);
+        let scale = if flags.syn { 0 } else { self.scales().0 };
+        let window = (segment.window >> scale).min(u32::from(u16::MAX)) as u16;
+        if remote.is_some() {
+            self.acknowledged = self.acknowledged.max(segment.ack);
+        }
+        self.offered = self.offered.max(segment.ack + (u64::from(window) << scale));
+        let mut options = if flags.syn { self.announced(flags.ack) } else { TcpOptions::default() };
+        if let Some(remote) = remote.filter(|_| self.uses_sack()) {
+            let numbers = |(start, end)| (number(remote, start), number(remote, end));
+            options.sack = TcpSackBlocks::new(segment.sack.ranges(segment.ack).map(numbers));
+        }
+        TcpHeader {
+            sequence,
+            acknowledgement: remote.map_or(0, |remote| number(remote, segment.ack)),
+            flags: control_bits(flags),
+            window,
+            options,
+            ..TcpHeader::default()
+        }
+    }
+
+    /// What a segment from the real endpoint means. The data stays in the packet; the segment says how much there is.
+    pub fn incoming(&mut self, tcp: &Tcp<'_>) -> Result<Incoming, WireError> {
+        let (bits, options) = (tcp.flags(), tcp.options()?);
+        if bits.contains(TcpFlags::RST) {
+            return Ok(if self.may_reset(tcp) { Incoming::Reset } else { Incoming::Stray });
+        }
+        let Some(ack) = self.place_ack(tcp) else { return Ok(Incoming::Stray) };
+        if bits.contains(TcpFlags::SYN) && self.remote.is_none() {
+            self.remote = Some(tcp.sequence());
+            self.peer = options;
+        }
+        Ok(match self.place(tcp) {
+            Some(seq) => Incoming::Segment(self.segment(tcp, &options, seq, ack)),
+            None => Incoming::Stray,
+        })
+    }
+
+    /// Most bytes of data in one segment to the other side; 536 (IPv4) or 1220 (IPv6) if it has not said (RFC 9293,
+    /// section 3.7.1).
+    pub fn peer_mss(&self) -> Option<u16> {
+        self.peer.mss
+    }
+
+    /// Do both sides want selective acknowledgements?
+    pub fn uses_sack(&self) -> bool {
+        self.announcement.sack && self.peer.sack_permitted
+    }
+
+    /// Shifts of our windows and of theirs: none unless both sides announce one.
+    fn scales(&self) -> (u8, u8) {
+        match (self.announcement.window_scale, self.peer.window_scale) {
+            (Some(ours), Some(theirs)) => (ours.min(MAX_WINDOW_SCALE), theirs.min(MAX_WINDOW_SCALE)),
+            _ => (0, 0),
+        }
+    }
+
+    /// The options of our SYN; an answer takes up only what was offered (RFC 7323, section 1.3).
+    fn announced(&self, answer: bool) -> TcpOptions {
+        let Announcement { mss, window_scale, sack } = self.announcement;
+        TcpOptions {
+            mss: Some(mss),
+            window_scale: window_scale
+                .filter(|_| !answer || self.peer.window_scale.is_some())
+                .map(|shift| shift.min(MAX_WINDOW_SCALE)),
+            sack_permitted: sack && (!answer || self.peer.sack_permitted),
+            ..TcpOptions::default()
+        }
+    }
+
+    /// What is acknowledged, unless it was never sent.
+    fn place_ack(&self, tcp: &Tcp<'_>) -> Option<u64> {
+        match tcp.flags().contains(TcpFlags::ACK) {
+            true => count(self.local, tcp.acknowledgement(), self.sent).filter(|ack| *ack <= self.sent),
+            false => Some(0),
+        }
+    }
+
+    /// Where the segment's data begins, unless that is beyond the window or before the connection.
+    fn place(&self, tcp: &Tcp<'_>) -> Option<u64> {
+        let remote = self.remote?;
+        match tcp.flags().contains(TcpFlags::SYN) {
+            true => (tcp.sequence() == remote).then_some(0),
+            false => count(remote, tcp.sequence(), self.acknowledged).filter(|seq| *seq <= self.offered),
+        }
+    }
+
+    fn segment(&self, tcp: &Tcp<'_>, options: &TcpOptions, seq: u64, ack: u64) -> Segment {
+        let bits = tcp.flags();
+        let syn = bits.contains(TcpFlags::SYN);
+        let scale = if syn { 0 } else { self.scales().1 };
+        let sack = if self.uses_sack() { options.sack } else { TcpSackBlocks::default() };
+        // A block at or below the acknowledgement reports a duplicate (RFC 2883), which the endpoint does not ask for.
+        let ranges = sack.as_slice().iter().filter_map(|&(start, end)| {
+            let (start, end) = (count(self.local, start, ack)?, count(self.local, end, ack)?);
+            (ack < start && start < end && end <= self.sent).then_some((start, end))
+        });
+        Segment {
+            seq,
+            ack,
+            len: if syn { 0 } else { tcp.payload().len() as u32 },
+            window: u32::from(tcp.window()) << scale,
+            flags: Flags {
+                syn,
+                ack: bits.contains(TcpFlags::ACK),
+                fin: bits.contains(TcpFlags::FIN) && !syn,
+            },
+            sack: SackBlocks::new(ack, ranges),
+        }
+    }
+
+    /// A reset must lie in the window, or answer our SYN. Only the endpoint knows the next number expected, which RFC
+    /// 5961, section 3.2, asks for.
+    fn may_reset(&self, tcp: &Tcp<'_>) -> bool {
+        match self.remote {
+            Some(_) => self.place(tcp).is_some_and(|seq| seq >= self.acknowledged),
+            None => tcp.flags().contains(TcpFlags::ACK) && tcp.acknowledgement() == number(self.local, 0),
+        }
+    }
+}
+
+/// The value nearest to `reference` that ends in these 32 bits, or `None` if it would be negative.
+#[inline]
+pub fn unwrap_near(reference: u64, low: u32) -> Option<u64> {
+    let distance = low.wrapping_sub(reference as u32) as i32;
+    reference.checked_add_signed(i64::from(distance))
+}
+
+/// The sequence number of a byte; the SYN comes before byte 0.
+fn number(initial: u32, byte: u64) -> u32 {
+    initial.wrapping_add(1).wrapping_add(byte as u32)
+}
+
+/// The byte near `reference` that has this sequence number.
+pub(crate) fn count(initial: u32, number: u32, reference: u64) -> Option<u64> {
+    unwrap_near(reference, number.wrapping_sub(initial).wrapping_sub(1))
+}
+
+fn control_bits(flags: Flags) -> TcpFlags {
+    let bit = |set: bool, bit: TcpFlags| if set { bit } else { TcpFlags::default() };
+    bit(flags.syn, TcpFlags::SYN) | bit(flags.ack, TcpFlags::ACK) | bit(flags.fin, TcpFlags::FIN)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,356 @@
+use super::{
+    BYTE_ORDER, COMMENT, END_OF_OPTIONS, ENHANCED_PACKET, INTERFACE, LinkType, OFFSET, OLD_PACKET,
+    RESOLUTION, SECTION_HEADER, SIMPLE_PACKET,
+};
+use std::fmt;
+use std::io::{self, Read};
+
+/// Reads pcapng and classic pcap of either byte order, packet by packet.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    format: Format,
+    big_endian: bool,
+    interfaces: Vec<Interface>,
+    /// The block or packet read last.
+    block: Vec<u8>,
+}
+
+/// A packet of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// When it was seen, nanoseconds since 1970.
+    pub nanos: i64,
+    /// The interface at which it was seen, in the order of the section.
+    pub interface: u32,
+    /// What the frame begins with.
+    pub link: LinkType,
+    /// The bytes that were kept.
+    pub frame: &'a [u8],
+    /// Bytes of the frame before it was cut.
+    pub original_len: u32,
+    /// The first comment, if it is text.
+    pub comment: Option<&'a str>,
+}
+
+/// Why a capture cannot be read on.
+#[derive(Debug)]
+pub enum CaptureError {
+    /// The file cannot be read.
+    Io(io::Error),
+    /// The file ends within a block or packet: whoever wrote it was interrupted.
+    Cut,
+    /// Neither pcapng nor pcap.
+    Magic([u8; 4]),
+    /// A block or packet longer than any that is written: the file is damaged.
+    BlockLength(u32),
+    /// A block that contradicts itself.
+    Block(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Pcap,
+    Pcapng,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: LinkType,
+    /// Time units in a second.
+    per_second: u64,
+    /// Seconds to add to every time.
+    offset: i64,
+    /// Most bytes kept of a packet; 0 is no limit.
+    snap: u32,
+}
+
+/// No block of a capture of IP packets comes near it; a damaged length field must not take all memory.
+const MAX_BLOCK: u32 = 1 << 24;
+
+/// A capture has one interface per place; a damaged one must not take all memory.
+const MAX_INTERFACES: usize = 1 << 16;
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Cut => write!(f, "the capture ends within a packet"),
+            Self::Magic(magic) => write!(f, "not a capture: begins with {magic:02x?}"),
+            Self::BlockLength(len) => write!(f, "a block of {len} bytes cannot be right"),
+            Self::Block(what) => write!(f, "{what}"),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {}
+
+impl From<io::Error> for CaptureError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Cut } else { Self::Io(error) }
+    }
+}
+
+impl<'a> Record<'a> {
+    /// The IP packet in the frame, if there is one.
+    pub fn ip(&self) -> Option<&'a [u8]> {
+        self.link.ip(self.frame)
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the beginning of a capture.
+    pub fn new(mut input: R) -> Result<Self, CaptureError> {
+        let mut magic = [0; 4];
+        input.read_exact(&mut magic)?;
+        let mut reader = Self {
+            input,
+            format: Format::Pcapng,
+            big_endian: false,
+            interfaces: Vec::new(),
+            block: Vec::new(),
+        };
+        let (big_endian, per_second) = match u32::from_le_bytes(magic) {
+            SECTION_HEADER => {
+                reader.read_section()?;
+                return Ok(reader);
+            }
+            0xa1b2_c3d4 => (false, 1_000_000),
+            0xd4c3_b2a1 => (true, 1_000_000),
+            0xa1b2_3c4d => (false, 1_000_000_000),
+            0x4d3c_b2a1 => (true, 1_000_000_000),
+            _ => return Err(CaptureError::Magic(magic)),
+        };
+        (reader.format, reader.big_endian) = (Format::Pcap, big_endian);
+        reader.read(20)?;
+        // The upper half of the link type is about frame checks.
+        let link = LinkType::from_number(reader.u32(16) as u16);
+        reader.interfaces.push(Interface { link, per_second, offset: 0, snap: 0 });
+        Ok(reader)
+    }
+
+    /// The next packet, or `None` at the end.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        match self.format {
+            Format::Pcap => self.next_of_pcap(),
+            Format::Pcapng => self.next_of_pcapng(),
+        }
+    }
+
+    fn next_of_pcap(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        let mut header = [0; 16];
+        if !self.read_or_end(&mut header)? {
+            return Ok(None);
+        }
+        let field = |i: usize| self.order([header[i], header[i + 1], header[i + 2], header[i + 3]]);
+        let (seconds, fraction, original_len) = (field(0), field(4), field(12));
+        self.read(field(8))?;
+        let Interface { link, per_second, .. } = self.interfaces[0];
+        let nanos =
+            i64::from(seconds) * 1_000_000_000 + (u64::from(fraction) * (1_000_000_000 / per_second)) as i64;
+        Ok(Some(Record { nanos, interface: 0, link, frame: &self.block, original_len, comment: None }))
+    }
+
+    fn next_of_pcapng(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        loop {
+            let mut kind = [0; 4];
+            if !self.read_or_end(&mut kind)? {
+                return Ok(None);
+            }
+            match self.order(kind) {
+                SECTION_HEADER => self.read_section()?,
+                kind => {
+                    self.read_block()?;
+                    match kind {
+                        INTERFACE => self.add_interface()?,
+                        ENHANCED_PACKET | OLD_PACKET => return self.packet(kind).map(Some),
+                        SIMPLE_PACKET => return self.simple_packet().map(Some),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// A section says its own byte order and begins with no interface.
+    fn read_section(&mut self) -> Result<(), CaptureError> {
+        let mut header = [0; 8];
+        self.input.read_exact(&mut header)?;
+        let (len, magic) = header.split_at(4);
+        self.big_endian = match u32::from_le_bytes([magic[0], magic[1], magic[2], magic[3]]) {
+            BYTE_ORDER => false,
+            other if other.swap_bytes() == BYTE_ORDER => true,
+            _ => return Err(CaptureError::Block("section header without byte order")),
+        };
+        let len = self.order([len[0], len[1], len[2], len[3]]);
+        if len < 28 {
+            return Err(CaptureError::BlockLength(len));
+        }
+        self.read(len - 12)?;
+        self.check_end(len)?;
+        if self.u16(0) != 1 {
+            return Err(CaptureError::Block("pcapng of a major version other than 1"));
+        }
+        self.interfaces.clear();
+        Ok(())
+    }
+
+    /// Reads what follows the type of a block: afterwards `block` is its body.
+    fn read_block(&mut self) -> Result<(), CaptureError> {
+        let mut len = [0; 4];
+        self.input.read_exact(&mut len)?;
+        let len = self.order(len);
+        if len < 12 || !len.is_multiple_of(4) {
+            return Err(CaptureError::BlockLength(len));
+        }
+        self.read(len - 8)?;
+        self.check_end(len)
+    }
+
+    /// Takes the length at the end of a block off; it must be the one at the beginning.
+    fn check_end(&mut self, len: u32) -> Result<(), CaptureError> {
+        let body = self.block.len() - 4;
+        if self.u32(body) != len {
+            return Err(CaptureError::Block("the two lengths of a block differ"));
+        }
+        self.block.truncate(body);
+        Ok(())
+    }
+
+    fn add_interface(&mut self) -> Result<(), CaptureError> {
+        if self.block.len() < 8 || self.interfaces.len() == MAX_INTERFACES {
+            return Err(CaptureError::Block("interface description"));
+        }
+        let mut interface = Interface {
+            link: LinkType::from_number(self.u16(0)),
+            per_second: 1_000_000,
+            offset: 0,
+            snap: self.u32(4),
+        };
+        for (code, value) in self.options(8) {
+            match (code, value) {
+                (RESOLUTION, &[power]) => {
+                    let (base, power) = if power < 128 { (10u64, power) } else { (2, power - 128) };
+                    let per_second = base.checked_pow(u32::from(power));
+                    interface.per_second = per_second.ok_or(CaptureError::Block("time resolution"))?;
+                }
+                (OFFSET, &[a, b, c, d, e, f, g, h]) => {
+                    let bytes = [a, b, c, d, e, f, g, h];
+                    interface.offset =
+                        if self.big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
+                }
+                _ => {}
+            }
+        }
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    /// An enhanced packet, or the packet block that came before it.
+    fn packet(&self, kind: u32) -> Result<Record<'_>, CaptureError> {
+        const FIXED: usize = 20;
+        if self.block.len() < FIXED {
+            return Err(CaptureError::Block("packet block without its header"));
+        }
+        let number = if kind == OLD_PACKET { u32::from(self.u16(0)) } else { self.u32(0) };
+        let interface = self.known(number)?;
+        let (len, original_len) = (self.u32(12), self.u32(16));
+        let end = FIXED.saturating_add(len as usize);
+        let Some(frame) = self.block.get(FIXED..end) else {
+            return Err(CaptureError::Block("packet longer than its block"));
+        };
+        let units = u64::from(self.u32(4)) << 32 | u64::from(self.u32(8));
+        let mut options = self.options(end.next_multiple_of(4));
+        let comment = options.find(|(code, _)| *code == COMMENT).map(|(_, text)| text);
+        Ok(Record {
+            nanos: interface.nanos(units),
+            interface: number,
+            link: interface.link,
+            frame,
+            original_len,
+            comment: comment.and_then(|text| std::str::from_utf8(text).ok()),
+        })
+    }
+
+    /// A packet of the first interface, without a time.
+    fn simple_packet(&self) -> Result<Record<'_>, CaptureError> {
+        let interface = self.known(0)?;
+        if self.block.len() < 4 {
+            return Err(CaptureError::Block("packet block without its header"));
+        }
+        let original_len = self.u32(0);
+        let kept = if interface.snap == 0 { original_len } else { original_len.min(interface.snap) };
+        let Some(frame) = self.block[4..].get(..kept as usize) else {
+            return Err(CaptureError::Block("packet longer than its block"));
+        };
+        Ok(Record { nanos: 0, interface: 0, link: interface.link, frame, original_len, comment: None })
+    }
+
+    fn known(&self, interface: u32) -> Result<&Interface, CaptureError> {
+        self.interfaces
+            .get(interface as usize)
+            .ok_or(CaptureError::Block("packet of an interface that is not described"))
+    }
+
+    /// Options of the block from `at` on, as far as they can be read.
+    fn options(&self, mut at: usize) -> impl Iterator<Item = (u16, &[u8])> {
+        std::iter::from_fn(move || {
+            if self.block.len() < at.checked_add(4)? {
+                return None;
+            }
+            let (code, len) = (self.u16(at), usize::from(self.u16(at + 2)));
+            let value = self.block.get(at + 4..at + 4 + len)?;
+            at += 4 + len.next_multiple_of(4);
+            (code != END_OF_OPTIONS).then_some((code, value))
+        })
+    }
+
+    /// Fills `block` with the next `len` bytes.
+    fn read(&mut self, len: u32) -> Result<(), CaptureError> {
+        if len > MAX_BLOCK {
+            return Err(CaptureError::BlockLength(len));
+        }
+        // Memory grows with what is there, not with what a length field claims.
+        self.block.clear();
+        let read = self.input.by_ref().take(u64::from(len)).read_to_end(&mut self.block)?;
+        if read < len as usize { Err(CaptureError::Cut) } else { Ok(()) }
+    }
+
+    /// Fills `bytes`, or says that the input has ended before the first of them.
+    fn read_or_end(&mut self, bytes: &mut [u8]) -> Result<bool, CaptureError> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.input.read(&mut bytes[filled..]) {
+                Ok(0) if filled == 0 => return Ok(false),
+                Ok(0) => return Err(CaptureError::Cut),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        let b = &self.block[at..at + 4];
+        self.order([b[0], b[1], b[2], b[3]])
+    }
+
+    fn u16(&self, at: usize) -> u16 {
+        let bytes = [self.block[at], self.block[at + 1]];
+        if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    fn order(&self, bytes: [u8; 4]) -> u32 {
+        if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+}
+
+impl Interface {
+    /// Times that no clock shows saturate.
+    fn nanos(&self, units: u64) -> i64 {
+        let nanos = u128::from(units) * 1_000_000_000 / u128::from(self.per_second);
+        let offset = i128::from(self.offset) * 1_000_000_000;
+        i64::try_from(nanos as i128 + offset).unwrap_or(if self.offset < 0 { i64::MIN } else { i64::MAX })
+    }
+}

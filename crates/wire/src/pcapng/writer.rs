@@ -1,0 +1,106 @@
+use super::{
+    BYTE_ORDER, COMMENT, END_OF_OPTIONS, ENHANCED_PACKET, INTERFACE, LinkType, NAME, RESOLUTION,
+    SECTION_HEADER,
+};
+use catnip_base::{Span, Time};
+use std::io::{self, Write};
+
+/// Writes IP packets without a link layer, with times in nanoseconds and a comment each.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    /// From 1970 to the beginning of the run.
+    began: Span,
+    interfaces: u32,
+    /// The block that is being put together.
+    block: Vec<u8>,
+}
+
+/// An interface of one capture: where a packet was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceId(u32);
+
+impl<W: Write> Writer<W> {
+    /// Begins a capture. `began` is from 1970 to the beginning of the run; a simulation leaves it at zero.
+    pub fn new(out: W, began: Span) -> io::Result<Self> {
+        let mut writer = Self { out, began, interfaces: 0, block: Vec::new() };
+        writer.begin(SECTION_HEADER);
+        writer.u32(BYTE_ORDER);
+        // Version 1.0, and a section of unknown length.
+        writer.block.extend_from_slice(&[1, 0, 0, 0]);
+        writer.block.extend_from_slice(&u64::MAX.to_le_bytes());
+        writer.end()?;
+        Ok(writer)
+    }
+
+    /// Adds a place at which packets are seen. The format allows any number of them; tcpdump reads captures with one
+    /// only, because libpcap (1.10) takes the second raw IP interface for one of another type.
+    pub fn interface(&mut self, name: &str) -> io::Result<InterfaceId> {
+        self.begin(INTERFACE);
+        self.u32(u32::from(LinkType::Raw.number()));
+        // No limit on the length of packets.
+        self.u32(0);
+        self.option(NAME, name.as_bytes());
+        self.option(RESOLUTION, &[9]);
+        self.option(END_OF_OPTIONS, &[]);
+        self.end()?;
+        self.interfaces += 1;
+        Ok(InterfaceId(self.interfaces - 1))
+    }
+
+    /// Adds a packet; an empty comment is none.
+    pub fn packet(&mut self, at: Time, seen: InterfaceId, packet: &[u8], comment: &str) -> io::Result<()> {
+        let nanos = (at + self.began).as_nanos();
+        let len = u32::try_from(packet.len()).map_err(io::Error::other)?;
+        self.begin(ENHANCED_PACKET);
+        self.u32(seen.0);
+        self.u32((nanos >> 32) as u32);
+        self.u32(nanos as u32);
+        self.u32(len);
+        self.u32(len);
+        self.block.extend_from_slice(packet);
+        self.pad();
+        if !comment.is_empty() {
+            self.option(COMMENT, comment.as_bytes());
+            self.option(END_OF_OPTIONS, &[]);
+        }
+        self.end()
+    }
+
+    /// The writer below, after all has been handed to it.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn begin(&mut self, kind: u32) {
+        self.block.clear();
+        self.u32(kind);
+        self.u32(0);
+    }
+
+    /// Puts the length at both ends and hands the block out.
+    fn end(&mut self) -> io::Result<()> {
+        let len = (self.block.len() as u32 + 4).to_le_bytes();
+        self.block[4..8].copy_from_slice(&len);
+        self.block.extend_from_slice(&len);
+        self.out.write_all(&self.block)
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.block.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A text longer than its length field can say is cut.
+    fn option(&mut self, code: u16, value: &[u8]) {
+        let value = &value[..value.len().min(usize::from(u16::MAX))];
+        self.block.extend_from_slice(&code.to_le_bytes());
+        self.block.extend_from_slice(&(value.len() as u16).to_le_bytes());
+        self.block.extend_from_slice(value);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(4), 0);
+    }
+}

@@ -1,0 +1,98 @@
+use crate::ip::{self, Ip, TCP};
+use crate::tcp::set_flags;
+use crate::{Tcp, TcpFlags, WireError};
+use catnip_net::{Ecn, Priority};
+
+/// How a packet says its loss priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriorityCodec {
+    /// A DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 3 is LOW. It needs
+    /// no change to TCP, passes middleboxes and lives beside ECN.
+    Dscp(AfClass),
+    /// The reserved high-order bit of the TCP flags of 2002 (CATNIP paper, section V-G), set for HIGH. RFC 3168 has
+    /// made it CWR, so packets that use ECN are refused.
+    FlagBit,
+}
+
+/// An assured forwarding class, 1 to 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AfClass(u8);
+
+impl AfClass {
+    /// The class of the CATNIP markers.
+    pub const AF1: Self = Self(1);
+
+    /// Class `number`, or `None` unless it is 1 to 4.
+    pub const fn new(number: u8) -> Option<Self> {
+        if number >= 1 && number <= 4 { Some(Self(number)) } else { None }
+    }
+
+    /// The codepoint of a drop precedence from 1 to 3 (RFC 2597, section 6), or `None` for any other.
+    pub const fn dscp(self, drop_precedence: u8) -> Option<u8> {
+        if drop_precedence >= 1 && drop_precedence <= 3 {
+            Some(self.codepoint(drop_precedence))
+        } else {
+            None
+        }
+    }
+
+    const fn codepoint(self, drop_precedence: u8) -> u8 {
+        self.0 << 3 | drop_precedence << 1
+    }
+}
+
+impl Default for PriorityCodec {
+    fn default() -> Self {
+        Self::Dscp(AfClass::AF1)
+    }
+}
+
+impl PriorityCodec {
+    /// The priority of a packet. One that says nothing, or something else, is LOW; so is AFx2, as there are two
+    /// priorities, and a packet that nobody called crucial is not.
+    #[inline]
+    pub fn read(self, packet: &[u8]) -> Result<Priority, WireError> {
+        let high = match self {
+            Self::Dscp(class) => {
+                let traffic_class = ip::traffic_class(packet, ip::version(packet)?);
+                traffic_class >> 2 == class.codepoint(1)
+            }
+            Self::FlagBit => match tcp_without_ecn(packet) {
+                Ok((_, flags)) => flags.contains(TcpFlags::CWR),
+                Err(WireError::Protocol(_) | WireError::Fragment) => false,
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(if high { Priority::High } else { Priority::Low })
+    }
+
+    /// Sets the priority of a packet, whatever it was; checksums follow, ECN stays.
+    #[inline]
+    pub fn write(self, packet: &mut [u8], priority: Priority) -> Result<(), WireError> {
+        let high = priority == Priority::High;
+        match self {
+            Self::Dscp(class) => ip::set_dscp(packet, class.codepoint(if high { 1 } else { 3 })),
+            Self::FlagBit => {
+                let (segment, _) = tcp_without_ecn(packet)?;
+                set_flags(&mut packet[segment..], TcpFlags::CWR, high);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where the TCP header begins, and its flags; an error if the packet shows that its connection may use ECN.
+///
+/// An ECN connection also sends packets that look like any other, so a host that uses the bit has ECN off.
+#[inline]
+fn tcp_without_ecn(packet: &[u8]) -> Result<(usize, TcpFlags), WireError> {
+    let ip = Ip::parse(packet)?;
+    let flags = Tcp::parse(ip.transport(TCP)?)?.flags();
+    if ip.ecn() != Ecn::NotEct || flags.contains(TcpFlags::ECE) {
+        return Err(WireError::EcnInUse);
+    }
+    Ok((ip.header_len(), flags))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+use crate::WireError;
+use crate::bytes::{be16, be32, put16, put32};
+use crate::checksum::{Sum, checksum, update};
+use crate::error::need;
+use crate::ip::{IPV4_HEADER, IPV6_HEADER, TCP};
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::BitOr;
+
+const HEADER: usize = 20;
+const MAX_OPTIONS: usize = 40;
+const FLAGS_AT: usize = 13;
+const CHECKSUM_AT: usize = 16;
+
+/// A TCP segment whose header is all there. Its options and its checksum may be wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Tcp<'a> {
+    segment: &'a [u8],
+    header: usize,
+}
+
+/// The control bits of RFC 9293, section 3.1.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpFlags(pub u8);
+
+/// What a header says, as numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpHeader {
+    /// Port of the sender.
+    pub source_port: u16,
+    /// Port of the receiver.
+    pub destination_port: u16,
+    /// Of the first byte of data, or of the SYN.
+    pub sequence: u32,
+    /// Next sequence number expected; counts if the ACK bit is set.
+    pub acknowledgement: u32,
+    /// Control bits.
+    pub flags: TcpFlags,
+    /// As in the header: not scaled.
+    pub window: u16,
+    /// End of urgent data; counts if the URG bit is set.
+    pub urgent: u16,
+    /// Options.
+    pub options: TcpOptions,
+}
+
+/// The options that matter here; others are skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Most bytes of data in one segment (RFC 9293, section 3.7.1).
+    pub mss: Option<u16>,
+    /// Shift of later windows (RFC 7323, section 2.2).
+    pub window_scale: Option<u8>,
+    /// RFC 2018, section 2.
+    pub sack_permitted: bool,
+    /// RFC 2018, section 3.
+    pub sack: TcpSackBlocks,
+    /// Value and echo (RFC 7323, section 3.2).
+    pub timestamps: Option<(u32, u32)>,
+}
+
+/// Up to four SACK blocks: first and one past the last sequence number of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpSackBlocks {
+    count: u8,
+    blocks: [(u32, u32); Self::MAX],
+}
+
+/// Where a packet comes from and goes to, and how its IP header treats it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Who sends it.
+    pub source: IpAddr,
+    /// Who is to have it.
+    pub destination: IpAddr,
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// Time to live or hop limit.
+    pub hop_limit: u8,
+}
+
+impl TcpFlags {
+    /// No more data.
+    pub const FIN: Self = Self(0x01);
+    /// Opens a connection.
+    pub const SYN: Self = Self(0x02);
+    /// Ends a connection at once.
+    pub const RST: Self = Self(0x04);
+    /// To be handed to the application at once.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgement number counts.
+    pub const ACK: Self = Self(0x10);
+    /// The urgent pointer counts.
+    pub const URG: Self = Self(0x20);
+    /// Congestion was experienced (RFC 3168).
+    pub const ECE: Self = Self(0x40);
+    /// The window was reduced (RFC 3168); the priority bit of the CATNIP paper, section V-G.
+    pub const CWR: Self = Self(0x80);
+
+    const NAMES: [&'static str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
+
+    /// Are all of these set?
+    #[inline]
+    pub const fn contains(self, flags: Self) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+}
+
+impl BitOr for TcpFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for TcpFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (_, name) in Self::NAMES.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 == 1) {
+            write!(f, "{separator}{name}")?;
+            separator = "|";
+        }
+        Ok(())
+    }
+}
+
+impl TcpSackBlocks {
+    /// How many fit into a header that has no other option.
+    pub const MAX: usize = 4;
+
+    /// The first blocks of an iterator.
+    pub fn new(blocks: impl Iterator<Item = (u32, u32)>) -> Self {
+        let mut sack = Self::default();
+        for (slot, block) in sack.blocks.iter_mut().zip(blocks) {
+            *slot = block;
+            sack.count += 1;
+        }
+        sack
+    }
+
+    /// The blocks, in the order of the header.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+}
+
+impl<'a> Tcp<'a> {
+    /// Reads the payload of an IP packet.
+    #[inline]
+    pub fn parse(segment: &'a [u8]) -> Result<Self, WireError> {
+        need("TCP header", segment, HEADER)?;
+        let header = usize::from(segment[12] >> 4) * 4;
+        if header < HEADER {
+            return Err(WireError::Length { what: "TCP header", bytes: header });
+        }
+        need("TCP header", segment, header)?;
+        Ok(Self { segment, header })
+    }
+
+    /// Port of the sender.
+    #[inline]
+    pub fn source_port(&self) -> u16 {
+        be16(self.segment, 0)
+    }
+
+    /// Port of the receiver.
+    #[inline]
+    pub fn destination_port(&self) -> u16 {
+        be16(self.segment, 2)
+    }
+
+    /// Sequence number.
+    #[inline]
+    pub fn sequence(&self) -> u32 {
+        be32(self.segment, 4)
+    }
+
+    /// Acknowledgement number, whether or not it counts.
+    #[inline]
+    pub fn acknowledgement(&self) -> u32 {
+        be32(self.segment, 8)
+    }
+
+    /// Control bits.
+    #[inline]
+    pub fn flags(&self) -> TcpFlags {
+        TcpFlags(self.segment[FLAGS_AT])
+    }
+
+    /// Window, not scaled.
+    #[inline]
+    pub fn window(&self) -> u16 {
+        be16(self.segment, 14)
+    }
+
+    /// The checksum field.
+    pub fn checksum(&self) -> u16 {
+        be16(self.segment, CHECKSUM_AT)
+    }
+
+    /// The urgent pointer, whether or not it counts.
+    pub fn urgent(&self) -> u16 {
+        be16(self.segment, 18)
+    }
+
+    /// Bytes of the header, options included.
+    pub fn header_len(&self) -> usize {
+        self.header
+    }
+
+    /// The data.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        &self.segment[self.header..]
+    }
+
+    /// Reads the options. They are read on demand, so that a packet with bad ones can still be routed and marked.
+    pub fn options(&self) -> Result<TcpOptions, WireError> {
+        let mut options = TcpOptions::default();
+        let mut rest = &self.segment[HEADER..self.header];
+        while let [kind, tail @ ..] = rest {
+            rest = match (*kind, tail) {
+                (0, _) => break,
+                (1, _) => tail,
+                (kind, &[length, ..]) if (2..=rest.len()).contains(&usize::from(length)) => {
+                    let (option, tail) = rest.split_at(usize::from(length));
+                    options.read(kind, &option[2..])?;
+                    tail
+                }
+                (kind, tail) => {
+                    return Err(WireError::TcpOption { kind, length: tail.first().copied().unwrap_or(0) });
+                }
+            };
+        }
+        Ok(options)
+    }
+
+    /// All of the header as numbers.
+    pub fn header(&self) -> Result<TcpHeader, WireError> {
+        Ok(TcpHeader {
+            source_port: self.source_port(),
+            destination_port: self.destination_port(),
+            sequence: self.sequence(),
+            acknowledgement: self.acknowledgement(),
+            flags: self.flags(),
+            window: self.window(),
+            urgent: self.urgent(),
+            options: self.options()?,
+        })
+    }
+}
+
+impl TcpHeader {
+    /// Bytes of the header, options included.
+    pub fn header_len(&self) -> Result<usize, WireError> {
+        match self.options.len().next_multiple_of(4) {
+            len @ ..=MAX_OPTIONS => Ok(HEADER + len),
+            len => Err(WireError::TooManyOptions(len)),
+        }
+    }
+
+    /// Writes the whole IP packet, with right checksums, to the beginning of `buffer`; its length.
+    ///
+    /// An IPv4 packet may not be fragmented and its identification is 0 (RFC 6864, section 4.1).
+    pub fn write(
+        &self,
+        addresses: &Addresses,
+        payload: &[u8],
+        buffer: &mut [u8],
+    ) -> Result<usize, WireError> {
+        let header = self.header_len()?;
+        let segment = header + payload.len();
+        let ip = match (addresses.source, addresses.destination) {
+            (IpAddr::V4(_), IpAddr::V4(_)) => IPV4_HEADER,
+            (IpAddr::V6(_), IpAddr::V6(_)) => IPV6_HEADER,
+            _ => return Err(WireError::MixedVersions),
+        };
+        let total = ip + segment;
+        // IPv6 does not count its own header.
+        if total - if ip == IPV6_HEADER { ip } else { 0 } > usize::from(u16::MAX) {
+            return Err(WireError::TooLong(total));
+        }
+        let present = buffer.len();
+        let Some(packet) = buffer.get_mut(..total) else {
+            return Err(WireError::BufferTooSmall { needed: total, present });
+        };
+        let (ip_header, tcp) = packet.split_at_mut(ip);
+        addresses.write(ip_header, segment as u16);
+        self.write_header(&mut tcp[..header]);
+        tcp[header..].copy_from_slice(payload);
+        let sum = Sum::default().pseudo_header(addresses.source, addresses.destination, TCP, segment);
+        let sum = sum.bytes(tcp).checksum();
+        put16(tcp, CHECKSUM_AT, sum);
+        Ok(total)
+    }
+
+    fn write_header(&self, header: &mut [u8]) {
+        put16(header, 0, self.source_port);
+        put16(header, 2, self.destination_port);
+        put32(header, 4, self.sequence);
+        put32(header, 8, self.acknowledgement);
+        header[12] = (header.len() as u8 / 4) << 4;
+        header[FLAGS_AT] = self.flags.0;
+        put16(header, 14, self.window);
+        put16(header, CHECKSUM_AT, 0);
+        put16(header, 18, self.urgent);
+        self.options.write(&mut header[HEADER..]);
+    }
+}
+
+impl TcpOptions {
+    fn read(&mut self, kind: u8, value: &[u8]) -> Result<(), WireError> {
+        match (kind, value.len()) {
+            (2, 2) => self.mss = Some(be16(value, 0)),
+            (3, 1) => self.window_scale = Some(value[0]),
+            (4, 0) => self.sack_permitted = true,
+            (5, 8 | 16 | 24 | 32) => {
+                self.sack = TcpSackBlocks::new(value.chunks_exact(8).map(|b| (be32(b, 0), be32(b, 4))));
+            }
+            (8, 8) => self.timestamps = Some((be32(value, 0), be32(value, 4))),
+            (2..=5 | 8, len) => return Err(WireError::TcpOption { kind, length: len as u8 + 2 }),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        let option = |present: bool, len: usize| if present { len } else { 0 };
+        let blocks = self.sack.as_slice().len();
+        option(self.mss.is_some(), 4)
+            + option(self.window_scale.is_some(), 3)
+            + option(self.sack_permitted, 2)
+            + option(blocks > 0, 2 + 8 * blocks)
+            + option(self.timestamps.is_some(), 10)
+    }
+
+    /// Fills all of `rest`; what the options leave is no-operation.
+    fn write(&self, mut rest: &mut [u8]) {
+        let mut put = |kind: u8, value: &[u8]| {
+            let (option, tail) = std::mem::take(&mut rest).split_at_mut(2 + value.len());
+            option[0] = kind;
+            option[1] = option.len() as u8;
+            option[2..].copy_from_slice(value);
+            rest = tail;
+        };
+        if let Some(mss) = self.mss {
+            put(2, &mss.to_be_bytes());
+        }
+        if self.sack_permitted {
+            put(4, &[]);
+        }
+        if let Some((value, echo)) = self.timestamps {
+            put(8, &pair(value, echo));
+        }
+        if let Some(shift) = self.window_scale {
+            put(3, &[shift]);
+        }
+        let mut blocks = [0; 8 * TcpSackBlocks::MAX];
+        let mut len = 0;
+        for &(start, end) in self.sack.as_slice() {
+            blocks[len..len + 8].copy_from_slice(&pair(start, end));
+            len += 8;
+        }
+        if len > 0 {
+            put(5, &blocks[..len]);
+        }
+        rest.fill(1);
+    }
+}
+
+impl Addresses {
+    fn write(&self, header: &mut [u8], payload: u16) {
+        match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                header.fill(0);
+                header[0] = 0x45;
+                header[1] = self.traffic_class;
+                put16(header, 2, IPV4_HEADER as u16 + payload);
+                put16(header, 6, 0x4000);
+                header[8] = self.hop_limit;
+                header[9] = TCP;
+                header[12..16].copy_from_slice(&source.octets());
+                header[16..20].copy_from_slice(&destination.octets());
+                let sum = checksum(header);
+                put16(header, 10, sum);
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                put32(header, 0, 6 << 28 | u32::from(self.traffic_class) << 20);
+                put16(header, 4, payload);
+                header[6] = TCP;
+                header[7] = self.hop_limit;
+                header[8..24].copy_from_slice(&source.octets());
+                header[24..40].copy_from_slice(&destination.octets());
+            }
+            _ => unreachable!("a packet of mixed versions is refused before it is written"),
+        }
+    }
+}
+
+/// Sets or clears control bits of a segment; its checksum follows.
+#[inline]
+pub(crate) fn set_flags(segment: &mut [u8], mask: TcpFlags, set: bool) {
+    let old = be16(segment, FLAGS_AT - 1);
+    let new = if set { old | u16::from(mask.0) } else { old & !u16::from(mask.0) };
+    let sum = update(be16(segment, CHECKSUM_AT), old, new);
+    put16(segment, FLAGS_AT - 1, new);
+    put16(segment, CHECKSUM_AT, sum);
+}
+
+fn pair(first: u32, second: u32) -> [u8; 8] {
+    (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,347 @@
+//! Scenes that the simulated endpoints of `tests/verifier.rs` do not play.
+
+use super::*;
+use crate::pcapng::Writer;
+use crate::{Addresses, TcpHeader, WireError};
+use catnip_base::{Span, Time};
+use catnip_net::Priority;
+use std::net::{IpAddr, Ipv4Addr};
+
+const SIZE: u32 = 100;
+const LOW: Priority = Priority::Low;
+const HIGH: Priority = Priority::High;
+
+/// A conversation of which each packet is one line.
+struct Scene {
+    rules: Rules,
+    timestamps: bool,
+    clock_millis: i64,
+    packets: Vec<(i64, Vec<u8>)>,
+}
+
+impl Scene {
+    /// After a handshake with right marks.
+    fn new(rules: Rules) -> Self {
+        let mut scene = Self { rules, timestamps: false, clock_millis: 0, packets: Vec::new() };
+        scene.client(TcpFlags::SYN, 0, 0, 0, HIGH);
+        scene.server(TcpFlags::SYN | TcpFlags::ACK, 0, 1, 0, HIGH);
+        scene
+    }
+
+    fn server(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
+        self.push(false, flags, seq, ack, len, mark)
+    }
+
+    fn client(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
+        self.push(true, flags, seq, ack, len, mark)
+    }
+
+    /// Packets of a document from packet `from` on, one mark each: H or l.
+    fn document(&mut self, from: u32, ack: u32, marks: &str) {
+        for (i, mark) in (0..).zip(marks.chars()) {
+            let mark = if mark == 'H' { HIGH } else { LOW };
+            self.server(TcpFlags::ACK, 1 + (from + i) * SIZE, ack, SIZE, mark);
+        }
+    }
+
+    fn push(
+        &mut self,
+        client: bool,
+        flags: TcpFlags,
+        sequence: u32,
+        acknowledgement: u32,
+        len: u32,
+        mark: Priority,
+    ) -> u64 {
+        let ends = [(1, 4000), (2, 80)];
+        let (from, to) = if client { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+        let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        let addresses = Addresses {
+            source: address(from.0),
+            destination: address(to.0),
+            traffic_class: 0,
+            hop_limit: 64,
+        };
+        let mut header = TcpHeader {
+            source_port: from.1,
+            destination_port: to.1,
+            sequence,
+            acknowledgement,
+            flags,
+            ..TcpHeader::default()
+        };
+        // The client would take more than the server sends.
+        header.options.mss = flags.contains(TcpFlags::SYN).then_some(if client { 1460 } else { SIZE as u16 });
+        header.options.timestamps = self.timestamps.then_some((1, 2));
+        let mut packet = vec![0; 200];
+        let len = header.write(&addresses, &vec![0; len as usize], &mut packet).unwrap();
+        packet.truncate(len);
+        let _ = self.rules.codec.write(&mut packet, mark);
+        self.clock_millis += 1;
+        self.packets.push((self.clock_millis, packet));
+        self.packets.len() as u64
+    }
+
+    fn report(&self) -> Report {
+        let mut verifier = Verifier::new(&self.rules);
+        for (millis, packet) in &self.packets {
+            verifier.packet(millis * 1_000_000, Some(packet), 0);
+        }
+        verifier.finish()
+    }
+
+    fn faults(&self) -> Vec<(u64, FaultKind)> {
+        self.report().faults.iter().map(|fault| (fault.packet, fault.kind)).collect()
+    }
+}
+
+#[test]
+fn on_a_persistent_connection_each_answer_is_a_document() {
+    let rules = Rules { documents: Documents::PerExchange, ..Rules::default() };
+    let mut scene = Scene::new(rules);
+    scene.client(TcpFlags::ACK, 1, 1, 50, HIGH);
+    scene.document(0, 51, "HHHllllHHH");
+    scene.client(TcpFlags::ACK, 51, 1001, 50, HIGH);
+    scene.document(10, 101, "HHHllllHHH");
+    let fin = scene.server(TcpFlags::FIN | TcpFlags::ACK, 2001, 101, 0, HIGH);
+    assert_eq!(scene.faults(), []);
+    let side = scene.report().connections[0].from_server;
+    assert_eq!((side.must_be_high, side.data), (1 + 6 + 6 + 1, 20));
+
+    scene.rules = Rules::default();
+    let wrong = scene.faults();
+    assert!(wrong.len() >= 3, "as one document, marks in its middle are wrong: {wrong:?}");
+    assert!(wrong.iter().all(|(packet, kind)| *kind == FaultKind::WrongHigh && *packet < fin - 3));
+}
+
+#[test]
+fn a_retransmission_must_be_high_if_the_rules_say_so() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHHllll");
+    let again = scene.server(TcpFlags::ACK, 1 + 4 * SIZE, 1, SIZE, LOW);
+    assert_eq!(scene.faults(), [(again, FaultKind::MissingHigh(Reason::Retransmission))]);
+    scene.rules.retransmissions = false;
+    assert_eq!(scene.faults(), []);
+}
+
+#[test]
+fn after_a_sign_of_congestion_high_is_free() {
+    for sign in ["none", "duplicate", "echo"] {
+        let mut scene = Scene::new(Rules::default());
+        scene.document(0, 1, "HHHlllll");
+        let ack = scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+        match sign {
+            "duplicate" => scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW),
+            "echo" => scene.client(TcpFlags::ACK | TcpFlags::ECE, 1, 1 + 4 * SIZE, 0, LOW),
+            _ => ack,
+        };
+        scene.document(8, 1, "H");
+        let high = scene.packets.len() as u64;
+        scene.document(9, 1, "llllllll");
+        let expected = if sign == "none" { vec![(high, FaultKind::WrongHigh)] } else { vec![] };
+        assert_eq!(scene.faults(), expected, "{sign}");
+    }
+}
+
+#[test]
+fn after_a_recovery_the_window_is_measured_anew() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHHlllll");
+    for _ in 0..3 {
+        scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+    }
+    scene.client(TcpFlags::ACK, 1, 1 + 8 * SIZE, 0, LOW);
+    scene.document(8, 1, "HH");
+    scene.client(TcpFlags::ACK, 1, 1 + 10 * SIZE, 0, LOW);
+    scene.document(10, 1, "HHHHllllll");
+    let fault = scene.packets.len() as u64 - 6;
+    assert_eq!(scene.faults(), [(fault, FaultKind::WrongHigh)], "the fourth in flight");
+}
+
+#[test]
+fn high_is_wrong_from_one_packet_above_a_small_window_on() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHH");
+    scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+    scene.document(3, 1, "HHH");
+    let fault = scene.packets.len() as u64 + 1;
+    scene.document(6, 1, "Hlllll");
+    assert_eq!(scene.faults(), [(fault, FaultKind::WrongHigh)]);
+}
+
+#[test]
+fn timestamps_make_full_segments_smaller() {
+    let mut scene = Scene::new(Rules::default());
+    scene.timestamps = true;
+    let size = SIZE - 12;
+    for i in 0..10 {
+        scene.server(TcpFlags::ACK, 1 + i * size, 1, size, if i < 4 { HIGH } else { LOW });
+    }
+    assert_eq!(scene.faults(), [(6, FaultKind::WrongHigh)], "the fourth packet");
+}
+
+#[test]
+fn a_pause_may_close_the_window() {
+    for (pause_millis, wrong) in [(100, 1), (300, 0)] {
+        let mut scene = Scene::new(Rules::default());
+        scene.document(0, 1, "HHHlllll");
+        scene.client(TcpFlags::ACK, 1, 1 + 8 * SIZE, 0, LOW);
+        scene.clock_millis += pause_millis;
+        scene.document(8, 1, "Hlllll");
+        assert_eq!(scene.faults().len(), wrong, "{pause_millis} ms");
+    }
+}
+
+#[test]
+fn a_marker_that_counts_bytes_may_mark_a_fourth_last_packet() {
+    for (marks, wrong) in [("HHHlllllllHHHH", 0), ("HHHllllllHHHHH", 1)] {
+        let mut scene = Scene::new(Rules::default());
+        scene.document(0, 1, marks);
+        scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 14 * SIZE, 1, 0, HIGH);
+        assert_eq!(scene.faults().len(), wrong, "{marks}");
+    }
+}
+
+#[test]
+fn a_marker_that_counts_bytes_may_mark_more_leading_packets_if_they_are_small() {
+    let spm = SpmParameters { leading: 5, trailing: 0, small_window: 2 };
+    let mut scene = Scene::new(Rules { spm, ..Rules::default() });
+    for i in 0..5 {
+        scene.server(TcpFlags::ACK, 1 + 20 * i, 1, 20, HIGH);
+    }
+    for i in 0..6 {
+        scene.server(TcpFlags::ACK, 101 + i * SIZE, 1, SIZE, HIGH);
+    }
+    let faults: Vec<_> = scene.faults().into_iter().map(|(packet, _)| packet).collect();
+    assert_eq!(faults, [12, 13], "those that begin after five full segments");
+}
+
+#[test]
+fn each_document_shows_its_window_anew() {
+    let rules = Rules { documents: Documents::PerExchange, ..Rules::default() };
+    let mut scene = Scene::new(rules);
+    scene.client(TcpFlags::ACK, 1, 1, 50, HIGH);
+    scene.document(0, 51, "HHHllllHHH");
+    scene.client(TcpFlags::ACK, 51, 1 + 10 * SIZE, 50, HIGH);
+    scene.document(10, 101, "HHH");
+    scene.client(TcpFlags::ACK, 101, 1 + 13 * SIZE, 0, LOW);
+    scene.document(13, 101, "HHHllll");
+    assert_eq!(scene.faults(), []);
+}
+
+#[test]
+fn after_a_gap_in_the_capture_old_data_is_no_retransmission() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHH");
+    scene.document(6, 1, "l");
+    scene.document(3, 1, "lll");
+    assert_eq!(scene.faults(), []);
+    assert_eq!(scene.report().connections[0].from_server.gaps, 1);
+}
+
+#[test]
+fn a_keep_alive_probe_is_no_retransmission() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHH");
+    scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
+    scene.server(TcpFlags::ACK, 3 * SIZE, 1, 1, LOW);
+    assert_eq!(scene.faults(), []);
+    assert_eq!(scene.report().connections[0].from_server.retransmissions, 0);
+    scene.document(3, 1, "l");
+    let again = scene.server(TcpFlags::ACK, 4 * SIZE, 1, 1, LOW);
+    let fault = (again, FaultKind::MissingHigh(Reason::Retransmission));
+    assert_eq!(scene.faults(), [fault], "a byte that is not acknowledged is one");
+}
+
+#[test]
+fn only_those_who_mark_are_judged() {
+    let mut scene = Scene::new(Rules { markers: Markers::Servers, ..Rules::default() });
+    scene.packets.clear();
+    scene.client(TcpFlags::SYN, 0, 0, 0, LOW);
+    let answer = scene.server(TcpFlags::SYN | TcpFlags::ACK, 0, 1, 0, LOW);
+    let missing = FaultKind::MissingHigh(Reason::Syn);
+    assert_eq!(scene.faults(), [(answer, missing)]);
+    scene.rules.markers = Markers::Clients;
+    assert_eq!(scene.faults(), [(1, missing)]);
+
+    let rules = Rules { markers: Markers::Servers, documents: Documents::PerExchange, ..Rules::default() };
+    let mut scene = Scene::new(rules);
+    scene.client(TcpFlags::ACK, 1, 1, 50, LOW);
+    scene.document(0, 51, "HHH");
+    scene.client(TcpFlags::ACK, 51, 301, 50, LOW);
+    assert_eq!(scene.faults(), [], "requests need no mark");
+}
+
+#[test]
+fn a_packet_with_ecn_cannot_carry_the_historical_bit() {
+    let mut scene = Scene::new(Rules { codec: PriorityCodec::FlagBit, ..Rules::default() });
+    let ect = scene.client(TcpFlags::ACK, 1, 1, 0, LOW);
+    ip::set_ecn(&mut scene.packets.last_mut().unwrap().1, catnip_net::Ecn::Ect0).unwrap();
+    assert_eq!(scene.faults(), [(ect, FaultKind::Unmarkable(WireError::EcnInUse))]);
+    assert!(!scene.report().marks_are_right());
+}
+
+#[test]
+fn many_wrong_checksums_do_not_hide_a_wrong_mark() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, &("HHH".to_owned() + &"l".repeat(1200)));
+    for (_, packet) in &mut scene.packets {
+        *packet.last_mut().unwrap() ^= 1;
+    }
+    scene.document(0, 1, "l");
+    let report = scene.report();
+    assert_eq!(report.connections[0].from_server.bad_checksums, 1204);
+    let marks: Vec<_> = report.faults.iter().filter(|fault| fault.kind != FaultKind::Checksum).collect();
+    assert_eq!(marks.len(), 1);
+}
+
+#[test]
+fn a_capture_of_headers_only_is_judged_without_checksums() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHHlllllHl");
+    scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 10 * SIZE, 1, 0, HIGH);
+    let mut verifier = Verifier::new(&scene.rules);
+    for (_, packet) in &scene.packets {
+        let kept = packet.len().min(60);
+        verifier.packet(0, Some(&packet[..kept]), packet.len() - kept);
+    }
+    let report = verifier.finish();
+    let side = report.connections[0].from_server;
+    assert_eq!((side.unchecked, side.bad_checksums), (10, 0));
+    let trailing = FaultKind::MissingHigh(Reason::Trailing);
+    let faults: Vec<_> = report.faults.iter().map(|fault| (fault.packet, fault.kind)).collect();
+    assert_eq!(faults, [(10, trailing), (12, trailing)]);
+}
+
+#[test]
+fn fragments_and_foreign_packets_are_counted_and_not_judged() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HHH");
+    scene.packets[2].1[6] = 0x20;
+    scene.packets[3].1[9] = ip::UDP;
+    scene.packets[4].1.truncate(30);
+    let report = scene.report();
+    assert_eq!((report.packets, report.not_tcp, report.unreadable), (5, 1, 2));
+}
+
+#[test]
+fn the_report_names_connection_packet_and_reason() {
+    let mut scene = Scene::new(Rules::default());
+    scene.document(0, 1, "HlH");
+    let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
+    let seen = writer.interface("server").unwrap();
+    for (_, packet) in &scene.packets {
+        writer.packet(Time::ZERO, seen, packet, "").unwrap();
+    }
+    let report = verify(writer.finish().unwrap().as_slice(), &scene.rules).unwrap();
+    let expected = "\
+5 packets, 0 not TCP, 0 unreadable, 1 connections
+10.0.0.1:4000 > 10.0.0.2:80: 1 packets, 0 with data, 0 retransmitted, 1 HIGH; 0 of 1 due HIGH are LOW, \
+0 of 0 due LOW are HIGH
+10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 1 of 4 due HIGH are LOW, \
+0 of 0 due LOW are HIGH
+packet 4, 10.0.0.2:80 > 10.0.0.1:4000: LOW, but must be HIGH: among the first of a document
+";
+    assert_eq!(report.to_string(), expected);
+    assert_eq!(report.agreement(), 0.8);
+}

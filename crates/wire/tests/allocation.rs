@@ -1,0 +1,126 @@
+//! Reading, marking, translating and capturing a packet allocates nothing: a counting allocator proves it.
+
+use catnip_base::{Span, Time};
+use catnip_net::{Ecn, Priority};
+use catnip_tcp::{Flags, SackBlocks, Segment};
+use catnip_wire::checksum::transport_is_right;
+use catnip_wire::pcapng::{Reader, Writer};
+use catnip_wire::{
+    Addresses, Announcement, FlowKey, Incoming, Ip, PriorityCodec, Tcp, TcpHeader, Translation, ip,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+struct Counting;
+
+thread_local! {
+    /// Of this thread only: the test harness allocates when it likes.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn allocations() -> u64 {
+    ALLOCATIONS.get()
+}
+
+// SAFETY: every call is handed to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn announcement() -> Announcement {
+    Announcement { mss: 1460, window_scale: Some(7), sack: true }
+}
+
+/// Data goes one way and an acknowledgement with SACK blocks the other; the first round is the handshake.
+fn exchange(ends: &mut [Translation; 2], round: u64, address: IpAddr, capture: &mut Writer<std::io::Sink>) {
+    let window = 1 << 20;
+    let flags = |ack| Flags { syn: round == 0, ack, fin: false };
+    if round == 0 {
+        let syn = Segment { window, flags: flags(false), ..Segment::default() };
+        carry(ends, 0, &syn, address, capture);
+        carry(ends, 1, &Segment { flags: flags(true), ..syn }, address, capture);
+        return;
+    }
+    let (seq, ack) = (round * 100 - 100, round * 100 - 50);
+    let data = Segment { seq, len: 100, window, flags: flags(true), ..Segment::default() };
+    carry(ends, 0, &data, address, capture);
+    let sack = SackBlocks::new(ack, [(ack + 10, ack + 20), (ack + 30, ack + 40)].into_iter());
+    carry(
+        ends,
+        1,
+        &Segment { ack, window, flags: flags(true), sack, ..Segment::default() },
+        address,
+        capture,
+    );
+}
+
+/// A segment is sent from one end, marked, taken in by the other one and captured.
+fn carry(
+    ends: &mut [Translation; 2],
+    from: usize,
+    segment: &Segment,
+    address: IpAddr,
+    capture: &mut Writer<std::io::Sink>,
+) {
+    let header: TcpHeader = ends[from].outgoing(segment);
+    let addresses = Addresses { source: address, destination: address, traffic_class: 0, hop_limit: 64 };
+    let mut buffer = [0; 256];
+    let len = header.write(&addresses, &[1; 100][..segment.len as usize], &mut buffer).unwrap();
+    let packet = &mut buffer[..len];
+    for codec in [PriorityCodec::default(), PriorityCodec::FlagBit] {
+        codec.write(packet, Priority::High).unwrap();
+        assert_eq!(codec.read(packet), Ok(Priority::High));
+    }
+    ip::set_ecn(packet, Ecn::Ce).unwrap();
+    assert!(ip::decrement_hop_limit(packet).unwrap());
+    let ip = Ip::parse(packet).unwrap();
+    assert_eq!(transport_is_right(&ip), Ok(true));
+    assert!(FlowKey::of(&ip).is_ok());
+    let tcp = Tcp::parse(ip.transport(ip::TCP).unwrap()).unwrap();
+    let Ok(Incoming::Segment(arrived)) = ends[1 - from].incoming(&tcp) else { panic!("stray") };
+    assert_eq!(arrived.sack, segment.sack);
+    let seen = capture.interface("a").unwrap();
+    capture.packet(Time::ZERO, seen, packet, "high, class 0").unwrap();
+}
+
+#[test]
+fn a_packet_allocates_nothing() {
+    let mut capture = Writer::new(std::io::sink(), Span::ZERO).unwrap();
+    for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        let mut ends = [Translation::new(1, announcement()), Translation::new(2, announcement())];
+        for round in 0..3 {
+            exchange(&mut ends, round, address, &mut capture);
+        }
+        let before = allocations();
+        for round in 3..500 {
+            exchange(&mut ends, round, address, &mut capture);
+        }
+        assert_eq!(allocations() - before, 0);
+    }
+
+    let mut written = Writer::new(Vec::new(), Span::ZERO).unwrap();
+    let seen = written.interface("a").unwrap();
+    for _ in 0..100 {
+        written.packet(Time::ZERO, seen, &[0x45; 60], "low").unwrap();
+    }
+    let file = written.finish().unwrap();
+    let mut reader = Reader::new(file.as_slice()).unwrap();
+    reader.next_record().unwrap().unwrap();
+    let before = allocations();
+    while let Some(record) = reader.next_record().unwrap() {
+        assert_eq!(record.comment, Some("low"));
+    }
+    assert_eq!(allocations() - before, 0);
+}

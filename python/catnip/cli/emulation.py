@@ -1,0 +1,52 @@
+"""The emulator's commands: a program of its own does the work, because it needs privileges and real time."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from catnip import paths
+from catnip._core import InputError
+
+PROGRAM = "catnip-emu"
+
+
+def program() -> Path:
+    """The emulator: $CATNIP_EMU, else beside the interpreter, in the checkout's build, or on the PATH."""
+    if named := os.environ.get("CATNIP_EMU"):
+        if not os.access(named, os.X_OK):
+            raise InputError(f"CATNIP_EMU: {named} is not a program")
+        return Path(named)
+    beside = Path(sys.executable).parent / PROGRAM
+    built = paths.root() / "target" / "release" / PROGRAM
+    for candidate in (beside, built, shutil.which(PROGRAM)):
+        if candidate is not None and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    raise InputError(f"{PROGRAM}: not found; `make build` makes it, CATNIP_EMU names it")
+
+
+def _hands_over(name: str, summary: str) -> click.Command:
+    """A command that becomes the emulator, which has the terminal, the signals and the exit code to itself."""
+
+    @click.command(
+        name,
+        help=summary,
+        short_help=summary,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def command(arguments: tuple[str, ...]) -> None:
+        emulator = program()
+        sys.stdout.flush()
+        os.execv(emulator, [PROGRAM, name, *arguments])
+
+    return command
+
+
+link = _hands_over("link", "Run a command behind one emulated link.")
+emulate = _hands_over("emulate", "Run a scenario in real time, with real programs at some of its nodes.")
+router = _hands_over("router", "Shape what passes between two network interfaces.")
+COMMANDS = (link, emulate, router)
