@@ -52,7 +52,7 @@ docs:  ## List the documents
 ci: lint test  ## All that must be green
 
 # `maturin develop` also installs what pyproject.toml asks for; the emulator is a program of its own.
-.venv/built: pyproject.toml $(RUST) | $(BIN)/maturin
+.venv/built: Makefile pyproject.toml $(RUST) | $(BIN)/maturin
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --extras dev
 	cargo build --quiet --release -p catnip-emu
 	install -m 755 target/release/catnip-emu $(BIN)/

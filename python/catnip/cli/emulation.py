@@ -28,7 +28,7 @@ def program() -> Path:
 
 
 def _hands_over(name: str, summary: str) -> click.Command:
-    """A command that becomes the emulator, which has the terminal, the signals and the exit code to itself."""
+    """A command that becomes the emulator, which has the terminal, the signals and the exit code."""
 
     @click.command(
         name,

@@ -7,7 +7,11 @@ from typing import Protocol, cast
 from catnip.progress import Progress
 from catnip.reproduce.outcome import Reproduction
 
-PAPERS = {"catnip": "catnip.reproduce.catnip", "hysteresis": "catnip.reproduce.hysteresis"}
+PAPERS = {
+    "testbed": "catnip.reproduce.testbed",
+    "catnip": "catnip.reproduce.catnip",
+    "hysteresis": "catnip.reproduce.hysteresis",
+}
 
 
 class Paper(Protocol):

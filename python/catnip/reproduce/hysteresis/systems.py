@@ -9,9 +9,9 @@ import numpy as np
 from catnip import measures, models, paths, stats
 from catnip.measures import Floats
 from catnip.reproduce import reference
+from catnip.reproduce.check_values import check_value
 from catnip.reproduce.claims import Claim, at_most, exactly, within
 from catnip.reproduce.hysteresis import accuracy
-from catnip.reproduce.hysteresis.check_values import check_value
 from catnip.reproduce.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
 from catnip.reproduce.outcome import Part
 

@@ -1,0 +1,178 @@
+"""Measurements with a real server and real clients behind emulated links, each made once and remembered."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from catnip import stats
+from catnip._core import InputError
+from catnip.cli.emulation import program
+from catnip.measures import Floats
+from catnip.progress import Progress
+from catnip.stats import Interval
+
+SIZES_KB = (3, 10, 30)
+FILES = {f"{size}": size * 1024 for size in SIZES_KB} | {"bulk": 1 << 20}
+AT_ONCE = 6  # more links do not fit into the addresses of the one around them
+RED = 3
+TRIES = 2
+
+OLD_STACK: Mapping[str, Any] = {
+    "ipv4/tcp_no_metrics_save": 1,
+    "ipv4/tcp_congestion_control": "reno",
+    "ipv4/tcp_timestamps": 0,
+    "ipv4/tcp_sack": 0,
+    "ipv4/tcp_early_retrans": 0,
+    "ipv4/tcp_recovery": 0,
+    "ipv4/tcp_frto": 0,
+    "ipv4/tcp_ecn": 0,
+}
+"""Linux as near to the paper's 2.0.34 as today's lets itself be set: Reno, neither SACK nor tail loss probes.
+The first timeout stays 1 s, the least one 200 ms."""
+
+TODAY: Mapping[str, Any] = {"ipv4/tcp_no_metrics_save": 1, "ipv4/tcp_congestion_control": "reno"}
+"""Linux as it comes, with SACK, RACK and tail loss probes; Reno, as few kernels let a namespace use CUBIC."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One link, and what a client behind it does. `link` holds options of `catnip link`."""
+
+    id: str
+    link: Sequence[str]
+    file: str = "10"
+    count: int = 10
+    parallel: int = 1
+    command: str | None = None
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a point."""
+
+    point: Point
+    code: int
+    out: str
+    certificate: Mapping[str, Any]
+    log: str | None
+
+    @cached_property
+    def fetches(self) -> list[dict[str, Any]]:
+        """The client's log."""
+        return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
+
+    @cached_property
+    def latencies_s(self) -> Floats:
+        """From the SYN to the last byte, one value per fetch that ended."""
+        return np.array([fetch["latency_s"] for fetch in self.fetches if "latency_s" in fetch])
+
+    @property
+    def mean_s(self) -> Interval:
+        """The mean latency."""
+        return stats.mean(self.latencies_s)
+
+    def errors(self) -> int:
+        """Fetches that did not end."""
+        return sum("error" in fetch for fetch in self.fetches)
+
+
+@dataclass
+class Runs:
+    """Runs points on demand and remembers them."""
+
+    scale: float
+    first_seed: int
+    progress: Progress
+    red: int = 0
+    _made: dict[str, dict[str, Measured]] = field(default_factory=dict)
+
+    def count(self, fetches: int) -> int:
+        """So many fetches at full length, fewer if it has to be quick."""
+        return max(10, round(fetches * self.scale))
+
+    def of(
+        self,
+        name: str,
+        points: Sequence[Point],
+        stack: Mapping[str, Any] = OLD_STACK,
+        server: str = "nginx",
+    ) -> dict[str, Measured]:
+        """Measures points behind one server; a point whose link was too late is measured again."""
+        if name not in self._made:
+            told = self.progress.task(f"testbed, {name}")
+            made: dict[str, Measured] = {}
+            for _ in range(TRIES):
+                left = [point for point in points if point.id not in made or made[point.id].code == RED]
+                if not left:
+                    break
+                for measured in self._run(left, stack, server):
+                    made[measured.point.id] = measured
+                    told(sum(one.code != RED for one in made.values()), len(points))
+            self.red += sum(one.code == RED for one in made.values())
+            self._made[name] = made
+        return self._made[name]
+
+    def all(self) -> list[Measured]:
+        """Everything measured so far."""
+        return [measured for made in self._made.values() for measured in made.values()]
+
+    def _run(self, points: Sequence[Point], stack: Mapping[str, Any], server: str) -> list[Measured]:
+        known = {point.id: point for point in points}
+        task = {
+            "sysctl": dict(stack),
+            "files": FILES,
+            "server": server,
+            "at_once": AT_ONCE,
+            "emulator": str(program()),
+            "points": [
+                {
+                    "id": point.id,
+                    "file": point.file,
+                    "count": point.count,
+                    "parallel": point.parallel,
+                    "command": point.command,
+                    "log": point.log,
+                    "link": [*point.link, "--seed", str(self.first_seed + number)],
+                }
+                for number, point in enumerate(points)
+            ],
+        }
+        site = Path(__file__).parents[2] / "testbed" / "site.py"
+        # The server has a namespace of its own, so that the kernel's settings are not those of the machine.
+        command = [str(program()), "link", "--quiet", "--", sys.executable, str(site)]
+        ended = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
+        rows = [json.loads(line) for line in ended.stdout.splitlines()]
+        if len(rows) < len(points):
+            said = ended.stderr.strip().splitlines() or ["it said nothing"]
+            raise InputError(f"testbed: {len(rows)} of {len(points)} points were measured: {said[-1]}")
+        for row in rows:
+            if row["certificate"] is None:
+                raise InputError(f"testbed: {row['id']}: {row['err'].strip()}")
+        return [
+            Measured(known[row["id"]], row["code"], row["out"], row["certificate"], row["log"])
+            for row in rows
+        ]
+
+
+def can_run() -> str | None:
+    """Why the testbed cannot be built on this machine; None if it can."""
+    try:
+        program()
+    except InputError as error:
+        return str(error)
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        return "/dev/net/tun: no access to TUN devices"
+    if subprocess.run(
+        ["sh", "-c", "PATH=$PATH:/usr/sbin command -v nginx"], capture_output=True, check=False
+    ).returncode:
+        return "nginx: not installed (apt-get install nginx-light)"
+    return None

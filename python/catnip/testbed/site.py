@@ -1,0 +1,139 @@
+"""The server's namespace of the testbed: sets the kernel's TCP, starts a Web server, runs links with clients.
+
+It runs by its path, with the standard library alone, reads its task as JSON on stdin and writes one JSON line
+per finished point on stdout.
+"""
+
+import json
+import os
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+PORT = 8080
+ECHO_PORT = 8081
+CLIENT = Path(__file__).with_name("client.py")
+
+NGINX = """
+daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
+{user}
+events {{ worker_connections 4096; }}
+http {{ access_log off; sendfile on; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  server {{ listen {port} backlog=4096; root {folder}/www; }} }}
+"""
+
+APACHE = """
+ServerRoot "{folder}"
+ServerName testbed
+PidFile {folder}/apache.pid
+ErrorLog {folder}/error.log
+Listen {port}
+ListenBackLog 4096
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+{user}
+ServerLimit 16
+MaxRequestWorkers 400
+DocumentRoot "{folder}/www"
+<Directory "{folder}/www">
+  Require all granted
+</Directory>
+"""
+
+
+def main() -> None:
+    """Does what the task says."""
+    task = json.load(sys.stdin)
+    for name, value in task["sysctl"].items():
+        Path("/proc/sys/net", name).write_text(str(value))
+    with tempfile.TemporaryDirectory(prefix="catnip-testbed-") as temporary:
+        folder = Path(temporary)
+        folder.chmod(0o755)
+        (folder / "www").mkdir()
+        for name, size in task["files"].items():
+            (folder / "www" / name).write_bytes(os.urandom(size))
+        server = _start(task["server"], folder)
+        threading.Thread(target=_echo, daemon=True).start()
+        try:
+            with ThreadPoolExecutor(task["at_once"]) as pool:
+                for done in pool.map(lambda point: _run(task, point, folder), task["points"]):
+                    print(json.dumps(done), flush=True)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(10)
+
+
+def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
+    root = os.geteuid() == 0
+    if kind == "nginx":
+        text = NGINX.format(folder=folder, port=PORT, user="user root;" if root else "")
+        command = ["nginx", "-c", str(folder / "server.conf")]
+    else:
+        text = APACHE.format(folder=folder, port=PORT, user="User www-data\nGroup www-data" if root else "")
+        command = ["apache2", "-f", str(folder / "server.conf"), "-D", "FOREGROUND"]
+    (folder / "server.conf").write_text(text)
+    environment = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", PORT)) == 0:
+                return server
+        if server.poll() is not None:
+            break
+        time.sleep(0.02)
+    server.kill()
+    sys.exit(f"{kind}: does not answer: {(folder / 'error.log').read_text()[-300:]}")
+
+
+def _echo() -> None:
+    """Sends back what it is sent: the far end of an interactive program."""
+
+    class Echo(socketserver.StreamRequestHandler):
+        disable_nagle_algorithm = True
+
+        def handle(self) -> None:
+            for line in self.rfile:
+                self.wfile.write(line)
+
+    with socketserver.ThreadingTCPServer(("", ECHO_PORT), Echo) as server:
+        server.serve_forever()
+
+
+def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """One link with a client behind it; what the client logged and what the link certifies."""
+    certificate = folder / f"certificate-{point['id']}.json"
+    log = folder / f"log-{point['id']}.csv"
+    fetches = (
+        f"{sys.executable} {CLIENT} http://$CATNIP_OUTSIDE:{PORT}/{point['file']}"
+        f" --count {point['count']} --parallel {point['parallel']}"
+    )
+    command = point.get("command") or f"exec {fetches}"
+    logged = ["--log", str(log)] if point.get("log") else []
+    link = [task["emulator"], "link", "--quiet", "--certificate", str(certificate), *point["link"], *logged]
+    ended = subprocess.run([*link, "--", "sh", "-c", command], capture_output=True, text=True, check=False)
+    return {
+        "id": point["id"],
+        "code": ended.returncode,
+        "err": ended.stderr[-500:],
+        "out": ended.stdout,
+        "certificate": json.loads(text) if (text := _text(certificate)) else None,
+        "log": _text(log),
+    }
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text() if file.exists() else None
+
+
+if __name__ == "__main__":
+    main()
