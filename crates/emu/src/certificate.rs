@@ -24,8 +24,10 @@ pub struct Asked {
     pub jitter: String,
     /// Queue discipline and its limit.
     pub queue: String,
-    /// Loss model.
+    /// Loss model before the queue.
     pub loss: String,
+    /// Loss model after it.
+    pub wire_loss: String,
 }
 
 /// How far a link may be from what was asked.
@@ -270,8 +272,14 @@ fn judge(
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
     }
-    if let Some([high, low]) = wire.loss.as_ref().and_then(probabilities) {
-        let n = direction.entered.map(|n| n as f64);
+    // Where both models take packets, nobody knows which one took a packet.
+    let trials = match (&wire.loss, &wire.wire_loss) {
+        (Some(loss), None) => probabilities(loss).zip(Some(direction.entered)),
+        (None, Some(loss)) => probabilities(loss).zip(Some(direction.crossed)),
+        _ => None,
+    };
+    if let Some(([high, low], n)) = trials {
+        let n = n.map(|n| n as f64);
         let (h, l) = (n[Priority::High as usize], n[Priority::Low as usize]);
         let mean = h * high + l * low;
         let deviation = (h * high * (1.0 - high) + l * low * (1.0 - low)).sqrt();
@@ -283,6 +291,11 @@ fn judge(
     }
     if report.missed > 0 {
         fail(format!("the kernel dropped {} packets that the emulator was too slow to read", report.missed));
+    }
+    if let Some(count) = report.refused.get("ecn_in_use") {
+        fail(format!(
+            "{count} packets use ECN, so their flag bit says nothing; switch ECN off or use --codec dscp"
+        ));
     }
     if let Some(count) = report.refused.get("no_buffer") {
         fail(format!("no memory for {count} packets"));
@@ -353,7 +366,12 @@ impl fmt::Display for Certificate {
             let [low, high] = r.loss_interval.map(|share| 100.0 * share);
             format!("{:.2} % ({low:.2} to {high:.2})", 100.0 * r.loss)
         };
-        row("loss", both(&|r| [r.asked.loss.clone(), share(r)]))?;
+        let models = |asked: &Asked| match (asked.loss.as_str(), asked.wire_loss.as_str()) {
+            (loss, "none") => loss.to_string(),
+            ("none", loss) => format!("{loss} (wire)"),
+            (loss, wire_loss) => format!("{loss}, {wire_loss} (wire)"),
+        };
+        row("loss", both(&|r| [models(&r.asked), share(r)]))?;
         row("queue", both(&|r| [r.asked.queue.clone(), format!("{} packets at most", r.largest_queue)]))?;
         let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);

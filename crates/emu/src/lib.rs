@@ -3,6 +3,7 @@
 
 pub mod address;
 pub mod buffers;
+pub mod capture;
 pub mod certificate;
 pub mod classify;
 pub mod clock;

@@ -7,6 +7,7 @@ use crate::pump::{Edge, Observer, Pump};
 use crate::sys::{self, Signals};
 use catnip_base::{Span, Time};
 use catnip_net::{Fabric, LinkSpec, NodeId, PortId, Topology, WireSpec};
+use catnip_wire::PriorityCodec;
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -76,6 +77,8 @@ pub struct Setup {
     pub up: WireSpec,
     /// Towards the command.
     pub down: WireSpec,
+    /// How packets say their loss priority.
+    pub codec: PriorityCodec,
     /// Of the random choices of queues and losses.
     pub seed: u64,
     /// Longest packet, bytes.
@@ -159,7 +162,7 @@ struct Ends {
 pub fn run<O: Observer>(
     setup: &Setup,
     command: &[String],
-    observer: impl FnOnce() -> Result<O, Failure>,
+    observer: impl FnOnce(Stopwatch) -> Result<O, Failure>,
 ) -> Result<(Outcome, Pump<WallClock, Tun, O>), Failure> {
     let [program, arguments @ ..] = command else {
         return Err(Failure::new("COMMAND", "there is none, say what to run behind the link after --"));
@@ -168,10 +171,11 @@ pub fn run<O: Observer>(
     let signals =
         Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
-    let outside = open_outside(&setup.device)?;
+    let outside = open_outside(setup)?;
+    without_ecn(setup.codec)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
     let ends = connect(setup, outside, stopwatch)?;
-    let observer = observer()?;
+    let observer = observer(stopwatch)?;
     let mut command = Command::new(program);
     command.args(arguments);
     let [outside, inside] = [ends.block.outside(), ends.block.inside()];
@@ -211,7 +215,8 @@ pub fn run<O: Observer>(
     let edges =
         vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
     let fabric = Fabric::new(&link.topology, setup.seed);
-    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer);
+    let mut pump =
+        Pump::new(fabric, edges, setup.mtu as usize, clock, observer).with_codec(setup.codec);
     let code = pump_until_exit(&mut pump, &signals, child)?;
     pump.finish().map_err(failed("link", "read its devices"))?;
     let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));
@@ -274,7 +279,8 @@ fn pump_until_exit<O: Observer>(
 }
 
 /// The device in the caller's namespace; if that may not have one, in a new namespace of our own.
-fn open_outside(name: &str) -> Result<(std::os::fd::OwnedFd, String), Failure> {
+fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure> {
+    let name = setup.device.as_str();
     match sys::open_tun(name, false) {
         Ok(tun) => return Ok(tun),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
@@ -292,6 +298,7 @@ fn open_outside(name: &str) -> Result<(std::os::fd::OwnedFd, String), Failure> {
     })?;
     let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
     bring_up_loopback(&mut netlink)?;
+    switch_ecn_off_for(setup.codec)?;
     sys::open_tun(name, false).map_err(|error| no_tun(name, &error))
 }
 
@@ -350,6 +357,7 @@ fn connect(
     let with_v6 = v6_outside
         && v6_inside
         && inner.add_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+    switch_ecn_off_for(setup.codec)?;
     // So that links inside this one reach what is outside it; without, they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
     let _ = set("net/ipv6/conf/all/forwarding", "1");
@@ -361,6 +369,27 @@ fn connect(
         with_v6,
         _claim: claim,
     })
+}
+
+/// The historical flag bit is CWR today, so that it says nothing where ECN is used (RFC 3168).
+pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
+    let key = Path::new("/proc/sys/net/ipv4/tcp_ecn");
+    let off = || fs::read_to_string(key).is_ok_and(|value| value.trim() == "0");
+    if codec != PriorityCodec::FlagBit || off() {
+        return Ok(());
+    }
+    let what = "flag-bit needs a namespace without ECN, switch it off first (sysctl net.ipv4.tcp_ecn=0)";
+    Err(Failure::new("--codec", what))
+}
+
+/// In a namespace that is ours.
+fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
+    match codec {
+        PriorityCodec::FlagBit => {
+            set("net/ipv4/tcp_ecn", "0").map_err(failed("--codec", "switch ECN off in the new namespace"))
+        }
+        PriorityCodec::Dscp(_) => Ok(()),
+    }
 }
 
 /// Brings a device up with its addresses. False if the machine has no IPv6.
