@@ -7,6 +7,7 @@ pub mod capture;
 pub mod certificate;
 pub mod classify;
 pub mod clock;
+pub mod emulate;
 pub mod histogram;
 pub mod link;
 pub mod monitor;

@@ -128,6 +128,11 @@ impl Plan {
         self.traffic().iter().map(|t| Group { name: &t.name, service: &t.service, pairs: &t.pairs })
     }
 
+    /// Data bytes in the longest segment of any connection.
+    pub fn longest_segment(&self) -> u32 {
+        self.traffic().iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
+    }
+
     /// The objects that clients may fetch from a host, by path, with their sizes.
     pub fn documents(&self, server: NodeId) -> Vec<(String, u64)> {
         let mut documents = Vec::new();
