@@ -2,7 +2,7 @@
 
 use crate::classify::Refusal;
 use crate::histogram::Histogram;
-use crate::link::{Outcome, Setup};
+use crate::link::Outcome;
 use crate::monitor::{Direction, Monitor};
 use catnip_base::Span;
 use catnip_net::loss::LossSpec;
@@ -107,6 +107,10 @@ pub struct Report {
     pub refused: BTreeMap<&'static str, u64>,
     /// Packets that the kernel dropped before the emulator could read them.
     pub missed: u64,
+    /// Frames without an IP packet that may wait, which have crossed a bridge at once; they are not in `packets_in`.
+    pub passed: u64,
+    /// Frames that no wire could have carried.
+    pub broken: u64,
     /// How long packets followed one another without a pause, s.
     pub busy_s: f64,
     /// The rate in that time, bit/s.
@@ -157,7 +161,8 @@ impl Quantiles {
 impl Certificate {
     /// Judges a run. `monitor` has watched the two directions, up first.
     pub fn new(
-        setup: &Setup,
+        wires: [&WireSpec; 2],
+        seed: u64,
         asked: [Asked; 2],
         outcome: &Outcome,
         monitor: &Monitor,
@@ -167,7 +172,7 @@ impl Certificate {
         let mut reports = asked.into_iter().enumerate().map(|(index, asked)| {
             let name = ["up", "down"][index];
             let direction = &monitor.directions[index];
-            let wire = [&setup.up, &setup.down][index];
+            let wire = wires[index];
             let report = report(asked, direction, outcome, monitor, index);
             judge(wire, direction, &report, tolerance, |what| failures.push(format!("{name}: {what}")));
             report
@@ -186,7 +191,7 @@ impl Certificate {
             verdict: if failures.is_empty() { Verdict::Green } else { Verdict::Red },
             failures,
             tolerance,
-            seed: setup.seed,
+            seed,
             duration_s,
             cpu_share: outcome.cpu.as_secs() / duration_s.max(1e-9),
             real_time: outcome.real_time,
@@ -215,6 +220,8 @@ fn report(asked: Asked, direction: &Direction, outcome: &Outcome, monitor: &Moni
         held: outcome.held[edge],
         refused: refusals.filter_map(|(&(_, name), count)| (count > 0).then_some((name, count))).collect(),
         missed: outcome.missed[edge],
+        passed: monitor.passed[edge][0],
+        broken: outcome.broken[edge],
         busy_s: direction.busy.actual_ns as f64 / 1e9,
         busy_rate: direction.busy.rate(),
         ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
@@ -388,6 +395,9 @@ impl fmt::Display for Certificate {
         };
         if !(self.up.dropped.is_empty() && self.down.dropped.is_empty()) {
             row("dropped", both(&|r| [String::new(), reasons(&r.dropped)]))?;
+        }
+        if self.up.passed + self.down.passed > 0 {
+            row("at once", both(&|r| [String::new(), format!("{} frames", r.passed)]))?;
         }
         if !(self.up.refused.is_empty() && self.down.refused.is_empty()) {
             row("refused", both(&|r| [String::new(), reasons(&r.refused)]))?;

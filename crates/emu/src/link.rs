@@ -2,8 +2,9 @@
 
 use crate::address::Block;
 use crate::clock::{Clock, Stopwatch, Tun, WallClock};
+use crate::monitor::{Direction, Monitor};
 use crate::netlink::{Netlink, Network};
-use crate::pump::{Edge, Observer, Pump};
+use crate::pump::{Edge, Observer, Pump, flow};
 use crate::sys::{self, Signals};
 use catnip_base::{Span, Time};
 use catnip_net::{Fabric, LinkSpec, NodeId, PortId, Topology, WireSpec};
@@ -65,6 +66,12 @@ impl LinkTopology {
     }
 }
 
+/// Watches the two directions of a link, up first.
+pub fn monitor(up: &WireSpec, down: &WireSpec) -> Monitor {
+    let directions = vec![Direction::new(flow(2, 0, 1), up.delay), Direction::new(flow(2, 1, 0), down.delay)];
+    Monitor::new(2, directions)
+}
+
 fn spec(wire: &WireSpec) -> LinkSpec {
     let WireSpec { rate, delay, queue, jitter, loss, wire_loss } = wire.clone();
     LinkSpec { jitter, loss, wire_loss, ..LinkSpec::new(rate, delay, queue) }
@@ -119,7 +126,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
+pub(crate) fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::new(key, format!("cannot {doing}: {error}"))
 }
 
@@ -138,12 +145,49 @@ pub struct Outcome {
     pub spin: Span,
     /// Packets that the kernel dropped before the emulator could read them: inside, outside.
     pub missed: [u64; 2],
+    /// Frames that no wire could have carried: inside, outside.
+    pub broken: [u64; 2],
     /// Packets inside the network at the end, by port: up, down.
     pub held: [u64; 2],
     /// Packets inside the network at the end, counted by their memory.
     pub buffers_in_use: u64,
     /// The end of the run on its clock.
     pub ended: Time,
+}
+
+/// The clock of a run, and how it is read.
+#[derive(Debug)]
+pub struct Timing {
+    /// The clock.
+    pub clock: WallClock,
+    /// This thread is under SCHED_FIFO now.
+    pub real_time: bool,
+    /// How long before a deadline it spins.
+    pub spin: Span,
+}
+
+impl Timing {
+    /// Prepares this thread for emulation: as punctual as it is permitted to be. The clock watches these descriptors,
+    /// which must stay open.
+    pub fn new<'a>(
+        stopwatch: Stopwatch,
+        real_time: bool,
+        spin: Option<Span>,
+        watched: impl IntoIterator<Item = std::os::fd::BorrowedFd<'a>>,
+    ) -> Self {
+        let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
+        let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
+        // Without it, timers fire up to 50 us late; nothing else depends on it.
+        let _ = sys::set_timer_slack(Span::from_nanos(1));
+        let mut clock = WallClock::new(stopwatch, margin, watched);
+        if real_time {
+            clock.give_way();
+        }
+        if spin.is_none() {
+            clock.save_cpu();
+        }
+        Self { clock, real_time, spin: margin }
+    }
 }
 
 /// Two namespaces with a device each, and nothing between them yet.
@@ -195,18 +239,8 @@ pub fn run<O: Observer>(
     })?;
     sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
 
-    let real_time = setup.real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
-    let spin = setup.spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
-    // Without it, timers fire up to 50 us late; nothing else depends on it.
-    let _ = sys::set_timer_slack(Span::from_nanos(1));
     let watched = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
-    let mut clock = WallClock::new(stopwatch, spin, watched);
-    if real_time {
-        clock.give_way();
-    }
-    if setup.spin.is_none() {
-        clock.save_cpu();
-    }
+    let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, watched);
     let link = LinkTopology::new(&setup.up, &setup.down);
     // The outside end has an address in the block, too, which is more specific than the block.
     let [v4, v6] = outside.map(|network| network.address);
@@ -215,8 +249,7 @@ pub fn run<O: Observer>(
     let edges =
         vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
     let fabric = Fabric::new(&link.topology, setup.seed);
-    let mut pump =
-        Pump::new(fabric, edges, setup.mtu as usize, clock, observer).with_codec(setup.codec);
+    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer).with_codec(setup.codec);
     let code = pump_until_exit(&mut pump, &signals, child)?;
     pump.finish().map_err(failed("link", "read its devices"))?;
     let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));
@@ -228,6 +261,7 @@ pub fn run<O: Observer>(
         real_time,
         spin,
         missed,
+        broken: [0; 2],
         held: [inside_port(link.ports.up), inside_port(link.ports.down)],
         buffers_in_use: pump.packets_inside() as u64,
         ended: pump.told(),

@@ -1,17 +1,17 @@
 //! Runs programs behind an emulated link.
 
 mod options;
+mod router_command;
 
 use catnip_emu::capture::Capture;
 use catnip_emu::certificate::{Certificate, Tolerance, Verdict};
 use catnip_emu::clock::Stopwatch;
 use catnip_emu::link::{self, Failure, Setup};
-use catnip_emu::monitor::{Direction, Monitor};
-use catnip_emu::pump::flow;
 use catnip_emu::record::Log;
 use catnip_wire::pcapng::LinkType;
 use clap::{Args, Parser, Subcommand};
 use options::{TimingOptions, WireOptions};
+use router_command::Router;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum What {
     Link(Link),
+    Router(Router),
 }
 
 /// Runs a command in a network namespace of its own, behind one emulated link.
@@ -101,8 +102,11 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let What::Link(options) = cli.command;
-    match run_link(&options) {
+    let result = match &cli.command {
+        What::Link(options) => run_link(options),
+        What::Router(options) => router_command::run(options),
+    };
+    match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -128,9 +132,7 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
     };
     let lateness_p99_ms = 1e3 * options.timing.tolerance()?.as_secs();
     let tolerance = Tolerance { lateness_p99_ms, ..Tolerance::default() };
-    let (up, down) = (flow(2, 0, 1), flow(2, 1, 0));
-    let directions = vec![Direction::new(up, setup.up.delay), Direction::new(down, setup.down.delay)];
-    let monitor = Monitor::new(2, directions);
+    let monitor = link::monitor(&setup.up, &setup.down);
     let cannot =
         |path: &Path, error| Failure::new(&path.display().to_string(), format!("cannot write it: {error}"));
     // Before the command runs, so that it does not run in vain.
@@ -155,17 +157,23 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
     if let (Some(capture), Some(path)) = (capture, options.pcap.as_deref()) {
         finish(capture, path)?;
     }
-    let certificate = Certificate::new(&setup, asked, &outcome, &monitor, tolerance);
-    let json = serde_json::to_string_pretty(&certificate).expect("it has no maps with odd keys");
+    let certificate =
+        Certificate::new([&setup.up, &setup.down], setup.seed, asked, &outcome, &monitor, tolerance);
     if let (Some(file), Some(path)) = (&mut certificate_file, options.certificate.as_deref()) {
-        writeln!(file, "{json}").map_err(|error| cannot(path, error))?;
+        write_certificate(file, &certificate).map_err(|error| cannot(path, error))?;
     }
     if options.json {
-        eprintln!("{json}");
+        // Where standard error is closed, nobody wants it.
+        let _ = write_certificate(&mut std::io::stderr(), &certificate);
     } else if !options.quiet {
         eprint!("{certificate}");
     }
     Ok(if outcome.code == 0 && certificate.verdict == Verdict::Red { RED } else { outcome.code })
+}
+
+fn write_certificate(to: &mut dyn Write, certificate: &Certificate) -> std::io::Result<()> {
+    let json = serde_json::to_string_pretty(certificate).map_err(std::io::Error::other)?;
+    writeln!(to, "{json}")
 }
 
 /// Ends a capture, and says so if it is not whole.

@@ -163,6 +163,8 @@ pub struct Monitor {
     entering: Option<(u32, Time, u64)>,
     /// Packets that were not let in, by edge and reason.
     pub refused: Vec<[u64; Refusal::COUNT]>,
+    /// What a bridge has handed over at once, and what the device did not take, by edge.
+    pub passed: Vec<[u64; 2]>,
 }
 
 const UNWATCHED: u32 = u32::MAX;
@@ -174,7 +176,8 @@ impl Monitor {
         for (index, direction) in directions.iter().enumerate() {
             by_flow[direction.flow as usize] = index as u32;
         }
-        Self { directions, by_flow, entering: None, refused: vec![[0; Refusal::COUNT]; edges] }
+        let (refused, passed) = (vec![[0; Refusal::COUNT]; edges], vec![[0; 2]; edges]);
+        Self { directions, by_flow, entering: None, refused, passed }
     }
 
     fn direction(&mut self, packet: &Packet) -> Option<&mut Direction> {
@@ -232,5 +235,8 @@ impl Observer for Monitor {
 
     fn refused(&mut self, _at: Time, from: u32, _len: u32, why: Refusal) {
         self.refused[from as usize][why as usize] += 1;
+    }
+    fn passed(&mut self, _at: Time, from: u32, _bytes: &[u8], written: bool) {
+        self.passed[from as usize][usize::from(!written)] += 1;
     }
 }
