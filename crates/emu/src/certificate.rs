@@ -28,6 +28,8 @@ pub struct Asked {
     pub loss: String,
     /// Loss model after it.
     pub wire_loss: String,
+    /// How packets were marked as they entered.
+    pub mark: String,
 }
 
 /// How far a link may be from what was asked.

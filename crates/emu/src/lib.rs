@@ -11,6 +11,7 @@ pub mod emulate;
 pub mod ethernet;
 pub mod histogram;
 pub mod link;
+pub mod mark;
 pub mod monitor;
 pub mod netlink;
 pub mod pump;

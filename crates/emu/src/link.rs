@@ -2,6 +2,7 @@
 
 use crate::address::Block;
 use crate::clock::{Clock, Stopwatch, Tun, WallClock};
+use crate::mark::Marking;
 use crate::monitor::{Direction, Monitor};
 use crate::netlink::{Netlink, Network};
 use crate::pump::{Edge, Observer, Pump, flow};
@@ -86,6 +87,8 @@ pub struct Setup {
     pub down: WireSpec,
     /// How packets say their loss priority.
     pub codec: PriorityCodec,
+    /// How TCP packets are marked as they enter.
+    pub marking: Marking,
     /// Of the random choices of queues and losses.
     pub seed: u64,
     /// Longest packet, bytes.
@@ -249,7 +252,9 @@ pub fn run<O: Observer>(
     let edges =
         vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
     let fabric = Fabric::new(&link.topology, setup.seed);
-    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer).with_codec(setup.codec);
+    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer)
+        .with_codec(setup.codec)
+        .with_marker(setup.marking.marker());
     let code = pump_until_exit(&mut pump, &signals, child)?;
     pump.finish().map_err(failed("link", "read its devices"))?;
     let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));

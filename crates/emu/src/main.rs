@@ -124,6 +124,7 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
         up,
         down,
         codec: options.wires.codec()?,
+        marking: options.wires.marking(&asked)?,
         seed: options.wires.seed,
         mtu: options.mtu,
         device: options.device.clone(),

@@ -3,6 +3,7 @@
 use catnip_base::{ParseError, Span};
 use catnip_emu::certificate::Asked;
 use catnip_emu::link::Failure;
+use catnip_emu::mark::Marking;
 use catnip_lab::RateText;
 use catnip_net::WireSpec;
 use catnip_net::shape::{RateSpec, Trace};
@@ -32,6 +33,13 @@ pub(crate) struct WireOptions {
     /// Loss after the queue: such packets have taken their place and their time. The same models
     #[arg(long, default_value = "none")]
     wire_loss: String,
+    /// Mark the TCP packets of either direction as they enter: spm, spm:leading=0,trailing=3,small_window=4, spm-partial;
+    /// responses end where their HTTP/1 headers say, what is encrypted or chunked is marked without its end
+    #[arg(long, default_value = "none")]
+    mark: String,
+    /// Write these marks into the packets, so that the other end and captures see them
+    #[arg(long)]
+    write_marks: bool,
     /// What is different on the way out, as in "rate=512kbit,queue=drop-tail:20"
     #[arg(long, value_name = "KEY=VALUE,…")]
     up: Option<String>,
@@ -59,6 +67,7 @@ impl WireOptions {
             queue: self.queue.clone(),
             loss: self.loss.clone(),
             wire_loss: self.wire_loss.clone(),
+            mark: self.mark.clone(),
         };
         wire("--", &both)?;
         let asked = [
@@ -67,6 +76,15 @@ impl WireOptions {
         ];
         let wires = [wire("--up ", &asked[0])?, wire("--down ", &asked[1])?];
         Ok((asked, wires))
+    }
+
+    pub(crate) fn marking(&self, asked: &[Asked; 2]) -> Result<Marking, Failure> {
+        let mark = |key: &str, text: &str| {
+            catnip_lab::marker(text).map_err(|error| Failure::new(&format!("{key}mark"), error))
+        };
+        mark("--", &self.mark)?;
+        let edges = [mark("--up ", &asked[0].mark)?, mark("--down ", &asked[1].mark)?];
+        Ok(Marking { edges, writes: self.write_marks })
     }
 
     pub(crate) fn codec(&self) -> Result<PriorityCodec, Failure> {
@@ -147,7 +165,7 @@ fn rate(key: &str, text: &str) -> Result<RateSpec, Failure> {
     }
 }
 
-const KEYS: [&str; 6] = ["rate", "delay", "jitter", "queue", "loss", "wire-loss"];
+const KEYS: [&str; 7] = ["rate", "delay", "jitter", "queue", "loss", "wire-loss", "mark"];
 
 /// One direction: what is said of both, changed by `key=value,…`. Values may have commas and `=` themselves.
 fn direction(option: &str, both: &Asked, text: Option<&str>) -> Result<Asked, Failure> {
@@ -162,6 +180,7 @@ fn direction(option: &str, both: &Asked, text: Option<&str>) -> Result<Asked, Fa
                     "jitter" => &mut asked.jitter,
                     "queue" => &mut asked.queue,
                     "loss" => &mut asked.loss,
+                    "mark" => &mut asked.mark,
                     _ => &mut asked.wire_loss,
                 };
                 *field = value.into();
@@ -173,8 +192,7 @@ fn direction(option: &str, both: &Asked, text: Option<&str>) -> Result<Asked, Fa
                 last = Some(value);
             }
             (_, None) => {
-                let expected =
-                    "expected rate=, delay=, jitter=, queue=, loss= or wire-loss=, separated by commas";
+                let expected = "expected rate=, delay=, jitter=, queue=, loss=, wire-loss= or mark=, separated by commas";
                 return Err(Failure::new(option, format!("{part:?}: {expected}")));
             }
         }

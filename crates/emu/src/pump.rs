@@ -3,6 +3,7 @@
 use crate::buffers::{Buffers, Entry};
 use crate::classify::{Refusal, classify, classify_any};
 use crate::clock::{Clock, PacketIo};
+use crate::mark::Marker;
 use crate::netlink::Network;
 use catnip_base::Time;
 use catnip_net::{DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId};
@@ -119,6 +120,7 @@ pub struct Pump<C, I, O> {
     inside: Inside<O>,
     mtu: usize,
     codec: PriorityCodec,
+    marker: Option<Marker>,
     bridge: bool,
     /// The network has been told of all that happened up to here.
     told: Time,
@@ -172,6 +174,7 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
             inside,
             mtu,
             codec,
+            marker: None,
             bridge: false,
             told: Time::ZERO,
             arrivals: 0,
@@ -181,6 +184,11 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
     /// Reads the loss priorities of packets by this codec.
     pub fn with_codec(self, codec: PriorityCodec) -> Self {
         Self { codec, ..self }
+    }
+
+    /// Marks what enters, whatever its own mark says.
+    pub fn with_marker(self, marker: Option<Marker>) -> Self {
+        Self { marker, ..self }
     }
 
     /// Takes everything from either of two edges to the other one, whatever its address; what has no IP packet that
@@ -287,7 +295,7 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
             Some(to) if to != from => Ok((class, to)),
             _ => Err(Refusal::NoRoute),
         });
-        let (class, to) = match class {
+        let (mut class, to) = match class {
             Ok(accepted) => accepted,
             Err(why) => {
                 self.inside.buffers.release(slot);
@@ -295,6 +303,16 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
                 return Ok(true);
             }
         };
+        if let Some(marker) = &mut self.marker {
+            let packet = &mut self.inside.buffers.bytes_mut(slot)[header..len];
+            if let Some(priority) = marker.mark(from, packet) {
+                class.priority = priority;
+                if marker.writes() {
+                    // What cannot carry a mark is known to the network alone.
+                    let _ = self.codec.write(packet, priority);
+                }
+            }
+        }
         let (from_edge, len, header) = (from as u32, len as u32, header as u32);
         let entry = Entry { number: self.arrivals, arrived: at, len, header, from: from_edge };
         self.arrivals += 1;

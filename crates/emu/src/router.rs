@@ -3,6 +3,7 @@
 use crate::clock::{Clock, Stopwatch, WallClock};
 use crate::ethernet::{Ethernet, LONGEST_HEADER};
 use crate::link::{Failure, LinkTopology, Outcome, Timing, failed, without_ecn};
+use crate::mark::Marking;
 use crate::netlink::{Device, Netlink};
 use crate::pump::{Edge, Observer, Pump};
 use crate::sys::{self, Signals};
@@ -25,6 +26,8 @@ pub struct Setup {
     pub down: WireSpec,
     /// How packets say their loss priority.
     pub codec: PriorityCodec,
+    /// How TCP packets are marked as they enter.
+    pub marking: Marking,
     /// Of the random choices of queues and losses.
     pub seed: u64,
     /// Ask for SCHED_FIFO.
@@ -76,7 +79,10 @@ pub fn run<O: Observer>(
     let edges = vec![edge(inside_io, link.inside), edge(outside_io, link.outside)];
     let fabric = Fabric::new(&link.topology, setup.seed);
     let longest = inside.mtu.max(outside.mtu) as usize + LONGEST_HEADER;
-    let mut pump = Pump::new(fabric, edges, longest, clock, observer).with_codec(setup.codec).bridging();
+    let mut pump = Pump::new(fabric, edges, longest, clock, observer)
+        .with_codec(setup.codec)
+        .with_marker(setup.marking.marker())
+        .bridging();
 
     let outcome = |pump: &mut RouterPump<O>| {
         let (mut missed, mut broken) = ([0; 2], [0; 2]);

@@ -70,6 +70,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
         up,
         down,
         codec: options.wires.codec()?,
+        marking: options.wires.marking(&asked)?,
         seed: options.wires.seed,
         real_time: !options.timing.no_real_time,
         spin: options.timing.spin()?,
