@@ -341,7 +341,7 @@ fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure
     sys::open_tun(name, false).map_err(|error| no_tun(name, &error))
 }
 
-fn no_tun(name: &str, error: &io::Error) -> Failure {
+pub(crate) fn no_tun(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
             "/dev/net/tun",
@@ -364,7 +364,7 @@ fn no_tun(name: &str, error: &io::Error) -> Failure {
     }
 }
 
-fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
+pub(crate) fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
     let up = netlink.index_of("lo").and_then(|index| netlink.bring_up(index, None, None));
     up.map_err(failed("lo", "bring it up"))
 }
@@ -442,6 +442,6 @@ fn set_up(netlink: &mut Netlink, name: &str, mtu: u32, [v4, v6]: [Network; 2]) -
     Ok((index, with_v6))
 }
 
-fn set(key: &str, value: &str) -> io::Result<()> {
+pub(crate) fn set(key: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys").join(key), value)
 }

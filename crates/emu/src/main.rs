@@ -1,5 +1,6 @@
 //! Runs programs behind an emulated link.
 
+mod emulate_command;
 mod options;
 mod router_command;
 
@@ -10,6 +11,7 @@ use catnip_emu::link::{self, Failure, Setup};
 use catnip_emu::record::Log;
 use catnip_wire::pcapng::LinkType;
 use clap::{Args, Parser, Subcommand};
+use emulate_command::Emulate;
 use options::{TimingOptions, WireOptions};
 use router_command::Router;
 use std::fs::File;
@@ -28,6 +30,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum What {
     Link(Link),
+    Emulate(Emulate),
     Router(Router),
 }
 
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         What::Link(options) => run_link(options),
+        What::Emulate(options) => emulate_command::run(&options),
         What::Router(options) => router_command::run(options),
     };
     match result {

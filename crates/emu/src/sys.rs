@@ -306,6 +306,26 @@ pub fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// The process namespace in which children of this thread start.
+pub fn children_processes() -> io::Result<OwnedFd> {
+    fs::File::open("/proc/thread-self/ns/pid_for_children").map(OwnedFd::from)
+}
+
+/// Children of this thread start in a process namespace of their own from now on. It ends, and all that is left in it,
+/// with the first of them. Meanwhile this process cannot start threads.
+pub fn enter_new_processes() -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::unshare(libc::CLONE_NEWPID) })?;
+    Ok(())
+}
+
+/// Children of this thread start in this process namespace.
+pub fn enter_processes(processes: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::setns(processes.as_raw_fd(), libc::CLONE_NEWPID) })?;
+    Ok(())
+}
+
 /// Moves this process to a user namespace of its own, in which it and its children keep their user and group but may
 /// configure networks. The process must have one thread only.
 pub fn enter_new_user_namespace() -> io::Result<()> {
@@ -364,8 +384,8 @@ pub fn tie_to_parent(command: &mut Command) {
             libc::sigemptyset(none.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0))?;
-            // The parent may have died before the line above.
-            if libc::getppid() != parent { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+            // The parent may have died before the line above. It is 0 for a child in another process namespace.
+            if ![0, parent].contains(&libc::getppid()) { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
         }
     };
     // SAFETY: the closure makes async-signal-safe calls and allocates nothing.

@@ -136,7 +136,7 @@ impl Plan {
     }
 
     /// The sources of background traffic: the application and its flow.
-    pub(crate) fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
+    pub fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
         let is_source = |traffic: &&Traffic| matches!(traffic.kind, TrafficKind::Background { .. });
         let apps = self.traffic.iter().filter(is_source).flat_map(|traffic| traffic.users.iter().copied());
         apps.zip((0..).map(FlowId))

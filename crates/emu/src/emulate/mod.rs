@@ -3,9 +3,15 @@
 mod fetch;
 pub mod http;
 mod inbox;
+mod real;
+pub mod results;
+mod run;
 mod slab;
 mod socket;
+mod watch;
 mod world;
 
+pub use run::{Finished, HostReport, Setup, run};
 pub use socket::{Heard, Identity, Socket, filling, refuse};
-pub use world::{Audience, Datagrams, NOBODY, Outside, Reply, World};
+pub use watch::{LinkWatch, Watch};
+pub use world::{Audience, Datagrams, Delivery, NOBODY, Outside, Reply, World};

@@ -40,8 +40,14 @@ pub struct World<A> {
 pub trait Audience: Recorder {
     /// A packet has entered the network.
     fn entered(&mut self, _entry: &Entry, _packet: &Packet, _bytes: &[u8]) {}
-    /// A packet has left it: at a host, or because it was dropped.
-    fn left(&mut self, _at: Time, _entry: &Entry, _packet: &Packet, _dropped: Option<(PortId, DropReason)>) {}
+    /// It was dropped at a port.
+    fn dropped(&mut self, _at: Time, _entry: &Entry, _packet: &Packet, _port: PortId, _why: DropReason) {}
+    /// It has come out at a host. For a real one: when, and whether its device took it.
+    fn delivered(&mut self, _ideal: Time, _entry: &Entry, _packet: &Packet, _real: Option<Delivery>) {}
+    /// It comes to a port.
+    fn came_to(&mut self, _at: Time, _entry: &Entry, _packet: &Packet, _port: PortId) {}
+    /// It has come from a port to the other end of its link.
+    fn passed(&mut self, _at: Time, _entry: &Entry, _packet: &Packet, _port: PortId) {}
     /// What a real server has answered, or what a real client has been given, before the connection's own record.
     fn replied(&mut self, _reply: &Reply) {}
     /// A packet of a real host was not let in.
@@ -55,6 +61,10 @@ impl Audience for () {}
 pub struct Reply {
     /// Number of the connection.
     pub connection: u64,
+    /// The application, or [`NOBODY`].
+    pub app: u32,
+    /// What it called the transfer.
+    pub tag: u32,
     /// The traffic group, by its TCP parameters.
     pub tcp: TcpId,
     /// HTTP status; 0 without a response.
@@ -67,20 +77,26 @@ pub struct Reply {
     pub whole: bool,
 }
 
+/// How a packet got to a real host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it was written to its device.
+    pub actual: Time,
+    /// The device took it.
+    pub written: bool,
+}
+
 /// Where packets go that leave the network at a real host.
 pub trait Outside {
-    /// Is this host real?
-    fn has(&self, node: NodeId) -> bool;
     /// A packet arrives there at this ideal time.
-    fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]);
+    fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]) -> Delivery;
 }
 
 /// No host is real.
 impl Outside for () {
-    fn has(&self, _node: NodeId) -> bool {
-        false
+    fn deliver(&mut self, ideal: Time, _node: NodeId, _packet: &[u8]) -> Delivery {
+        Delivery { actual: ideal, written: false }
     }
-    fn deliver(&mut self, _ideal: Time, _node: NodeId, _packet: &[u8]) {}
 }
 
 /// What has become of the packets of a source of background traffic.
@@ -458,7 +474,7 @@ impl<A: Audience> World<A> {
 }
 
 /// One address per node: those that were given, and others from 10.0.0.0/8.
-fn assign(count: usize, given: &[(NodeId, Ipv4Addr)]) -> Vec<Ipv4Addr> {
+pub(crate) fn assign(count: usize, given: &[(NodeId, Ipv4Addr)]) -> Vec<Ipv4Addr> {
     let is_given = |address: &Ipv4Addr| given.iter().any(|(_, other)| other == address);
     let mut free = (1..1 << 24).map(|n: u32| Ipv4Addr::from_bits(10 << 24 | n)).filter(|address| {
         // Old software takes these for the network itself and for everybody.
@@ -499,8 +515,18 @@ impl<A: Audience> Stage for World<A> {
 }
 
 impl<A: Audience> NetworkFate for Hosts<A> {
+    fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.audience.came_to(now, &self.buffers.entry(packet.body), packet, at);
+    }
+
+    fn passed(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.audience.passed(now, &self.buffers.entry(packet.body), packet, at);
+    }
+
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
-        let parcel = self.leave(now, &packet, Some((at, why)));
+        let parcel = self.parcels[packet.body as usize];
+        self.audience.dropped(now, &self.buffers.entry(packet.body), &packet, at, why);
+        self.buffers.release(packet.body);
         match parcel.owner {
             Owner::Nobody => {}
             Owner::Datagram(flow, _) => {
@@ -547,14 +573,6 @@ impl<A: Audience> Hosts<A> {
         }
     }
 
-    /// A packet leaves the network: its buffer is free.
-    fn leave(&mut self, now: Time, packet: &Packet, dropped: Option<(PortId, DropReason)>) -> Parcel {
-        let entry = self.buffers.entry(packet.body);
-        self.audience.left(now, &entry, packet, dropped);
-        self.buffers.release(packet.body);
-        self.parcels[packet.body as usize]
-    }
-
     /// Sends what is in the packet's buffer.
     fn launch(&mut self, fabric: &mut Fabric, from: NodeId, packet: Packet, len: usize, parcel: Parcel) {
         let slot = packet.body as usize;
@@ -581,7 +599,7 @@ impl<A: Audience> Hosts<A> {
         let mut parcel = Parcel::default();
         let mut mark = None;
         if let Some((ends, tcp)) = parse(bytes)
-            && let Some(&(id, end)) = self.by_ends.get(&(ends.1, ends.0))
+            && let Some(&(id, end)) = self.by_ends.get(&ends)
         {
             let connection = &mut self.connections[id];
             parcel =
@@ -811,7 +829,7 @@ impl<A: Audience> Hosts<A> {
             let _ = ip::set_ecn(self.buffers.packet_mut(packet.body), Ecn::Ce);
         }
         let parcel = self.parcels[packet.body as usize];
-        let mut seen = None;
+        let (mut seen, mut real) = (None, None);
         if self.is_real[node.0 as usize] {
             let bytes = self.buffers.packet_mut(packet.body);
             if let Owner::End(id, CLIENT) = parcel.owner
@@ -820,11 +838,12 @@ impl<A: Audience> Hosts<A> {
             {
                 fetch.server.acknowledge(&tcp);
             }
-            outside.deliver(now, node, bytes);
+            real = Some(outside.deliver(now, node, bytes));
         } else if !matches!(parcel.owner, Owner::Datagram(..)) {
             seen = self.hear(now, &packet);
         }
-        self.leave(now, &packet, None);
+        self.audience.delivered(now, &self.buffers.entry(packet.body), &packet, real);
+        self.buffers.release(packet.body);
         match parcel.owner {
             Owner::Datagram(flow, sent) => {
                 let delay = now - sent;
@@ -1017,6 +1036,8 @@ impl<A: Audience> Hosts<A> {
         let connection = &self.connections[id];
         let mut reply = Reply {
             connection: connection.number,
+            app: connection.app,
+            tag: connection.transfer.tag,
             tcp: connection.transfer.tcp,
             status: 200,
             body_bytes: connection.transfer.bytes,
