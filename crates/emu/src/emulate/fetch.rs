@@ -1,7 +1,4 @@
 use super::http::{self, Response, Version};
-use catnip_base::{FlowContext, Time};
-use catnip_net::mark::{AnyMarker, PacketMarker, Sending};
-use catnip_net::{Packet, Priority};
 use catnip_wire::{Tcp, TcpFlags, unwrap_near};
 use std::collections::VecDeque;
 
@@ -91,84 +88,28 @@ impl Fetch {
 }
 
 /// What can be seen of a real server's side of a connection where its packets enter the network.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Observed {
     initial: Option<u32>,
     /// End of what it has sent, counted from the first byte.
     end: u64,
-    /// What our ACKs that have reached it say.
-    acknowledged: u64,
-    /// Where the current response begins, and its length with its header, if it says.
-    response: (u64, Option<u64>),
     /// Data segments.
     pub(crate) sent: u32,
     pub(crate) retransmitted: u32,
 }
 
 impl Observed {
-    /// A packet of the server: where its data begins, and whether it was sent before.
-    pub(crate) fn see(&mut self, tcp: &Tcp<'_>) -> Option<(u64, bool)> {
+    /// A packet of the server.
+    pub(crate) fn see(&mut self, tcp: &Tcp<'_>) {
         if tcp.flags().contains(TcpFlags::SYN) {
             self.initial = Some(tcp.sequence());
-            return None;
         }
-        let offset = unwrap_near(self.end, tcp.sequence().wrapping_sub(self.initial?).wrapping_sub(1))?;
         let len = tcp.payload().len() as u64;
-        if len == 0 && !tcp.flags().contains(TcpFlags::FIN) {
-            return None;
-        }
-        let again = offset < self.end;
-        if len > 0 {
-            self.sent += 1;
-            self.retransmitted += u32::from(again);
-            let (start, total) = self.response;
-            let start = match total {
-                Some(total) if offset >= start + total => start + total,
-                _ => start,
-            };
-            if start != self.response.0 || offset == start {
-                self.response = (start, http::announced(tcp.payload()).map(|(_, total)| total));
-            }
-        }
+        let Some(initial) = self.initial.filter(|_| len > 0) else { return };
+        let number = tcp.sequence().wrapping_sub(initial).wrapping_sub(1);
+        let Some(offset) = unwrap_near(self.end, number) else { return };
+        self.sent += 1;
+        self.retransmitted += u32::from(offset < self.end);
         self.end = self.end.max(offset + len);
-        Some((offset, again))
-    }
-
-    /// An ACK of ours has reached the server.
-    pub(crate) fn acknowledge(&mut self, tcp: &Tcp<'_>) {
-        let Some(initial) = self.initial.filter(|_| tcp.flags().contains(TcpFlags::ACK)) else { return };
-        let number = tcp.acknowledgement().wrapping_sub(initial).wrapping_sub(1);
-        if let Some(ack) = unwrap_near(self.acknowledged, number).filter(|ack| *ack <= self.end) {
-            self.acknowledged = self.acknowledged.max(ack);
-        }
-    }
-
-    /// Marks a packet of the server as its own marker would, as far as it can be known from outside: what is in flight
-    /// stands for the window, and a SYN is sent while that is small.
-    pub(crate) fn mark(
-        &mut self,
-        now: Time,
-        tcp: &Tcp<'_>,
-        segment_bytes: u32,
-        marker: &mut AnyMarker,
-        packet: &mut Packet,
-    ) {
-        let Some((offset, again)) = self.see(tcp) else {
-            if tcp.flags().contains(TcpFlags::SYN) && !matches!(marker, AnyMarker::None) {
-                packet.priority = Priority::High;
-            }
-            return;
-        };
-        let (start, total) = self.response;
-        let sending = Sending {
-            context: total.map(FlowContext::document),
-            offset: offset.saturating_sub(start),
-            segment: segment_bytes,
-            window: self.end - self.acknowledged.min(self.end),
-            slow_start: false,
-            retransmission: again,
-            acknowledges: None,
-        };
-        marker.mark(now, Some(&sending), packet);
     }
 }

@@ -375,6 +375,7 @@ fn asked(wire: &WireSpec) -> Asked {
         queue: queue_text(&wire.queue),
         loss: loss(&wire.loss),
         wire_loss: loss(&wire.wire_loss),
+        mark: "none".into(),
     }
 }
 

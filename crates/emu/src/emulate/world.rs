@@ -4,6 +4,7 @@ use super::slab::Slab;
 use super::socket::{Heard, Identity, Socket, refuse};
 use crate::buffers::{Buffers, Entry};
 use crate::classify::{Refusal, classify};
+use crate::mark::Marker;
 use catnip_base::{FlowContext, Rng, Span, Stream, Time};
 use catnip_lab::{ObjectName, Plan, Service, Stage};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
@@ -150,6 +151,9 @@ struct Hosts<A> {
     addresses: Vec<Ipv4Addr>,
     nodes: BTreeMap<Ipv4Addr, NodeId>,
     is_real: Vec<bool>,
+    /// Real hosts whose packets are marked for them as they come.
+    is_marked: Vec<bool>,
+    marker: Marker,
     /// Ports given to clients, per node.
     ports: Vec<u16>,
     by_ends: BTreeMap<Ends, (u32, usize)>,
@@ -226,8 +230,8 @@ enum Kind {
     Simulated,
     /// The server is real.
     Fetch(Box<Fetch>),
-    /// The client is real; what it has asked so far.
-    Serve(Vec<u8>),
+    /// The client is real: what it has asked so far, and the status of the answer.
+    Serve { request: Vec<u8>, status: u16 },
 }
 
 /// Applications of real clients have no number.
@@ -276,6 +280,8 @@ impl<A: Audience> World<A> {
         let nodes = addresses.iter().zip(0..).map(|(&address, node)| (address, NodeId(node))).collect();
         let mut is_real = vec![false; count];
         plan.real_nodes().iter().for_each(|real| is_real[real.node.0 as usize] = true);
+        let mut markers = vec![None; count];
+        plan.markers().for_each(|(node, parameters)| markers[node.0 as usize] = Some(parameters));
         let fabric = Fabric::new(&topology, seed);
         let mut hosts = Hosts {
             topology,
@@ -310,6 +316,8 @@ impl<A: Audience> World<A> {
             addresses,
             nodes,
             is_real,
+            is_marked: markers.iter().map(Option::is_some).collect(),
+            marker: Marker::new(markers, true),
         };
         hosts.listen(plan);
         let mut world = Self { fabric, hosts, now: Time::ZERO, told: Time::ZERO };
@@ -387,7 +395,7 @@ impl<A: Audience> World<A> {
             class: 0,
         };
         self.now = at;
-        self.hosts.forward(&mut self.fabric, at, from, packet);
+        self.hosts.forward(&mut self.fabric, from, packet);
         Ok(())
     }
 
@@ -594,10 +602,16 @@ impl<A: Audience> Hosts<A> {
     }
 
     /// A packet of a real host goes on its way.
-    fn forward(&mut self, fabric: &mut Fabric, now: Time, from: NodeId, mut packet: Packet) {
+    fn forward(&mut self, fabric: &mut Fabric, from: NodeId, mut packet: Packet) {
         let bytes = &mut self.buffers.bytes_mut(packet.body)[..packet.len as usize];
+        if self.is_marked[from.0 as usize]
+            && let Some(priority) = self.marker.mark(from.0 as usize, bytes)
+        {
+            packet.priority = priority;
+            // It was read as an IP packet when it came.
+            let _ = PriorityCodec::default().write(bytes, priority);
+        }
         let mut parcel = Parcel::default();
-        let mut mark = None;
         if let Some((ends, tcp)) = parse(bytes)
             && let Some(&(id, end)) = self.by_ends.get(&ends)
         {
@@ -606,18 +620,10 @@ impl<A: Audience> Hosts<A> {
                 Parcel { owner: Owner::End(id, 1 - end), seq: 0, data_bytes: tcp.payload().len() as u32 };
             connection.in_network += 1;
             if let Kind::Fetch(fetch) = &mut connection.kind {
-                let segment_bytes = self.tcp[connection.transfer.tcp.0 as usize].0.segment_bytes;
-                let before = packet.priority;
-                fetch.server.mark(now, &tcp, segment_bytes, &mut connection.marker, &mut packet);
-                mark = (packet.priority != before || !matches!(connection.marker, AnyMarker::None))
-                    .then_some(packet.priority);
+                fetch.server.see(&tcp);
                 connection.sent_high += u32::from(packet.priority == Priority::High);
                 self.data_sent += u64::from(parcel.data_bytes > 0);
             }
-        }
-        if let Some(priority) = mark {
-            // It was read as an IP packet when it came.
-            let _ = PriorityCodec::default().write(bytes, priority);
         }
         let len = packet.len as usize;
         self.launch(fabric, from, packet, len, parcel);
@@ -832,11 +838,9 @@ impl<A: Audience> Hosts<A> {
         let (mut seen, mut real) = (None, None);
         if self.is_real[node.0 as usize] {
             let bytes = self.buffers.packet_mut(packet.body);
-            if let Owner::End(id, CLIENT) = parcel.owner
-                && let Kind::Fetch(fetch) = &mut self.connections[id].kind
-                && let Some((_, tcp)) = parse(bytes)
-            {
-                fetch.server.acknowledge(&tcp);
+            if self.is_marked[node.0 as usize] {
+                // What the marker of a server knows, it knows when the server does.
+                self.marker.mark(usize::MAX, bytes);
             }
             real = Some(outside.deliver(now, node, bytes));
         } else if !matches!(parcel.owner, Owner::Datagram(..)) {
@@ -889,7 +893,7 @@ impl<A: Audience> Hosts<A> {
                 before = fetch.body_bytes;
                 heard = socket.receive(now, &tcp, |bytes| fetch.hear(bytes));
             }
-            Kind::Serve(request) => {
+            Kind::Serve { request, .. } => {
                 before = 0;
                 let room = 1 << 17;
                 heard = socket.receive(now, &tcp, |bytes| {
@@ -918,7 +922,7 @@ impl<A: Audience> Hosts<A> {
                 _ => self.retire_if_over(now, id),
             },
             Kind::Fetch(_) => self.on_response(fabric, now, id, heard, before),
-            Kind::Serve(_) => self.on_request(fabric, now, id, heard),
+            Kind::Serve { .. } => self.on_request(fabric, now, id, heard),
         }
     }
 
@@ -1044,6 +1048,10 @@ impl<A: Audience> Hosts<A> {
             digest: 0,
             whole: true,
         };
+        if let Kind::Serve { status, .. } = connection.kind {
+            reply.status = status;
+            reply.whole = !connection.ends[SERVER].as_ref().is_some_and(Socket::was_reset);
+        }
         if let Kind::Fetch(fetch) = &connection.kind {
             reply.status = fetch.status;
             reply.body_bytes = fetch.body_bytes;
@@ -1056,7 +1064,7 @@ impl<A: Audience> Hosts<A> {
     /// A simulated server has heard from a real client.
     fn on_request(&mut self, fabric: &mut Fabric, now: Time, id: u32, heard: Heard) {
         let connection = &mut self.connections[id];
-        let Kind::Serve(request) = &mut connection.kind else { return };
+        let Kind::Serve { request, status } = &mut connection.kind else { return };
         let Some(socket) = &mut connection.ends[SERVER] else { return };
         if heard == Heard::Reset {
             connection.done_at_client.get_or_insert(now);
@@ -1068,8 +1076,9 @@ impl<A: Audience> Hosts<A> {
                 let known = self.documents.get(&(at, path.to_string())).copied();
                 known.or_else(|| path.rsplit('/').next()?.parse().ok())
             });
-            let (status, bytes) = document.map_or(("404 Not Found", 0), |bytes| ("200 OK", bytes));
-            let head = http::response_head(status, bytes);
+            let (line, bytes) = document.map_or(("404 Not Found", 0), |bytes| ("200 OK", bytes));
+            *status = if document.is_some() { 200 } else { 404 };
+            let head = http::response_head(line, bytes);
             let whole = head.len() as u64 + bytes;
             let context = connection.transfer.tells_size.then(|| FlowContext::document(whole));
             connection.transfer.bytes = bytes;
@@ -1194,7 +1203,7 @@ impl<A: Audience> Hosts<A> {
             app: NOBODY,
             number,
             opened: now,
-            kind: Kind::Serve(Vec::new()),
+            kind: Kind::Serve { request: Vec::new(), status: 0 },
         });
         fabric.set_destination(id << 1 | SERVER as u32, client);
         self.pump(fabric, now, id, SERVER);
