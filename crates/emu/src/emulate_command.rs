@@ -159,6 +159,10 @@ fn tell(finished: &Finished, certificate: &RunCertificate) {
     for failure in &certificate.failures {
         eprintln!("out of tolerance: {failure}");
     }
+    let [median, p99, max] = certificate.lateness_us;
+    if max > 0.0 {
+        eprintln!("simulated hosts: lateness p50 {median:.0}, p99 {p99:.0}, max {max:.0} us");
+    }
     for host in &certificate.hosts {
         let [median, p99, max] = host.lateness_us;
         eprintln!(

@@ -107,7 +107,7 @@ fn main() -> ExitCode {
     };
     let result = match &cli.command {
         What::Link(options) => run_link(options),
-        What::Emulate(options) => emulate_command::run(&options),
+        What::Emulate(options) => emulate_command::run(options),
         What::Router(options) => router_command::run(options),
     };
     match result {

@@ -4,6 +4,7 @@ use super::run::Finished;
 use super::watch::{LinkWatch, Watch};
 use super::world::{NOBODY, Reply, World};
 use crate::certificate::{Asked, Certificate, Tolerance, Verdict};
+use crate::histogram::Histogram;
 use crate::link::Outcome;
 use catnip_base::{Rate, Span};
 use catnip_lab::{Column, Plan, Table};
@@ -36,6 +37,8 @@ pub struct RunCertificate {
     pub packets_inside: [u64; 2],
     /// Packets for connections and services that do not exist.
     pub stray_packets: u64,
+    /// How much later than they should have simulated hosts have heard of packets, us: median, 99th percentile, maximum.
+    pub lateness_us: [f64; 3],
     /// Named links; up is from `from` to `to`.
     pub links: Vec<LinkCertificate>,
     /// Real hosts.
@@ -288,6 +291,7 @@ fn answer(table: &mut Table, reply: Option<&Reply>, bytes: u64) {
 
 fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tolerance) -> RunCertificate {
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
+    let quantiles = |h: &Histogram| [us(h.quantile(0.5)), us(h.quantile(0.99)), us(h.max())];
     let mut failures = Vec::new();
     let inside = [world.fabric().packets_inside(), world.packets_inside() as u64];
     if inside[0] != inside[1] {
@@ -297,11 +301,6 @@ fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tole
         .hosts
         .iter()
         .map(|host| {
-            let late = host.lateness.quantile(0.99);
-            if us(late) > 1e3 * tolerance.lateness_p99_ms {
-                let most = tolerance.lateness_p99_ms;
-                failures.push(format!("{}: lateness p99 {:.2} ms > {most} ms", host.name, us(late) / 1e3));
-            }
             if host.missed > 0 {
                 let count = host.missed;
                 failures.push(format!(
@@ -314,10 +313,19 @@ fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tole
                 written: host.written[0],
                 unwritable: host.written[1],
                 missed: host.missed,
-                lateness_us: [us(host.lateness.quantile(0.5)), us(late), us(host.lateness.max())],
+                lateness_us: quantiles(&host.lateness),
             }
         })
         .collect();
+    let lateness_us = quantiles(&world.audience().lateness);
+    let heard = ("simulated hosts", lateness_us);
+    for (name, [_, p99, _]) in hosts.iter().map(|host| (host.name.as_str(), host.lateness_us)).chain([heard])
+    {
+        let most = tolerance.lateness_p99_ms;
+        if p99 > 1e3 * most {
+            failures.push(format!("{name}: lateness p99 {:.2} ms > {most} ms", p99 / 1e3));
+        }
+    }
     let links: Vec<LinkCertificate> = world
         .audience()
         .links
@@ -330,6 +338,7 @@ fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tole
         failures,
         packets_inside: inside,
         stray_packets: world.stray_packets(),
+        lateness_us,
         links,
         hosts,
     }

@@ -80,7 +80,7 @@ impl Socket {
         let scale = window_scale(config.receive_window);
         let unit = 1u64 << scale;
         let mut config = config.clone();
-        if config.receive_window % unit != 0 {
+        if !config.receive_window.is_multiple_of(unit) {
             // The header counts in units; a window that is a little larger is as good.
             let receive_window = config.receive_window.next_multiple_of(unit);
             config = Arc::new(TcpConfig { receive_window, ..(*config).clone() });

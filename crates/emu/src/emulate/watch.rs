@@ -5,6 +5,7 @@ use crate::buffers::Entry;
 use crate::capture::Capture;
 use crate::classify::Refusal;
 use crate::clock::Stopwatch;
+use crate::histogram::Histogram;
 use crate::link;
 use crate::monitor::Monitor;
 use crate::pump::Observer;
@@ -28,13 +29,19 @@ pub struct Watch {
     pub links: Vec<LinkWatch>,
     /// Packets of real hosts that were not let in, by reason.
     pub refused: [u64; Refusal::COUNT],
+    /// How much later than they should have simulated hosts have heard of packets.
+    pub lateness: Histogram,
     /// Every packet.
     pub capture: Option<Capture>,
     /// By port: the link and the direction.
     by_port: Vec<Option<(usize, usize)>>,
+    /// By port: does it lead to a real host?
+    leads_out: Vec<bool>,
     replies: Vec<Reply>,
     /// When the packet in each buffer came to the port where it is.
     came: Vec<Time>,
+    /// The port from which a packet goes to a real host next.
+    last: Option<PortId>,
     /// Says how late things are; a run without one is never late.
     stopwatch: Option<Stopwatch>,
 }
@@ -68,13 +75,18 @@ impl Watch {
             LinkWatch { name: name.clone(), ports: [*forward, *back], wires, monitor, inside: [0; 2] }
         });
         let links = links.collect();
+        let is_real = |node| plan.real_nodes().iter().any(|real| real.node == node);
+        let leads_out = ports.iter().map(|port| is_real(port.to)).collect();
         Self {
             pages: Vec::new(),
             objects: Vec::new(),
             connections: Vec::new(),
             links,
             refused: [0; Refusal::COUNT],
+            lateness: Histogram::default(),
             capture,
+            leads_out,
+            last: None,
             by_port,
             replies: Vec::new(),
             came: Vec::new(),
@@ -82,8 +94,19 @@ impl Watch {
         }
     }
 
-    fn now(&self, ideal: Time) -> Time {
-        self.stopwatch.map_or(ideal, |stopwatch| stopwatch.now().max(ideal))
+    fn came_out(
+        &mut self,
+        ideal: Time,
+        actual: Time,
+        entry: &Entry,
+        packet: &Packet,
+        port: PortId,
+        written: bool,
+    ) {
+        if let Some(OnLink { link, direction, entry, packet }) = self.link(entry, packet, port) {
+            link.inside[direction] -= 1;
+            link.monitor.delivered(ideal, actual, &entry, &packet, written);
+        }
     }
 
     /// The link of a port, if it has a name, and the packet as the link's own monitor knows it.
@@ -140,10 +163,18 @@ impl Audience for Watch {
     }
 
     fn delivered(&mut self, ideal: Time, entry: &Entry, packet: &Packet, real: Option<Delivery>) {
-        let actual = self.now(ideal);
+        let last = self.last.take();
+        let delivery = real.unwrap_or_else(|| {
+            let actual = self.stopwatch.map_or(ideal, |stopwatch| stopwatch.now().max(ideal));
+            self.lateness.record(actual.since(ideal));
+            Delivery { actual, written: true }
+        });
+        let Delivery { actual, written } = delivery;
         if let Some(capture) = &mut self.capture {
-            let real = real.unwrap_or(Delivery { actual, written: true });
-            capture.delivered(ideal, real.actual, entry, packet, real.written);
+            capture.delivered(ideal, actual, entry, packet, written);
+        }
+        if let Some(port) = last.filter(|_| real.is_some()) {
+            self.came_out(ideal, actual, entry, packet, port, written);
         }
     }
 
@@ -160,10 +191,12 @@ impl Audience for Watch {
     }
 
     fn passed(&mut self, at: Time, entry: &Entry, packet: &Packet, port: PortId) {
-        let actual = self.now(at);
-        if let Some(OnLink { link, direction, entry, packet }) = self.link(entry, packet, port) {
-            link.inside[direction] -= 1;
-            link.monitor.delivered(at, actual, &entry, &packet, true);
+        if self.leads_out[port.0 as usize] {
+            // It has come out when it is written to the device.
+            self.last = Some(port);
+        } else {
+            // Between simulated nodes nothing is ever late: the next one acts at the ideal time.
+            self.came_out(at, at, entry, packet, port, true);
         }
     }
 
