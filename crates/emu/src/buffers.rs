@@ -9,8 +9,10 @@ pub struct Entry {
     pub number: u64,
     /// When it entered the network.
     pub arrived: Time,
-    /// Bytes of the packet in the slot.
+    /// Bytes in the slot.
     pub len: u32,
+    /// How many of them are before the IP packet.
+    pub header: u32,
     /// Index of the edge where it came in.
     pub from: u32,
 }

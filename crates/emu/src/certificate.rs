@@ -2,7 +2,7 @@
 
 use crate::classify::Refusal;
 use crate::histogram::Histogram;
-use crate::link::{Outcome, Setup};
+use crate::link::Outcome;
 use crate::monitor::{Direction, Monitor};
 use catnip_base::Span;
 use catnip_net::loss::LossSpec;
@@ -24,8 +24,12 @@ pub struct Asked {
     pub jitter: String,
     /// Queue discipline and its limit.
     pub queue: String,
-    /// Loss model.
+    /// Loss model before the queue.
     pub loss: String,
+    /// Loss model after it.
+    pub wire_loss: String,
+    /// How packets were marked as they entered.
+    pub mark: String,
 }
 
 /// How far a link may be from what was asked.
@@ -105,6 +109,10 @@ pub struct Report {
     pub refused: BTreeMap<&'static str, u64>,
     /// Packets that the kernel dropped before the emulator could read them.
     pub missed: u64,
+    /// Frames without an IP packet that may wait, which have crossed a bridge at once; they are not in `packets_in`.
+    pub passed: u64,
+    /// Frames that no wire could have carried.
+    pub broken: u64,
     /// How long packets followed one another without a pause, s.
     pub busy_s: f64,
     /// The rate in that time, bit/s.
@@ -155,7 +163,8 @@ impl Quantiles {
 impl Certificate {
     /// Judges a run. `monitor` has watched the two directions, up first.
     pub fn new(
-        setup: &Setup,
+        wires: [&WireSpec; 2],
+        seed: u64,
         asked: [Asked; 2],
         outcome: &Outcome,
         monitor: &Monitor,
@@ -165,7 +174,7 @@ impl Certificate {
         let mut reports = asked.into_iter().enumerate().map(|(index, asked)| {
             let name = ["up", "down"][index];
             let direction = &monitor.directions[index];
-            let wire = [&setup.up, &setup.down][index];
+            let wire = wires[index];
             let report = report(asked, direction, outcome, monitor, index);
             judge(wire, direction, &report, tolerance, |what| failures.push(format!("{name}: {what}")));
             report
@@ -184,7 +193,7 @@ impl Certificate {
             verdict: if failures.is_empty() { Verdict::Green } else { Verdict::Red },
             failures,
             tolerance,
-            seed: setup.seed,
+            seed,
             duration_s,
             cpu_share: outcome.cpu.as_secs() / duration_s.max(1e-9),
             real_time: outcome.real_time,
@@ -213,6 +222,8 @@ fn report(asked: Asked, direction: &Direction, outcome: &Outcome, monitor: &Moni
         held: outcome.held[edge],
         refused: refusals.filter_map(|(&(_, name), count)| (count > 0).then_some((name, count))).collect(),
         missed: outcome.missed[edge],
+        passed: monitor.passed[edge][0],
+        broken: outcome.broken[edge],
         busy_s: direction.busy.actual_ns as f64 / 1e9,
         busy_rate: direction.busy.rate(),
         ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
@@ -270,8 +281,14 @@ fn judge(
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
     }
-    if let Some([high, low]) = wire.loss.as_ref().and_then(probabilities) {
-        let n = direction.entered.map(|n| n as f64);
+    // Where both models take packets, nobody knows which one took a packet.
+    let trials = match (&wire.loss, &wire.wire_loss) {
+        (Some(loss), None) => probabilities(loss).zip(Some(direction.entered)),
+        (None, Some(loss)) => probabilities(loss).zip(Some(direction.crossed)),
+        _ => None,
+    };
+    if let Some(([high, low], n)) = trials {
+        let n = n.map(|n| n as f64);
         let (h, l) = (n[Priority::High as usize], n[Priority::Low as usize]);
         let mean = h * high + l * low;
         let deviation = (h * high * (1.0 - high) + l * low * (1.0 - low)).sqrt();
@@ -283,6 +300,11 @@ fn judge(
     }
     if report.missed > 0 {
         fail(format!("the kernel dropped {} packets that the emulator was too slow to read", report.missed));
+    }
+    if let Some(count) = report.refused.get("ecn_in_use") {
+        fail(format!(
+            "{count} packets use ECN, so their flag bit says nothing; switch ECN off or use --codec dscp"
+        ));
     }
     if let Some(count) = report.refused.get("no_buffer") {
         fail(format!("no memory for {count} packets"));
@@ -353,7 +375,12 @@ impl fmt::Display for Certificate {
             let [low, high] = r.loss_interval.map(|share| 100.0 * share);
             format!("{:.2} % ({low:.2} to {high:.2})", 100.0 * r.loss)
         };
-        row("loss", both(&|r| [r.asked.loss.clone(), share(r)]))?;
+        let models = |asked: &Asked| match (asked.loss.as_str(), asked.wire_loss.as_str()) {
+            (loss, "none") => loss.to_string(),
+            ("none", loss) => format!("{loss} (wire)"),
+            (loss, wire_loss) => format!("{loss}, {wire_loss} (wire)"),
+        };
+        row("loss", both(&|r| [models(&r.asked), share(r)]))?;
         row("queue", both(&|r| [r.asked.queue.clone(), format!("{} packets at most", r.largest_queue)]))?;
         let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
@@ -370,6 +397,9 @@ impl fmt::Display for Certificate {
         };
         if !(self.up.dropped.is_empty() && self.down.dropped.is_empty()) {
             row("dropped", both(&|r| [String::new(), reasons(&r.dropped)]))?;
+        }
+        if self.up.passed + self.down.passed > 0 {
+            row("at once", both(&|r| [String::new(), format!("{} frames", r.passed)]))?;
         }
         if !(self.up.refused.is_empty() && self.down.refused.is_empty()) {
             row("refused", both(&|r| [String::new(), reasons(&r.refused)]))?;

@@ -14,6 +14,8 @@ pub struct Class {
     pub priority: Priority,
     /// RFC 3168 codepoint.
     pub ecn: Ecn,
+    /// Bytes of the packet, without padding.
+    pub len: u32,
 }
 
 /// Why a packet from a device never enters the network.
@@ -32,11 +34,13 @@ pub enum Refusal {
     NoRoute,
     /// There is no memory left for packets.
     NoBuffer,
+    /// It uses ECN, so the historical flag bit says nothing.
+    EcnInUse,
 }
 
 impl Refusal {
     /// How many reasons there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     /// Every reason with its name in results.
     pub const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::NotIp, "not_ip"),
@@ -45,27 +49,36 @@ impl Refusal {
         (Self::LinkScope, "link_scope"),
         (Self::NoRoute, "no_route"),
         (Self::NoBuffer, "no_buffer"),
+        (Self::EcnInUse, "ecn_in_use"),
     ];
 }
 
-/// Reads the header of a packet.
+/// Reads the header of a packet that a router is to forward.
 #[inline]
-pub fn classify(packet: &[u8]) -> Result<Class, Refusal> {
-    let refusal = |error| match error {
-        WireError::Version(_) => Refusal::NotIp,
-        _ => Refusal::Malformed,
-    };
-    let ip = Ip::parse(packet).map_err(refusal)?;
-    let destination = ip.destination();
-    let link_scope = match destination {
+pub fn classify(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusal> {
+    let class = classify_any(packet, codec)?;
+    let link_scope = match class.destination {
         IpAddr::V4(to) => to.is_multicast() || to.is_broadcast() || to.is_link_local(),
         IpAddr::V6(to) => to.is_multicast() || to.is_unicast_link_local(),
     };
-    if link_scope {
-        return Err(Refusal::LinkScope);
-    }
-    let priority = PriorityCodec::default().read(packet).map_err(refusal)?;
-    Ok(Class { destination, priority, ecn: ip.ecn() })
+    if link_scope { Err(Refusal::LinkScope) } else { Ok(class) }
+}
+
+/// The same for a bridge, which asks nobody where a packet goes.
+#[inline]
+pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusal> {
+    let refusal = |error| match error {
+        WireError::Version(_) => Refusal::NotIp,
+        WireError::EcnInUse => Refusal::EcnInUse,
+        _ => Refusal::Malformed,
+    };
+    let ip = Ip::parse(packet).map_err(refusal)?;
+    let priority = match codec.read(packet) {
+        // A wrong TCP header is no business of a router.
+        Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Priority::Low,
+        read => read.map_err(refusal)?,
+    };
+    Ok(Class { destination: ip.destination(), priority, ecn: ip.ecn(), len: ip.total_len() as u32 })
 }
 
 #[cfg(test)]
@@ -100,8 +113,8 @@ mod tests {
         {
             for (ecn_bits, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
                 let traffic_class = dscp << 2 | ecn_bits as u8;
-                let four = classify(&v4(traffic_class, 60)).unwrap();
-                let six = classify(&v6(traffic_class, 60)).unwrap();
+                let four = classify(&v4(traffic_class, 60), PriorityCodec::default()).unwrap();
+                let six = classify(&v6(traffic_class, 60), PriorityCodec::default()).unwrap();
                 assert_eq!((four.priority, four.ecn), (priority, ecn));
                 assert_eq!((six.priority, six.ecn), (priority, ecn));
                 assert_eq!(four.destination, IpAddr::from([10, 1, 2, 3]));
@@ -112,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_says_why() {
-        let refused = |packet: &[u8]| classify(packet).unwrap_err();
+        let refused = |packet: &[u8]| classify(packet, PriorityCodec::default()).unwrap_err();
         assert_eq!(refused(&[]), Refusal::Malformed);
         assert_eq!(refused(&[0x45; 19]), Refusal::Malformed);
         assert_eq!(refused(&v4(0, 60)[..59]), Refusal::Malformed);
@@ -129,7 +142,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-            if let Ok(class) = classify(&bytes) {
+            if let Ok(class) = classify(&bytes, PriorityCodec::default()) {
                 prop_assert!(!class.destination.is_multicast());
             }
         }

@@ -23,6 +23,11 @@ pub trait PacketIo {
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>>;
     /// Writes one packet.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
+    /// Where the IP packet begins in what was read; nothing if there is none, or one that must not wait.
+    #[inline]
+    fn ip_at(&self, _read: &[u8]) -> Option<usize> {
+        Some(0)
+    }
 }
 
 /// The monotonic clock, counted from when it was made.
@@ -34,6 +39,14 @@ impl Stopwatch {
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn start() -> Self {
         Self(Instant::now())
+    }
+
+    /// From 1970 to time zero.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
+    pub fn since_1970(&self) -> Span {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now = Span::from_nanos(now.as_nanos() as u64);
+        now.saturating_sub(self.now().since(Time::ZERO))
     }
 
     /// Time since it was made.

@@ -3,13 +3,20 @@
 
 pub mod address;
 pub mod buffers;
+pub mod capture;
 pub mod certificate;
 pub mod classify;
 pub mod clock;
+pub mod emulate;
+pub mod ethernet;
 pub mod histogram;
 pub mod link;
+pub mod mark;
 pub mod monitor;
 pub mod netlink;
 pub mod pump;
 pub mod record;
+pub mod report;
+pub mod router;
+pub mod segment;
 pub mod sys;

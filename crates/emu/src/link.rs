@@ -2,11 +2,14 @@
 
 use crate::address::Block;
 use crate::clock::{Clock, Stopwatch, Tun, WallClock};
+use crate::mark::Marking;
+use crate::monitor::{Direction, Monitor};
 use crate::netlink::{Netlink, Network};
-use crate::pump::{Edge, Observer, Pump};
+use crate::pump::{Edge, Observer, Pump, flow};
 use crate::sys::{self, Signals};
 use catnip_base::{Span, Time};
 use catnip_net::{Fabric, LinkSpec, NodeId, PortId, Topology, WireSpec};
+use catnip_wire::PriorityCodec;
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -64,6 +67,12 @@ impl LinkTopology {
     }
 }
 
+/// Watches the two directions of a link, up first.
+pub fn monitor(up: &WireSpec, down: &WireSpec) -> Monitor {
+    let directions = vec![Direction::new(flow(2, 0, 1), up.delay), Direction::new(flow(2, 1, 0), down.delay)];
+    Monitor::new(2, directions)
+}
+
 fn spec(wire: &WireSpec) -> LinkSpec {
     let WireSpec { rate, delay, queue, jitter, loss, wire_loss } = wire.clone();
     LinkSpec { jitter, loss, wire_loss, ..LinkSpec::new(rate, delay, queue) }
@@ -76,6 +85,10 @@ pub struct Setup {
     pub up: WireSpec,
     /// Towards the command.
     pub down: WireSpec,
+    /// How packets say their loss priority.
+    pub codec: PriorityCodec,
+    /// How TCP packets are marked as they enter.
+    pub marking: Marking,
     /// Of the random choices of queues and losses.
     pub seed: u64,
     /// Longest packet, bytes.
@@ -116,7 +129,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
+pub(crate) fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::new(key, format!("cannot {doing}: {error}"))
 }
 
@@ -135,12 +148,49 @@ pub struct Outcome {
     pub spin: Span,
     /// Packets that the kernel dropped before the emulator could read them: inside, outside.
     pub missed: [u64; 2],
+    /// Frames that no wire could have carried: inside, outside.
+    pub broken: [u64; 2],
     /// Packets inside the network at the end, by port: up, down.
     pub held: [u64; 2],
     /// Packets inside the network at the end, counted by their memory.
     pub buffers_in_use: u64,
     /// The end of the run on its clock.
     pub ended: Time,
+}
+
+/// The clock of a run, and how it is read.
+#[derive(Debug)]
+pub struct Timing {
+    /// The clock.
+    pub clock: WallClock,
+    /// This thread is under SCHED_FIFO now.
+    pub real_time: bool,
+    /// How long before a deadline it spins.
+    pub spin: Span,
+}
+
+impl Timing {
+    /// Prepares this thread for emulation: as punctual as it is permitted to be. The clock watches these descriptors,
+    /// which must stay open.
+    pub fn new<'a>(
+        stopwatch: Stopwatch,
+        real_time: bool,
+        spin: Option<Span>,
+        watched: impl IntoIterator<Item = std::os::fd::BorrowedFd<'a>>,
+    ) -> Self {
+        let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
+        let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
+        // Without it, timers fire up to 50 us late; nothing else depends on it.
+        let _ = sys::set_timer_slack(Span::from_nanos(1));
+        let mut clock = WallClock::new(stopwatch, margin, watched);
+        if real_time {
+            clock.give_way();
+        }
+        if spin.is_none() {
+            clock.save_cpu();
+        }
+        Self { clock, real_time, spin: margin }
+    }
 }
 
 /// Two namespaces with a device each, and nothing between them yet.
@@ -159,7 +209,7 @@ struct Ends {
 pub fn run<O: Observer>(
     setup: &Setup,
     command: &[String],
-    observer: impl FnOnce() -> Result<O, Failure>,
+    observer: impl FnOnce(Stopwatch) -> Result<O, Failure>,
 ) -> Result<(Outcome, Pump<WallClock, Tun, O>), Failure> {
     let [program, arguments @ ..] = command else {
         return Err(Failure::new("COMMAND", "there is none, say what to run behind the link after --"));
@@ -168,10 +218,11 @@ pub fn run<O: Observer>(
     let signals =
         Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
-    let outside = open_outside(&setup.device)?;
+    let outside = open_outside(setup)?;
+    without_ecn(setup.codec)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
     let ends = connect(setup, outside, stopwatch)?;
-    let observer = observer()?;
+    let observer = observer(stopwatch)?;
     let mut command = Command::new(program);
     command.args(arguments);
     let [outside, inside] = [ends.block.outside(), ends.block.inside()];
@@ -191,18 +242,8 @@ pub fn run<O: Observer>(
     })?;
     sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
 
-    let real_time = setup.real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
-    let spin = setup.spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
-    // Without it, timers fire up to 50 us late; nothing else depends on it.
-    let _ = sys::set_timer_slack(Span::from_nanos(1));
     let watched = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
-    let mut clock = WallClock::new(stopwatch, spin, watched);
-    if real_time {
-        clock.give_way();
-    }
-    if setup.spin.is_none() {
-        clock.save_cpu();
-    }
+    let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, watched);
     let link = LinkTopology::new(&setup.up, &setup.down);
     // The outside end has an address in the block, too, which is more specific than the block.
     let [v4, v6] = outside.map(|network| network.address);
@@ -211,7 +252,9 @@ pub fn run<O: Observer>(
     let edges =
         vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
     let fabric = Fabric::new(&link.topology, setup.seed);
-    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer);
+    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer)
+        .with_codec(setup.codec)
+        .with_marker(setup.marking.marker());
     let code = pump_until_exit(&mut pump, &signals, child)?;
     pump.finish().map_err(failed("link", "read its devices"))?;
     let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));
@@ -223,6 +266,7 @@ pub fn run<O: Observer>(
         real_time,
         spin,
         missed,
+        broken: [0; 2],
         held: [inside_port(link.ports.up), inside_port(link.ports.down)],
         buffers_in_use: pump.packets_inside() as u64,
         ended: pump.told(),
@@ -274,7 +318,8 @@ fn pump_until_exit<O: Observer>(
 }
 
 /// The device in the caller's namespace; if that may not have one, in a new namespace of our own.
-fn open_outside(name: &str) -> Result<(std::os::fd::OwnedFd, String), Failure> {
+fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure> {
+    let name = setup.device.as_str();
     match sys::open_tun(name, false) {
         Ok(tun) => return Ok(tun),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
@@ -292,10 +337,11 @@ fn open_outside(name: &str) -> Result<(std::os::fd::OwnedFd, String), Failure> {
     })?;
     let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
     bring_up_loopback(&mut netlink)?;
+    switch_ecn_off_for(setup.codec)?;
     sys::open_tun(name, false).map_err(|error| no_tun(name, &error))
 }
 
-fn no_tun(name: &str, error: &io::Error) -> Failure {
+pub(crate) fn no_tun(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
             "/dev/net/tun",
@@ -318,7 +364,7 @@ fn no_tun(name: &str, error: &io::Error) -> Failure {
     }
 }
 
-fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
+pub(crate) fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
     let up = netlink.index_of("lo").and_then(|index| netlink.bring_up(index, None, None));
     up.map_err(failed("lo", "bring it up"))
 }
@@ -350,6 +396,7 @@ fn connect(
     let with_v6 = v6_outside
         && v6_inside
         && inner.add_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+    switch_ecn_off_for(setup.codec)?;
     // So that links inside this one reach what is outside it; without, they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
     let _ = set("net/ipv6/conf/all/forwarding", "1");
@@ -363,6 +410,27 @@ fn connect(
     })
 }
 
+/// The historical flag bit is CWR today, so that it says nothing where ECN is used (RFC 3168).
+pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
+    let key = Path::new("/proc/sys/net/ipv4/tcp_ecn");
+    let off = || fs::read_to_string(key).is_ok_and(|value| value.trim() == "0");
+    if codec != PriorityCodec::FlagBit || off() {
+        return Ok(());
+    }
+    let what = "flag-bit needs a namespace without ECN, switch it off first (sysctl net.ipv4.tcp_ecn=0)";
+    Err(Failure::new("--codec", what))
+}
+
+/// In a namespace that is ours.
+fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
+    match codec {
+        PriorityCodec::FlagBit => {
+            set("net/ipv4/tcp_ecn", "0").map_err(failed("--codec", "switch ECN off in the new namespace"))
+        }
+        PriorityCodec::Dscp(_) => Ok(()),
+    }
+}
+
 /// Brings a device up with its addresses. False if the machine has no IPv6.
 fn set_up(netlink: &mut Netlink, name: &str, mtu: u32, [v4, v6]: [Network; 2]) -> io::Result<(u32, bool)> {
     let index = netlink.index_of(name)?;
@@ -374,6 +442,6 @@ fn set_up(netlink: &mut Netlink, name: &str, mtu: u32, [v4, v6]: [Network; 2]) -
     Ok((index, with_v6))
 }
 
-fn set(key: &str, value: &str) -> io::Result<()> {
+pub(crate) fn set(key: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys").join(key), value)
 }

@@ -26,6 +26,8 @@ pub struct Direction {
     pub unwritable: u64,
     /// Drops by reason.
     pub dropped: [u64; DropReason::COUNT],
+    /// Packets that have left the wire, by priority: delivered, or lost at its end.
+    pub crossed: [u64; Priority::COUNT],
     /// Packets that a loss model took, by priority.
     pub lost: [u64; Priority::COUNT],
     /// Time from entering to leaving as it should be.
@@ -73,6 +75,7 @@ impl Direction {
             delivered_bytes: 0,
             unwritable: 0,
             dropped: [0; DropReason::COUNT],
+            crossed: [0; Priority::COUNT],
             lost: [0; Priority::COUNT],
             ideal_delay: Histogram::default(),
             actual_delay: Histogram::default(),
@@ -96,6 +99,7 @@ impl Direction {
         } else {
             self.unwritable += 1;
         }
+        self.crossed[packet.priority as usize] += 1;
         self.ideal_delay.record(ideal.since(entry.arrived));
         self.actual_delay.record(actual.since(entry.arrived));
         self.lateness.record(actual.since(ideal));
@@ -109,8 +113,12 @@ impl Direction {
             }
         }
         self.last = Some((ideal, actual));
-        let left = Time::from_nanos(ideal.as_nanos().saturating_sub(self.delay.as_nanos()));
-        self.queue.left(left);
+        self.left(ideal);
+    }
+
+    /// A packet that reaches the other end now has left the queue before.
+    fn left(&mut self, arrives: Time) {
+        self.queue.left(Time::from_nanos(arrives.as_nanos().saturating_sub(self.delay.as_nanos())));
     }
 }
 
@@ -155,6 +163,8 @@ pub struct Monitor {
     entering: Option<(u32, Time, u64)>,
     /// Packets that were not let in, by edge and reason.
     pub refused: Vec<[u64; Refusal::COUNT]>,
+    /// What a bridge has handed over at once, and what the device did not take, by edge.
+    pub passed: Vec<[u64; 2]>,
 }
 
 const UNWATCHED: u32 = u32::MAX;
@@ -166,7 +176,8 @@ impl Monitor {
         for (index, direction) in directions.iter().enumerate() {
             by_flow[direction.flow as usize] = index as u32;
         }
-        Self { directions, by_flow, entering: None, refused: vec![[0; Refusal::COUNT]; edges] }
+        let (refused, passed) = (vec![[0; Refusal::COUNT]; edges], vec![[0; 2]; edges]);
+        Self { directions, by_flow, entering: None, refused, passed }
     }
 
     fn direction(&mut self, packet: &Packet) -> Option<&mut Direction> {
@@ -203,8 +214,15 @@ impl Observer for Monitor {
         if why == DropReason::Loss {
             direction.lost[packet.priority as usize] += 1;
         }
-        if !was_entering {
-            direction.queue.change(at, -1);
+        match why {
+            _ if was_entering => {}
+            // At the end of the wire.
+            DropReason::Loss => {
+                direction.crossed[packet.priority as usize] += 1;
+                direction.left(at);
+                direction.last = None;
+            }
+            _ => direction.queue.change(at, -1),
         }
     }
 
@@ -217,5 +235,8 @@ impl Observer for Monitor {
 
     fn refused(&mut self, _at: Time, from: u32, _len: u32, why: Refusal) {
         self.refused[from as usize][why as usize] += 1;
+    }
+    fn passed(&mut self, _at: Time, from: u32, _bytes: &[u8], written: bool) {
+        self.passed[from as usize][usize::from(!written)] += 1;
     }
 }

@@ -5,7 +5,7 @@ use netlink_packet_core::{
     NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -51,6 +51,21 @@ impl Network {
     }
 }
 
+/// What a device is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its number.
+    pub index: u32,
+    /// Longest packet, bytes.
+    pub mtu: u32,
+    /// It carries Ethernet frames.
+    pub ethernet: bool,
+    /// It is up.
+    pub up: bool,
+    /// It belongs to a bridge or the like.
+    pub part_of_another: bool,
+}
+
 /// A connection to the kernel's network configuration. It stays with the namespace in which it was opened.
 #[derive(Debug)]
 pub struct Netlink {
@@ -72,6 +87,28 @@ impl Netlink {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(name.into()));
         self.link(link).map(|link| link.header.index)
+    }
+
+    /// What a device is like.
+    pub fn device(&mut self, name: &str) -> io::Result<Device> {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(name.into()));
+        let link = self.link(link)?;
+        let mut device = Device {
+            index: link.header.index,
+            mtu: 0,
+            ethernet: link.header.link_layer_type == LinkLayerType::Ether,
+            up: link.header.flags.contains(LinkFlags::Up),
+            part_of_another: false,
+        };
+        for attribute in &link.attributes {
+            match *attribute {
+                LinkAttribute::Mtu(mtu) => device.mtu = mtu,
+                LinkAttribute::Controller(_) => device.part_of_another = true,
+                _ => {}
+            }
+        }
+        Ok(device)
     }
 
     /// Brings a device up, with this MTU in bytes and room for `queue` packets if given.

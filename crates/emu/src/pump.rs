@@ -1,19 +1,21 @@
 //! The event loop of a network in real time: packets from devices go in, deliveries come out when the clock says so.
 
 use crate::buffers::{Buffers, Entry};
-use crate::classify::{Refusal, classify};
+use crate::classify::{Refusal, classify, classify_any};
 use crate::clock::{Clock, PacketIo};
+use crate::mark::Marker;
 use crate::netlink::Network;
 use catnip_base::Time;
 use catnip_net::{DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId};
-use catnip_wire::ip;
+use catnip_wire::{PriorityCodec, ip};
 use std::io;
 use std::net::IpAddr;
 
 /// Packets read from one device, and written to all, before the others have their turn.
 const BATCH: usize = 32;
-/// Most packets that can be inside.
+/// Most packets that can be inside, and most memory for them.
 const MOST_PACKETS: u32 = 1 << 18;
+const MOST_BYTES: usize = 4 << 30;
 
 /// A device and the place in the network where it stands.
 #[derive(Debug)]
@@ -32,12 +34,16 @@ pub struct Edge<I> {
 pub trait Observer {
     /// A packet has entered the network.
     fn arrived(&mut self, _entry: &Entry, _packet: &Packet) {}
+    /// The same packet as it was read.
+    fn seen(&mut self, _entry: &Entry, _packet: &Packet, _bytes: &[u8]) {}
     /// It was dropped at a port.
     fn dropped(&mut self, _at: Time, _entry: &Entry, _packet: &Packet, _port: PortId, _why: DropReason) {}
     /// It left the network at `ideal` and was written at `actual`; the device may have refused it.
     fn delivered(&mut self, _ideal: Time, _actual: Time, _entry: &Entry, _packet: &Packet, _written: bool) {}
     /// A packet of this length was not let in.
     fn refused(&mut self, _at: Time, _from: u32, _len: u32, _why: Refusal) {}
+    /// A bridge has handed these bytes over at once; the device may have refused them.
+    fn passed(&mut self, _at: Time, _from: u32, _bytes: &[u8], _written: bool) {}
 }
 
 impl Observer for () {}
@@ -47,6 +53,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn arrived(&mut self, entry: &Entry, packet: &Packet) {
         self.0.arrived(entry, packet);
         self.1.arrived(entry, packet);
+    }
+    #[inline]
+    fn seen(&mut self, entry: &Entry, packet: &Packet, bytes: &[u8]) {
+        self.0.seen(entry, packet, bytes);
+        self.1.seen(entry, packet, bytes);
     }
     #[inline]
     fn dropped(&mut self, at: Time, entry: &Entry, packet: &Packet, port: PortId, why: DropReason) {
@@ -62,12 +73,20 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.refused(at, from, len, why);
         self.1.refused(at, from, len, why);
     }
+    fn passed(&mut self, at: Time, from: u32, bytes: &[u8], written: bool) {
+        self.0.passed(at, from, bytes, written);
+        self.1.passed(at, from, bytes, written);
+    }
 }
 
 impl<O: Observer> Observer for Option<O> {
     #[inline]
     fn arrived(&mut self, entry: &Entry, packet: &Packet) {
         self.iter_mut().for_each(|observer| observer.arrived(entry, packet));
+    }
+    #[inline]
+    fn seen(&mut self, entry: &Entry, packet: &Packet, bytes: &[u8]) {
+        self.iter_mut().for_each(|observer| observer.seen(entry, packet, bytes));
     }
     #[inline]
     fn dropped(&mut self, at: Time, entry: &Entry, packet: &Packet, port: PortId, why: DropReason) {
@@ -79,6 +98,9 @@ impl<O: Observer> Observer for Option<O> {
     }
     fn refused(&mut self, at: Time, from: u32, len: u32, why: Refusal) {
         self.iter_mut().for_each(|observer| observer.refused(at, from, len, why));
+    }
+    fn passed(&mut self, at: Time, from: u32, bytes: &[u8], written: bool) {
+        self.iter_mut().for_each(|observer| observer.passed(at, from, bytes, written));
     }
 }
 
@@ -97,6 +119,9 @@ pub struct Pump<C, I, O> {
     edge_of: Vec<u32>,
     inside: Inside<O>,
     mtu: usize,
+    codec: PriorityCodec,
+    marker: Option<Marker>,
+    bridge: bool,
     /// The network has been told of all that happened up to here.
     told: Time,
     arrivals: u64,
@@ -136,8 +161,41 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
         }
         routes.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix));
         // One byte more than the MTU shows that a packet is longer.
-        let inside = Inside { buffers: Buffers::new((mtu + 1).next_multiple_of(64), MOST_PACKETS), observer };
-        Self { clock, fabric, edges, routes, edge_of, inside, mtu, told: Time::ZERO, arrivals: 0 }
+        let slot = (mtu + 1).next_multiple_of(64);
+        let most = MOST_PACKETS.min((MOST_BYTES / slot) as u32);
+        let inside = Inside { buffers: Buffers::new(slot, most), observer };
+        let codec = PriorityCodec::default();
+        Self {
+            clock,
+            fabric,
+            edges,
+            routes,
+            edge_of,
+            inside,
+            mtu,
+            codec,
+            marker: None,
+            bridge: false,
+            told: Time::ZERO,
+            arrivals: 0,
+        }
+    }
+
+    /// Reads the loss priorities of packets by this codec.
+    pub fn with_codec(self, codec: PriorityCodec) -> Self {
+        Self { codec, ..self }
+    }
+
+    /// Marks what enters, whatever its own mark says.
+    pub fn with_marker(self, marker: Option<Marker>) -> Self {
+        Self { marker, ..self }
+    }
+
+    /// Takes everything from either of two edges to the other one, whatever its address; what has no IP packet that
+    /// may wait is handed over at once.
+    pub fn bridging(self) -> Self {
+        assert_eq!(self.edges.len(), 2, "a bridge has two ends");
+        Self { bridge: true, ..self }
     }
 
     /// Moves what can be moved now, at most a batch per device. Gives the time of the next event; something may be
@@ -224,14 +282,20 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
                 return nothing.map(|_| false);
             }
         };
-        let class = if len > self.mtu { Err(Refusal::TooLong) } else { classify(&bytes[..len]) };
+        let header = if len > self.mtu { Some(0) } else { self.edges[from].io.ip_at(&bytes[..len]) };
+        let Some(header) = header else { return Ok(self.pass(from, slot, at, len)) };
+        let class = match &bytes[header..len.min(self.mtu)] {
+            _ if len > self.mtu => Err(Refusal::TooLong),
+            packet if self.bridge => classify_any(packet, self.codec),
+            packet => classify(packet, self.codec),
+        };
         let at = at.max(self.told);
         self.told = at;
-        let class = class.and_then(|class| match self.edge_to(class.destination) {
+        let class = class.and_then(|class| match self.edge_to(from, class.destination) {
             Some(to) if to != from => Ok((class, to)),
             _ => Err(Refusal::NoRoute),
         });
-        let (class, to) = match class {
+        let (mut class, to) = match class {
             Ok(accepted) => accepted,
             Err(why) => {
                 self.inside.buffers.release(slot);
@@ -239,19 +303,31 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
                 return Ok(true);
             }
         };
-        let entry = Entry { number: self.arrivals, arrived: at, len: len as u32, from: from as u32 };
+        if let Some(marker) = &mut self.marker {
+            let packet = &mut self.inside.buffers.bytes_mut(slot)[header..len];
+            if let Some(priority) = marker.mark(from, packet) {
+                class.priority = priority;
+                if marker.writes() {
+                    // What cannot carry a mark is known to the network alone.
+                    let _ = self.codec.write(packet, priority);
+                }
+            }
+        }
+        let (from_edge, len, header) = (from as u32, len as u32, header as u32);
+        let entry = Entry { number: self.arrivals, arrived: at, len, header, from: from_edge };
         self.arrivals += 1;
         self.inside.buffers.set_entry(slot, entry);
         let packet = Packet {
             arrived: at,
             flow: flow(self.edges.len(), from, to),
-            len: len as u32,
+            len: class.len,
             body: slot,
             ecn: class.ecn,
             priority: class.priority,
             class: 0,
         };
         self.inside.observer.arrived(&entry, &packet);
+        self.inside.observer.seen(&entry, &packet, self.inside.buffers.packet_mut(slot));
         self.fabric.arrive(at, self.edges[from].sends_as, packet, &mut self.inside);
         Ok(true)
     }
@@ -264,8 +340,28 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
         Ok(true)
     }
 
+    /// What is no packet for the network crosses a bridge at once; a router has no use for it.
+    #[cold]
+    fn pass(&mut self, from: usize, slot: u32, at: Time, len: usize) -> bool {
+        let at = at.max(self.told);
+        self.told = at;
+        let Inside { buffers, observer } = &mut self.inside;
+        if self.bridge {
+            let bytes = &buffers.bytes_mut(slot)[..len];
+            let written = self.edges[1 - from].io.send(bytes).is_ok();
+            observer.passed(at, from as u32, bytes, written);
+        } else {
+            observer.refused(at, from as u32, len as u32, Refusal::NotIp);
+        }
+        buffers.release(slot);
+        true
+    }
+
     #[inline]
-    fn edge_to(&self, destination: IpAddr) -> Option<usize> {
+    fn edge_to(&self, from: usize, destination: IpAddr) -> Option<usize> {
+        if self.bridge {
+            return Some(1 - from);
+        }
         let (_, edge) = self.routes.iter().find(|(network, _)| network.contains(destination))?;
         Some(*edge as usize)
     }
@@ -281,7 +377,7 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
                     let bytes = self.inside.buffers.packet_mut(packet.body);
                     if packet.ecn == Ecn::Ce {
                         // It was read as an IP packet when it came.
-                        let _ = ip::set_ecn(bytes, Ecn::Ce);
+                        let _ = ip::set_ecn(&mut bytes[entry.header as usize..], Ecn::Ce);
                     }
                     let actual = self.clock.now();
                     let written = self.edges[to].io.send(bytes).is_ok();

@@ -65,6 +65,104 @@ pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     check_len(unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) })
 }
 
+/// Writes one packet that is in two places.
+#[inline]
+pub fn write_both(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<usize> {
+    let part =
+        |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let parts = [part(first), part(second)];
+    // SAFETY: both parts are valid for reads of their lengths, and nothing is written to them.
+    check_len(unsafe { libc::writev(fd.as_raw_fd(), parts.as_ptr(), 2) })
+}
+
+/// Bytes that the kernel keeps for us while we are busy.
+const RECEIVE_BUFFER: libc::c_int = 32 << 20;
+
+/// Opens an interface for whole frames: all that come, none that it sends. Each has a `virtio_net_hdr` in front.
+pub fn open_interface(index: u32) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // Protocol 0: nothing comes before all is set.
+    // SAFETY: takes numbers only.
+    let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let yes: libc::c_int = 1;
+    for option in [PACKET_VNET_HDR, libc::PACKET_AUXDATA, PACKET_IGNORE_OUTGOING] {
+        set_option(fd.as_fd(), libc::SOL_PACKET, option, &yes)?;
+    }
+    // Only the administrator of the machine may exceed its limit; a container's may not.
+    if set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
+        set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)?;
+    }
+    // SAFETY: zeros are valid for both.
+    let (mut membership, mut address): (libc::packet_mreq, libc::sockaddr_ll) = unsafe { zeroed() };
+    membership.mr_ifindex = index as libc::c_int;
+    membership.mr_type = libc::PACKET_MR_PROMISC as libc::c_ushort;
+    set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as libc::c_int;
+    let size = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: reads one `sockaddr_ll`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
+    Ok(fd)
+}
+
+const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+fn set_option<T>(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: reads one `T`.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const *value).cast(), size) })?;
+    Ok(())
+}
+
+/// Reads one frame with the header in front; its length, even if the buffer is too short for it, and the VLAN tag
+/// that the kernel has taken out of it.
+pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<[u8; 4]>)> {
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // As 64-bit words, so that it is aligned.
+    let mut control = [0_u64; 16];
+    // SAFETY: zeros are a valid `msghdr`.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control);
+    // SAFETY: buffer and control data are valid for writes of their lengths, as `message` has them.
+    let len = check_len(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) })?;
+    // SAFETY: `message` was filled by the kernel.
+    let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    while !header.is_null() {
+        // SAFETY: it is not null, and within the control data.
+        let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
+        if level == libc::SOL_PACKET && kind == libc::PACKET_AUXDATA {
+            // SAFETY: such a message holds one `tpacket_auxdata`, of numbers only, maybe unaligned.
+            let data = unsafe { libc::CMSG_DATA(header).cast::<libc::tpacket_auxdata>().read_unaligned() };
+            if data.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+                let known = data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+                let [a, b] = if known { data.tp_vlan_tpid } else { 0x8100 }.to_be_bytes();
+                let [c, d] = data.tp_vlan_tci.to_be_bytes();
+                return Ok((len, Some([a, b, c, d])));
+            }
+        }
+        // SAFETY: `header` is one of `message`.
+        header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
+    }
+    Ok((len, None))
+}
+
+/// Frames that the kernel has dropped because we were too slow, since the last time this was asked.
+pub fn frames_missed(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut size = size_of_val(&statistics) as libc::socklen_t;
+    let (into, option) = ((&raw mut statistics).cast(), libc::PACKET_STATISTICS);
+    // SAFETY: writes one `tpacket_stats`.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, option, into, &raw mut size) })?;
+    Ok(statistics.tp_drops)
+}
+
 /// What [`wait_readable`] waits for.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
@@ -208,6 +306,26 @@ pub fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// The process namespace in which children of this thread start.
+pub fn children_processes() -> io::Result<OwnedFd> {
+    fs::File::open("/proc/thread-self/ns/pid_for_children").map(OwnedFd::from)
+}
+
+/// Children of this thread start in a process namespace of their own from now on. It ends, and all that is left in it,
+/// with the first of them. Meanwhile this process cannot start threads.
+pub fn enter_new_processes() -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::unshare(libc::CLONE_NEWPID) })?;
+    Ok(())
+}
+
+/// Children of this thread start in this process namespace.
+pub fn enter_processes(processes: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::setns(processes.as_raw_fd(), libc::CLONE_NEWPID) })?;
+    Ok(())
+}
+
 /// Moves this process to a user namespace of its own, in which it and its children keep their user and group but may
 /// configure networks. The process must have one thread only.
 pub fn enter_new_user_namespace() -> io::Result<()> {
@@ -266,8 +384,8 @@ pub fn tie_to_parent(command: &mut Command) {
             libc::sigemptyset(none.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0))?;
-            // The parent may have died before the line above.
-            if libc::getppid() != parent { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+            // The parent may have died before the line above. It is 0 for a child in another process namespace.
+            if ![0, parent].contains(&libc::getppid()) { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
         }
     };
     // SAFETY: the closure makes async-signal-safe calls and allocates nothing.

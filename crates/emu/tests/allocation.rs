@@ -5,10 +5,12 @@ mod fakes;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
+use catnip_emu::mark::Marker;
 use catnip_emu::monitor::{Direction, Monitor};
 use catnip_emu::netlink::Network;
 use catnip_emu::pump::{Edge, Pump, flow};
 use catnip_net::loss::LossSpec;
+use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{QueueSpec, VictimRule};
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};
@@ -37,6 +39,16 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// The packet as one of TCP, with new data, on one of more connections than the marker can watch.
+fn tcp(mut packet: Vec<u8>, number: u16) -> Vec<u8> {
+    packet[9] = 6;
+    packet[20..22].copy_from_slice(&(number % 9000).to_be_bytes());
+    packet[24..28].copy_from_slice(&(u32::from(number) * 472).to_be_bytes());
+    packet[32] = 0x50;
+    packet[40..48].copy_from_slice(b"HTTP/1.1");
+    packet
+}
+
 #[test]
 fn the_pump_does_not_allocate_per_packet() {
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
@@ -57,7 +69,8 @@ fn the_pump_does_not_allocate_per_packet() {
             let mut one = |number: u16| {
                 // Faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if number % 100 < 50 { 1_000 } else { 5_000 });
-                (at, packet(to, number, 512, if number.is_multiple_of(3) { 10 } else { 14 }))
+                let bytes = packet(to, number, 512, if number.is_multiple_of(3) { 10 } else { 14 });
+                (at, if number.is_multiple_of(2) { tcp(bytes, number) } else { bytes })
             };
             let packets: Vec<_> = (0..20_000).map(&mut one).collect();
             at = Time::ZERO;
@@ -75,7 +88,9 @@ fn the_pump_does_not_allocate_per_packet() {
         let directions =
             vec![Direction::new(flow(2, 0, 1), wire.delay), Direction::new(flow(2, 1, 0), wire.delay)];
         let monitor = Monitor::new(2, directions);
-        let mut pump = Pump::new(Fabric::new(&link.topology, 1), edges, 1500, clock.clone(), monitor);
+        let marker = Marker::new(vec![Some(SpmParameters::FULL); 2], true);
+        let mut pump = Pump::new(Fabric::new(&link.topology, 1), edges, 1500, clock.clone(), monitor)
+            .with_marker(Some(marker));
         let turns = |pump: &mut Pump<_, Script, _>, until: usize| {
             while pump.edges_mut()[0].io.left() > until {
                 let next = pump.turn().unwrap();

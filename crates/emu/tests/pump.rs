@@ -6,15 +6,17 @@ mod fakes;
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::classify::Refusal;
 use catnip_emu::link::LinkTopology;
+use catnip_emu::mark::Marker;
 use catnip_emu::monitor::{Direction, Monitor};
 use catnip_emu::netlink::Network;
 use catnip_emu::pump::{Edge, Pump, flow};
 use catnip_emu::record::{Memory, replay};
 use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
+use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{QueueSpec, RedParameters, VictimRule};
 use catnip_net::shape::RateSpec;
-use catnip_net::{Fabric, WireSpec};
+use catnip_net::{Fabric, Priority, WireSpec};
 use fakes::{LateClock, Script, packet};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -214,4 +216,31 @@ fn what_cannot_pass_is_refused_with_its_reason() {
     cases.iter().filter_map(|(_, why)| *why).for_each(|why| expected[why as usize] += 1);
     assert_eq!(monitor.refused[0], expected);
     assert_eq!(monitor.directions[0].delivered, 3);
+}
+
+#[test]
+fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
+    // Data of a server: three packets are the first ones, the last one comes again, and one brings a mark of its own.
+    let data = |number: u16| {
+        let mut bytes = packet(1, number, 140, if number == 4 { 10 } else { 0 });
+        bytes[9] = 6;
+        bytes[24..28].copy_from_slice(&(u32::from(number % 7) * 100).to_be_bytes());
+        bytes[32] = 0x50;
+        bytes
+    };
+    for (writes, dscp) in [(false, [0, 0, 0, 0, 10, 0, 0, 0]), (true, [10, 10, 10, 14, 14, 14, 14, 10])] {
+        let outside: Incoming = (0..8).map(|n| (Time::from_nanos(1_000_000 * n), data(n as u16))).collect();
+        let clock = LateClock::new(outside.iter().map(|(at, _)| *at).collect(), vec![]);
+        let wire = wire(QueueSpec::DropTail { limit: 20 }, false, false);
+        let spm = SpmParameters { leading: 3, trailing: 0, small_window: 0 };
+        let marker = Marker::new(vec![None, Some(spm)], writes);
+        let mut pump = pump(&wire, &clock, [vec![], outside], Memory::default()).with_marker(Some(marker));
+        run(&mut pump);
+        let out: Vec<u8> = pump.edges_mut()[0].io.written.iter().map(|bytes| bytes[1] >> 2).collect();
+        assert_eq!(out, dscp);
+        let heard = pump.into_observer().arrivals;
+        let high: Vec<u64> =
+            heard.iter().filter(|a| a.priority == Priority::High).map(|arrival| arrival.number).collect();
+        assert_eq!(high, [0, 1, 2, 7]);
+    }
 }

@@ -27,6 +27,8 @@ pub struct Plan {
     traffic: Vec<Traffic>,
     duration: Span,
     pub(crate) real: Vec<RealNode>,
+    /// For real hosts outside of all traffic groups.
+    pub(crate) marker: Option<SpmParameters>,
     pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
 }
 
@@ -93,7 +95,8 @@ impl Plan {
         let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
         let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
         topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
-        Ok(Self { topology, ports, traffic, duration: file.duration, real, addresses })
+        let marker = file.tcp.marker.flatten();
+        Ok(Self { topology, ports, traffic, duration: file.duration, real, marker, addresses })
     }
 
     /// The run with this seed, from beginning to end.
@@ -136,7 +139,7 @@ impl Plan {
     }
 
     /// The sources of background traffic: the application and its flow.
-    pub(crate) fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
+    pub fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
         let is_source = |traffic: &&Traffic| matches!(traffic.kind, TrafficKind::Background { .. });
         let apps = self.traffic.iter().filter(is_source).flat_map(|traffic| traffic.users.iter().copied());
         apps.zip((0..).map(FlowId))

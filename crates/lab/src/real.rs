@@ -128,6 +128,21 @@ impl Plan {
         self.traffic().iter().map(|t| Group { name: &t.name, service: &t.service, pairs: &t.pairs })
     }
 
+    /// How the packets of real hosts are marked for them where they enter the network: as the traffic of a server says,
+    /// else as the scenario says of all TCP.
+    pub fn markers(&self) -> impl Iterator<Item = (NodeId, SpmParameters)> {
+        self.real.iter().filter_map(|real| {
+            let mut groups = self.traffic().iter();
+            let served = groups.find(|traffic| traffic.pairs.iter().any(|pair| pair.0 == real.node));
+            Some((real.node, served.map_or(self.marker, |traffic| traffic.marker)?))
+        })
+    }
+
+    /// Data bytes in the longest segment of any connection.
+    pub fn longest_segment(&self) -> u32 {
+        self.traffic().iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
+    }
+
     /// The objects that clients may fetch from a host, by path, with their sizes.
     pub fn documents(&self, server: NodeId) -> Vec<(String, u64)> {
         let mut documents = Vec::new();

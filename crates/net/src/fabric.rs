@@ -64,6 +64,12 @@ pub trait NetworkFate {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason);
     /// `packet` was given the CE codepoint.
     fn marked(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
+    /// `packet` comes to this port, which may drop it.
+    #[inline(always)]
+    fn entered(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
+    /// `packet` has come from this port to the other end of its link.
+    #[inline(always)]
+    fn passed(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
 }
 
 struct AtPort<'a, F> {
@@ -203,6 +209,7 @@ impl Fabric {
             End::Lossy(node) => end_of(&self.routes, node),
             to => to,
         };
+        fate.passed(at, PortId(id), &packet);
         match to {
             End::Lossy(_) => unreachable!("no node is an end"),
             End::Host(node) => {
@@ -244,6 +251,7 @@ impl Fabric {
     #[inline]
     fn enter<F: NetworkFate>(&mut self, at: Time, id: PortId, packet: Packet, fate: &mut F) {
         let station = &mut self.ports[id.0 as usize];
+        fate.entered(at, id, &packet);
         station.port.arrive(at, packet, &mut AtPort { port: id, fate });
         if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
             station.planned = next;

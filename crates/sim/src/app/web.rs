@@ -86,6 +86,11 @@ impl WebClient {
         self.open_next(now, actions);
     }
 
+    /// How it fetches pages.
+    pub fn http(&self) -> Http {
+        self.config.http
+    }
+
     /// The number of the page that is being fetched, from 0.
     pub fn page(&self) -> u32 {
         self.page

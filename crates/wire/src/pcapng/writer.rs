@@ -5,7 +5,7 @@ use super::{
 use catnip_base::{Span, Time};
 use std::io::{self, Write};
 
-/// Writes IP packets without a link layer, with times in nanoseconds and a comment each.
+/// Writes packets with times in nanoseconds and a comment each.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -36,8 +36,13 @@ impl<W: Write> Writer<W> {
     /// Adds a place at which packets are seen. The format allows any number of them; tcpdump reads captures with one
     /// only, because libpcap (1.10) takes the second raw IP interface for one of another type.
     pub fn interface(&mut self, name: &str) -> io::Result<InterfaceId> {
+        self.interface_of(LinkType::Raw, name)
+    }
+
+    /// The same for packets that begin with another header.
+    pub fn interface_of(&mut self, link: LinkType, name: &str) -> io::Result<InterfaceId> {
         self.begin(INTERFACE);
-        self.u32(u32::from(LinkType::Raw.number()));
+        self.u32(u32::from(link.number()));
         // No limit on the length of packets.
         self.u32(0);
         self.option(NAME, name.as_bytes());

@@ -1,0 +1,264 @@
+//! Every packet that came, as a capture: pcapng with a comment that says what became of the packet.
+
+use crate::buffers::Entry;
+use crate::pump::Observer;
+use catnip_base::{Span, Time};
+use catnip_net::{DropReason, Packet, PortId, Priority};
+use catnip_wire::pcapng::{InterfaceId, LinkType, Writer};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::JoinHandle;
+
+/// Bytes handed to the writing thread at a time.
+const CHUNK: usize = 1 << 18;
+const CHUNKS: usize = 64;
+/// If the disk is so far behind, packets are left out.
+const LARGEST_CHUNK: usize = 16 << 20;
+
+/// Writes a capture from a thread of its own, so that a slow disk makes no packet late. Packets are in order of
+/// arrival, each as it came, at the time when it came, with a comment such as
+/// `up high, flow 1, class 0: delivered after 33.1 ms, 12 us late`.
+///
+/// A file has one interface for all edges, because libpcap cannot read more of raw IP; the comment begins with the
+/// name of the edge where the packet came in.
+#[derive(Debug)]
+pub struct Capture {
+    chunk: Vec<u8>,
+    full: SyncSender<Vec<u8>>,
+    empty: Receiver<Vec<u8>>,
+    writer: JoinHandle<io::Result<()>>,
+    /// Bytes in front of what the capture shows.
+    skip: usize,
+    left_out: u64,
+}
+
+/// What became of a packet, as one thread tells the other.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Held,
+    Delivered { after: Span, late: Span, written: bool },
+    Dropped(DropReason),
+    Passed { written: bool },
+}
+
+impl Capture {
+    /// Opens the file and starts the thread. Time zero of the run is so long after 1970; `edges` are the names of the
+    /// edges. The first `skip` bytes of each packet are left out.
+    pub fn create(
+        path: &Path,
+        link: LinkType,
+        since_1970: Span,
+        edges: Vec<String>,
+        skip: usize,
+    ) -> io::Result<Self> {
+        let file = BufWriter::with_capacity(1 << 16, File::create(path)?);
+        let mut writer = Writer::new(file, since_1970)?;
+        let interface = writer.interface_of(link, "catnip-emu")?;
+        let mut sorter =
+            Sorter { writer, interface, edges, waiting: VecDeque::new(), comment: String::new() };
+        let (full, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
+        let (give_back, empty) = channel();
+        let thread = std::thread::Builder::new().name("capture".into()).spawn(move || {
+            for mut chunk in chunks {
+                sorter.read(&chunk)?;
+                chunk.clear();
+                // At the end nobody wants it any more.
+                let _ = give_back.send(chunk);
+            }
+            sorter.finish()
+        })?;
+        let chunk = Vec::with_capacity(2 * CHUNK);
+        Ok(Self { chunk, full, empty, writer: thread, skip, left_out: 0 })
+    }
+
+    /// Writes what is left; packets still inside are said to be held. Gives the number of packets that were left out
+    /// because the disk was too slow.
+    pub fn finish(self) -> io::Result<u64> {
+        // If it fails, the thread has ended with an error, which is the one to tell.
+        let _ = self.full.send(self.chunk);
+        drop(self.full);
+        self.writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")))?;
+        Ok(self.left_out)
+    }
+
+    fn put(&mut self, kind: Kind, number: u64, words: [u64; 4], bytes: &[u8]) {
+        let chunk = &mut self.chunk;
+        chunk.push(kind as u8);
+        chunk.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        chunk.extend_from_slice(&number.to_le_bytes());
+        words.iter().for_each(|word| chunk.extend_from_slice(&word.to_le_bytes()));
+        chunk.extend_from_slice(bytes);
+        if chunk.len() >= CHUNK {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(2 * CHUNK));
+        match self.full.try_send(std::mem::replace(&mut self.chunk, next)) {
+            // The disk is behind: keep it and try again with the next packet.
+            Err(TrySendError::Full(chunk)) => self.chunk = chunk,
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+        }
+    }
+
+    fn shown<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        if self.chunk.len() >= LARGEST_CHUNK {
+            self.left_out += 1;
+            return None;
+        }
+        bytes.get(self.skip..)
+    }
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u8)]
+enum Kind {
+    /// Words: time, edge, flow, priority and class.
+    Arrived,
+    /// Words: reason.
+    Dropped,
+    /// Words: delay, lateness, written.
+    Delivered,
+    /// Words: time, edge, written.
+    Passed,
+}
+
+const KINDS: [Kind; 4] = [Kind::Arrived, Kind::Dropped, Kind::Delivered, Kind::Passed];
+const HEADER: usize = 1 + 4 + 8 + 4 * 8;
+
+impl Observer for Capture {
+    fn seen(&mut self, entry: &Entry, packet: &Packet, bytes: &[u8]) {
+        let Some(bytes) = self.shown(bytes) else { return };
+        let marks = u64::from(packet.class) << 1 | u64::from(packet.priority == Priority::High);
+        let words = [entry.arrived.as_nanos(), u64::from(entry.from), u64::from(packet.flow), marks];
+        self.put(Kind::Arrived, entry.number, words, bytes);
+    }
+    fn dropped(&mut self, _at: Time, entry: &Entry, _packet: &Packet, _port: PortId, why: DropReason) {
+        self.put(Kind::Dropped, entry.number, [why as u64, 0, 0, 0], &[]);
+    }
+    fn delivered(&mut self, ideal: Time, actual: Time, entry: &Entry, _packet: &Packet, written: bool) {
+        let (after, late) = (actual.since(entry.arrived), actual.since(ideal));
+        let words = [after.as_nanos(), late.as_nanos(), u64::from(written), 0];
+        self.put(Kind::Delivered, entry.number, words, &[]);
+    }
+    fn passed(&mut self, at: Time, from: u32, bytes: &[u8], written: bool) {
+        let Some(bytes) = self.shown(bytes) else { return };
+        self.put(Kind::Passed, 0, [at.as_nanos(), u64::from(from), u64::from(written), 0], bytes);
+    }
+}
+
+/// A packet that waits for its fate, or for that of one before it.
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    at: Time,
+    edge: usize,
+    flow: u64,
+    marks: u64,
+    bytes: Vec<u8>,
+    fate: Option<Fate>,
+}
+
+/// Puts packets and fates together again.
+#[derive(Debug)]
+struct Sorter {
+    writer: Writer<BufWriter<File>>,
+    interface: InterfaceId,
+    edges: Vec<String>,
+    /// In order of arrival; what has passed at once has the number of the packet before it.
+    waiting: VecDeque<Waiting>,
+    comment: String,
+}
+
+impl Sorter {
+    fn read(&mut self, mut chunk: &[u8]) -> io::Result<()> {
+        while let Some((header, rest)) = chunk.split_at_checked(HEADER) {
+            let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+            let len = u32::from_le_bytes(header[1..5].try_into().expect("four bytes")) as usize;
+            let (bytes, rest) = rest.split_at(len);
+            chunk = rest;
+            let number = word(5);
+            let words = [word(13), word(21), word(29), word(37)];
+            let waiting = |number, fate| Waiting {
+                number,
+                at: Time::from_nanos(words[0]),
+                edge: words[1] as usize,
+                flow: words[2],
+                marks: words[3],
+                bytes: bytes.to_vec(),
+                fate,
+            };
+            match KINDS[usize::from(header[0])] {
+                Kind::Arrived => self.waiting.push_back(waiting(number, None)),
+                Kind::Passed => {
+                    let before = self.waiting.back().map_or(0, |last| last.number);
+                    let fate = Fate::Passed { written: words[2] != 0 };
+                    self.waiting.push_back(waiting(before, Some(fate)));
+                }
+                Kind::Dropped => {
+                    let (why, _) = DropReason::NAMES[words[0] as usize];
+                    self.ended(number, Fate::Dropped(why));
+                }
+                Kind::Delivered => {
+                    let (after, late) = (Span::from_nanos(words[0]), Span::from_nanos(words[1]));
+                    self.ended(number, Fate::Delivered { after, late, written: words[2] != 0 });
+                }
+            }
+        }
+        while self.waiting.front().is_some_and(|first| first.fate.is_some()) {
+            self.write_first()?;
+        }
+        Ok(())
+    }
+
+    /// One that was left out is not there.
+    fn ended(&mut self, number: u64, fate: Fate) {
+        let first = self.waiting.partition_point(|waiting| waiting.number < number);
+        let same = self.waiting.range_mut(first..).take_while(|waiting| waiting.number == number);
+        let open = same.into_iter().find(|waiting| waiting.fate.is_none());
+        if let Some(waiting) = open {
+            waiting.fate = Some(fate);
+        }
+    }
+
+    fn write_first(&mut self) -> io::Result<()> {
+        use std::fmt::Write;
+        let Some(packet) = self.waiting.pop_front() else { return Ok(()) };
+        let edge = self.edges.get(packet.edge).map_or("?", String::as_str);
+        let priority = if packet.marks & 1 == 1 { "high" } else { "low" };
+        let (flow, class) = (packet.flow, packet.marks >> 1);
+        let text = &mut self.comment;
+        text.clear();
+        let ms = |span: Span| span.as_nanos() as f64 / 1e6;
+        // Writing to a `String` cannot fail.
+        let _ = match packet.fate.unwrap_or(Fate::Held) {
+            Fate::Passed { written: true } => write!(text, "{edge}: passed at once"),
+            Fate::Passed { written: false } => write!(text, "{edge}: passed at once, unwritable"),
+            _ => write!(text, "{edge} {priority}, flow {flow}, class {class}: "),
+        };
+        let _ = match packet.fate.unwrap_or(Fate::Held) {
+            Fate::Passed { .. } => Ok(()),
+            Fate::Held => write!(text, "held"),
+            Fate::Dropped(why) => write!(text, "dropped, {}", DropReason::NAMES[why as usize].1),
+            Fate::Delivered { after, late, written } => {
+                let unwritable = if written { "" } else { ", unwritable" };
+                let late = late.as_nanos() / 1000;
+                write!(text, "delivered after {:.3} ms, {late} us late{unwritable}", ms(after))
+            }
+        };
+        self.writer.packet(packet.at, self.interface, &packet.bytes, text)
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        while !self.waiting.is_empty() {
+            self.write_first()?;
+        }
+        self.writer.finish().map(|_| ())
+    }
+}

@@ -1,0 +1,99 @@
+use std::collections::BTreeMap;
+
+/// Puts the bytes of a stream in order. What it keeps is bounded: a segment for which there is no room counts as lost.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    /// Everything before this has been handed on.
+    next: u64,
+    /// What came too early, by its first byte.
+    kept: BTreeMap<u64, Vec<u8>>,
+    /// All bytes of `kept`.
+    bytes: usize,
+}
+
+impl Inbox {
+    /// Most bytes that are kept, and most pieces.
+    pub(crate) const ROOM: usize = 4 << 20;
+    pub(crate) const PIECES: usize = 4096;
+
+    /// Takes the bytes from `seq` on, and hands on all that are in order now. False if there is no room.
+    pub(crate) fn take(&mut self, seq: u64, bytes: &[u8], mut hear: impl FnMut(&[u8])) -> bool {
+        let end = seq + bytes.len() as u64;
+        if end <= self.next {
+            return true;
+        }
+        if seq > self.next {
+            return self.keep(seq, bytes);
+        }
+        hear(&bytes[(self.next - seq) as usize..]);
+        self.next = end;
+        while let Some(piece) = self.kept.first_entry() {
+            if *piece.key() > self.next {
+                break;
+            }
+            let (seq, bytes) = piece.remove_entry();
+            self.bytes -= bytes.len();
+            let end = seq + bytes.len() as u64;
+            if end > self.next {
+                hear(&bytes[(self.next - seq) as usize..]);
+                self.next = end;
+            }
+        }
+        true
+    }
+
+    /// Bytes that wait for others.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        (self.kept.len(), self.bytes)
+    }
+
+    fn keep(&mut self, seq: u64, bytes: &[u8]) -> bool {
+        let before = self.kept.get(&seq).map_or(0, Vec::len);
+        if bytes.len() <= before {
+            return true;
+        }
+        if self.bytes + bytes.len() - before > Self::ROOM || self.kept.len() == Self::PIECES && before == 0 {
+            return false;
+        }
+        self.bytes += bytes.len() - before;
+        self.kept.insert(seq, bytes.into());
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any pieces in any order that cover the stream give the stream.
+        #[test]
+        fn pieces_in_any_order_give_the_stream(cuts in prop::collection::vec((0usize..400, 1usize..90), 0..60), seed: u8) {
+            let stream: Vec<u8> = (0..400u32).map(|n| (n * 7) as u8 ^ seed).collect();
+            let mut inbox = Inbox::default();
+            let mut heard = Vec::new();
+            let whole = (0..400).step_by(50).map(|at| (at, 50)).rev();
+            for (at, len) in cuts.into_iter().chain(whole) {
+                let end = (at + len).min(400);
+                prop_assert!(inbox.take(at as u64, &stream[at..end], |bytes| heard.extend_from_slice(bytes)));
+            }
+            prop_assert_eq!(heard, stream);
+            prop_assert_eq!(inbox.waiting(), (0, 0));
+        }
+    }
+
+    #[test]
+    fn there_is_an_end_of_what_is_kept() {
+        let mut inbox = Inbox::default();
+        let taken = (1..).take_while(|n| inbox.take(2 * n, &[1], |_| ())).count();
+        assert_eq!(taken, Inbox::PIECES);
+        let mut inbox = Inbox::default();
+        let piece = vec![0; 1 << 16];
+        let taken = (1..).take_while(|n| inbox.take(n << 17, &piece, |_| ())).count();
+        assert_eq!(taken, Inbox::ROOM >> 16);
+        // What fills the gap is taken all the same.
+        assert!(inbox.take(0, &piece, |_| ()));
+    }
+}

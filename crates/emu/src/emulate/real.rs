@@ -1,0 +1,413 @@
+//! Real hosts: network namespaces with a device each, and the programs that run in them.
+
+use crate::clock::Tun;
+use crate::link::{Failure, bring_up_loopback, failed, no_tun, set};
+use crate::netlink::{Netlink, Network};
+use crate::sys;
+use catnip_lab::{Plan, RealNode};
+use catnip_net::NodeId;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// The device of a real host in its namespace.
+const DEVICE: &str = "catnip0";
+/// Packets the kernel keeps for us while we are busy. More are lost before the network sees them, and counted.
+const DEVICE_QUEUE: u32 = 10_000;
+/// How long a server has to begin to listen.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a command has to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(5);
+/// Longer documents have holes.
+const FILLED_BYTES: u64 = 16 << 20;
+const MOST_DOCUMENT_BYTES: u64 = 4 << 30;
+
+/// A namespace with a device.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) node: NodeId,
+    pub(crate) name: String,
+    network: OwnedFd,
+    device: OwnedFd,
+    netlink: Netlink,
+    index: u32,
+}
+
+/// All real hosts of a run, ready to have their packets read.
+#[derive(Debug)]
+pub(crate) struct RealHosts {
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) commands: Commands,
+    /// Removed at the end.
+    _documents: Vec<Documents>,
+}
+
+/// What the commands are told.
+pub(crate) struct Environment<'a> {
+    pub(crate) plan: &'a Plan,
+    /// Of the nodes, by number.
+    pub(crate) addresses: &'a [Ipv4Addr],
+    /// Where the scenario file is.
+    pub(crate) folder: &'a Path,
+    pub(crate) mtu: u32,
+}
+
+impl RealHosts {
+    /// Makes the namespaces, starts servers, waits until they listen, and starts everything else.
+    pub(crate) fn start(environment: &Environment<'_>) -> Result<Self, Failure> {
+        let nodes = environment.plan.real_nodes();
+        let mut hosts = Vec::new();
+        if nodes.is_empty() {
+            return Ok(Self { hosts, commands: Commands::default(), _documents: Vec::new() });
+        }
+        let home = leave_home()?;
+        for real in nodes {
+            hosts.push(Host::new(real, environment)?);
+        }
+        let mut documents = Vec::new();
+        for real in nodes {
+            documents.push(Documents::make(environment.plan, real.node)?);
+        }
+        let mut commands = Commands::begin();
+        let started = (|| {
+            let each = || nodes.iter().zip(&hosts).zip(&documents);
+            each()
+                .try_for_each(|((real, host), files)| commands.start(real, host, environment, files, true))?;
+            nodes.iter().zip(&hosts).try_for_each(|(real, host)| commands.wait_for(real, host))?;
+            each().try_for_each(|((real, host), files)| commands.start(real, host, environment, files, false))
+        })();
+        commands.leave_namespace();
+        started?;
+        sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
+        Ok(Self { hosts, commands, _documents: documents })
+    }
+}
+
+/// Makes sure that this process may make namespaces; gives the one to come back to.
+fn leave_home() -> Result<OwnedFd, Failure> {
+    let home = || sys::current_network().map_err(failed("network namespace", "find the caller's"));
+    let first = home()?;
+    match sys::enter_new_network() {
+        Ok(()) => return Ok(first),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+        Err(error) => return Err(failed("network namespace", "make one")(error)),
+    }
+    sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
+        Failure::new(
+            "permission",
+            format!(
+                "no right to make network namespaces, and no user namespace to get it in ({error}); run as root, or let \
+                 users have namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+                 kernel.apparmor_restrict_unprivileged_userns)"
+            ),
+        )
+    })?;
+    home()
+}
+
+impl Host {
+    fn new(real: &RealNode, environment: &Environment<'_>) -> Result<Self, Failure> {
+        sys::enter_new_network().map_err(failed("network namespace", "make one"))?;
+        let (device, name) = sys::open_tun(DEVICE, false).map_err(|error| no_tun(DEVICE, &error))?;
+        let cannot = failed("network", "configure a real host");
+        let mut netlink = Netlink::open().map_err(&cannot)?;
+        bring_up_loopback(&mut netlink)?;
+        let index = netlink.index_of(&name).map_err(&cannot)?;
+        // No link-local address: it would send router solicitations into the network.
+        let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        // What one connection has learnt of a path must not change the next one.
+        let _ = set("net/ipv4/tcp_no_metrics_save", "1");
+        netlink.bring_up(index, Some(environment.mtu), Some(DEVICE_QUEUE)).map_err(&cannot)?;
+        let address = environment.addresses[real.node.0 as usize];
+        netlink.add_address(index, Network::new(address, 32)).map_err(&cannot)?;
+        netlink.add_route(index, Network::new(Ipv4Addr::UNSPECIFIED, 0)).map_err(&cannot)?;
+        let network = sys::current_network().map_err(&cannot)?;
+        let name = environment.plan.topology().name(real.node).to_string();
+        Ok(Self { node: real.node, name, network, device, netlink, index })
+    }
+
+    /// The device, with a clock that counts from the beginning of the run.
+    pub(crate) fn tun(&self, stopwatch: crate::clock::Stopwatch) -> Result<Tun, Failure> {
+        let device = self.device.try_clone().map_err(failed("/dev/net/tun", "use it twice"))?;
+        Ok(Tun::new(device, stopwatch))
+    }
+
+    /// Packets that the kernel has dropped before they could be read.
+    pub(crate) fn missed(&mut self) -> u64 {
+        self.netlink.dropped_on_send(self.index).unwrap_or(0)
+    }
+
+    fn enter(&self) -> Result<(), Failure> {
+        sys::enter_network(self.network.as_fd()).map_err(failed("network namespace", "enter one"))
+    }
+
+    /// Does a program there listen at this port? The caller is in the namespace.
+    fn listens(port: u16) -> bool {
+        const LISTEN: &str = "0A";
+        let found = |table: &str| {
+            fs::read_to_string(format!("/proc/thread-self/net/{table}")).is_ok_and(|text| {
+                text.lines().skip(1).any(|line| {
+                    let mut words = line.split_whitespace().skip(1);
+                    let local = words.next().and_then(|local| local.rsplit(':').next());
+                    let at = local.and_then(|port| u16::from_str_radix(port, 16).ok());
+                    at == Some(port) && words.nth(1) == Some(LISTEN)
+                })
+            })
+        };
+        found("tcp") || found("tcp6")
+    }
+}
+
+/// The programs at real hosts. They are in a process namespace that ends with this one, so that nothing of theirs
+/// survives it.
+#[derive(Debug, Default)]
+pub(crate) struct Commands {
+    running: Vec<Running>,
+    /// The first process of the namespace, which waits for the end of its input.
+    first: Option<Child>,
+    home: Option<OwnedFd>,
+}
+
+#[derive(Debug)]
+struct Running {
+    name: String,
+    program: String,
+    child: Child,
+    ends_run: bool,
+    /// Exit code, once it has ended.
+    code: Option<u8>,
+}
+
+impl Commands {
+    fn begin() -> Self {
+        let mut commands = Self::default();
+        // Without a namespace the commands still end, though what they have started may not.
+        let Ok(home) = sys::children_processes() else { return commands };
+        if sys::enter_new_processes().is_err() {
+            return commands;
+        }
+        commands.home = Some(home);
+        let mut first = Command::new("cat");
+        first.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        sys::tie_to_parent(&mut first);
+        commands.first = first.spawn().ok();
+        if commands.first.is_none() {
+            commands.leave_namespace();
+        }
+        commands
+    }
+
+    fn leave_namespace(&mut self) {
+        if let Some(home) = self.home.take() {
+            let _ = sys::enter_processes(home.as_fd());
+        }
+    }
+
+    /// Starts the command of a host, if it is one of those that others wait for, or if it is not.
+    fn start(
+        &mut self,
+        real: &RealNode,
+        host: &Host,
+        environment: &Environment<'_>,
+        documents: &Documents,
+        server: bool,
+    ) -> Result<(), Failure> {
+        let Some([program, arguments @ ..]) = real.command.as_deref() else { return Ok(()) };
+        if real.ready_tcp.is_some() != server {
+            return Ok(());
+        }
+        host.enter()?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        tell(&mut command, real.node, environment);
+        command.env("CATNIP_DOCUMENTS", &documents.0);
+        if !real.ends_run {
+            // Standard output is for results.
+            let stderr = io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
+            command.stdin(Stdio::null()).stdout(stderr.unwrap_or_else(|_| Stdio::null()));
+            // Signals of the terminal are for the emulator.
+            command.process_group(0);
+        }
+        sys::tie_to_parent(&mut command);
+        let key = format!("node.{}.command", host.name);
+        let child = command.spawn().map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure {
+                message: format!("{key}: {program}: command not found, check its name or give its path"),
+                code: 127,
+            },
+            _ => Failure { message: format!("{key}: {program}: cannot be executed: {error}"), code: 126 },
+        })?;
+        let (name, program) = (host.name.clone(), program.clone());
+        self.running.push(Running { name, program, child, ends_run: real.ends_run, code: None });
+        Ok(())
+    }
+
+    /// Waits until a program of a host listens where it should.
+    fn wait_for(&mut self, real: &RealNode, host: &Host) -> Result<(), Failure> {
+        let Some(port) = real.ready_tcp else { return Ok(()) };
+        host.enter()?;
+        let key = format!("node.{}.ready", host.name);
+        let mut waited = Duration::ZERO;
+        while !Host::listens(port) {
+            self.reap();
+            if let Some(code) = self.running.iter().find(|c| c.name == host.name).and_then(|c| c.code) {
+                let what =
+                    format!("the command has ended with code {code} and nobody listens at port {port}");
+                return Err(Failure::new(&key, what));
+            }
+            if waited > PATIENCE {
+                return Err(Failure::new(&key, format!("nobody listens at port {port} after {PATIENCE:?}")));
+            }
+            std::thread::sleep(POLL);
+            waited += POLL;
+        }
+        Ok(())
+    }
+
+    /// Looks who has ended; gives those that have since the last time.
+    pub(crate) fn reap(&mut self) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        for running in self.running.iter_mut().filter(|running| running.code.is_none()) {
+            if let Ok(Some(status)) = running.child.try_wait() {
+                let code = exit_code(status);
+                running.code = Some(code);
+                let (host, program) = (running.name.clone(), running.program.clone());
+                ended.push(Ended { host, program, code, ends_run: running.ends_run });
+            }
+        }
+        ended
+    }
+
+    /// Have all ended, of which there was at least one?
+    pub(crate) fn all_ended(&self) -> bool {
+        !self.running.is_empty() && self.running.iter().all(|running| running.code.is_some())
+    }
+
+    /// How many commands end the run.
+    pub(crate) fn that_end_the_run(&self) -> usize {
+        self.running.iter().filter(|running| running.ends_run).count()
+    }
+
+    /// Ends them all, and everything that they have started.
+    pub(crate) fn stop(&mut self) {
+        let alive = |commands: &Self| commands.running.iter().any(|running| running.code.is_none());
+        for running in self.running.iter().filter(|running| running.code.is_none()) {
+            let _ = sys::kill(running.child.id(), libc::SIGTERM);
+        }
+        let mut waited = Duration::ZERO;
+        while alive(self) && waited < GRACE {
+            self.reap();
+            std::thread::sleep(POLL);
+            waited += POLL;
+        }
+        for running in self.running.iter_mut().filter(|running| running.code.is_none()) {
+            let _ = running.child.kill();
+        }
+        if let Some(mut first) = self.first.take() {
+            // The kernel kills the whole namespace.
+            let _ = first.kill();
+            let _ = first.wait();
+        }
+        for mut running in self.running.drain(..) {
+            let _ = running.child.wait();
+        }
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) host: String,
+    pub(crate) program: String,
+    pub(crate) code: u8,
+    pub(crate) ends_run: bool,
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
+}
+
+/// Puts into the environment where everybody is.
+fn tell(command: &mut Command, here: NodeId, environment: &Environment<'_>) {
+    let Environment { plan, addresses, folder, .. } = environment;
+    let address = |node: NodeId| addresses[node.0 as usize].to_string();
+    let nodes = plan.real_nodes().iter().map(|real| real.node);
+    let servers = plan.groups().flat_map(|group| group.pairs.iter().map(|pair| pair.0));
+    for node in nodes.chain(servers) {
+        let name = plan.topology().name(node).trim_end_matches(']').to_uppercase();
+        let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        command.env(format!("CATNIP_{name}"), address(node));
+    }
+    command.env("CATNIP_HERE", address(here));
+    command.env("CATNIP_SCENARIO", folder);
+}
+
+/// A folder with all that clients may fetch from a host.
+#[derive(Debug)]
+struct Documents(PathBuf);
+
+impl Documents {
+    const PREFIX: &str = "catnip-documents-";
+
+    fn make(plan: &Plan, server: NodeId) -> Result<Self, Failure> {
+        let folder =
+            std::env::temp_dir().join(format!("{}{}-{}", Self::PREFIX, std::process::id(), server.0));
+        remove_left_over();
+        let cannot = |path: &Path, error| {
+            Failure::new(&path.display().to_string(), format!("cannot write a document: {error}"))
+        };
+        fs::create_dir_all(&folder).map_err(|error| cannot(&folder, error))?;
+        let made = Self(folder);
+        let mut total = 0u64;
+        for (path, bytes) in plan.documents(server) {
+            total = total.saturating_add(bytes);
+            let name = path.split(['?', '#']).next().unwrap_or("").trim_matches('/');
+            let odd = name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | ".."));
+            // A server that makes up its documents needs no files.
+            if odd || total > MOST_DOCUMENT_BYTES {
+                continue;
+            }
+            let file = made.0.join(name);
+            let folder = file.parent().unwrap_or(&made.0);
+            let written = fs::create_dir_all(folder).and_then(|()| match bytes {
+                ..=FILLED_BYTES => fs::write(&file, (0..bytes).map(super::filling).collect::<Vec<u8>>()),
+                _ => fs::File::create(&file).and_then(|file| file.set_len(bytes)),
+            });
+            written.map_err(|error| cannot(&file, error))?;
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for Documents {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run that was killed has left behind.
+fn remove_left_over() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(Documents::PREFIX)?.split('-').next());
+        let is_dead = |process: &str| {
+            process.bytes().all(|byte| byte.is_ascii_digit()) && !Path::new("/proc").join(process).exists()
+        };
+        if process.is_some_and(is_dead) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,441 @@
+use super::inbox::Inbox;
+use catnip_base::{FlowContext, Span, Time};
+use catnip_net::mark::Sending;
+use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
+use catnip_wire::{Addresses, Announcement, Incoming, Tcp, TcpFlags, TcpHeader, Translation};
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+/// One end of a TCP connection of a simulated host: the simulator's endpoint, which speaks with real packets.
+///
+/// It is told of segments and of time and hands out packets, as the endpoint does. What it does beyond that is what
+/// only a real other side asks for: it keeps bytes in order, answers keep-alives, judges resets, looks whether a
+/// closed window has opened, and minds the other side's segment size.
+#[derive(Debug)]
+pub struct Socket {
+    endpoint: Endpoint,
+    translation: Translation,
+    config: Arc<TcpConfig>,
+    role: Role,
+    local: SocketAddrV4,
+    remote: SocketAddrV4,
+    /// A real host is at the other end; else this is the simulator's connection and nothing may differ.
+    stranger: bool,
+    remote_isn: Option<u32>,
+    open: bool,
+    reset: bool,
+    inbox: Option<Inbox>,
+    /// What the stream begins with; behind it come filling bytes.
+    outbox: Vec<u8>,
+    /// End of what was handed over for sending.
+    written: u64,
+    closing: bool,
+    /// Where their FIN ends.
+    fin_end: Option<u64>,
+    /// No answer to a stray segment before then.
+    quiet_until: Time,
+    /// When to ask whether the window has opened, and how often that was done.
+    probe_at: Option<Time>,
+    probes: u32,
+}
+
+/// What a packet was for a socket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Heard {
+    /// A segment of the connection.
+    Segment(Segment),
+    /// The other side has ended the connection at once.
+    Reset,
+    /// Nothing that matters.
+    Nothing,
+}
+
+/// Who talks to whom, and from which numbers they count.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// Our address.
+    pub local: SocketAddrV4,
+    /// Theirs.
+    pub remote: SocketAddrV4,
+    /// Our initial sequence number.
+    pub initial_sequence: u32,
+    /// A real host is at the other end.
+    pub stranger: bool,
+}
+
+/// Stray segments are answered once in this time (RFC 5961, section 7).
+const QUIET: Span = Span::from_millis(10);
+/// First time to ask for a window.
+const PROBE: Span = Span::from_secs(1);
+/// Least segment that is sent, whatever the other side says.
+const LEAST_MSS: u16 = 64;
+/// RFC 9293, section 3.7.1, for IPv4.
+const DEFAULT_MSS: u16 = 536;
+const HOP_LIMIT: u8 = 64;
+
+impl Socket {
+    /// A socket that begins its part of the handshake at `now`; a passive one waits for the SYN.
+    pub fn new(now: Time, role: Role, config: &Arc<TcpConfig>, phase: Span, identity: Identity) -> Self {
+        let Identity { local, remote, initial_sequence, stranger } = identity;
+        let scale = window_scale(config.receive_window);
+        let unit = 1u64 << scale;
+        let mut config = config.clone();
+        if !config.receive_window.is_multiple_of(unit) {
+            // The header counts in units; a window that is a little larger is as good.
+            let receive_window = config.receive_window.next_multiple_of(unit);
+            config = Arc::new(TcpConfig { receive_window, ..(*config).clone() });
+        }
+        let announcement = Announcement {
+            mss: config.segment_bytes.min(u32::from(u16::MAX)) as u16,
+            window_scale: Some(scale),
+            sack: config.recovery.uses_sack(),
+        };
+        Self {
+            endpoint: Endpoint::new(now, role, &config, phase),
+            translation: Translation::new(initial_sequence, announcement),
+            open: !config.handshake,
+            config,
+            role,
+            local,
+            remote,
+            stranger,
+            remote_isn: None,
+            reset: false,
+            inbox: stranger.then(Inbox::default),
+            outbox: Vec::new(),
+            written: 0,
+            closing: false,
+            fin_end: None,
+            quiet_until: Time::ZERO,
+            probe_at: None,
+            probes: 0,
+        }
+    }
+
+    /// Lets two sockets whose configuration has no handshake know what one would have told them.
+    pub fn introduce(client: &mut Self, server: &mut Self) {
+        let flags = |syn, ack| Flags { syn, ack, fin: false };
+        let say = |from: &mut Self, to: &mut Self, flags| {
+            let window = from.config.receive_window.min(u64::from(u32::MAX)) as u32;
+            let header = from.translation.outgoing(&Segment { flags, window, ..Segment::default() });
+            let mut packet = [0; 80];
+            let len = header.write(&from.addresses(), &[], &mut packet).expect("a SYN has 52 bytes");
+            let tcp = Tcp::parse(&packet[20..len]).expect("it was just written");
+            to.translation.incoming(&tcp).expect("its options were just written");
+        };
+        say(client, server, flags(true, false));
+        say(server, client, flags(true, true));
+        say(client, server, flags(false, true));
+        say(server, client, flags(false, true));
+    }
+
+    /// Sends these bytes, which must come before any filling ones.
+    pub fn write(&mut self, now: Time, bytes: &[u8]) {
+        debug_assert!(self.written == self.outbox.len() as u64, "filling bytes were written before");
+        self.outbox.extend_from_slice(bytes);
+        self.hand_over(now, bytes.len() as u64, None, false);
+    }
+
+    /// Sends so many bytes, whatever they are; after the `last` ones it closes.
+    pub fn fill(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
+        self.hand_over(now, bytes, context, last);
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn close(&mut self, now: Time) {
+        if !self.closing {
+            self.hand_over(now, 0, None, true);
+        }
+    }
+
+    fn hand_over(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
+        self.written += bytes;
+        self.closing |= last;
+        self.endpoint.write(now, bytes, context, last, &self.config);
+    }
+
+    /// A packet has come. Its bytes are handed to `hear` when all before them have come.
+    pub fn receive(&mut self, now: Time, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Heard {
+        let bits = tcp.flags();
+        if self.reset || !self.may_be_meant(bits) {
+            return Heard::Nothing;
+        }
+        match self.translation.incoming(tcp) {
+            Ok(Incoming::Segment(segment)) => self.on_segment(now, tcp, segment, hear),
+            Ok(Incoming::Reset) => self.on_reset(now, tcp),
+            Ok(Incoming::Stray) => {
+                if !bits.contains(TcpFlags::RST) {
+                    self.answer(now);
+                }
+                Heard::Nothing
+            }
+            Err(_) => Heard::Nothing,
+        }
+    }
+
+    /// Without an acknowledgement there is only a SYN or a reset, and no SYN crosses another here.
+    fn may_be_meant(&self, bits: TcpFlags) -> bool {
+        if !self.stranger {
+            return true;
+        }
+        let syn = bits.contains(TcpFlags::SYN);
+        let crossing = syn && self.role == Role::Active && !self.open;
+        bits.contains(TcpFlags::ACK) || bits.contains(TcpFlags::RST) || (syn && !crossing)
+    }
+
+    fn on_segment(
+        &mut self,
+        now: Time,
+        tcp: &Tcp<'_>,
+        mut segment: Segment,
+        hear: impl FnMut(&[u8]),
+    ) -> Heard {
+        if segment.flags.syn {
+            self.on_syn(tcp);
+        }
+        self.open |= segment.flags.ack && segment.flags.syn == (self.role == Role::Active);
+        let next = self.endpoint.receiver.next();
+        if self.stranger && !segment.flags.syn {
+            if segment.span() == 0 && segment.seq < next {
+                // A keep-alive, or one that was overtaken.
+                self.answer(now);
+            }
+            if !self.trim(&mut segment, next) {
+                self.answer(now);
+                return Heard::Nothing;
+            }
+        }
+        if let Some(inbox) = &mut self.inbox
+            && segment.len > 0
+            && !inbox.take(segment.seq, &tcp.payload()[..segment.len as usize], hear)
+        {
+            return Heard::Nothing;
+        }
+        if segment.flags.fin {
+            self.fin_end = Some(segment.seq + segment.span());
+        }
+        self.endpoint.on_segment(now, &segment, &self.config);
+        (self.probe_at, self.probes) = (None, 0);
+        Heard::Segment(segment)
+    }
+
+    fn on_syn(&mut self, tcp: &Tcp<'_>) {
+        self.remote_isn.get_or_insert(tcp.sequence());
+        if self.stranger {
+            let most = self.translation.peer_mss().unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
+            if u32::from(most) < self.config.segment_bytes {
+                let config = TcpConfig { segment_bytes: most.into(), ..(*self.config).clone() };
+                self.config = Arc::new(config);
+            }
+        }
+    }
+
+    /// Cuts off what lies outside of the window or behind the end of their stream. False if nothing is left of it.
+    fn trim(&self, segment: &mut Segment, next: u64) -> bool {
+        if segment.span() == 0 {
+            return true;
+        }
+        let window_end = next + self.config.receive_window;
+        let end = self.fin_end.unwrap_or(window_end).min(window_end);
+        if segment.flags.fin && self.fin_end.is_some_and(|fin| fin != segment.seq + segment.span()) {
+            return false;
+        }
+        if segment.seq + segment.span() <= end {
+            return true;
+        }
+        let room = end.saturating_sub(segment.seq) as u32;
+        // A FIN whose place is known is part of the end; no data stands there.
+        segment.len = if self.fin_end == Some(end) { room.saturating_sub(1) } else { room };
+        segment.flags.fin = false;
+        segment.len > 0
+    }
+
+    /// Only a reset with exactly the number expected next ends a connection; one in the window is questioned (RFC 5961,
+    /// section 3.2).
+    fn on_reset(&mut self, now: Time, tcp: &Tcp<'_>) -> Heard {
+        let next = self.endpoint.receiver.next() as u32;
+        let expected = self.remote_isn.map(|isn| isn.wrapping_add(1).wrapping_add(next));
+        if expected.is_none_or(|expected| expected == tcp.sequence()) {
+            self.reset = true;
+            return Heard::Reset;
+        }
+        self.answer(now);
+        Heard::Nothing
+    }
+
+    /// Tells a stranger where we are, but not too often.
+    fn answer(&mut self, now: Time) {
+        if self.stranger && now >= self.quiet_until {
+            self.quiet_until = now + QUIET;
+            self.endpoint.receiver.ask_for_ack();
+        }
+    }
+
+    /// Time has passed; true if a retransmission timer expired.
+    pub fn on_time(&mut self, now: Time) -> bool {
+        !self.reset && self.endpoint.on_time(now, &self.config)
+    }
+
+    /// The next packet to send, written to the beginning of `buffer`; its length, and what it is.
+    pub fn transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<(Outgoing, usize)> {
+        if self.reset {
+            return None;
+        }
+        let Some(out) = self.endpoint.transmit(now, &self.config) else { return self.probe(now, buffer) };
+        let mut header = self.translation.outgoing(&out.segment);
+        let end = out.segment.seq + u64::from(out.segment.len);
+        if out.segment.len > 0 && end == self.written {
+            header.flags = header.flags | TcpFlags::PSH;
+        }
+        let len = self.put(header, out.segment.seq, out.segment.len, buffer);
+        Some((out, len))
+    }
+
+    /// Data waits and no timer runs: their window is closed. A segment that they have already makes them say whether it
+    /// has opened.
+    fn probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<(Outgoing, usize)> {
+        if !self.waits_for_a_window() {
+            return None;
+        }
+        let at = *self.probe_at.get_or_insert(now + PROBE);
+        if at > now {
+            return None;
+        }
+        self.probes += 1;
+        self.probe_at = Some(now + PROBE * (1 << self.probes.min(6)));
+        let segment = Segment {
+            ack: self.endpoint.receiver.next(),
+            window: self.config.receive_window.min(u64::from(u32::MAX)) as u32,
+            flags: Flags { ack: true, ..Flags::default() },
+            ..Segment::default()
+        };
+        let mut header = self.translation.outgoing(&segment);
+        header.sequence = header.sequence.wrapping_sub(1);
+        let len = self.put(header, 0, 0, buffer);
+        Some((Outgoing { segment, retransmission: false }, len))
+    }
+
+    fn waits_for_a_window(&self) -> bool {
+        self.stranger
+            && self.open
+            && self.endpoint.deadline().is_none()
+            && self.endpoint.sender().is_some_and(|sender| sender.una() < self.written)
+    }
+
+    fn put(&self, mut header: TcpHeader, seq: u64, len: u32, buffer: &mut [u8]) -> usize {
+        header.source_port = self.local.port();
+        header.destination_port = self.remote.port();
+        let (from, to) = (seq as usize, seq as usize + len as usize);
+        let mixed: Vec<u8>;
+        let payload = if let Some(bytes) = self.outbox.get(from..to) {
+            bytes
+        } else if from >= self.outbox.len() {
+            &FILLING[(seq % PERIOD) as usize..][..len as usize]
+        } else {
+            let filling = (self.outbox.len() as u64..to as u64).map(filling);
+            mixed = self.outbox[from..].iter().copied().chain(filling).collect();
+            &mixed
+        };
+        header.write(&self.addresses(), payload, buffer).expect("a buffer holds the longest segment")
+    }
+
+    fn addresses(&self) -> Addresses {
+        Addresses {
+            source: (*self.local.ip()).into(),
+            destination: (*self.remote.ip()).into(),
+            traffic_class: 0,
+            hop_limit: HOP_LIMIT,
+        }
+    }
+
+    /// When to be asked again if nothing arrives.
+    pub fn deadline(&self) -> Option<Time> {
+        if self.reset { None } else { self.endpoint.deadline().or(self.probe_at) }
+    }
+
+    /// Data bytes received in order.
+    pub fn received(&self) -> u64 {
+        self.endpoint.received()
+    }
+
+    /// Has the other side said that it will send no more, and has everything before that arrived?
+    pub fn peer_closed(&self) -> bool {
+        self.endpoint.peer_closed()
+    }
+
+    /// Both sides have closed and know it, or the connection was reset.
+    pub fn is_over(&self) -> bool {
+        let done = || self.sender().is_some_and(Sender::is_done);
+        self.reset || (self.closing && self.peer_closed() && done())
+    }
+
+    /// Was it ended by a reset?
+    pub fn was_reset(&self) -> bool {
+        self.reset
+    }
+
+    /// The sending half, if anything was ever written.
+    pub fn sender(&self) -> Option<&Sender> {
+        self.endpoint.sender()
+    }
+
+    /// What a marker may know about a data segment that leaves.
+    pub fn sending(&self, out: &Outgoing) -> Option<Sending> {
+        self.endpoint.sending(out, &self.config)
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &TcpConfig {
+        &self.config
+    }
+
+    /// Our address and theirs.
+    pub fn ends(&self) -> (SocketAddrV4, SocketAddrV4) {
+        (self.local, self.remote)
+    }
+}
+
+/// What documents are filled with: the alphabet, by place in the stream.
+pub fn filling(at: u64) -> u8 {
+    b'a' + (at % PERIOD) as u8
+}
+
+const PERIOD: u64 = 26;
+/// Enough of it for any segment.
+static FILLING: [u8; (1 << 16) + PERIOD as usize] = {
+    let mut bytes = [0; (1 << 16) + PERIOD as usize];
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at] = b'a' + (at % PERIOD as usize) as u8;
+        at += 1;
+    }
+    bytes
+};
+
+/// The answer to a packet of a connection that nobody has (RFC 9293, section 3.10.7.1), unless it is a reset itself.
+pub fn refuse(tcp: &Tcp<'_>, addresses: &Addresses, buffer: &mut [u8]) -> Option<usize> {
+    let bits = tcp.flags();
+    if bits.contains(TcpFlags::RST) {
+        return None;
+    }
+    let bit = |flag| u32::from(bits.contains(flag));
+    let mut header = TcpHeader {
+        source_port: tcp.destination_port(),
+        destination_port: tcp.source_port(),
+        flags: TcpFlags::RST,
+        ..TcpHeader::default()
+    };
+    if bits.contains(TcpFlags::ACK) {
+        header.sequence = tcp.acknowledgement();
+    } else {
+        let span = tcp.payload().len() as u32 + bit(TcpFlags::SYN) + bit(TcpFlags::FIN);
+        header.acknowledgement = tcp.sequence().wrapping_add(span);
+        header.flags = TcpFlags::RST | TcpFlags::ACK;
+    }
+    header.write(addresses, &[], buffer).ok()
+}
+
+/// The least shift with which a window fits into 16 bits, at most 14 (RFC 7323, section 2.3).
+fn window_scale(window: u64) -> u8 {
+    (0..14).find(|&shift| window.div_ceil(1 << shift) <= u64::from(u16::MAX)).unwrap_or(14)
+}

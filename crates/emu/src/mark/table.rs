@@ -1,0 +1,80 @@
+use catnip_wire::FlowKey;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Places that a connection may have.
+const WAYS: usize = 8;
+
+/// What is known of connections. It never grows: in each set of places, the one that was not used for longest goes.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    places: Vec<Place<T>>,
+    /// Counts uses.
+    now: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place<T> {
+    key: Option<FlowKey>,
+    used: u64,
+    value: T,
+}
+
+impl<T: Copy + Default> Table<T> {
+    /// Room for so many connections, a power of two.
+    pub(super) fn new(room: usize) -> Self {
+        assert!(room.is_power_of_two() && room >= WAYS, "sets of {WAYS}");
+        Self { places: vec![Place { key: None, used: 0, value: T::default() }; room], now: 0 }
+    }
+
+    /// What is known of a connection; nothing at first.
+    #[inline]
+    pub(super) fn get(&mut self, key: FlowKey) -> &mut T {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let sets = self.places.len() / WAYS;
+        let first = (hasher.finish() as usize & (sets - 1)) * WAYS;
+        let set = &mut self.places[first..first + WAYS];
+        self.now += 1;
+        let at = set.iter().position(|place| place.key == Some(key)).unwrap_or_else(|| {
+            let oldest = (0..WAYS).min_by_key(|&i| set[i].used).unwrap_or(0);
+            set[oldest] = Place { key: Some(key), used: 0, value: T::default() };
+            oldest
+        });
+        set[at].used = self.now;
+        &mut set[at].value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    fn key(port: u16) -> FlowKey {
+        let socket = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        FlowKey { protocol: 6, source: socket(port), destination: socket(80) }
+    }
+
+    #[test]
+    fn the_longest_unused_goes_and_no_other() {
+        let mut table = Table::new(WAYS);
+        for port in 1..=8 {
+            *table.get(key(port)) = port;
+        }
+        table.get(key(1));
+        *table.get(key(9)) = 9;
+        assert_eq!(*table.get(key(1)), 1);
+        for port in 3..=9 {
+            assert_eq!(*table.get(key(port)), port);
+        }
+        assert_eq!(*table.get(key(2)), 0, "it was the one unused for longest");
+    }
+
+    #[test]
+    fn it_never_grows() {
+        let mut table = Table::new(64);
+        (0..=u16::MAX).for_each(|port| *table.get(key(port)) = port);
+        assert_eq!((table.places.len(), table.places.capacity()), (64, 64));
+        assert_eq!(*table.get(key(u16::MAX)), u16::MAX);
+    }
+}

@@ -1,0 +1,237 @@
+//! Scenes that the endpoints of `tests/mark.rs` do not play.
+
+use super::*;
+use catnip_wire::{Addresses, TcpHeader, TcpOptions};
+use std::net::{IpAddr, Ipv4Addr};
+
+const SPM: SpmParameters = SpmParameters { leading: 3, trailing: 3, small_window: 0 };
+const MSS: usize = 100;
+
+/// A server at edge 1 and its client at edge 0, numbers from 0.
+struct Scene {
+    marker: Marker,
+    /// Next sequence number of the client and of the server.
+    next: [u32; 2],
+    port: u16,
+}
+
+impl Scene {
+    fn new(rules: SpmParameters) -> Self {
+        Self { marker: Marker::new(vec![None, Some(rules)], false), next: [0; 2], port: 4000 }
+    }
+
+    fn packet(&self, from: usize, header: TcpHeader, payload: &[u8]) -> Vec<u8> {
+        let address = |end: usize| IpAddr::V4(Ipv4Addr::new(10, 0, 0, end as u8));
+        let ports = [self.port, 80];
+        let header = TcpHeader { source_port: ports[from], destination_port: ports[1 - from], ..header };
+        let addresses = Addresses {
+            source: address(from),
+            destination: address(1 - from),
+            traffic_class: 0,
+            hop_limit: 9,
+        };
+        let mut packet = vec![0; 16 << 10];
+        let len = header.write(&addresses, payload, &mut packet).unwrap();
+        packet.truncate(len);
+        packet
+    }
+
+    fn send(&mut self, from: usize, flags: TcpFlags, payload: &[u8]) -> Option<Priority> {
+        let syn = flags.contains(TcpFlags::SYN);
+        let mss = syn.then_some(MSS as u16);
+        let header = TcpHeader {
+            sequence: self.next[from],
+            acknowledgement: self.next[1 - from],
+            flags,
+            options: TcpOptions { mss, ..TcpOptions::default() },
+            ..TcpHeader::default()
+        };
+        let packet = self.packet(from, header, payload);
+        let more = payload.len() + usize::from(syn) + usize::from(flags.contains(TcpFlags::FIN));
+        self.next[from] = self.next[from].wrapping_add(more as u32);
+        self.marker.mark(from, &packet)
+    }
+
+    fn open(&mut self) {
+        self.send(0, TcpFlags::SYN, b"");
+        assert_eq!(self.send(1, TcpFlags::SYN | TcpFlags::ACK, b""), Some(Priority::High));
+    }
+
+    fn ask(&mut self, request: &str) {
+        self.send(0, TcpFlags::ACK, request.as_bytes());
+    }
+
+    /// The server sends this in full segments: H for HIGH, l for LOW.
+    fn answer(&mut self, bytes: &[u8]) -> String {
+        let segments = bytes.chunks(MSS);
+        segments.map(|segment| letter(self.send(1, TcpFlags::ACK, segment))).collect()
+    }
+}
+
+fn letter(priority: Option<Priority>) -> char {
+    match priority {
+        Some(Priority::High) => 'H',
+        Some(Priority::Low) => 'l',
+        None => '-',
+    }
+}
+
+fn response(fields: &str, body: usize) -> Vec<u8> {
+    let mut bytes = format!("HTTP/1.1 200 OK\r\n{fields}\r\n").into_bytes();
+    bytes.resize(bytes.len() + body, b'x');
+    bytes
+}
+
+fn sized(body: usize) -> Vec<u8> {
+    response(&format!("Content-Length: {body}\r\n"), body)
+}
+
+/// A response of so many bytes, header included.
+fn filling(len: usize) -> Vec<u8> {
+    (0..len).rev().map(sized).find(|response| response.len() == len).unwrap()
+}
+
+#[test]
+fn the_first_and_the_last_segments_of_each_response_are_high() {
+    let mut scene = Scene::new(SPM);
+    scene.open();
+    for _ in 0..3 {
+        scene.ask("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH", "10 full segments");
+        scene.ask("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(scene.answer(&sized(10)), "H");
+    }
+    assert_eq!(scene.send(1, TcpFlags::ACK, b""), Some(Priority::Low), "an acknowledgement alone");
+    assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Priority::High));
+    assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Priority::High));
+}
+
+#[test]
+fn without_a_known_end_marking_is_partial() {
+    for answer in [response("Transfer-Encoding: chunked\r\n", 800), vec![0x17; 840], response("", 810)] {
+        let mut scene = Scene::new(SPM);
+        scene.open();
+        for _ in 0..2 {
+            scene.ask("?");
+            assert_eq!(scene.answer(&answer), "HHHllllll");
+        }
+    }
+}
+
+#[test]
+fn pipelined_responses_are_told_apart_by_their_lengths() {
+    let mut scene = Scene::new(SPM);
+    scene.open();
+    scene.ask("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\n\r\n");
+    let (first, second) = (sized(860), sized(1060));
+    let stream = [first.clone(), second, sized(10)].concat();
+    let before = first.len() / MSS;
+    let marks: Vec<char> = scene.answer(&stream).chars().collect();
+    let text: String = marks.iter().collect();
+    assert_eq!(&text[..3], "HHH");
+    assert!(text[3..before - 3].chars().all(|mark| mark == 'l'), "{text}");
+    assert_eq!(&text[before - 2..before + 3], "HHHHH", "the end of the first, the beginning of the second");
+    assert!(text.ends_with("HHH") && text.matches('l').count() > 6, "{text}");
+
+    // A request that comes early does not cut the response before it.
+    let mut scene = Scene::new(SPM);
+    scene.open();
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    let answer = filling(1000);
+    assert_eq!(scene.answer(&answer[..500]), "HHHll");
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.answer(&answer[500..]), "llHHH");
+    assert_eq!(scene.answer(&answer), "HHHllllHHH");
+}
+
+#[test]
+fn the_answer_to_head_has_no_body() {
+    let mut scene = Scene::new(SPM);
+    scene.open();
+    scene.ask("HEAD / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.answer(&response("Content-Length: 100000\r\n", 0)), "H");
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
+}
+
+#[test]
+fn what_is_sent_again_is_high_until_it_is_repaired() {
+    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3 });
+    scene.open();
+    scene.ask("?");
+    assert_eq!(scene.answer(&[0x17; 600]), "HHllll", "three in flight are not a small window");
+    let end = std::mem::replace(&mut scene.next[1], 1 + 100);
+    assert_eq!(scene.answer(&[0x17; 100]), "H");
+    scene.next[1] = end;
+    assert_eq!(scene.answer(&[0x17; 200]), "HH", "in recovery the window is not known");
+    scene.send(0, TcpFlags::ACK, b"");
+    assert_eq!(scene.answer(&[0x17; 400]), "HHll");
+}
+
+#[test]
+fn numbers_wrap_and_ports_are_used_again() {
+    let mut scene = Scene::new(SPM);
+    for initial in [u32::MAX - 150, 7, 1 << 31] {
+        scene.next = [initial.wrapping_add(5), initial];
+        scene.open();
+        for _ in 0..2 {
+            scene.ask("GET / HTTP/1.1\r\n\r\n");
+            assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_was_under_way_is_marked_from_the_next_response_on() {
+    let mut scene = Scene::new(SPM);
+    scene.next = [70_000, 90_000];
+    scene.answer(&[b'x'; 500]);
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    assert!(scene.answer(&sized(4000)).starts_with("HHHl"));
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    // A part of the header is missing.
+    scene.next[1] += 30;
+    assert!(scene.answer(&sized(4000)[30..]).ends_with("lll"));
+}
+
+#[test]
+fn a_packet_of_many_segments_is_high_if_one_of_them_would_be() {
+    let mut scene = Scene::new(SPM);
+    scene.open();
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    let answer = filling(10_000);
+    let sizes = [1000, 1000, 7000, 600, 400];
+    let mut at = 0;
+    let marks = sizes.map(|size| {
+        at += size;
+        letter(scene.send(1, TcpFlags::ACK, &answer[at - size..at]))
+    });
+    assert_eq!(String::from_iter(marks), "HlllH");
+}
+
+#[test]
+fn only_whole_tcp_packets_of_marked_directions_are_marked() {
+    let mut scene = Scene::new(SPM);
+    assert_eq!(scene.send(0, TcpFlags::SYN, b""), None);
+    let good = scene.packet(1, TcpHeader { flags: TcpFlags::SYN, ..TcpHeader::default() }, b"");
+    assert_eq!(scene.marker.mark(1, &good), Some(Priority::High));
+    assert_eq!(scene.marker.mark(7, &good), None, "no such edge");
+    let mut fragment = good.clone();
+    fragment[6] = 0x20;
+    let mut udp = good.clone();
+    udp[9] = ip::UDP;
+    for other in [&fragment, &udp, &good[..30], &[][..]] {
+        assert_eq!(scene.marker.mark(1, other), None);
+    }
+}
+
+#[test]
+fn more_connections_than_there_is_room_for_do_no_harm() {
+    let mut scene = Scene::new(SPM);
+    for connection in 0..3 * CONNECTIONS {
+        (scene.port, scene.next) = (connection as u16, [connection as u32; 2]);
+        scene.open();
+    }
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH", "the last one is still known");
+}

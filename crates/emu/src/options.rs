@@ -1,0 +1,201 @@
+//! What all commands let the user say of a link.
+
+use catnip_base::{ParseError, Span};
+use catnip_emu::certificate::Asked;
+use catnip_emu::link::Failure;
+use catnip_emu::mark::Marking;
+use catnip_lab::RateText;
+use catnip_net::WireSpec;
+use catnip_net::shape::{RateSpec, Trace};
+use catnip_wire::{AfClass, PriorityCodec};
+use clap::Args;
+use std::sync::Arc;
+
+/// One link, each direction by itself if they differ.
+#[derive(Args, Debug)]
+pub(crate) struct WireOptions {
+    /// Line rate of either direction: 1.5Mbit, trace:FILE (as mahimahi records them) or unlimited
+    #[arg(long, default_value = "unlimited")]
+    rate: String,
+    /// Propagation delay of either direction, as in 25ms
+    #[arg(long, default_value = "0ms")]
+    delay: String,
+    /// How much the delay varies: uniform:5ms, normal:2ms or exponential:3ms
+    #[arg(long, default_value = "none")]
+    jitter: String,
+    /// Queue of either direction: drop-tail:LIMIT, red:LIMIT, catnip-good:LIMIT, catnip-bad:LIMIT or catnip-red:LIMIT;
+    /// LIMIT in packets, for drop-tail also as 15KB or 200ms
+    #[arg(long, default_value = "drop-tail:1000")]
+    queue: String,
+    /// Loss before the queue, in either direction: bernoulli:P, priority:high=P,low=P, gilbert-elliott:…, packets:N,N,…
+    #[arg(long, default_value = "none")]
+    loss: String,
+    /// Loss after the queue: such packets have taken their place and their time. The same models
+    #[arg(long, default_value = "none")]
+    wire_loss: String,
+    /// Mark the TCP packets of either direction as they enter: spm, spm:leading=0,trailing=3,small_window=4, spm-partial;
+    /// responses end where their HTTP/1 headers say, what is encrypted or chunked is marked without its end
+    #[arg(long, default_value = "none")]
+    mark: String,
+    /// Write these marks into the packets, so that the other end and captures see them
+    #[arg(long)]
+    write_marks: bool,
+    /// What is different on the way out, as in "rate=512kbit,queue=drop-tail:20"
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    up: Option<String>,
+    /// What is different on the way in, towards the command or the inside
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    down: Option<String>,
+    /// How packets say their loss priority: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, or flag-bit, the historical bit
+    /// in the TCP flags, which excludes ECN
+    #[arg(long, default_value = "dscp")]
+    codec: String,
+    /// Seed of all random choices
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// Both directions, up first: in the words of the user, and as the network takes them.
+pub(crate) type Directions = ([Asked; 2], [WireSpec; 2]);
+
+impl WireOptions {
+    pub(crate) fn directions(&self) -> Result<Directions, Failure> {
+        let both = Asked {
+            rate: self.rate.clone(),
+            delay: self.delay.clone(),
+            jitter: self.jitter.clone(),
+            queue: self.queue.clone(),
+            loss: self.loss.clone(),
+            wire_loss: self.wire_loss.clone(),
+            mark: self.mark.clone(),
+        };
+        wire("--", &both)?;
+        let asked = [
+            direction("--up", &both, self.up.as_deref())?,
+            direction("--down", &both, self.down.as_deref())?,
+        ];
+        let wires = [wire("--up ", &asked[0])?, wire("--down ", &asked[1])?];
+        Ok((asked, wires))
+    }
+
+    pub(crate) fn marking(&self, asked: &[Asked; 2]) -> Result<Marking, Failure> {
+        let mark = |key: &str, text: &str| {
+            catnip_lab::marker(text).map_err(|error| Failure::new(&format!("{key}mark"), error))
+        };
+        mark("--", &self.mark)?;
+        let edges = [mark("--up ", &asked[0].mark)?, mark("--down ", &asked[1].mark)?];
+        Ok(Marking { edges, writes: self.write_marks })
+    }
+
+    pub(crate) fn codec(&self) -> Result<PriorityCodec, Failure> {
+        let class = |text: &str| text.strip_prefix("AF")?.parse().ok().and_then(AfClass::new);
+        let codec = match self.codec.as_str() {
+            "flag-bit" => Some(PriorityCodec::FlagBit),
+            "dscp" => Some(PriorityCodec::default()),
+            other => other.strip_prefix("dscp:").and_then(class).map(PriorityCodec::Dscp),
+        };
+        let wrong = || format!("{:?}: expected dscp, dscp:AF1 to dscp:AF4, or flag-bit", self.codec);
+        codec.ok_or_else(|| Failure::new("--codec", wrong()))
+    }
+}
+
+/// How exact the emulator tries to be, and how exact it must be.
+#[derive(Args, Debug)]
+pub(crate) struct TimingOptions {
+    /// Stay an ordinary process even if SCHED_FIFO is permitted
+    #[arg(long)]
+    pub(crate) no_real_time: bool,
+    /// How long before a deadline to spin instead of sleeping [default: 150us under SCHED_FIFO, for 3 % of the time at most; else 0us]
+    #[arg(long)]
+    spin: Option<String>,
+    /// The 99th percentile of the lateness above which the certificate is red
+    #[arg(long, default_value = "5ms")]
+    tolerance: String,
+}
+
+impl TimingOptions {
+    pub(crate) fn spin(&self) -> Result<Option<Span>, Failure> {
+        self.spin.as_deref().map(|text| read("--spin", text)).transpose()
+    }
+
+    pub(crate) fn tolerance(&self) -> Result<Span, Failure> {
+        read("--tolerance", &self.tolerance)
+    }
+}
+
+/// Reads what was asked; errors begin with `prefix` and the name of the option.
+fn wire(prefix: &str, asked: &Asked) -> Result<WireSpec, Failure> {
+    let key = |name: &str| format!("{prefix}{name}");
+    Ok(WireSpec {
+        rate: rate(&key("rate"), &asked.rate)?,
+        delay: read(&key("delay"), &asked.delay)?,
+        queue: catnip_lab::queue(&asked.queue).map_err(|error| Failure::new(&key("queue"), error))?,
+        jitter: unless_none(&key("jitter"), &asked.jitter, catnip_lab::jitter)?,
+        loss: unless_none(&key("loss"), &asked.loss, catnip_lab::loss)?,
+        wire_loss: unless_none(&key("wire-loss"), &asked.wire_loss, catnip_lab::loss)?,
+    })
+}
+
+fn unless_none<T>(
+    key: &str,
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, ParseError>,
+) -> Result<Option<T>, Failure> {
+    (text != "none").then(|| parse(text).map_err(|error| Failure::new(key, error))).transpose()
+}
+
+pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
+    key: &str,
+    text: &str,
+) -> Result<T, Failure> {
+    text.parse().map_err(|error| Failure::new(key, error))
+}
+
+fn rate(key: &str, text: &str) -> Result<RateSpec, Failure> {
+    match catnip_lab::rate(text).map_err(|error| Failure::new(key, error))? {
+        RateText::Constant(rate) => Ok(RateSpec::Constant(rate)),
+        RateText::Unlimited => Ok(RateSpec::Unlimited),
+        RateText::Trace(file) => {
+            let name = file.display();
+            let text = std::fs::read_to_string(&file)
+                .map_err(|error| Failure::new(key, format!("cannot read {name}: {error}")))?;
+            let trace = Trace::parse(&text).map_err(|error| Failure::new(key, format!("{name}: {error}")))?;
+            Ok(RateSpec::Trace(Arc::new(trace)))
+        }
+    }
+}
+
+const KEYS: [&str; 7] = ["rate", "delay", "jitter", "queue", "loss", "wire-loss", "mark"];
+
+/// One direction: what is said of both, changed by `key=value,…`. Values may have commas and `=` themselves.
+fn direction(option: &str, both: &Asked, text: Option<&str>) -> Result<Asked, Failure> {
+    let mut asked = both.clone();
+    let mut last: Option<&mut String> = None;
+    for part in text.unwrap_or("").split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match (part.split_once('='), last.take()) {
+            (Some((key, value)), _) if KEYS.contains(&key) => {
+                let field = match key {
+                    "rate" => &mut asked.rate,
+                    "delay" => &mut asked.delay,
+                    "jitter" => &mut asked.jitter,
+                    "queue" => &mut asked.queue,
+                    "loss" => &mut asked.loss,
+                    "mark" => &mut asked.mark,
+                    _ => &mut asked.wire_loss,
+                };
+                *field = value.into();
+                last = Some(field);
+            }
+            (_, Some(value)) => {
+                value.push(',');
+                value.push_str(part);
+                last = Some(value);
+            }
+            (_, None) => {
+                let expected = "expected rate=, delay=, jitter=, queue=, loss=, wire-loss= or mark=, separated by commas";
+                return Err(Failure::new(option, format!("{part:?}: {expected}")));
+            }
+        }
+    }
+    Ok(asked)
+}

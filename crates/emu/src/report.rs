@@ -1,0 +1,246 @@
+//! Counters while a router runs: JSON lines for programs, a text file for Prometheus.
+
+use crate::classify::Refusal;
+use crate::link::Outcome;
+use crate::monitor::{Direction, Monitor};
+use crate::pump::Observer;
+use catnip_base::Span;
+use catnip_net::{DropReason, Priority};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// All that has happened since the start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counters {
+    /// Since the start, s.
+    pub time_s: f64,
+    /// CPU time of the emulator, s.
+    pub cpu_s: f64,
+    /// From inside to outside.
+    pub up: DirectionCounters,
+    /// From outside to inside.
+    pub down: DirectionCounters,
+}
+
+/// One direction. Packets in = out + dropped + unwritable + held.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DirectionCounters {
+    /// Packets that entered marked HIGH.
+    pub packets_in_high: u64,
+    /// All other packets that entered.
+    pub packets_in_low: u64,
+    /// Bytes of both, without Ethernet headers.
+    pub bytes_in: u64,
+    /// Packets written to the interface.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Packets dropped inside, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Packets that the interface did not take.
+    pub unwritable: u64,
+    /// Packets inside now.
+    pub held: u64,
+    /// Packets that were not let in, by reason.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Frames without an IP packet that may wait, handed over at once.
+    pub passed: u64,
+    /// Frames that the kernel dropped before the emulator could read them.
+    pub missed: u64,
+    /// Frames that no wire could have carried.
+    pub broken: u64,
+    /// How much later than in the model packets were written, us.
+    pub lateness_us: Lateness,
+}
+
+/// How much later than in the model packets were written, us.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "they are what their names say")]
+pub struct Lateness {
+    pub count: u64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+impl Counters {
+    /// What a monitor of two directions has seen, up first.
+    pub fn new(monitor: &Monitor, outcome: &Outcome) -> Self {
+        let one = |edge: usize| direction(&monitor.directions[edge], monitor, outcome, edge);
+        Self { time_s: outcome.duration.as_secs(), cpu_s: outcome.cpu.as_secs(), up: one(0), down: one(1) }
+    }
+
+    /// In the text format of Prometheus.
+    pub fn prometheus(&self, link: &str) -> String {
+        let mut text = String::new();
+        let both = [("up", &self.up), ("down", &self.down)];
+        let mut family = |name: &str, kind: &str, help: &str, lines: &[(String, f64)]| {
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(text, "# HELP catnip_{name} {help}\n# TYPE catnip_{name} {kind}");
+            for (labels, value) in lines {
+                let _ = writeln!(text, "catnip_{name}{labels} {value}");
+            }
+        };
+        let labels =
+            |direction: &str, more: &str| format!("{{link=\"{link}\",direction=\"{direction}\"{more}}}");
+        let each = |value: &dyn Fn(&DirectionCounters) -> u64| -> Vec<(String, f64)> {
+            both.iter().map(|(name, counters)| (labels(name, ""), value(counters) as f64)).collect()
+        };
+        let reasons = |counts: &dyn Fn(&DirectionCounters) -> &BTreeMap<&'static str, u64>, all: &[&str]| {
+            let mut lines = Vec::new();
+            for (name, counters) in both {
+                lines.extend(all.iter().map(|reason| {
+                    let count = counts(counters).get(reason).copied().unwrap_or(0);
+                    (labels(name, &format!(",reason=\"{reason}\"")), count as f64)
+                }));
+            }
+            lines
+        };
+        let mut entered = Vec::new();
+        for (name, c) in both {
+            entered.push((labels(name, ",priority=\"high\""), c.packets_in_high as f64));
+            entered.push((labels(name, ",priority=\"low\""), c.packets_in_low as f64));
+        }
+        family("packets_in_total", "counter", "Packets that entered the link", &entered);
+        family("bytes_in_total", "counter", "Their bytes", &each(&|c| c.bytes_in));
+        family("packets_out_total", "counter", "Packets that left the link", &each(&|c| c.packets_out));
+        family("bytes_out_total", "counter", "Their bytes", &each(&|c| c.bytes_out));
+        let drops = DropReason::NAMES.map(|(_, name)| name);
+        family("packets_dropped_total", "counter", "Packets dropped", &reasons(&|c| &c.dropped, &drops));
+        let refusals = Refusal::NAMES.map(|(_, name)| name);
+        family(
+            "packets_refused_total",
+            "counter",
+            "Packets not let in",
+            &reasons(&|c| &c.refused, &refusals),
+        );
+        let help = "Packets that the interface did not take";
+        family("packets_unwritable_total", "counter", help, &each(&|c| c.unwritable));
+        family("frames_passed_total", "counter", "Frames handed over at once", &each(&|c| c.passed));
+        family("frames_missed_total", "counter", "Frames that were not read in time", &each(&|c| c.missed));
+        family("frames_broken_total", "counter", "Frames that no wire could carry", &each(&|c| c.broken));
+        family("packets_held", "gauge", "Packets inside", &each(&|c| c.held));
+        let mut quantiles = Vec::new();
+        for (name, c) in both {
+            for (quantile, us) in [("0.5", c.lateness_us.p50), ("0.99", c.lateness_us.p99)] {
+                quantiles.push((labels(name, &format!(",quantile=\"{quantile}\"")), us / 1e6));
+            }
+        }
+        let help = "How much later than in the model packets left";
+        family("lateness_seconds", "summary", help, &quantiles);
+        for (name, c) in both {
+            let l = c.lateness_us;
+            let _ = writeln!(
+                text,
+                "catnip_lateness_seconds_sum{} {}",
+                labels(name, ""),
+                l.mean * l.count as f64 / 1e6
+            );
+            let _ = writeln!(text, "catnip_lateness_seconds_count{} {}", labels(name, ""), l.count);
+        }
+        let link = format!("{{link=\"{link}\"}}");
+        for (name, kind, value) in
+            [("uptime_seconds", "gauge", self.time_s), ("cpu_seconds_total", "counter", self.cpu_s)]
+        {
+            let _ = writeln!(text, "# TYPE catnip_{name} {kind}\ncatnip_{name}{link} {value}");
+        }
+        text
+    }
+}
+
+fn direction(direction: &Direction, monitor: &Monitor, outcome: &Outcome, edge: usize) -> DirectionCounters {
+    let drops = DropReason::NAMES.iter().zip(direction.dropped);
+    let refusals = Refusal::NAMES.iter().zip(monitor.refused[edge]);
+    let us = |span: Span| span.as_nanos() as f64 / 1e3;
+    let lateness = &direction.lateness;
+    DirectionCounters {
+        packets_in_high: direction.entered[Priority::High as usize],
+        packets_in_low: direction.entered[Priority::Low as usize],
+        bytes_in: direction.entered_bytes,
+        packets_out: direction.delivered,
+        bytes_out: direction.delivered_bytes,
+        dropped: drops.filter(|(_, count)| *count > 0).map(|(&(_, name), count)| (name, count)).collect(),
+        unwritable: direction.unwritable,
+        held: outcome.held[edge],
+        refused: refusals.filter(|(_, count)| *count > 0).map(|(&(_, name), count)| (name, count)).collect(),
+        passed: monitor.passed[edge][0],
+        missed: outcome.missed[edge],
+        broken: outcome.broken[edge],
+        lateness_us: Lateness {
+            count: lateness.count(),
+            mean: us(lateness.mean()),
+            p50: us(lateness.quantile(0.5)),
+            p99: us(lateness.quantile(0.99)),
+            max: us(lateness.max()),
+        },
+    }
+}
+
+/// Writes counters from a thread of its own, so that nobody who reads slowly makes a packet late.
+#[derive(Debug)]
+pub struct Reporter {
+    to: SyncSender<Counters>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Reporter {
+    /// Starts the thread; signals that it must not get are to be blocked before. Writes JSON lines to `lines`, and to `prometheus` the latest counters, whose label `link` is this.
+    pub fn start(
+        lines: Option<Box<dyn Write + Send>>,
+        prometheus: Option<PathBuf>,
+        link: String,
+    ) -> io::Result<Self> {
+        if let Some(path) = &prometheus {
+            // An error now is better than one in a second.
+            replace(path, "")?;
+        }
+        let (to, from) = sync_channel::<Counters>(4);
+        let mut lines = lines;
+        let thread = std::thread::Builder::new().name("report".into()).spawn(move || {
+            for counters in from {
+                if let Some(out) = &mut lines {
+                    let line = serde_json::to_string(&counters).map_err(io::Error::other)?;
+                    writeln!(out, "{line}")?;
+                    out.flush()?;
+                }
+                if let Some(path) = &prometheus {
+                    replace(path, &counters.prometheus(&link))?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self { to, thread })
+    }
+
+    /// Hands counters over; they are left out if the thread is busy with earlier ones.
+    pub fn tell(&self, counters: Counters) {
+        let _ = self.to.try_send(counters);
+    }
+
+    /// Writes the last counters and ends.
+    pub fn finish(self, counters: Counters) -> io::Result<()> {
+        // If it fails, the thread has ended with an error, which is the one to tell.
+        let _ = self.to.send(counters);
+        drop(self.to);
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the reporting thread failed")))
+    }
+}
+
+/// It is told of counters, not of packets.
+impl Observer for Reporter {}
+
+/// Readers see the old file or the new one, never a part.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    File::create(&new)?.write_all(text.as_bytes())?;
+    fs::rename(&new, path)
+}

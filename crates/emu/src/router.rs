@@ -1,0 +1,150 @@
+//! One emulated link between two existing Ethernet interfaces, until it is told to stop.
+
+use crate::clock::{Clock, Stopwatch, WallClock};
+use crate::ethernet::{Ethernet, LONGEST_HEADER};
+use crate::link::{Failure, LinkTopology, Outcome, Timing, failed, without_ecn};
+use crate::mark::Marking;
+use crate::netlink::{Device, Netlink};
+use crate::pump::{Edge, Observer, Pump};
+use crate::sys::{self, Signals};
+use catnip_base::{Span, Time};
+use catnip_net::{Fabric, WireSpec};
+use catnip_wire::PriorityCodec;
+use std::io;
+use std::os::fd::AsFd;
+
+/// What a router needs to know.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Name of the interface from which `up` leads.
+    pub inside: String,
+    /// Name of the interface to which `up` leads.
+    pub outside: String,
+    /// From inside to outside.
+    pub up: WireSpec,
+    /// From outside to inside.
+    pub down: WireSpec,
+    /// How packets say their loss priority.
+    pub codec: PriorityCodec,
+    /// How TCP packets are marked as they enter.
+    pub marking: Marking,
+    /// Of the random choices of queues and losses.
+    pub seed: u64,
+    /// Ask for SCHED_FIFO.
+    pub real_time: bool,
+    /// How long before a deadline to spin, as for a link.
+    pub spin: Option<Span>,
+    /// How often to tell what has happened so far.
+    pub report: Option<Span>,
+}
+
+/// A router at work.
+pub type RouterPump<O> = Pump<WallClock, Ethernet, O>;
+
+/// How often to see whether the interfaces are still there.
+const CHECK: Span = Span::from_secs(1);
+
+/// Runs until SIGINT, SIGTERM or SIGHUP. The observer, made once those are blocked and threads may be started, hears
+/// of every packet. `report` hears now and then what has happened so far; it must not take long.
+pub fn run<O: Observer>(
+    setup: &Setup,
+    observer: impl FnOnce(Stopwatch) -> Result<O, Failure>,
+    mut report: impl FnMut(&RouterPump<O>, &Outcome),
+) -> Result<(Outcome, RouterPump<O>), Failure> {
+    without_ecn(setup.codec)?;
+    let mut netlink = Netlink::open().map_err(failed("network", "look at it"))?;
+    if setup.inside == setup.outside {
+        return Err(Failure::new("--outside", "the same interface as --inside, give another one"));
+    }
+    let inside = interface(&mut netlink, "--inside", &setup.inside)?;
+    let outside = interface(&mut netlink, "--outside", &setup.outside)?;
+    let stop = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+    let signals = Signals::new(&stop).map_err(failed("signals", "read them"))?;
+    let stopwatch = Stopwatch::start();
+    let observer = observer(stopwatch)?;
+    let [inside_io, outside_io] =
+        [(&inside, &setup.inside), (&outside, &setup.outside)].map(|(device, name)| {
+            Ethernet::open(device.index, stopwatch).map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    Failure::new("permission", "no right to read whole frames, run as root")
+                }
+                _ => Failure::new(name, format!("cannot open it: {error}")),
+            })
+        });
+    let (inside_io, outside_io) = (inside_io?, outside_io?);
+    let watched = [signals.as_fd(), inside_io.as_fd(), outside_io.as_fd()];
+    let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, watched);
+    let link = LinkTopology::new(&setup.up, &setup.down);
+    let edge = |io, (sends_as, receives_as)| Edge { io, sends_as, receives_as, networks: Vec::new() };
+    let edges = vec![edge(inside_io, link.inside), edge(outside_io, link.outside)];
+    let fabric = Fabric::new(&link.topology, setup.seed);
+    let longest = inside.mtu.max(outside.mtu) as usize + LONGEST_HEADER;
+    let mut pump = Pump::new(fabric, edges, longest, clock, observer)
+        .with_codec(setup.codec)
+        .with_marker(setup.marking.marker())
+        .bridging();
+
+    let outcome = |pump: &mut RouterPump<O>| {
+        let (mut missed, mut broken) = ([0; 2], [0; 2]);
+        for (index, edge) in pump.edges_mut().iter_mut().enumerate() {
+            (missed[index], broken[index]) = (edge.io.missed(), edge.io.broken());
+        }
+        let held = |port| u64::from(pump.fabric().port(port).backlog().packets);
+        Outcome {
+            code: 0,
+            duration: pump.clock().now().since(Time::ZERO),
+            cpu: sys::cpu_time(),
+            real_time,
+            spin,
+            missed,
+            broken,
+            held: [held(link.ports.up), held(link.ports.down)],
+            buffers_in_use: pump.packets_inside() as u64,
+            ended: pump.told(),
+        }
+    };
+    let (mut check_at, mut report_at) = (Time::ZERO + CHECK, Time::NEVER);
+    if let Some(every) = setup.report {
+        report_at = Time::ZERO + every;
+    }
+    loop {
+        let next = pump.turn().map_err(failed("router", "read an interface"))?;
+        pump.sleep_until(next.min(check_at).min(report_at));
+        let now = pump.clock().now();
+        if now >= report_at {
+            // One that was missed is left out.
+            while report_at <= now {
+                report_at += setup.report.unwrap_or(CHECK);
+            }
+            let so_far = outcome(&mut pump);
+            report(&pump, &so_far);
+        }
+        if now >= check_at {
+            check_at = now + CHECK;
+            for (name, index) in [(&setup.inside, inside.index), (&setup.outside, outside.index)] {
+                if netlink.index_of(name).ok() != Some(index) {
+                    return Err(Failure::new(name, "the interface has vanished"));
+                }
+            }
+        }
+        if pump.clock().is_ready(0) && signals.next().is_some() {
+            break;
+        }
+    }
+    pump.finish().map_err(failed("router", "read an interface"))?;
+    let outcome = outcome(&mut pump);
+    Ok((outcome, pump))
+}
+
+fn interface(netlink: &mut Netlink, key: &str, name: &str) -> Result<Device, Failure> {
+    let wrong = |what: &str| Err(Failure::new(key, format!("{name}: {what}")));
+    match netlink.device(name) {
+        Err(_) => wrong("there is no such interface"),
+        Ok(device) if !device.ethernet => wrong("not an Ethernet interface"),
+        Ok(device) if device.part_of_another => {
+            wrong("it is part of a bridge or the like, take it out (ip link set NAME nomaster)")
+        }
+        Ok(device) if !device.up => wrong("it is down, bring it up (ip link set NAME up)"),
+        Ok(device) => Ok(device),
+    }
+}

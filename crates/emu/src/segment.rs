@@ -1,0 +1,298 @@
+//! Frames that a host has left to its network card to finish: checksums to be filled in, and packets many times the
+//! size of the MTU to be cut (TSO, GSO, and what GRO has put together). Emulated links carry what a wire would.
+
+use catnip_wire::checksum::{Sum, checksum};
+use catnip_wire::ip::{Ip, TCP, UDP, Version};
+use catnip_wire::{Tcp, Udp};
+
+/// Bytes of the header that the kernel puts in front (`struct virtio_net_hdr`).
+pub const HEADER: usize = 10;
+
+const NEEDS_CHECKSUM: u8 = 1;
+const NONE: u8 = 0;
+const TCP_V4: u8 = 1;
+const TCP_V6: u8 = 4;
+const UDP_MANY: u8 = 5;
+/// The connection uses ECN.
+const ECN: u8 = 0x80;
+
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+const UDP_HEADER: usize = 8;
+
+/// What is left to do for a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    flags: u8,
+    kind: u8,
+    /// Bytes of payload in one packet.
+    size: usize,
+    checksum_start: usize,
+    checksum_offset: usize,
+}
+
+impl Unfinished {
+    /// Reads the header in front of a frame.
+    pub fn read(header: &[u8; HEADER]) -> Self {
+        let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+        Self {
+            flags: header[0],
+            kind: header[1] & !ECN,
+            size: word(4),
+            checksum_start: word(6),
+            checksum_offset: word(8),
+        }
+    }
+
+    /// Does the frame stand for more than one packet?
+    pub fn is_super(&self) -> bool {
+        self.kind != NONE
+    }
+
+    /// Fills in the checksum of a frame that stands for one packet, if that is left to do. `moved` bytes have been
+    /// put in before the place where it starts. False if it cannot be.
+    pub fn finish(&self, frame: &mut [u8], moved: usize) -> bool {
+        if self.flags & NEEDS_CHECKSUM == 0 {
+            return true;
+        }
+        let start = self.checksum_start + moved;
+        let at = start + self.checksum_offset;
+        if start > frame.len() || at + 2 > frame.len() {
+            return false;
+        }
+        // The field holds the sum of the pseudo header.
+        let sum = match checksum(&frame[start..]) {
+            0 => 0xffff,
+            sum => sum,
+        };
+        frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        true
+    }
+
+    /// How to cut a frame whose IP packet begins at `ip_at`; nothing if it is not what it seems.
+    pub fn cut(&self, frame: &[u8], ip_at: usize) -> Option<Cut> {
+        let ip = Ip::parse(frame.get(ip_at..)?).ok()?;
+        let (protocol, transport) = match (self.kind, ip.version(), ip.protocol()) {
+            (TCP_V4, Version::V4, TCP) | (TCP_V6, Version::V6, TCP) => {
+                (TCP, Tcp::parse(ip.transport(TCP).ok()?).ok()?.header_len())
+            }
+            (UDP_MANY, _, UDP) => {
+                Udp::parse(ip.transport(UDP).ok()?).ok()?;
+                (UDP, UDP_HEADER)
+            }
+            _ => return None,
+        };
+        let headers = ip_at + ip.header_len() + transport;
+        let end = ip_at + ip.total_len();
+        let count = (end - headers).div_ceil(self.size.max(1)).max(1);
+        (self.size > 0).then_some(Cut {
+            ip_at,
+            ip_len: ip.header_len(),
+            version: ip.version(),
+            protocol,
+            headers,
+            size: self.size,
+            end,
+            count,
+        })
+    }
+}
+
+/// How to make packets of a frame that stands for many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    ip_at: usize,
+    ip_len: usize,
+    version: Version,
+    protocol: u8,
+    /// Bytes of all headers.
+    headers: usize,
+    size: usize,
+    /// Where the payload ends.
+    end: usize,
+    /// How many packets.
+    pub count: usize,
+}
+
+impl Cut {
+    /// Writes packet `number` to `out` and gives its length; nothing if `out` is too small.
+    pub fn packet(&self, frame: &[u8], number: usize, out: &mut [u8]) -> Option<usize> {
+        let from = self.headers + number * self.size;
+        let payload = frame.get(from..(from + self.size).min(self.end))?;
+        let len = self.headers + payload.len();
+        let out = out.get_mut(..len)?;
+        out[..self.headers].copy_from_slice(&frame[..self.headers]);
+        out[self.headers..].copy_from_slice(payload);
+        let ip = &mut out[self.ip_at..];
+        let put =
+            |bytes: &mut [u8], at: usize, value: u16| bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+        let total = ip.len() as u16;
+        match self.version {
+            Version::V4 => {
+                put(ip, 2, total);
+                let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(number as u16);
+                put(ip, 4, id);
+                put(ip, 10, 0);
+                let sum = checksum(&ip[..self.ip_len]);
+                put(ip, 10, sum);
+            }
+            Version::V6 => put(ip, 4, total - 40),
+        }
+        let transport = &mut ip[self.ip_len..];
+        let len_of_transport = transport.len();
+        let field = match self.protocol {
+            TCP => {
+                let sequence = u32::from_be_bytes([transport[4], transport[5], transport[6], transport[7]]);
+                let sequence = sequence.wrapping_add((number * self.size) as u32);
+                transport[4..8].copy_from_slice(&sequence.to_be_bytes());
+                if number + 1 < self.count {
+                    transport[13] &= !FIN_PSH;
+                }
+                if number > 0 {
+                    transport[13] &= !CWR;
+                }
+                16
+            }
+            _ => {
+                put(transport, 4, len_of_transport as u16);
+                6
+            }
+        };
+        put(transport, field, 0);
+        // It was read before it was cut.
+        let (source, destination) =
+            Ip::parse(&out[self.ip_at..]).map(|ip| (ip.source(), ip.destination())).ok()?;
+        let transport = &mut out[self.ip_at + self.ip_len..];
+        let sum = Sum::default().pseudo_header(source, destination, self.protocol, len_of_transport);
+        let sum = match sum.bytes(transport).checksum() {
+            0 if self.protocol == UDP => 0xffff,
+            sum => sum,
+        };
+        put(transport, field, sum);
+        Some(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catnip_wire::checksum::transport_is_right;
+    use proptest::prelude::*;
+
+    fn header(kind: u8, size: u16) -> Unfinished {
+        let mut header = [0; HEADER];
+        (header[0], header[1]) = (NEEDS_CHECKSUM, kind);
+        header[4..6].copy_from_slice(&size.to_ne_bytes());
+        Unfinished::read(&header)
+    }
+
+    /// An Ethernet frame with so many bytes of payload, no checksum right.
+    fn frame(version: Version, protocol: u8, payload: usize) -> Vec<u8> {
+        let transport = if protocol == TCP { 20 } else { 8 };
+        let mut frame = vec![0; 14];
+        let len = transport + payload;
+        match version {
+            Version::V4 => {
+                let mut ip = [0; 20];
+                (ip[0], ip[8], ip[9]) = (0x45, 64, protocol);
+                ip[2..4].copy_from_slice(&((20 + len) as u16).to_be_bytes());
+                ip[4..6].copy_from_slice(&[0xff, 0xff]);
+                ip[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+                frame.extend_from_slice(&ip);
+            }
+            Version::V6 => {
+                let mut ip = [0; 40];
+                (ip[0], ip[6], ip[7], ip[8], ip[24]) = (0x60, protocol, 64, 0xfd, 0xfd);
+                ip[4..6].copy_from_slice(&(len as u16).to_be_bytes());
+                frame.extend_from_slice(&ip);
+            }
+        }
+        let start = frame.len();
+        frame.resize(start + len, 0);
+        if protocol == TCP {
+            frame[start + 4..start + 8].copy_from_slice(&0xffff_fff0_u32.to_be_bytes());
+            (frame[start + 12], frame[start + 13]) = (5 << 4, 0x10 | FIN_PSH | CWR);
+        } else {
+            frame[start + 4..start + 6].copy_from_slice(&(len as u16).to_be_bytes());
+        }
+        let payload = &mut frame[start + transport..];
+        payload.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at * 7 / 3) as u8);
+        frame
+    }
+
+    proptest! {
+        #[test]
+        fn packets_of_a_cut_frame_are_right_and_carry_its_bytes(
+            v6: bool,
+            tcp: bool,
+            payload in 1usize..5000,
+            size in 1u16..1500,
+        ) {
+            let version = if v6 { Version::V6 } else { Version::V4 };
+            let (protocol, kind) = match (tcp, v6) {
+                (true, false) => (TCP, TCP_V4),
+                (true, true) => (TCP, TCP_V6),
+                (false, _) => (UDP, UDP_MANY),
+            };
+            let whole = frame(version, protocol, payload);
+            let cut = header(kind, size).cut(&whole, 14).unwrap();
+            prop_assert_eq!(cut.count, payload.div_ceil(usize::from(size)));
+            let mut carried = Vec::new();
+            let mut out = [0; 2000];
+            for number in 0..cut.count {
+                let len = cut.packet(&whole, number, &mut out).unwrap();
+                let ip = Ip::parse(&out[14..len]).unwrap();
+                prop_assert_eq!(ip.padding(), 0);
+                prop_assert!(ip.header_is_right());
+                prop_assert_eq!(transport_is_right(&ip), Ok(true));
+                if tcp {
+                    let segment = Tcp::parse(ip.payload()).unwrap();
+                    let expected = 0xffff_fff0_u32.wrapping_add(carried.len() as u32);
+                    prop_assert_eq!(segment.sequence(), expected);
+                    let (first, last) = (number == 0, number + 1 == cut.count);
+                    prop_assert_eq!(ip.payload()[13] & FIN_PSH, if last { FIN_PSH } else { 0 });
+                    prop_assert_eq!(ip.payload()[13] & CWR, if first { CWR } else { 0 });
+                    carried.extend_from_slice(segment.payload());
+                } else {
+                    carried.extend_from_slice(Udp::parse(ip.payload()).unwrap().payload());
+                }
+            }
+            prop_assert_eq!(&carried[..], &whole[whole.len() - payload..]);
+        }
+
+        #[test]
+        fn arbitrary_frames_never_panic(
+            header in any::<[u8; HEADER]>(),
+            mut frame in prop::collection::vec(any::<u8>(), 0..200),
+            real: bool,
+        ) {
+            if real {
+                let start = [0; 14].into_iter().chain([0x45]);
+                frame = start.chain(frame).collect();
+            }
+            let unfinished = Unfinished::read(&header);
+            if let Some(cut) = unfinished.cut(&frame, 14) {
+                let mut out = [0; 2000];
+                (0..cut.count).for_each(|number| {
+                    cut.packet(&frame, number, &mut out);
+                });
+            }
+            unfinished.finish(&mut frame, 0);
+        }
+    }
+
+    #[test]
+    fn a_checksum_is_filled_in() {
+        let mut whole = frame(Version::V4, TCP, 100);
+        let mut header = [0; HEADER];
+        header[0] = NEEDS_CHECKSUM;
+        header[6..8].copy_from_slice(&34_u16.to_ne_bytes());
+        header[8..10].copy_from_slice(&16_u16.to_ne_bytes());
+        let ip = Ip::parse(&whole[14..]).unwrap();
+        let sum = Sum::default().pseudo_header(ip.source(), ip.destination(), TCP, 120).folded();
+        whole[50..52].copy_from_slice(&sum.to_be_bytes());
+        assert!(Unfinished::read(&header).finish(&mut whole, 0));
+        assert_eq!(transport_is_right(&Ip::parse(&whole[14..]).unwrap()), Ok(true));
+        assert!(!Unfinished::read(&header).finish(&mut whole[..50], 0));
+    }
+}

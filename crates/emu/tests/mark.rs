@@ -1,0 +1,359 @@
+//! The edge marker against the capture verifier, with which it shares no code: simulated endpoints talk in real
+//! packets, the marker marks what the server sends, and the marks of the capture are judged.
+
+use catnip_base::{FlowContext, Span, Time};
+use catnip_emu::mark::Marker;
+use catnip_net::Priority;
+use catnip_net::mark::SpmParameters;
+use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
+use catnip_wire::verify::{Documents, Markers, Report, Rules, Verifier};
+use catnip_wire::{Addresses, Announcement, Incoming, Ip, PriorityCodec, Tcp, TcpHeader, Translation, ip};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+const DELAY: Span = Span::from_millis(50);
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// Documents over one connection, each asked for when the one before is there.
+#[derive(Clone, Debug)]
+struct Scene {
+    documents: Vec<usize>,
+    /// The header says how long the document is.
+    sized: bool,
+    config: TcpConfig,
+    spm: SpmParameters,
+    codec: PriorityCodec,
+    v6: bool,
+    initial: [u32; 2],
+    /// Packets of the server that are lost behind the marker, by their number.
+    lost: Vec<usize>,
+    /// The marker hears of acknowledgements when they leave the client, as at the edge of a network, not when they
+    /// reach the server.
+    early: bool,
+}
+
+struct Net {
+    scene: Scene,
+    marker: Marker,
+    /// All that either side ever sends.
+    streams: [Vec<u8>; 2],
+    /// Where in them each document ends.
+    goals: [Vec<u64>; 2],
+    ends: [(Endpoint, Translation); 2],
+    flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
+    serial: u64,
+    from_server: usize,
+    capture: Vec<(Time, Vec<u8>)>,
+}
+
+impl Scene {
+    fn plain(documents: &[usize]) -> Self {
+        let config =
+            TcpConfig { segment_bytes: 512, receive_window: 64 * 512, initial_window: 2, ..profile::rfc() };
+        Self {
+            documents: documents.to_vec(),
+            sized: true,
+            config,
+            spm: SpmParameters::FULL,
+            codec: PriorityCodec::default(),
+            v6: false,
+            initial: [7, u32::MAX - 5000],
+            lost: Vec::new(),
+            early: true,
+        }
+    }
+
+    fn response(&self, len: usize) -> Vec<u8> {
+        let field = match self.sized {
+            true => format!("Content-Length: {len}"),
+            false => "Transfer-Encoding: chunked".into(),
+        };
+        let mut bytes = format!("HTTP/1.1 200 OK\r\nServer: x\r\n{field}\r\n\r\n").into_bytes();
+        bytes.resize(bytes.len() + len, b'x');
+        bytes
+    }
+
+    /// Runs to the end; the packets in the order in which the marker hears of them.
+    fn run(&self) -> Vec<(Time, Vec<u8>)> {
+        let announcement =
+            Announcement { mss: self.config.segment_bytes as u16, window_scale: Some(2), sack: true };
+        let end = |role, initial| {
+            let endpoint = Endpoint::new(Time::ZERO, role, &self.config, Span::ZERO);
+            (endpoint, Translation::new(initial, announcement))
+        };
+        let mut streams = [Vec::new(), Vec::new()];
+        let mut goals = [Vec::new(), Vec::new()];
+        for &document in &self.documents {
+            for (end, bytes) in [(CLIENT, REQUEST.to_vec()), (SERVER, self.response(document))] {
+                streams[end].extend(bytes);
+                goals[end].push(streams[end].len() as u64);
+            }
+        }
+        let mut net = Net {
+            scene: self.clone(),
+            marker: Marker::new(vec![None, Some(self.spm)], true),
+            streams,
+            goals,
+            ends: [end(Role::Active, self.initial[0]), end(Role::Passive, self.initial[1])],
+            flying: BTreeMap::new(),
+            serial: 0,
+            from_server: 0,
+            capture: Vec::new(),
+        };
+        net.run();
+        assert_eq!(net.ends[CLIENT].0.received(), net.streams[SERVER].len() as u64, "all of it arrives");
+        net.capture
+    }
+
+    fn report(&self, capture: &[(Time, Vec<u8>)]) -> Report {
+        let trailing = if self.sized { self.spm.trailing } else { 0 };
+        let mut verifier = Verifier::new(&Rules {
+            spm: SpmParameters { trailing, ..self.spm },
+            documents: Documents::PerExchange,
+            markers: Markers::Servers,
+            codec: self.codec,
+            ..Rules::default()
+        });
+        for (at, packet) in capture {
+            verifier.packet(at.as_nanos() as i64, Some(packet), 0);
+        }
+        verifier.finish()
+    }
+
+    fn address(&self, end: usize) -> IpAddr {
+        let last = end as u8 + 1;
+        match self.v6 {
+            false => IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)),
+            true => IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last))),
+        }
+    }
+}
+
+impl Net {
+    fn run(&mut self) {
+        let config = self.scene.config.clone();
+        let mut now = Time::ZERO;
+        let mut written = [0, 0];
+        loop {
+            let [asked, answered] = written;
+            // The client asks once it has the answer before; the server answers once it is asked.
+            let has = |end: usize, of: usize, n: usize| {
+                n == 0 || self.ends[end].0.received() >= self.goals[of][n - 1]
+            };
+            let documents = self.scene.documents.len();
+            let ready = [
+                asked < documents && asked == answered && has(CLIENT, SERVER, asked),
+                answered < asked && has(SERVER, CLIENT, answered + 1),
+            ];
+            for end in [CLIENT, SERVER] {
+                if ready[end] {
+                    let n = written[end];
+                    let len = self.goals[end][n] - n.checked_sub(1).map_or(0, |n| self.goals[end][n]);
+                    let last = n + 1 == documents;
+                    let context = (end == SERVER).then(|| FlowContext::document(len));
+                    self.ends[end].0.write(now, len, context, last, &config);
+                    written[end] += 1;
+                }
+            }
+            self.send(CLIENT, now);
+            self.send(SERVER, now);
+            let arrival = self.flying.keys().next().map(|key| key.0);
+            let timers = self.ends.iter().filter_map(|(endpoint, _)| endpoint.deadline());
+            let Some(next) = timers.chain(arrival).min() else { break };
+            now = next;
+            while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now) {
+                let (to, mut packet) = entry.remove();
+                if to == SERVER && !self.scene.early {
+                    self.passes(CLIENT, now, &mut packet);
+                }
+                let (endpoint, translation) = &mut self.ends[to];
+                let ip = Ip::parse(&packet).unwrap();
+                let tcp = Tcp::parse(ip.transport(ip::TCP).unwrap()).unwrap();
+                let Incoming::Segment(segment) = translation.incoming(&tcp).unwrap() else {
+                    panic!("a stray segment");
+                };
+                endpoint.on_segment(now, &segment, &config);
+            }
+            for (endpoint, _) in &mut self.ends {
+                endpoint.on_time(now, &config);
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, now: Time) {
+        while let Some(out) = self.ends[from].0.transmit(now, &self.scene.config) {
+            let segment = out.segment;
+            let ports = [40_000, 80];
+            let header = TcpHeader {
+                source_port: ports[from],
+                destination_port: ports[1 - from],
+                ..self.ends[from].1.outgoing(&segment)
+            };
+            let addresses = Addresses {
+                source: self.scene.address(from),
+                destination: self.scene.address(1 - from),
+                traffic_class: 0,
+                hop_limit: 64,
+            };
+            let mut packet = vec![0; 2000];
+            let payload = match segment.len {
+                0 => &[][..],
+                len => &self.streams[from][segment.seq as usize..][..len as usize],
+            };
+            let len = header.write(&addresses, payload, &mut packet).unwrap();
+            packet.truncate(len);
+            if from == SERVER || self.scene.early {
+                self.passes(from, now, &mut packet);
+            }
+            self.from_server += from;
+            if from == SERVER && self.scene.lost.contains(&self.from_server) {
+                continue;
+            }
+            self.serial += 1;
+            self.flying.insert((now + DELAY, self.serial), (1 - from, packet));
+        }
+    }
+
+    fn passes(&mut self, from: usize, now: Time, packet: &mut [u8]) {
+        let marked = self.marker.mark(from, packet);
+        assert_eq!(marked.is_some(), from == SERVER);
+        if let Some(priority) = marked {
+            self.scene.codec.write(packet, priority).unwrap();
+        }
+        self.capture.push((now, packet.to_vec()));
+    }
+}
+
+#[test]
+fn several_responses_over_one_connection_are_marked_each() {
+    let scene = Scene::plain(&[10_000, 1, 20_000, 512, 30_000]);
+    let report = scene.report(&scene.run());
+    assert!(report.marks_are_right() && report.faults.is_empty(), "{report}");
+    let side = report.connections[0].from_server;
+    // Three first and three last ones of each long document, one or two of each short one, SYN and FIN.
+    assert!(side.must_be_high >= 3 * 6 + 2, "{report}");
+    assert!(side.must_be_low >= 60, "{report}");
+    assert!(side.high <= side.must_be_high + 8, "{report}");
+}
+
+#[test]
+fn a_wrong_mark_would_be_found() {
+    let scene = Scene::plain(&[16_000]);
+    let capture = scene.run();
+    let side = scene.report(&capture).connections[0].from_server;
+    let mut found = 0;
+    for i in 0..capture.len() {
+        let mut wrong = capture.clone();
+        let packet = &mut wrong[i].1;
+        let other = match scene.codec.read(packet).unwrap() {
+            Priority::High => Priority::Low,
+            Priority::Low => Priority::High,
+        };
+        scene.codec.write(packet, other).unwrap();
+        found += u64::from(!scene.report(&wrong).marks_are_right());
+    }
+    assert_eq!(found, side.must_be_high + side.must_be_low);
+    assert!(found > 20, "{found}");
+}
+
+#[test]
+fn a_lost_packet_is_repaired_with_high_packets() {
+    let lost = vec![9, 14, 20];
+    let scene = Scene { lost, ..Scene::plain(&[30_000]) };
+    let report = scene.report(&scene.run());
+    assert!(report.marks_are_right(), "{report}");
+    assert!(report.connections[0].from_server.retransmissions >= 3, "{report}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// From 1 B to 1 MB, with losses, either codec and version, wherever the marker stands.
+    #[test]
+    fn what_the_marker_does_the_verifier_accepts(
+        documents in prop_oneof![
+            prop::collection::vec(1usize..20_000, 1..5),
+            prop::collection::vec(1usize..1_000_000, 1..2),
+        ],
+        segment in prop_oneof![Just(512u32), Just(536), Just(1460)],
+        [historical, v6, sized, early] in any::<[bool; 4]>(),
+        initial: [u32; 2],
+        leading in 0u32..4,
+        trailing in 0u32..4,
+        small_window in 0u32..6,
+        initial_window in 1u32..11,
+        window in 4u64..64,
+        lost in prop::collection::vec(2usize..80, 0..8),
+    ) {
+        let plain = Scene::plain(&documents);
+        let config = TcpConfig {
+            segment_bytes: segment,
+            initial_window,
+            receive_window: window * u64::from(segment),
+            ..plain.config.clone()
+        };
+        let scene = Scene {
+            sized,
+            config,
+            spm: SpmParameters { leading, trailing, small_window },
+            codec: if historical { PriorityCodec::FlagBit } else { PriorityCodec::default() },
+            v6,
+            initial,
+            lost,
+            early,
+            ..plain
+        };
+        let report = scene.report(&scene.run());
+        prop_assert!(report.marks_are_right() && report.faults.is_empty(), "{}", report);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        packets in prop::collection::vec((0usize..3, prop::collection::vec(any::<u8>(), 0..100)), 0..20),
+    ) {
+        let mut marker = Marker::new(vec![Some(SpmParameters::FULL); 2], true);
+        for (from, packet) in packets {
+            marker.mark(from, &packet);
+        }
+    }
+
+    /// Whole packets with arbitrary fields and data, on few connections.
+    #[test]
+    fn arbitrary_segments_never_panic(
+        segments in prop::collection::vec(
+            (any::<bool>(), 0u16..2, any::<u32>(), any::<u32>(), any::<u8>(), ".{0,60}|HTTP/1.1 2[0-9 ]{3}\r\nContent-Length: [0-9]{0,20}\r\n\r\n.{0,40}"),
+            0..60,
+        ),
+        near: bool,
+    ) {
+        let rules = SpmParameters { leading: 1, trailing: u32::MAX, small_window: u32::MAX };
+        let mut marker = Marker::new(vec![Some(SpmParameters::FULL), Some(rules)], true);
+        let scene = Scene::plain(&[]);
+        for (server, port, sequence, acknowledgement, flags, payload) in segments {
+            let from = usize::from(server);
+            // Arbitrary numbers hardly ever meet.
+            let number = |number| if near { number % 200 } else { number };
+            let ports = [4000 + port, 80];
+            let header = TcpHeader {
+                source_port: ports[from],
+                destination_port: ports[1 - from],
+                sequence: number(sequence),
+                acknowledgement: number(acknowledgement),
+                flags: catnip_wire::TcpFlags(flags),
+                ..TcpHeader::default()
+            };
+            let addresses = Addresses {
+                source: scene.address(from),
+                destination: scene.address(1 - from),
+                traffic_class: 0,
+                hop_limit: 64,
+            };
+            let mut packet = vec![0; 2000];
+            let len = header.write(&addresses, payload.as_bytes(), &mut packet).unwrap();
+            prop_assert!(marker.mark(from, &packet[..len]).is_some());
+        }
+    }
+}
