@@ -105,7 +105,11 @@ def _echo() -> None:
             for line in self.rfile:
                 self.wfile.write(line)
 
-    with socketserver.ThreadingTCPServer(("", ECHO_PORT), Echo) as server:
+    class Server(socketserver.ThreadingTCPServer):
+        # A client that is gone with its link never says so.
+        daemon_threads = True
+
+    with Server(("", ECHO_PORT), Echo) as server:
         server.serve_forever()
 
 

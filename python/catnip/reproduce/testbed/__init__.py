@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from catnip._core import InputError
 from catnip.progress import Progress
 from catnip.reproduce.outcome import Part, Reproduction
-from catnip.reproduce.testbed import latency, systems
+from catnip.reproduce.testbed import latency, systems, wan
 from catnip.reproduce.testbed.runs import Runs, can_run
 
 QUICK = 0.1
@@ -47,6 +47,10 @@ PARTS: Mapping[str, tuple[str, Makes]] = {
     "TB-E8": ("models above 10 % loss", latency.over_loss),
     "TB-E9": ("losses in the handshake", systems.handshakes),
     "TB-E10": ("other applications", systems.other_applications),
+    "CAT-S24": ("real Web server for emulated clients", wan.emulation),
+    "CAT-S25": ("WAN emulator", wan.emulation),
+    "CAT-E10": ("WAN emulation with four buffers", wan.emulation),
+    "CWV-S14": ("both settings of the emulation router", systems.emulation_router),
 }
 
 EXPERIMENTS: Mapping[str, str] = {id: shows for id, (shows, _) in PARTS.items()}
@@ -75,6 +79,6 @@ def reproduce(
             key=lambda claim: list(PARTS).index(claim.id),
         ),
         figures=[figure for part in parts for figure in part.figures],
-        tables=[latency.comparison(runs)] if everything else [],
+        tables=[latency.comparison(runs), wan.table(runs)] if everything else [],
         seeds=list(range(first_seed, first_seed + 1)),
     )

@@ -93,6 +93,7 @@ class Runs:
     first_seed: int
     progress: Progress
     red: int = 0
+    emulated: dict[str, list[Any]] | None = None
     _made: dict[str, dict[str, Measured]] = field(default_factory=dict)
 
     def count(self, fetches: int) -> int:

@@ -101,6 +101,44 @@ def other_applications(runs: Runs) -> Part:
     )
 
 
+def emulation_router(runs: Runs) -> Part:
+    """CWV-S14: newCWV's router with a delay of 200 ms only, and with 2 Mbit/s and 30 KB as well."""
+    fetch = "exec curl -s -o /dev/null -w '%{size_download}' http://$CATNIP_OUTSIDE:8080/bulk"
+    echo = f"exec {sys.executable} {CLIENT} echo://$CATNIP_OUTSIDE:8081/ --count 20"
+    delay = ["--delay", "100ms"]
+    limited = [*delay, "--rate", "2Mbit", "--queue", "drop-tail:30KB"]
+    made = runs.of(
+        "newCWV's router",
+        [
+            Point("delay", delay, command=echo),
+            Point("limited", limited, command=fetch),
+        ],
+        stack=TODAY,
+    )
+    rtt_ms = 1e3 * float(np.median([fetch["latency_s"] for fetch in made["delay"].fetches]))
+    down = made["limited"].certificate["down"]
+    return Part(
+        [
+            within("CWV-S14", "limits off: median round trip, ms", rtt_ms, 195, 205, paper=200),
+            within(
+                "CWV-S14",
+                "2 Mbit/s and 30 KB: rate while busy, Mbit/s",
+                down["busy_rate"] / 1e6,
+                1.96,
+                2.04,
+                paper=2,
+            ),
+            at_most(
+                "CWV-S14",
+                "30 KB: most packets waiting (20 of 1500 bytes)",
+                down["largest_queue"],
+                20,
+                paper=20,
+            ),
+        ]
+    )
+
+
 def _models() -> list[Claim]:
     rows = reference.rows("model_check_values.csv")
     claims = []
