@@ -179,12 +179,16 @@ impl Clock for WallClock {
 pub struct Tun {
     fd: Rc<OwnedFd>,
     stopwatch: Stopwatch,
+    /// Bytes before each packet.
+    header: usize,
 }
 
 impl Tun {
-    /// A device that is open; packets are given the time of `stopwatch`.
-    pub fn new(fd: OwnedFd, stopwatch: Stopwatch) -> Self {
-        Self { fd: Rc::new(fd), stopwatch }
+    /// A device that is open; packets are given the time of `stopwatch`. With `virtual_header`, they have one in front,
+    /// and go out with the one with which they came.
+    pub fn new(fd: OwnedFd, stopwatch: Stopwatch, virtual_header: bool) -> Self {
+        let header = if virtual_header { sys::VIRTUAL_HEADER } else { 0 };
+        Self { fd: Rc::new(fd), stopwatch, header }
     }
 }
 
@@ -212,5 +216,10 @@ impl PacketIo for Tun {
     #[inline]
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         sys::write((*self.fd).as_fd(), packet).map(|_| ())
+    }
+
+    #[inline]
+    fn ip_at(&self, read: &[u8]) -> Option<usize> {
+        (read.len() >= self.header).then_some(self.header)
     }
 }
