@@ -184,11 +184,14 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// A device that is open; packets are given the time of `stopwatch`. With `virtual_header`, they have one in front,
-    /// and go out with the one with which they came.
-    pub fn new(fd: OwnedFd, stopwatch: Stopwatch, virtual_header: bool) -> Self {
-        let header = if virtual_header { sys::VIRTUAL_HEADER } else { 0 };
-        Self { fd: Rc::new(fd), stopwatch, header }
+    /// A device that is open; packets are given the time of `stopwatch`.
+    pub fn new(fd: OwnedFd, stopwatch: Stopwatch) -> Self {
+        Self { fd: Rc::new(fd), stopwatch, header: 0 }
+    }
+
+    /// Packets have a virtual header in front, and go out with the one with which they came.
+    pub fn with_virtual_header(self) -> Self {
+        Self { header: sys::VIRTUAL_HEADER, ..self }
     }
 }
 

@@ -400,17 +400,23 @@ fn connect(
     let (inside_index, v6_inside) =
         set_up(&mut inner, &inside_name, setup, block.inside()).map_err(&cannot)?;
     let window = setup.initial_window;
-    inner.add_route(inside_index, Network::new(Ipv4Addr::UNSPECIFIED, 0), window).map_err(&cannot)?;
+    inner
+        .add_windowed_route(inside_index, Network::new(Ipv4Addr::UNSPECIFIED, 0), window)
+        .map_err(&cannot)?;
     let with_v6 = v6_outside
         && v6_inside
-        && inner.add_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0), window).is_ok();
+        && inner.add_windowed_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0), window).is_ok();
     switch_ecn_off_for(setup.codec)?;
     // So that links inside this one reach what is outside it; without, they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
     let _ = set("net/ipv6/conf/all/forwarding", "1");
+    let tun = |device| {
+        let tun = Tun::new(device, stopwatch);
+        if setup.offload { tun.with_virtual_header() } else { tun }
+    };
     Ok(Ends {
-        inside: Tun::new(inside, stopwatch, setup.offload),
-        outside: Tun::new(outside, stopwatch, setup.offload),
+        inside: tun(inside),
+        outside: tun(outside),
         netlinks: [(inner, inside_index), (netlink, outside_index)],
         block,
         with_v6,
@@ -453,8 +459,11 @@ fn set_up(
     // The route that the kernel makes for an address knows no window.
     let window = setup.initial_window;
     let mut add = |network| {
-        netlink.add_address(index, network, window.is_some())?;
-        if window.is_some() { netlink.add_route(index, network, window) } else { Ok(()) }
+        if window.is_none() {
+            return netlink.add_address(index, network);
+        }
+        netlink.add_lone_address(index, network)?;
+        netlink.add_windowed_route(index, network, window)
     };
     add(v4)?;
     let with_v6 = setup.mtu >= 1280 && add(v6).is_ok();

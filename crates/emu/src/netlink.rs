@@ -156,9 +156,17 @@ impl Netlink {
         self.change(RouteNetlinkMessage::DelLink(link), 0)
     }
 
-    /// Gives a device an address, and unless `alone` a route to its network. Nothing is probed: the address is usable at
-    /// once.
-    pub fn add_address(&mut self, index: u32, network: Network, alone: bool) -> io::Result<()> {
+    /// Gives a device an address, and a route to its network. Nothing is probed: the address is usable at once.
+    pub fn add_address(&mut self, index: u32, network: Network) -> io::Result<()> {
+        self.add_any_address(index, network, AddressFlags::empty())
+    }
+
+    /// The same without the route.
+    pub fn add_lone_address(&mut self, index: u32, network: Network) -> io::Result<()> {
+        self.add_any_address(index, network, AddressFlags::Noprefixroute)
+    }
+
+    fn add_any_address(&mut self, index: u32, network: Network, mut flags: AddressFlags) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.index = index;
         message.header.family = family(network.address);
@@ -166,18 +174,26 @@ impl Netlink {
         message.header.scope = AddressScope::Universe;
         message.attributes.push(AddressAttribute::Local(network.address));
         message.attributes.push(AddressAttribute::Address(network.address));
-        let mut flags = AddressFlags::empty();
         flags.set(AddressFlags::Nodad, network.address.is_ipv6());
-        flags.set(AddressFlags::Noprefixroute, alone);
         if !flags.is_empty() {
             message.attributes.push(AddressAttribute::Flags(flags));
         }
         self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Sends what goes to a network through a device; prefix 0 is the default route. TCP connections on this route begin
-    /// with a congestion window of `window` segments if given, and let the other end do so.
-    pub fn add_route(&mut self, index: u32, network: Network, window: Option<u32>) -> io::Result<()> {
+    /// Sends what goes to a network through a device; prefix 0 is the default route.
+    pub fn add_route(&mut self, index: u32, network: Network) -> io::Result<()> {
+        self.add_windowed_route(index, network, None)
+    }
+
+    /// The same; TCP connections on this route begin with a congestion window of `window` segments if given, and let
+    /// the other end do so.
+    pub fn add_windowed_route(
+        &mut self,
+        index: u32,
+        network: Network,
+        window: Option<u32>,
+    ) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
             address_family: family(network.address),
