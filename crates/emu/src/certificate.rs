@@ -123,7 +123,7 @@ pub struct Report {
     pub delay_ms: Quantiles,
     /// How much later than in the model packets were written, us.
     pub lateness_us: Quantiles,
-    /// Share of packets that the loss model took.
+    /// Share of packets that the loss model took, of those that it could.
     pub loss: f64,
     /// Where 95 % of such shares are (Wilson's interval).
     pub loss_interval: [f64; 2],
@@ -175,7 +175,7 @@ impl Certificate {
             let name = ["up", "down"][index];
             let direction = &monitor.directions[index];
             let wire = wires[index];
-            let report = report(asked, direction, outcome, monitor, index);
+            let report = report(asked, wire, direction, outcome, monitor, index);
             judge(wire, direction, &report, tolerance, |what| failures.push(format!("{name}: {what}")));
             report
         });
@@ -205,11 +205,21 @@ impl Certificate {
 }
 
 /// `edge` is the one where the direction begins: 0 inside, 1 outside.
-fn report(asked: Asked, direction: &Direction, outcome: &Outcome, monitor: &Monitor, edge: usize) -> Report {
+fn report(
+    asked: Asked,
+    wire: &WireSpec,
+    direction: &Direction,
+    outcome: &Outcome,
+    monitor: &Monitor,
+    edge: usize,
+) -> Report {
     let drops = DropReason::NAMES.iter().zip(direction.dropped);
     let refusals = Refusal::NAMES.iter().zip(monitor.refused[edge]);
     let entered = direction.entered.iter().sum();
     let lost = direction.lost.iter().sum();
+    // Loss at the end of the wire has no chance to take what the queue has dropped.
+    let on_wire_only = wire.loss.is_none() && wire.wire_loss.is_some();
+    let trials: u64 = if on_wire_only { direction.crossed.iter().sum() } else { entered };
     let ms = Span::from_millis(1);
     Report {
         asked,
@@ -229,8 +239,8 @@ fn report(asked: Asked, direction: &Direction, outcome: &Outcome, monitor: &Moni
         ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
         delay_ms: Quantiles::new(&direction.actual_delay, ms),
         lateness_us: Quantiles::new(&direction.lateness, Span::from_micros(1)),
-        loss: lost as f64 / (entered as f64).max(1.0),
-        loss_interval: wilson(lost, entered),
+        loss: lost as f64 / (trials as f64).max(1.0),
+        loss_interval: wilson(lost, trials),
         largest_queue: direction.largest_queue(),
     }
 }

@@ -179,12 +179,19 @@ impl Clock for WallClock {
 pub struct Tun {
     fd: Rc<OwnedFd>,
     stopwatch: Stopwatch,
+    /// Bytes before each packet.
+    header: usize,
 }
 
 impl Tun {
     /// A device that is open; packets are given the time of `stopwatch`.
     pub fn new(fd: OwnedFd, stopwatch: Stopwatch) -> Self {
-        Self { fd: Rc::new(fd), stopwatch }
+        Self { fd: Rc::new(fd), stopwatch, header: 0 }
+    }
+
+    /// Packets have a virtual header in front, and go out with the one with which they came.
+    pub fn with_virtual_header(self) -> Self {
+        Self { header: sys::VIRTUAL_HEADER, ..self }
     }
 }
 
@@ -212,5 +219,10 @@ impl PacketIo for Tun {
     #[inline]
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         sys::write((*self.fd).as_fd(), packet).map(|_| ())
+    }
+
+    #[inline]
+    fn ip_at(&self, read: &[u8]) -> Option<usize> {
+        (read.len() >= self.header).then_some(self.header)
     }
 }

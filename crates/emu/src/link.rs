@@ -19,6 +19,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
+/// With the header that comes first.
+const LARGEST_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
 /// The device in the command's namespace.
 const INSIDE_DEVICE: &str = "catnip0";
 /// Packets the kernel keeps for us while we are busy. More are lost before the link sees them, and counted.
@@ -93,6 +95,10 @@ pub struct Setup {
     pub seed: u64,
     /// Longest packet, bytes.
     pub mtu: u32,
+    /// Initial congestion window of TCP connections through the link, segments; by default that of the machine.
+    pub initial_window: Option<u32>,
+    /// Take super-packets from the kernel.
+    pub offload: bool,
     /// Name of the device in the caller's namespace; `%d` becomes a free number.
     pub device: String,
     /// Ask for SCHED_FIFO.
@@ -252,7 +258,8 @@ pub fn run<O: Observer>(
     let edges =
         vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
     let fabric = Fabric::new(&link.topology, setup.seed);
-    let mut pump = Pump::new(fabric, edges, setup.mtu as usize, clock, observer)
+    let longest = if setup.offload { LARGEST_SUPER_PACKET } else { setup.mtu as usize };
+    let mut pump = Pump::new(fabric, edges, longest, clock, observer)
         .with_codec(setup.codec)
         .with_marker(setup.marking.marker());
     let code = pump_until_exit(&mut pump, &signals, child)?;
@@ -320,7 +327,7 @@ fn pump_until_exit<O: Observer>(
 /// The device in the caller's namespace; if that may not have one, in a new namespace of our own.
 fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure> {
     let name = setup.device.as_str();
-    match sys::open_tun(name, false) {
+    match sys::open_tun(name, setup.offload) {
         Ok(tun) => return Ok(tun),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
         Err(error) => return Err(no_tun(name, &error)),
@@ -338,7 +345,7 @@ fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure
     let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
     bring_up_loopback(&mut netlink)?;
     switch_ecn_off_for(setup.codec)?;
-    sys::open_tun(name, false).map_err(|error| no_tun(name, &error))
+    sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))
 }
 
 pub(crate) fn no_tun(name: &str, error: &io::Error) -> Failure {
@@ -381,28 +388,35 @@ fn connect(
     let routes = netlink.routes().map_err(&cannot)?;
     let (block, claim) = Block::claim(&addresses, &routes).map_err(|what| Failure::new("addresses", what))?;
     let (outside_index, v6_outside) =
-        set_up(&mut netlink, &outside_name, setup.mtu, block.outside()).map_err(cannot)?;
+        set_up(&mut netlink, &outside_name, setup, block.outside()).map_err(cannot)?;
 
     let cannot = failed("network namespace", "make one");
     sys::enter_new_network().map_err(cannot)?;
     let cannot = failed("network", "configure the inside end of the link");
     let (inside, inside_name) =
-        sys::open_tun(INSIDE_DEVICE, false).map_err(|error| no_tun(INSIDE_DEVICE, &error))?;
+        sys::open_tun(INSIDE_DEVICE, setup.offload).map_err(|error| no_tun(INSIDE_DEVICE, &error))?;
     let mut inner = Netlink::open().map_err(&cannot)?;
     bring_up_loopback(&mut inner)?;
     let (inside_index, v6_inside) =
-        set_up(&mut inner, &inside_name, setup.mtu, block.inside()).map_err(&cannot)?;
-    inner.add_route(inside_index, Network::new(Ipv4Addr::UNSPECIFIED, 0)).map_err(&cannot)?;
+        set_up(&mut inner, &inside_name, setup, block.inside()).map_err(&cannot)?;
+    let window = setup.initial_window;
+    inner
+        .add_windowed_route(inside_index, Network::new(Ipv4Addr::UNSPECIFIED, 0), window)
+        .map_err(&cannot)?;
     let with_v6 = v6_outside
         && v6_inside
-        && inner.add_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0)).is_ok();
+        && inner.add_windowed_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0), window).is_ok();
     switch_ecn_off_for(setup.codec)?;
     // So that links inside this one reach what is outside it; without, they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
     let _ = set("net/ipv6/conf/all/forwarding", "1");
+    let tun = |device| {
+        let tun = Tun::new(device, stopwatch);
+        if setup.offload { tun.with_virtual_header() } else { tun }
+    };
     Ok(Ends {
-        inside: Tun::new(inside, stopwatch),
-        outside: Tun::new(outside, stopwatch),
+        inside: tun(inside),
+        outside: tun(outside),
         netlinks: [(inner, inside_index), (netlink, outside_index)],
         block,
         with_v6,
@@ -432,13 +446,27 @@ fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
 }
 
 /// Brings a device up with its addresses. False if the machine has no IPv6.
-fn set_up(netlink: &mut Netlink, name: &str, mtu: u32, [v4, v6]: [Network; 2]) -> io::Result<(u32, bool)> {
+fn set_up(
+    netlink: &mut Netlink,
+    name: &str,
+    setup: &Setup,
+    [v4, v6]: [Network; 2],
+) -> io::Result<(u32, bool)> {
     let index = netlink.index_of(name)?;
     // No link-local address: it would send router solicitations through the link.
     let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
-    netlink.bring_up(index, Some(mtu), Some(DEVICE_QUEUE))?;
-    netlink.add_address(index, v4)?;
-    let with_v6 = mtu >= 1280 && netlink.add_address(index, v6).is_ok();
+    netlink.bring_up(index, Some(setup.mtu), Some(DEVICE_QUEUE))?;
+    // The route that the kernel makes for an address knows no window.
+    let window = setup.initial_window;
+    let mut add = |network| {
+        if window.is_none() {
+            return netlink.add_address(index, network);
+        }
+        netlink.add_lone_address(index, network)?;
+        netlink.add_windowed_route(index, network, window)
+    };
+    add(v4)?;
+    let with_v6 = setup.mtu >= 1280 && add(v6).is_ok();
     Ok((index, with_v6))
 }
 

@@ -7,7 +7,8 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -44,12 +45,30 @@ impl Network {
         }
     }
 
+    /// The same network by its lowest address.
+    pub fn first(&self) -> Self {
+        let address = match self.address {
+            IpAddr::V4(v4) => {
+                let hosts = u32::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                IpAddr::from((v4.to_bits() & !hosts).to_be_bytes())
+            }
+            IpAddr::V6(v6) => {
+                let hosts = u128::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                IpAddr::from((v6.to_bits() & !hosts).to_be_bytes())
+            }
+        };
+        Self { address, prefix: self.prefix }
+    }
+
     /// Do the two share an address?
     pub fn overlaps(&self, other: &Self) -> bool {
         let wider = if self.prefix <= other.prefix { self } else { other };
         wider.contains(if self.prefix <= other.prefix { other.address } else { self.address })
     }
 }
+
+/// Segments of the receive window with which Linux begins by itself.
+const RECEIVE_WINDOW: u32 = 20;
 
 /// What a device is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +158,15 @@ impl Netlink {
 
     /// Gives a device an address, and a route to its network. Nothing is probed: the address is usable at once.
     pub fn add_address(&mut self, index: u32, network: Network) -> io::Result<()> {
+        self.add_any_address(index, network, AddressFlags::empty())
+    }
+
+    /// The same without the route.
+    pub fn add_lone_address(&mut self, index: u32, network: Network) -> io::Result<()> {
+        self.add_any_address(index, network, AddressFlags::Noprefixroute)
+    }
+
+    fn add_any_address(&mut self, index: u32, network: Network, mut flags: AddressFlags) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.index = index;
         message.header.family = family(network.address);
@@ -146,14 +174,26 @@ impl Netlink {
         message.header.scope = AddressScope::Universe;
         message.attributes.push(AddressAttribute::Local(network.address));
         message.attributes.push(AddressAttribute::Address(network.address));
-        if network.address.is_ipv6() {
-            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        flags.set(AddressFlags::Nodad, network.address.is_ipv6());
+        if !flags.is_empty() {
+            message.attributes.push(AddressAttribute::Flags(flags));
         }
         self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Sends what goes to a network through a device; prefix 0 is the default route.
     pub fn add_route(&mut self, index: u32, network: Network) -> io::Result<()> {
+        self.add_windowed_route(index, network, None)
+    }
+
+    /// The same; TCP connections on this route begin with a congestion window of `window` segments if given, and let
+    /// the other end do so.
+    pub fn add_windowed_route(
+        &mut self,
+        index: u32,
+        network: Network,
+        window: Option<u32>,
+    ) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
             address_family: family(network.address),
@@ -164,8 +204,13 @@ impl Netlink {
             kind: RouteType::Unicast,
             ..RouteHeader::default()
         };
+        if let Some(window) = window {
+            let receive = window.max(RECEIVE_WINDOW);
+            let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::InitRwnd(receive)];
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
         if network.prefix > 0 {
-            message.attributes.push(RouteAttribute::Destination(match network.address {
+            message.attributes.push(RouteAttribute::Destination(match network.first().address {
                 IpAddr::V4(address) => RouteAddress::Inet(address),
                 IpAddr::V6(address) => RouteAddress::Inet6(address),
             }));
@@ -296,6 +341,9 @@ mod tests {
         assert!(network("fd00::/64").contains("fd00::1:2".parse().unwrap()));
         assert!(network("10.1.2.0/24").overlaps(&network("10.1.0.0/16")));
         assert!(!network("10.1.2.0/24").overlaps(&network("10.1.3.0/24")));
+        assert_eq!(network("100.64.70.9/18").first(), network("100.64.64.0/18"));
+        assert_eq!(network("fd00::1:2/112").first(), network("fd00::1:0/112"));
+        assert_eq!(network("1.2.3.4/0").first(), network("0.0.0.0/0"));
     }
 
     #[test]

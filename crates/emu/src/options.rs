@@ -6,6 +6,7 @@ use catnip_emu::link::Failure;
 use catnip_emu::mark::Marking;
 use catnip_lab::RateText;
 use catnip_net::WireSpec;
+use catnip_net::queue::QueueSpec;
 use catnip_net::shape::{RateSpec, Trace};
 use catnip_wire::{AfClass, PriorityCodec};
 use clap::Args;
@@ -24,9 +25,9 @@ pub(crate) struct WireOptions {
     #[arg(long, default_value = "none")]
     jitter: String,
     /// Queue of either direction: drop-tail:LIMIT, red:LIMIT, catnip-good:LIMIT, catnip-bad:LIMIT or catnip-red:LIMIT;
-    /// LIMIT in packets, for drop-tail also as 15KB or 200ms
-    #[arg(long, default_value = "drop-tail:1000")]
-    queue: String,
+    /// LIMIT in packets, for drop-tail also as 15KB or 200ms [default: drop-tail:1000]
+    #[arg(long)]
+    queue: Option<String>,
     /// Loss before the queue, in either direction: bernoulli:P, priority:high=P,low=P, gilbert-elliott:…, packets:N,N,…
     #[arg(long, default_value = "none")]
     loss: String,
@@ -59,12 +60,12 @@ pub(crate) struct WireOptions {
 pub(crate) type Directions = ([Asked; 2], [WireSpec; 2]);
 
 impl WireOptions {
-    pub(crate) fn directions(&self) -> Result<Directions, Failure> {
+    pub(crate) fn directions(&self, default_queue: &str) -> Result<Directions, Failure> {
         let both = Asked {
             rate: self.rate.clone(),
             delay: self.delay.clone(),
             jitter: self.jitter.clone(),
-            queue: self.queue.clone(),
+            queue: self.queue.as_deref().unwrap_or(default_queue).into(),
             loss: self.loss.clone(),
             wire_loss: self.wire_loss.clone(),
             mark: self.mark.clone(),
@@ -97,6 +98,24 @@ impl WireOptions {
         let wrong = || format!("{:?}: expected dscp, dscp:AF1 to dscp:AF4, or flag-bit", self.codec);
         codec.ok_or_else(|| Failure::new("--codec", wrong()))
     }
+}
+
+/// The queue if nothing is said of it.
+pub(crate) const DEFAULT_QUEUE: &str = "drop-tail:1000";
+/// The same where packets are of any size.
+pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
+
+/// Super-packets can be late, and dropped from the end of a full buffer; all else happens to single packets.
+pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
+    for wire in wires {
+        let measured = matches!(wire.queue, QueueSpec::DropTailBytes { .. } | QueueSpec::DropTailWait { .. });
+        if !measured || wire.jitter.is_some() || wire.loss.is_some() || wire.wire_loss.is_some() {
+            let what =
+                "super-packets have a rate, a delay and a queue such as drop-tail:4MB or drop-tail:50ms only";
+            return Err(Failure::new("--offload", what));
+        }
+    }
+    Ok(())
 }
 
 /// How exact the emulator tries to be, and how exact it must be.

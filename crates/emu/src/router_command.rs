@@ -1,6 +1,6 @@
 //! `catnip-emu router`.
 
-use crate::options::{TimingOptions, WireOptions, read};
+use crate::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
 use crate::{RED, finish, write_certificate};
 use catnip_base::Span;
 use catnip_emu::capture::Capture;
@@ -59,7 +59,7 @@ pub(crate) struct Router {
 }
 
 pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
-    let (asked, [up, down]) = options.wires.directions()?;
+    let (asked, [up, down]) = options.wires.directions(DEFAULT_QUEUE)?;
     let every: Span = read("--report", &options.report)?;
     if every < Span::from_millis(10) {
         return Err(Failure::new("--report", format!("{:?}: expected 10ms or more", options.report)));

@@ -6,7 +6,7 @@ use catnip_wire::ip::{Ip, TCP, UDP, Version};
 use catnip_wire::{Tcp, Udp};
 
 /// Bytes of the header that the kernel puts in front (`struct virtio_net_hdr`).
-pub const HEADER: usize = 10;
+pub const HEADER: usize = crate::sys::VIRTUAL_HEADER;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const NONE: u8 = 0;

@@ -11,6 +11,11 @@ use std::process::Command;
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+/// `ioctl(2)` that says what is left to us: checksums, and cutting TCP over IPv4 and IPv6.
+const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
+const OFFLOADS: libc::c_ulong = 1 | 2 | 4;
+/// Bytes of a `virtio_net_hdr`.
+pub const VIRTUAL_HEADER: usize = 10;
 /// What commands in a user namespace of ours may do there: run servers on low ports, ping, nest links.
 const CAPABILITIES: [u32; 4] = [CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN];
 const CAP_NET_BIND_SERVICE: u32 = 10;
@@ -28,7 +33,7 @@ fn check_len(result: isize) -> io::Result<usize> {
 
 /// Opens a TUN device in the network namespace of this thread and gives back its name. A `%d` in `name` becomes the
 /// first free number. The device vanishes with the last descriptor. With `virtual_header`, each packet has a
-/// `virtio_net_hdr` in front.
+/// `virtio_net_hdr` in front, and may be a super-packet of up to 64 KiB that stands for many.
 pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String)> {
     if name.len() >= libc::IFNAMSIZ || name.is_empty() || name.contains(['/', '\0']) {
         return Err(Error::from(io::ErrorKind::InvalidInput));
@@ -47,6 +52,10 @@ pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | header) as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETIFF, &mut request) })?;
+    if virtual_header {
+        // SAFETY: takes a number only.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETOFFLOAD, OFFLOADS) })?;
+    }
     let name = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| char::from(c as u8)).collect();
     Ok((fd, name))
 }

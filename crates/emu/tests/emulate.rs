@@ -1,10 +1,19 @@
-//! Whole scenarios in the emulator's world: without real hosts it is the simulator, whatever the clock does.
+//! Whole scenarios in the emulator's world: without real hosts it is the simulator, whatever the clock does; with real
+//! ones, simulated hosts speak to programs of this machine. Those tests need TUN devices and namespaces; where there are
+//! none, they say so.
 
 use catnip_base::{Rng, Span, Stream, Time};
-use catnip_emu::emulate::{Audience, World};
+use catnip_emu::emulate::{Audience, World, filling, fuzz};
 use catnip_lab::Scenario;
 use catnip_sim::{Event, Recorder};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::fmt::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 #[derive(Debug, Default)]
 struct Log(Vec<(Time, Event)>);
@@ -95,4 +104,429 @@ fn every_scenario_of_the_simulator_is_the_same_in_the_emulator() {
         }
     }
     assert!(compared > 100_000, "{compared}");
+}
+
+/// A file of `tests/corpus` holds a script of [`fuzz::socket`] in hexadecimal, and what comes of it; after `#` comes a
+/// comment. A script that made trouble once belongs there. `CATNIP_BLESS=1` writes down what comes of each now.
+#[test]
+fn the_corpus_does_what_it_did() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut files: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 20);
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let (expected, script): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| line.starts_with("expect: "));
+        let digits: String = script.iter().flat_map(|line| line.split('#').next()).collect();
+        let digits: Vec<char> = digits.split_whitespace().flat_map(str::chars).collect();
+        let byte = |pair: &[char]| u8::from_str_radix(&String::from_iter(pair), 16).unwrap();
+        let trace = fuzz::socket(&digits.chunks(2).map(byte).collect::<Vec<u8>>());
+        let is = format!("expect: {} {} bytes,{}", trace.heard, trace.bytes, trace.sent);
+        if std::env::var_os("CATNIP_BLESS").is_some() {
+            let mut blessed: String = script.iter().fold(String::new(), |text, line| text + line + "\n");
+            writeln!(blessed, "{is}").unwrap();
+            fs::write(&file, blessed).unwrap();
+        } else {
+            assert_eq!(expected, [is], "{}", file.display());
+        }
+    }
+}
+
+/// A simulated client of a real host, and a simulated server for it.
+const STRANGER: &str = "
+id = 'X'
+title = 'One real host'
+[node]
+real = { kind = 'host', real = true }
+server = { kind = 'host' }
+client = { kind = 'host' }
+r = { kind = 'router' }
+[link.real]
+from = 'real'
+to = 'r'
+rate = '10Mbit'
+delay = '1ms'
+queue = 'drop-tail:20'
+loss = 'bernoulli:0.01'
+[link.server]
+from = 'server'
+to = 'r'
+rate = '10Mbit'
+delay = '1ms'
+queue = 'catnip-good:20'
+[link.client]
+from = 'client'
+to = 'r'
+rate = '10Mbit'
+delay = '1ms'
+queue = 'drop-tail:20'
+[tcp]
+profile = 'rfc'
+marker = 'spm'
+[traffic.download]
+kind = 'bulk'
+from = 'real'
+to = 'client'
+bytes = '700'
+[traffic.upload]
+kind = 'bulk'
+from = 'server'
+to = 'real'
+bytes = '50KB'
+";
+
+#[test]
+fn a_flood_of_syns_is_bounded_and_forgotten() {
+    let scenario = Scenario::parse(Path::new("x.toml"), STRANGER).unwrap();
+    let plan = scenario.emulation("default").unwrap();
+    let server = (0..4).find(|&n| plan.topology().name(catnip_net::NodeId(n)) == "server").unwrap() as u8;
+    let syns = (1..3000u16).flat_map(|port| {
+        let [high, low] = port.to_be_bytes();
+        [3, high, low, 0, 80, server, 2, u8::from(port % 8 == 0)]
+    });
+    let answers = fuzz::world(plan, &syns.collect::<Vec<u8>>());
+    assert!(answers > 3000, "{answers}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_script_leaves_a_socket_in_order(script in prop::collection::vec(any::<u8>(), 0..1500)) {
+        fuzz::socket(&script);
+    }
+
+    /// Scripts that begin with a handshake get further.
+    #[test]
+    fn any_script_behind_a_handshake_leaves_a_socket_in_order(
+        passive: bool,
+        commands in prop::collection::vec((0u8..5, prop::collection::vec(any::<u8>(), 12)), 0..120),
+    ) {
+        let mut script = vec![u8::from(passive)];
+        let flags = if passive { 0x02 } else { 0x12 };
+        script.extend([1, flags, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 7, 1, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0]);
+        for (command, mut bytes) in commands {
+            // Most distances are small, so that most segments matter.
+            for high in [1, 3, 7, 9] {
+                bytes[high] = [0, 0, 0, 0xff][usize::from(bytes[high] & 3)];
+            }
+            bytes[0] &= if command == 1 { 0x1b } else { 0x3f };
+            script.push(command);
+            script.extend(&bytes);
+        }
+        fuzz::socket(&script);
+    }
+
+    #[test]
+    fn any_packets_leave_a_world_in_order(script in prop::collection::vec(any::<u8>(), 0..400)) {
+        let scenario = Scenario::parse(Path::new("x.toml"), STRANGER).unwrap();
+        fuzz::world(scenario.emulation("default").unwrap(), &script);
+    }
+}
+
+/// Timing tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A folder for a scenario and its results.
+struct Lab {
+    dir: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl Lab {
+    /// Nothing if this machine cannot have real hosts; then it says why.
+    fn open(name: &str) -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let dir = std::env::temp_dir().join(format!("catnip-emulate-test-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let lab = Self { dir, _turn: turn };
+        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
+        let output = lab.emulate(&scenario(nodes, "", ""), &["-q"]).output().unwrap();
+        if output.status.success() {
+            return Some(lab);
+        }
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        assert!(std::env::var_os("CATNIP_TESTS_MUST_RUN").is_none(), "{why}");
+        println!("skipped: {why}");
+        None
+    }
+
+    /// Being late fails no test; being wrong does.
+    fn emulate(&self, scenario: &str, options: &[&str]) -> Command {
+        let file = self.dir.join("scenario.toml");
+        fs::write(&file, scenario).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catnip-emu"));
+        command.arg("emulate").arg(file).args(["--tolerance", "60s"]).args(options);
+        command
+    }
+
+    /// The tables and the certificate of a run, which must be conclusive.
+    #[track_caller]
+    fn results(&self, scenario: &str) -> Value {
+        let output = self.emulate(scenario, &["--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let certificate = &results["certificate"];
+        assert_eq!(certificate["packets_inside"][0], certificate["packets_inside"][1]);
+        for link in certificate["links"].as_array().unwrap() {
+            for direction in ["up", "down"] {
+                let report = &link["certificate"][direction];
+                let dropped: u64 = report["dropped"].as_object().unwrap().values().map(number).sum();
+                let out = number(&report["packets_out"]) + number(&report["unwritable"]);
+                assert_eq!(number(&report["packets_in"]), out + dropped + number(&report["held"]), "{link}");
+            }
+        }
+        results
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr))
+}
+
+fn column(results: &Value, table: &str, name: &str) -> Vec<f64> {
+    let values = results[table][name].as_array().unwrap_or_else(|| panic!("no {table}.{name} in {results}"));
+    values.iter().map(|value| value.as_f64().unwrap()).collect()
+}
+
+/// A link between the nodes a and b.
+fn scenario(nodes: &str, link: &str, rest: &str) -> String {
+    format!(
+        "id = 'X'\ntitle = 'x'\nduration = '60s'\n[node]\n{nodes}\n[link.ab]\nfrom = 'a'\nto = 'b'\n\
+         rate = '10Mbit'\ndelay = '5ms'\nqueue = 'drop-tail:30'\n{link}\n{rest}"
+    )
+}
+
+const PYTHON: &str = "command = ['sh', '-c', 'cd $CATNIP_DOCUMENTS && exec python3 -m http.server 80 2> /dev/null'], \
+                      ready = 'tcp:80'";
+
+fn fnv1a(bytes: impl Iterator<Item = u8>) -> String {
+    let digest = bytes.fold(0xcbf2_9ce4_8422_2325u64, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    format!("{digest:016x}")
+}
+
+#[test]
+fn a_file_comes_whole_from_a_real_server_through_a_lossy_link() {
+    let Some(lab) = Lab::open("file") else { return };
+    let nodes = format!("a = {{ kind = 'host', {PYTHON} }}\nb = {{ kind = 'host' }}");
+    let traffic = "[traffic.file]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '400KB'";
+    let loss = "loss = 'bernoulli:0.05'\nloss_back = 'bernoulli:0.05'";
+    let results = lab.results(&scenario(&nodes, loss, traffic));
+    assert_eq!(column(&results, "connections", "body_bytes"), [409_600.0]);
+    assert_eq!(results["connections"]["body_fnv1a"][0], fnv1a((0..409_600).map(filling)));
+    assert_eq!(column(&results, "connections", "status"), [200.0]);
+    let lost = column(&results, "connections", "dropped")[0];
+    assert!(lost >= 5.0, "{lost} lost");
+    assert!(column(&results, "connections", "retransmitted")[0] >= lost);
+}
+
+#[test]
+fn twenty_simulated_clients_fetch_the_ten_pages_from_a_real_server() {
+    let Some(lab) = Lab::open("pages") else { return };
+    let nginx = "echo 'daemon off; master_process off; pid nginx.pid; error_log stderr; events {} http { \
+                 access_log off; client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t; \
+                 uwsgi_temp_path t; scgi_temp_path t; server { listen 80 backlog=511; root .; } }' > nginx.conf; \
+                 exec nginx -p $PWD -c $PWD/nginx.conf -e stderr";
+    let server = format!(
+        "cd $CATNIP_DOCUMENTS; if command -v nginx > /dev/null; then {nginx}; \
+         else exec python3 -m http.server 80 2> /dev/null; fi"
+    );
+    let nodes = format!(
+        "a = {{ kind = 'host', ready = 'tcp:80', command = ['sh', '-c', \"\"\"{server}\"\"\"] }}\n\
+         b = {{ kind = 'router' }}\nclient = {{ kind = 'host', count = 20 }}"
+    );
+    let pages = scenarios().join("../validation/reference/catnip_pages.csv");
+    let rest = format!(
+        "[link.client]\nfrom = 'b'\nto = 'client'\nrate = '10Mbit'\ndelay = '5ms'\nqueue = 'drop-tail:50'\n\
+         [tcp]\nmarker = 'spm'\n\
+         [traffic.web]\nkind = 'web'\nclients = 'client'\nservers = 'a'\npages = '{}'\n\
+         think_s = {{ distribution = 'exponential', mean = 0.4 }}\nmax_connections = 2",
+        pages.display()
+    );
+    let text = scenario(&nodes, "", &rest).replace("drop-tail:30", "catnip-good:10");
+    let results = lab.results(&text);
+    assert_eq!(column(&results, "pages", "page").len(), 200);
+    let expected = column(&results, "objects", "bytes");
+    assert_eq!(expected.len(), 20 * 45);
+    assert_eq!(column(&results, "objects", "body_bytes"), expected);
+    assert!(column(&results, "objects", "status").iter().all(|&status| status == 200.0));
+    let sum = |name| column(&results, "ports", name)[0];
+    assert!(sum("dropped_low") > 20.0, "the queue is too short for so many");
+    let (high, low) = (sum("dropped_high") / sum("arrived_high"), sum("dropped_low") / sum("arrived_low"));
+    assert!(high < 0.6 * low, "HIGH packets are kept: {high} and {low} lost");
+    // HTTP/1.1: a connection per page.
+    let again = lab.results(&text.replace("kind = 'web'", "kind = 'web'\nhttp = '1.1'"));
+    assert_eq!(column(&again, "connections", "body_bytes").iter().sum::<f64>(), expected.iter().sum::<f64>());
+    assert_eq!(column(&again, "pages", "page").len(), 200);
+    assert_eq!(column(&again, "connections", "status").len(), 200);
+}
+
+#[test]
+fn a_real_client_is_served_by_a_simulated_host() {
+    let Some(lab) = Lab::open("serve") else { return };
+    let client = "import urllib.request, urllib.error, os, hashlib
+base = 'http://' + os.environ['CATNIP_A'] + ':8080'
+for n in (0, 7, 100_000):
+    body = urllib.request.urlopen(f'{base}/files/{n}').read()
+    assert len(body) == n, n
+    open(f'got-{n}', 'wb').write(body)
+try:
+    urllib.request.urlopen(base + '/nothing')
+    exit(9)
+except urllib.error.HTTPError as error:
+    assert error.code == 404
+try:
+    urllib.request.urlopen('http://' + os.environ['CATNIP_A'] + ':81/')
+    exit(8)
+except urllib.error.URLError as error:
+    assert isinstance(error.reason, ConnectionRefusedError), error
+print(os.environ['CATNIP_HERE'])
+exit(42)";
+    fs::write(lab.dir.join("client.py"), client).unwrap();
+    let nodes = "a = { kind = 'host' }\nb = { kind = 'host', address = '172.16.4.2', ends_run = true, \
+                 command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
+    let traffic = "[traffic.files]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'\nport = 8080";
+    let loss = "loss = 'bernoulli:0.05'\nloss_back = 'bernoulli:0.05'";
+    let text = scenario(nodes, loss, traffic);
+    let output = lab.emulate(&text, &["--out", lab.dir.join("out").to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(42), "{}", told(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "172.16.4.2\n");
+    let body = fs::read(lab.dir.join("got-100000")).unwrap();
+    // Behind the header the alphabet goes on.
+    assert!(body.windows(2).all(|pair| pair[1] == if pair[0] == b'z' { b'a' } else { pair[0] + 1 }));
+    let table = fs::read_to_string(lab.dir.join("out/connections.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + 4, "{table}");
+    assert!(table.contains(",404,0,1,"), "{table}");
+}
+
+#[test]
+fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
+    let Some(lab) = Lab::open("both") else { return };
+    let client = "python3 -c 'import urllib.request as r, os; print(len(r.urlopen(\"http://\" + os.environ[\"CATNIP_A\"] + \"/x\").read()))'";
+    let server =
+        "cd $CATNIP_DOCUMENTS; head -c 50000 /dev/zero > x; exec python3 -m http.server 80 2> /dev/null";
+    let nodes = format!(
+        "a = {{ kind = 'host', ready = 'tcp:80', command = ['sh', '-c', '{server}'] }}\n\
+         b = {{ kind = 'host', ends_run = true, command = ['sh', '-c', \"\"\"{client}\"\"\"] }}"
+    );
+    let output = lab.emulate(&scenario(&nodes, "", ""), &[]).output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "50000\n");
+    // Nobody listens at the real host.
+    let nodes = "a = { kind = 'host', real = true }\nb = { kind = 'host' }";
+    let traffic = "[traffic.file]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'";
+    let results = lab.results(&scenario(nodes, "", traffic));
+    assert_eq!(column(&results, "connections", "status"), [0.0]);
+    assert_eq!(column(&results, "connections", "whole"), [0.0]);
+    assert!(column(&results, "runs", "duration_s")[0] < 5.0);
+}
+
+#[test]
+fn without_real_hosts_it_is_the_simulators_run_in_real_time() {
+    let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let file = scenarios().join("catnip-e11.toml");
+    let scenario = Scenario::load(&file).unwrap();
+    for variant in scenario.variants() {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catnip-emu"));
+        command.arg("emulate").arg(&file).args(["--tolerance", "60s", "--json", "--variant", variant]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let log = scenario.plan(variant).unwrap().run(1, Log::default()).into_recorder().0;
+        let received: Vec<f64> = log
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Connection(connection) => Some(connection.received.as_secs()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(column(&results, "connections", "received_s"), received, "{variant}");
+        let duration = column(&results, "runs", "duration_s")[0];
+        assert!(duration >= received[0], "{duration} s in real time");
+    }
+    drop(turn);
+}
+
+#[test]
+fn errors_are_one_line() {
+    let Some(lab) = Lab::open("errors") else { return };
+    let node = |a: &str| format!("a = {{ kind = 'host', {a} }}\nb = {{ kind = 'host', real = true }}");
+    for (a, code, message) in [
+        ("command = ['no-such-command']", 127, "error: node.a.command: no-such-command: command not found"),
+        ("command = ['/etc/passwd']", 126, "error: node.a.command: /etc/passwd: cannot be executed"),
+        (
+            "command = ['false'], ready = 'tcp:80'",
+            2,
+            "error: node.a.ready: the command has ended with code 1",
+        ),
+    ] {
+        let output = lab.emulate(&scenario(&node(a), "", ""), &[]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert!(stderr.starts_with(message) && stderr.lines().count() == 1, "{stderr}");
+    }
+    let output = lab.emulate(&scenario(&node("command = ['true']"), "", ""), &["--variant", "x"]).output();
+    let stderr = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
+    assert!(stderr.contains("no variant \"x\"; there are default"), "{stderr}");
+}
+
+fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if happened() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("waited in vain: {what}");
+}
+
+/// Processes that have this word on their command line.
+fn processes_with(word: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let has_word = |entry: &fs::DirEntry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    };
+    processes.filter(has_word).count()
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let Some(lab) = Lab::open("cleanup") else { return };
+    let mark = format!("60.{}", std::process::id());
+    // It starts another process in the background, which ignores polite requests.
+    let server = format!("(trap '' TERM HUP INT; sleep {mark}; sleep {mark}) & exec sleep {mark}");
+    let nodes = format!(
+        "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', real = true }}"
+    );
+    for (signal, code) in [("TERM", Some(143)), ("INT", Some(130)), ("KILL", None)] {
+        let mut command = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
+        let mut emulator = command.stdout(Stdio::null()).spawn().unwrap();
+        wait_until("the commands start", || processes_with(&mark) >= 3);
+        let documents = std::env::temp_dir().join(format!("catnip-documents-{}-0", emulator.id()));
+        assert!(documents.exists());
+        let pid = emulator.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+        assert_eq!(emulator.wait().unwrap().code(), code, "{signal}");
+        wait_until("all processes end", || processes_with(&mark) == 0);
+        if signal == "KILL" {
+            // The next run removes what this one could not.
+            let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
+            assert!(lab.emulate(&scenario(nodes, "", ""), &["-q"]).status().unwrap().success());
+        }
+        assert!(!documents.exists(), "{signal}");
+    }
 }

@@ -296,14 +296,14 @@ fn super_frames_are_cut_and_tcp_arrives_whole() {
 #[test]
 fn what_is_no_interface_is_refused() {
     let Some(testbed) = Testbed::open() else { return };
-    testbed.router.run("ip link add br type bridge");
-    testbed.router.run("ip link add down type veth peer name other");
-    testbed.router.run("ip link set other master br");
+    testbed.router.run("ip link add name br0 type bridge");
+    testbed.router.run("ip link add name off0 type veth peer name other");
+    testbed.router.run("ip link set other master br0");
     for (outside, message) in [
         ("none", "error: --outside: none: there is no such interface"),
         ("rc", "error: --outside: the same interface as --inside"),
         ("lo", "error: --outside: lo: not an Ethernet interface"),
-        ("down", "error: --outside: down: it is down, bring it up"),
+        ("off0", "error: --outside: off0: it is down, bring it up"),
         ("other", "error: --outside: other: it is part of a bridge"),
     ] {
         let words = format!("{} router --inside rc --outside {outside}", env!("CARGO_BIN_EXE_catnip-emu"));

@@ -1,6 +1,8 @@
 //! A whole scenario in real time: simulated hosts at some nodes, real ones at others. Simulated hosts speak real TCP.
 
 mod fetch;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod http;
 mod inbox;
 mod real;

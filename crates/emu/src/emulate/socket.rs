@@ -22,6 +22,8 @@ pub struct Socket {
     /// A real host is at the other end; else this is the simulator's connection and nothing may differ.
     stranger: bool,
     remote_isn: Option<u32>,
+    /// The window that they have offered last.
+    peer_window: Option<u32>,
     open: bool,
     reset: bool,
     inbox: Option<Inbox>,
@@ -100,6 +102,7 @@ impl Socket {
             remote,
             stranger,
             remote_isn: None,
+            peer_window: None,
             reset: false,
             inbox: stranger.then(Inbox::default),
             outbox: Vec::new(),
@@ -152,6 +155,16 @@ impl Socket {
         self.written += bytes;
         self.closing |= last;
         self.endpoint.write(now, bytes, context, last, &self.config);
+        self.tell_window(now);
+    }
+
+    /// A sender begins with its own window for theirs; what theirs is may have been said before.
+    fn tell_window(&mut self, now: Time) {
+        let nothing_sent = self.endpoint.sender().is_some_and(|sender| sender.stats().sent == 0);
+        if let Some(window) = self.peer_window.filter(|_| self.stranger && self.open && nothing_sent) {
+            let flags = Flags { ack: true, ..Flags::default() };
+            self.endpoint.on_segment(now, &Segment { window, flags, ..Segment::default() }, &self.config);
+        }
     }
 
     /// A packet has come. Its bytes are handed to `hear` when all before them have come.
@@ -215,6 +228,8 @@ impl Socket {
             self.fin_end = Some(segment.seq + segment.span());
         }
         self.endpoint.on_segment(now, &segment, &self.config);
+        self.peer_window = Some(segment.window);
+        self.tell_window(now);
         (self.probe_at, self.probes) = (None, 0);
         Heard::Segment(segment)
     }
@@ -367,6 +382,11 @@ impl Socket {
     pub fn is_over(&self) -> bool {
         let done = || self.sender().is_some_and(Sender::is_done);
         self.reset || (self.closing && self.peer_closed() && done())
+    }
+
+    /// Is the handshake over?
+    pub fn is_open(&self) -> bool {
+        self.open
     }
 
     /// Was it ended by a reset?

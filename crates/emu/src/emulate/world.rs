@@ -277,7 +277,10 @@ impl<A: Audience> World<A> {
         let topology = plan.topology().clone();
         let count = topology.node_count();
         let addresses = assign(count, plan.addresses());
-        let nodes = addresses.iter().zip(0..).map(|(&address, node)| (address, NodeId(node))).collect();
+        // Nobody is at home at other hosts, and no packet is for a router.
+        let ends = plan.groups().flat_map(|group| group.pairs).flat_map(|&(server, client)| [server, client]);
+        let inhabited = plan.real_nodes().iter().map(|real| real.node).chain(ends);
+        let nodes = inhabited.map(|node| (addresses[node.0 as usize], node)).collect();
         let mut is_real = vec![false; count];
         plan.real_nodes().iter().for_each(|real| is_real[real.node.0 as usize] = true);
         let mut markers = vec![None; count];
@@ -1295,6 +1298,15 @@ impl<A: Audience> Hosts<A> {
                     return self.retire_if_over(now, id);
                 }
                 let Some(socket) = &mut connection.ends[end] else { return };
+                if matches!(connection.kind, Kind::Serve { .. })
+                    && !socket.is_open()
+                    && now >= connection.opened + LINGER
+                {
+                    // Whoever knocked has gone away.
+                    connection.done_at_client = Some(now);
+                    self.close(now, id);
+                    return self.retire_if_over(now, id);
+                }
                 let expired = socket.on_time(now);
                 if A::PACKETS
                     && expired

@@ -1,0 +1,329 @@
+//! Simulated hosts that hear anything. What they do does not matter here, only that they go on, and within bounds.
+
+use super::{Delivery, Heard, Identity, Outside, Socket, World, filling};
+use catnip_base::{Span, Time};
+use catnip_lab::Plan;
+use catnip_net::NodeId;
+use catnip_tcp::{Role, TcpConfig, profile};
+use catnip_wire::checksum::transport_is_right;
+use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, ip};
+use std::convert::Infallible;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+/// Reads numbers from bytes; zeros behind their end.
+struct Script<'a>(&'a [u8]);
+
+impl Script<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+    fn word(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
+    /// A distance, sent as a signed word.
+    fn near(&mut self) -> u32 {
+        i32::from(self.word() as i16) as u32
+    }
+    fn bytes(&mut self) -> Vec<u8> {
+        let len = self.byte();
+        (0..len).map(|_| self.byte()).collect()
+    }
+    fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+const OURS: u32 = 1000;
+const THEIRS: u32 = u32::MAX - 500;
+/// More packets than this at one moment are a loop.
+const MOST_AT_ONCE: usize = 5000;
+
+/// What a socket has made of a script.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// One letter per packet of the script: what it was for the socket. S for a segment, R for a reset.
+    pub heard: String,
+    /// Bytes that were handed on.
+    pub bytes: u64,
+    /// Flags of the packets that were sent, each after a space.
+    pub sent: String,
+}
+
+/// Does what a script says with one socket. Its first byte: bit 0 says that the socket waits for a SYN. Then come
+/// commands, one byte (modulo 5) and what belongs to it:
+/// - 0: any bytes as a segment: length (1), bytes;
+/// - 1: a segment: flags (1), distance of its sequence number from the next one expected (2), distance of its
+///   acknowledgement from the end of what the socket has sent (2), window (2), length (2), options (1);
+/// - 2: time passes: in units of 50 ms (1), or up to the next deadline if 0;
+/// - 3: the host writes: hundreds of bytes (1), of which the last bit says that it closes;
+/// - 4: an acknowledgement with three blocks: distances of their starts and ends from the acknowledgement (12).
+pub fn socket(script: &[u8]) -> Trace {
+    let mut script = Script(script);
+    let role = if script.byte() & 1 == 1 { Role::Passive } else { Role::Active };
+    let config = Arc::new(TcpConfig { receive_window: 100_000, ..profile::rfc() });
+    let mut peer = Peer::new(role, &config);
+    peer.drain();
+    while !script.is_over() {
+        match script.byte() % 5 {
+            0 => {
+                let bytes = script.bytes();
+                peer.strange |= peer.hear(&bytes) != Heard::Nothing;
+            }
+            1 => {
+                let flags = TcpFlags(script.byte());
+                let (seq, ack, window) = (script.near(), script.near(), script.word());
+                let (len, options) = (script.word() % 3000, script.byte());
+                peer.segment(flags, seq, ack, window, len, options_of(options));
+            }
+            2 => {
+                let units = script.byte();
+                let deadline = peer.socket.deadline().unwrap_or(peer.now);
+                let later = peer.now + Span::from_millis(50) * u64::from(units);
+                peer.now = if units == 0 { deadline.max(peer.now) } else { later };
+                peer.socket.on_time(peer.now);
+            }
+            3 => {
+                let what = script.byte();
+                if !peer.closed {
+                    peer.closed = what & 1 == 1;
+                    peer.socket.fill(peer.now, u64::from(what >> 1) * 100, None, peer.closed);
+                }
+            }
+            _ => {
+                let ack = peer.acknowledgement;
+                let block = |script: &mut Script<'_>| {
+                    (ack.wrapping_add(script.near()), ack.wrapping_add(script.near()))
+                };
+                let blocks = [block(&mut script), block(&mut script), block(&mut script)];
+                let sack = TcpSackBlocks::new(blocks.into_iter());
+                let options = TcpOptions { sack, ..TcpOptions::default() };
+                peer.segment(TcpFlags::ACK, 0, 0, 1000, 0, options);
+            }
+        }
+        peer.drain();
+    }
+    Trace { heard: peer.heard, bytes: peer.bytes, sent: peer.sent }
+}
+
+fn options_of(bits: u8) -> TcpOptions {
+    TcpOptions {
+        mss: (bits & 1 > 0).then_some([536, 1460, 0, u16::MAX][usize::from(bits >> 6)]),
+        window_scale: (bits & 2 > 0).then_some(bits >> 4),
+        sack_permitted: bits & 4 > 0,
+        timestamps: (bits & 8 > 0).then_some((1, 2)),
+        ..TcpOptions::default()
+    }
+}
+
+/// The other side of a socket.
+struct Peer {
+    socket: Socket,
+    now: Time,
+    /// End of what the socket has sent.
+    acknowledgement: u32,
+    heard: String,
+    bytes: u64,
+    sent: String,
+    closed: bool,
+    /// Bytes came of which nobody knows what they should be.
+    strange: bool,
+}
+
+impl Peer {
+    fn new(role: Role, config: &Arc<TcpConfig>) -> Self {
+        let identity = Identity {
+            local: SocketAddrV4::new([10, 0, 0, 1].into(), 40_000),
+            remote: SocketAddrV4::new([10, 0, 0, 2].into(), 80),
+            initial_sequence: OURS,
+            stranger: true,
+        };
+        Self {
+            socket: Socket::new(Time::ZERO, role, config, Span::ZERO, identity),
+            now: Time::ZERO,
+            acknowledgement: OURS,
+            heard: String::new(),
+            bytes: 0,
+            sent: String::new(),
+            closed: false,
+            strange: false,
+        }
+    }
+
+    fn segment(&mut self, flags: TcpFlags, seq: u32, ack: u32, window: u16, len: u16, options: TcpOptions) {
+        let next = self.socket.received() + u64::from(self.socket.peer_closed());
+        let base = match flags.contains(TcpFlags::SYN) {
+            true => THEIRS,
+            false => THEIRS.wrapping_add(1).wrapping_add(next as u32),
+        };
+        let offset = next.wrapping_add_signed(i64::from(seq as i32));
+        let payload: Vec<u8> = (0..u64::from(len)).map(|at| filling(offset.wrapping_add(at))).collect();
+        let header = TcpHeader {
+            source_port: 80,
+            destination_port: 40_000,
+            sequence: base.wrapping_add(seq),
+            acknowledgement: self.acknowledgement.wrapping_add(ack),
+            flags,
+            window,
+            options,
+            ..TcpHeader::default()
+        };
+        let mut packet = vec![0; 4000];
+        let addresses = Addresses {
+            source: [10, 0, 0, 2].into(),
+            destination: [10, 0, 0, 1].into(),
+            traffic_class: 0,
+            hop_limit: 64,
+        };
+        let len = header.write(&addresses, &payload, &mut packet).expect("it is short");
+        self.hear(&packet[20..len]);
+    }
+
+    fn hear(&mut self, segment: &[u8]) -> Heard {
+        let Ok(tcp) = Tcp::parse(segment) else { return Heard::Nothing };
+        let (strange, bytes) = (self.strange, &mut self.bytes);
+        let heard = self.socket.receive(self.now, &tcp, |heard| {
+            let expected = (*bytes..).map(filling);
+            assert!(
+                strange || heard.iter().copied().eq(expected.take(heard.len())),
+                "the stream is in order"
+            );
+            *bytes += heard.len() as u64;
+        });
+        self.heard.push(match heard {
+            Heard::Segment(_) => 'S',
+            Heard::Reset => 'R',
+            Heard::Nothing => '-',
+        });
+        heard
+    }
+
+    fn drain(&mut self) {
+        let mut buffer = vec![0; 2000];
+        for count in 0.. {
+            assert!(count < MOST_AT_ONCE, "it never stops sending");
+            let Some((_, len)) = self.socket.transmit(self.now, &mut buffer) else { return };
+            let ip = Ip::parse(&buffer[..len]).expect("it is a packet");
+            assert_eq!(transport_is_right(&ip), Ok(true));
+            let tcp = ip.transport(ip::TCP).and_then(Tcp::parse).expect("it is TCP");
+            let flags = tcp.flags();
+            let ends = flags.contains(TcpFlags::SYN) || flags.contains(TcpFlags::FIN);
+            let end = tcp.sequence().wrapping_add(tcp.payload().len() as u32 + u32::from(ends));
+            if end.wrapping_sub(self.acknowledgement) as i32 > 0 {
+                self.acknowledgement = end;
+            }
+            if self.sent.len() < 10_000 {
+                self.sent += &format!(" {flags:?}");
+            }
+        }
+    }
+}
+
+/// Packets from a real host into a whole world, and what comes back. A script has commands of one byte (modulo 4) and
+/// what belongs to it:
+/// - 0: any bytes: length (1), bytes;
+/// - 1: an answer to the last packet that came: flags (1), distances of its two numbers from what would be right (4),
+///   length (2);
+/// - 2: time passes, in units of 50 ms (1);
+/// - 3: a SYN from this port (2) to that port (2) of that host (1).
+///
+/// Gives the number of packets that came out at the real host.
+pub fn world(plan: &Plan, script: &[u8]) -> usize {
+    let Some(real) = plan.real_nodes().first().map(|real| real.node) else { return 0 };
+    let mut world = World::new(plan, 1, 1500, ());
+    let mut outside = Wall::default();
+    let mut script = Script(script);
+    let mut now = Time::ZERO;
+    world.advance(now, &mut outside);
+    while !script.is_over() {
+        let packet = match script.byte() % 4 {
+            0 => script.bytes(),
+            1 => {
+                let flags = TcpFlags(script.byte());
+                let (seq, ack, len) = (script.near(), script.near(), script.word() % 1400);
+                outside.answer(flags, seq, ack, len).unwrap_or_default()
+            }
+            2 => {
+                now += Span::from_millis(50) * u64::from(script.byte());
+                world.advance(now, &mut outside);
+                continue;
+            }
+            _ => {
+                let (from, to) = (script.word(), script.word());
+                let host = NodeId(u32::from(script.byte()) % plan.topology().node_count() as u32);
+                let addresses = [world.address(real), world.address(host)];
+                syn(addresses, [from, to])
+            }
+        };
+        let read = |bytes: &mut [u8]| {
+            let len = packet.len().min(bytes.len());
+            bytes[..len].copy_from_slice(&packet[..len]);
+            Ok::<_, Infallible>(Some((now, len)))
+        };
+        let Ok(_) = world.take_in(real, 1500, &mut outside, read);
+        assert_eq!(world.packets_inside() as u64, world.fabric().packets_inside());
+    }
+    world.advance(now + Span::from_secs(200), &mut outside);
+    world.finish();
+    assert_eq!(world.packets_inside() as u64, world.fabric().packets_inside());
+    outside.count
+}
+
+/// Keeps the last packet that came out.
+#[derive(Default)]
+struct Wall {
+    last: Vec<u8>,
+    count: usize,
+}
+
+impl Outside for Wall {
+    fn deliver(&mut self, ideal: Time, _node: NodeId, packet: &[u8]) -> Delivery {
+        self.count += 1;
+        self.last = packet.to_vec();
+        Delivery { actual: ideal, written: true }
+    }
+}
+
+impl Wall {
+    fn answer(&self, flags: TcpFlags, seq: u32, ack: u32, len: u16) -> Option<Vec<u8>> {
+        let ip = Ip::parse(&self.last).ok()?;
+        let tcp = Tcp::parse(ip.transport(ip::TCP).ok()?).ok()?;
+        let span = tcp.payload().len() as u32 + u32::from(tcp.flags().contains(TcpFlags::SYN));
+        let header = TcpHeader {
+            source_port: tcp.destination_port(),
+            destination_port: tcp.source_port(),
+            sequence: tcp.acknowledgement().wrapping_add(seq),
+            acknowledgement: tcp.sequence().wrapping_add(span).wrapping_add(ack),
+            flags,
+            window: 1000,
+            ..TcpHeader::default()
+        };
+        let addresses =
+            Addresses { source: ip.destination(), destination: ip.source(), traffic_class: 0, hop_limit: 64 };
+        let head = b"HTTP/1.0 200 OK\r\nContent-Length: 700\r\n\r\n";
+        let payload: Vec<u8> = head.iter().copied().cycle().take(len.into()).collect();
+        let mut packet = vec![0; 1600];
+        let len = header.write(&addresses, &payload, &mut packet).ok()?;
+        packet.truncate(len);
+        Some(packet)
+    }
+}
+
+fn syn([from, to]: [std::net::Ipv4Addr; 2], [source_port, destination_port]: [u16; 2]) -> Vec<u8> {
+    let header = TcpHeader {
+        source_port,
+        destination_port,
+        sequence: u32::from(source_port),
+        flags: TcpFlags::SYN,
+        window: 1000,
+        ..TcpHeader::default()
+    };
+    let addresses =
+        Addresses { source: from.into(), destination: to.into(), traffic_class: 0, hop_limit: 64 };
+    let mut packet = vec![0; 60];
+    let len = header.write(&addresses, &[], &mut packet).expect("a SYN has 40 bytes");
+    packet.truncate(len);
+    packet
+}

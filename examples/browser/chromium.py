@@ -1,0 +1,139 @@
+"""A headless Chromium, told what to do through its DevTools pipe."""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--remote-debugging-pipe",
+]
+# What the browser itself says of a page: its own times in milliseconds, and how much has come.
+TIMING = """(() => {
+  const [page] = performance.getEntriesByType('navigation');
+  const objects = [page, ...performance.getEntriesByType('resource')];
+  const bytes = objects.reduce((sum, object) => sum + object.encodedBodySize, 0);
+  return [page.loadEventEnd, page.responseEnd, objects.length, bytes];
+})()"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One page as the browser has loaded it."""
+
+    seconds: float
+    html_seconds: float
+    objects: int
+    bytes: int
+
+
+class Chromium:
+    """A browser with a new profile, gone at the end of a `with` block."""
+
+    def __init__(self, program: str) -> None:
+        self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
+        self._buffer = b""
+        self._number = 0
+        self._events: list[dict[str, Any]] = []
+        # The browser reads from descriptor 3 and writes to 4; ours must not be these.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair]
+        read_here, write_here, read_there, write_there = ends[2], ends[1], ends[0], ends[3]
+        quiet = os.open(os.devnull, os.O_RDWR)
+        self._process = os.posix_spawn(
+            program,
+            [program, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
+            {**os.environ, "HOME": self._profile},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, quiet, 1),
+                (os.POSIX_SPAWN_DUP2, quiet, 2),
+                (os.POSIX_SPAWN_DUP2, read_there, 3),
+                (os.POSIX_SPAWN_DUP2, write_there, 4),
+            ],
+            setpgroup=0,
+        )
+        for end in (quiet, read_there, write_there):
+            os.close(end)
+        self._read, self._write = read_here, write_here
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._read)
+        os.close(self._write)
+        os.killpg(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)
+        shutil.rmtree(self._profile, ignore_errors=True)
+
+    def load(self, url: str, timeout_s: float) -> Load:
+        """Loads a page with an empty cache and new connections."""
+        context = self._call("Target.createBrowserContext")["browserContextId"]
+        target = self._call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._call("Page.enable", session)
+        self._events.clear()
+        deadline = time.monotonic() + timeout_s
+        failed = self._call("Page.navigate", session, timeout_s, url=url).get("errorText")
+        if failed:
+            raise RuntimeError(f"{url}: {failed}")
+        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
+            self._events.append(self._message(deadline))
+        while True:
+            answer = self._call("Runtime.evaluate", session, expression=TIMING, returnByValue=True)
+            loaded, html, objects, size = answer["result"]["value"]
+            # The load event may still be handled.
+            if loaded > 0:
+                break
+        self._call("Target.disposeBrowserContext", browserContextId=context)
+        return Load(loaded / 1000, html / 1000, int(objects), int(size))
+
+    def _call(self, method: str, session: str | None = None, timeout_s: float = 30, **parameters: Any) -> Any:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + timeout_s
+        while True:
+            answer = self._message(deadline)
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']['message']}")
+                return answer["result"]
+            if "method" in answer:
+                self._events.append(answer)
+
+    def _message(self, deadline: float) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._read], [], [], left)[0]:
+                raise TimeoutError("the browser does not answer")
+            some = os.read(self._read, 1 << 16)
+            if not some:
+                raise RuntimeError("the browser has ended")
+            self._buffer += some
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+
+def find(name: str) -> str | None:
+    """The path of a browser."""
+    return shutil.which(name) or (name if Path(name).is_file() else None)

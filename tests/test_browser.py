@@ -1,0 +1,71 @@
+"""The example with a real browser: it loads pages through both links, which do what they are asked."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "examples" / "browser" / "load_pages.py"
+
+
+def missing() -> str | None:
+    """Why the example cannot run here."""
+    for name in ("chromium", "nginx"):
+        if not (shutil.which(name) or Path(f"/usr/sbin/{name}").is_file()):
+            return f"{name} is not installed"
+    beside = Path(sys.executable).parent / "catnip-emu"
+    built = ROOT / "target" / "release" / "catnip-emu"
+    candidates = (os.environ.get("CATNIP_EMU"), beside, built, shutil.which("catnip-emu"))
+    emulator = next((path for path in candidates if path and os.access(path, os.X_OK)), None)
+    if emulator is None:
+        return "catnip-emu is not built"
+    tried = subprocess.run(
+        [emulator, "link", "-q", "--", "true"], capture_output=True, text=True, check=False
+    )
+    if tried.returncode:
+        return tried.stderr.strip()
+    return None
+
+
+REASON = missing()
+
+
+@pytest.mark.skipif(REASON is not None, reason=f"no browser behind a link: {REASON}")
+def test_a_browser_loads_pages_through_both_links(tmp_path: Path) -> None:
+    file = tmp_path / "loads.json"
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        "--pages",
+        "1,3",
+        "--repeat",
+        "1",
+        "--clients",
+        "2",
+        "--json",
+        str(file),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "certificates: 2 green, 0 red" in done.stdout
+    links = json.loads(file.read_text())["links"]
+    assert [link["queue"] for link in links] == ["DropTail", "CATNIP-Good"]
+    for link in links:
+        assert link["certificate"]["verdict"] == "green"
+        assert {load["page"] for load in link["loads"]} == {1, 3}
+        for load in link["loads"]:
+            # Connection, HTML and images take three round trips of 50 ms at least; timeouts are rare.
+            assert 0.15 < load["seconds"] < 20
+            assert 0.1 < load["html_seconds"] < load["seconds"]
+
+
+def test_the_example_says_what_is_wrong_with_its_options() -> None:
+    command = [sys.executable, str(SCRIPT), "--pages", "11"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --pages: '11', expected")
