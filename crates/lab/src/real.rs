@@ -43,6 +43,10 @@ pub struct RealNode {
     pub ready_tcp: Option<u16>,
     /// The run ends with this command.
     pub ends_run: bool,
+    /// How its kernel controls congestion; by default as the machine does.
+    pub congestion: Option<String>,
+    /// Its initial window, segments.
+    pub initial_window: Option<u32>,
 }
 
 /// How a service of a traffic group is reached, for hosts that speak HTTP.
@@ -235,9 +239,16 @@ impl NodeFile {
             addresses.extend(ids.iter().map(|&id| (id, address)));
         }
         if !self.is_real() {
-            let given = [("ready", self.ready.is_some()), ("ends_run", self.ends_run)];
+            let given = [
+                ("ready", self.ready.is_some()),
+                ("ends_run", self.ends_run),
+                ("congestion", self.congestion.is_some()),
+                ("initial_window_segments", self.initial_window_segments.is_some()),
+            ];
             return match given.iter().find(|(_, given)| *given) {
-                Some((key, _)) => wrong(key, "only for a node with a command".into()),
+                Some((key, _)) => {
+                    wrong(key, "only for a real node: one with a command, or real = true".into())
+                }
                 None => Ok(()),
             };
         }
@@ -246,6 +257,9 @@ impl NodeFile {
         }
         if self.command.is_none() && self.ends_run {
             return wrong("ends_run", "there is no command".into());
+        }
+        if self.initial_window_segments == Some(0) {
+            return wrong("initial_window_segments", "0: at least one segment is needed".into());
         }
         let ready_tcp = match self.ready.as_deref().map(|text| (text, text.strip_prefix("tcp:"))) {
             None => None,
@@ -259,6 +273,8 @@ impl NodeFile {
             command: self.command.clone(),
             ready_tcp,
             ends_run: self.ends_run,
+            congestion: self.congestion.clone(),
+            initial_window: self.initial_window_segments,
         }));
         Ok(())
     }
@@ -302,7 +318,7 @@ mod tests {
         let host = "b = { kind = 'host' }";
         for (a, more, message) in [
             ("a = { kind = 'router', command = ['x'] }", "", "node.a.kind: a router is neither real"),
-            ("a = { kind = 'host', ready = 'tcp:80' }", "", "node.a.ready: only for a node with a command"),
+            ("a = { kind = 'host', ready = 'tcp:80' }", "", "node.a.ready: only for a real node"),
             ("a = { kind = 'host', command = [] }", "", "node.a.command: []: expected a program"),
             (
                 "a = { kind = 'host', command = ['x'], ready = '80' }",

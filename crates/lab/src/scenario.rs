@@ -232,6 +232,10 @@ pub(crate) struct NodeFile {
     /// The run ends with the command.
     #[serde(default)]
     pub(crate) ends_run: bool,
+    /// How the kernel of a real node controls congestion, as in `reno`.
+    pub(crate) congestion: Option<String>,
+    /// Its initial window.
+    pub(crate) initial_window_segments: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]

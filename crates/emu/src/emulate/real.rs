@@ -126,7 +126,19 @@ impl Host {
         netlink.bring_up(index, Some(environment.mtu), Some(DEVICE_QUEUE)).map_err(&cannot)?;
         let address = environment.addresses[real.node.0 as usize];
         netlink.add_address(index, Network::new(address, 32)).map_err(&cannot)?;
-        netlink.add_route(index, Network::new(Ipv4Addr::UNSPECIFIED, 0)).map_err(&cannot)?;
+        let everywhere = Network::new(Ipv4Addr::UNSPECIFIED, 0);
+        netlink.add_windowed_route(index, everywhere, real.initial_window).map_err(&cannot)?;
+        if let Some(congestion) = &real.congestion {
+            set("net/ipv4/tcp_congestion_control", congestion).map_err(|error| {
+                let key = format!("node.{}.congestion", environment.plan.topology().name(real.node));
+                let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+                let known = known.unwrap_or_default().trim().replace(' ', ", ");
+                Failure::new(
+                    &key,
+                    format!("{congestion:?}: not permitted or not there ({error}); there are {known}"),
+                )
+            })?;
+        }
         let network = sys::current_network().map_err(&cannot)?;
         let name = environment.plan.topology().name(real.node).to_string();
         Ok(Self { node: real.node, name, network, device, netlink, index })

@@ -1,8 +1,10 @@
 //! Tables of a run, with the columns of the simulator's and a few more, and the certificates of its links.
 
+use super::audience::Reply;
+use super::connection::NOBODY;
 use super::run::Finished;
 use super::watch::{LinkWatch, Watch};
-use super::world::{NOBODY, Reply, World};
+use super::world::World;
 use crate::certificate::{Asked, Certificate, Tolerance, Verdict};
 use crate::histogram::Histogram;
 use crate::link::Outcome;

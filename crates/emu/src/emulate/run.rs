@@ -1,8 +1,9 @@
 //! A world in real time: its devices, its clock, and when it ends.
 
+use super::audience::{Audience, Delivery, Outside};
 use super::real::{Commands, Environment, RealHosts};
 use super::watch::Watch;
-use super::world::{Audience, Delivery, Outside, World};
+use super::world::World;
 use crate::capture::Capture;
 use crate::clock::{Clock, PacketIo, Stopwatch, Tun};
 use crate::histogram::Histogram;

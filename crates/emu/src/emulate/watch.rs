@@ -1,6 +1,6 @@
 //! What is kept of a run: users' pages, objects and connections, and what each named link did.
 
-use super::world::{Audience, Delivery, Reply};
+use super::audience::{Audience, Delivery, Reply};
 use crate::buffers::Entry;
 use crate::capture::Capture;
 use crate::classify::Refusal;

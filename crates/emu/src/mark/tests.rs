@@ -189,6 +189,11 @@ fn a_connection_that_was_under_way_is_marked_from_the_next_response_on() {
     scene.ask("GET / HTTP/1.1\r\n\r\n");
     assert!(scene.answer(&sized(4000)).starts_with("HHHl"));
     scene.ask("GET / HTTP/1.1\r\n\r\n");
+    // How long a segment may be shows in those that come.
+    let segments: Vec<_> =
+        filling(8000).chunks(1000).map(|bytes| letter(scene.send(1, TcpFlags::ACK, bytes))).collect();
+    assert_eq!(String::from_iter(segments), "HHHllHHH");
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
     // A part of the header is missing.
     scene.next[1] += 30;
     assert!(scene.answer(&sized(4000)[30..]).ends_with("lll"));
