@@ -43,6 +43,7 @@ profile:  ## Draw build/profile.svg, a flame graph of 100 flows (needs perf)
 
 validate: .venv/built  ## Compare with the paper and ns-2 at full length, rewrite validation/ and docs/figures/
 	$(BIN)/catnip reproduce catnip --report validation/catnip.html --table validation/catnip.md --figures docs/figures
+	$(BIN)/catnip reproduce testbed --report validation/testbed.html --table validation/testbed.md --figures docs/figures
 	$(BIN)/catnip reproduce hysteresis --report validation/hysteresis.html --table validation/hysteresis.md --figures docs/figures
 	$(BIN)/python -m catnip.model_plots docs/models
 
