@@ -12,7 +12,7 @@ from catnip.reproduce.outcome import Part, Reproduction
 from catnip.reproduce.testbed import latency, systems, wan
 from catnip.reproduce.testbed.runs import Runs, can_run
 
-QUICK = 0.1
+QUICK = 0.2
 
 SYSTEMS = (
     "two hosts",

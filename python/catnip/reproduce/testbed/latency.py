@@ -21,7 +21,7 @@ LOADS = tuple(n / 10 for n in range(11))
 HEADER_BYTES = 260
 FIRST_TIMEOUT_S = 1.0
 LEAST_TIMEOUT_S = 0.2
-MOST_FETCHES = 500
+MOST_FETCHES = 150
 INITIAL_WINDOW = ("--initial-window", "2")
 
 

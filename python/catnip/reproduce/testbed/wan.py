@@ -23,7 +23,7 @@ from catnip.reproduce.testbed.runs import Runs
 from catnip.stats import Interval
 
 BUFFERS_KB = (64, 128, 256, 512)
-SEEDS = 4
+SEEDS = 2
 SIDE_BY_SIDE = 2
 RED = 3
 
