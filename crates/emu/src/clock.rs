@@ -87,8 +87,8 @@ struct Budget {
 }
 
 impl Budget {
-    /// A share of 1/32 of all time, saved up for this long at most.
-    const SHARE: u64 = 32;
+    /// A share of 1/100 of all time, saved up for this long at most.
+    const SHARE: u64 = 100;
     const SAVED: Span = Span::from_millis(5);
 
     fn allows(&mut self, now: Time, margin: Span) -> bool {
@@ -120,7 +120,7 @@ impl WallClock {
         self.waiting.get_mut().longest_run = Some(LONGEST_RUN);
     }
 
-    /// Spins for a share of 3 % of all time at most.
+    /// Spins for a share of 1 % of all time at most.
     pub fn save_cpu(&mut self) {
         self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
     }

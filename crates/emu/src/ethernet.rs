@@ -139,10 +139,15 @@ impl PacketIo for Ethernet {
         sys::write_both(self.fd.as_fd(), &[0; HEADER], packet).map(|_| ())
     }
 
-    /// ARP and its IPv6 counterpart do not wait: a full or lossy link would make hosts vanish.
     fn ip_at(&self, frame: &[u8]) -> Option<usize> {
-        ip_in(frame).filter(|&at| !is_neighbour_discovery(&frame[at..]))
+        ip_at(frame)
     }
+}
+
+/// Where the IP packet begins in a frame; nothing if there is none that may wait. ARP and its IPv6 counterpart do not
+/// wait: a full or lossy link would make hosts vanish.
+pub fn ip_at(frame: &[u8]) -> Option<usize> {
+    ip_in(frame).filter(|&at| !is_neighbour_discovery(&frame[at..]))
 }
 
 fn ip_in(frame: &[u8]) -> Option<usize> {

@@ -103,13 +103,14 @@ pub struct Setup {
     pub device: String,
     /// Ask for SCHED_FIFO.
     pub real_time: bool,
-    /// How long before a deadline to spin; by default not at all without SCHED_FIFO, and with it for 3 % of the time
+    /// How long before a deadline to spin; by default not at all without SCHED_FIFO, and with it for 1 % of the time
     /// at most.
     pub spin: Option<Span>,
 }
 
-/// Spin margin under SCHED_FIFO, a little more than it takes to wake up.
-pub const DEFAULT_SPIN: Span = Span::from_micros(150);
+/// Spin margin under SCHED_FIFO: a little more than it takes to wake up, most of the time. More costs CPU time and
+/// makes no packet less late where it counts (benches/emulator.md).
+pub const DEFAULT_SPIN: Span = Span::from_micros(60);
 
 /// Why there is no link: one line, and the exit code of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -124,7 +124,7 @@ pub(crate) struct TimingOptions {
     /// Stay an ordinary process even if SCHED_FIFO is permitted
     #[arg(long)]
     pub(crate) no_real_time: bool,
-    /// How long before a deadline to spin instead of sleeping [default: 150us under SCHED_FIFO, for 3 % of the time at most; else 0us]
+    /// How long before a deadline to spin instead of sleeping [default: 60us under SCHED_FIFO, for 1 % of the time at most; else 0us]
     #[arg(long)]
     spin: Option<String>,
     /// The 99th percentile of the lateness above which the certificate is red

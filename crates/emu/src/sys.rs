@@ -394,7 +394,8 @@ pub fn tie_to_parent(command: &mut Command) {
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0))?;
             // The parent may have died before the line above. It is 0 for a child in another process namespace.
-            if ![0, parent].contains(&libc::getppid()) { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+            let gone = ![0, parent].contains(&libc::getppid());
+            if gone { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
         }
     };
     // SAFETY: the closure makes async-signal-safe calls and allocates nothing.

@@ -1,0 +1,192 @@
+//! Packets may be anything: whatever comes, the pump goes on, and every packet is accounted for.
+
+#[allow(dead_code, reason = "each test file uses what it needs")]
+mod fakes;
+
+use catnip_base::{Rate, Span, Time};
+use catnip_emu::clock::PacketIo;
+use catnip_emu::ethernet;
+use catnip_emu::link::{LinkTopology, monitor};
+use catnip_emu::monitor::Monitor;
+use catnip_emu::netlink::Network;
+use catnip_emu::pump::{Edge, Pump};
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::{QueueSpec, VictimRule};
+use catnip_net::shape::RateSpec;
+use catnip_net::{Fabric, WireSpec};
+use catnip_wire::{AfClass, PriorityCodec};
+use fakes::{LateClock, Script, packet};
+use proptest::prelude::*;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+/// A device whose packets have an Ethernet header.
+#[derive(Debug)]
+struct Framed(Script);
+
+impl PacketIo for Framed {
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>> {
+        self.0.recv(buffer)
+    }
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        self.0.send(packet)
+    }
+    fn ip_at(&self, frame: &[u8]) -> Option<usize> {
+        ethernet::ip_at(frame)
+    }
+}
+
+fn wire() -> WireSpec {
+    WireSpec {
+        rate: RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap()),
+        delay: Span::from_millis(3),
+        queue: QueueSpec::CatnipGood { limit: 8, victim: VictimRule::Random },
+        jitter: None,
+        loss: Some(LossSpec::Bernoulli { probability: 0.05 }),
+        wire_loss: Some(LossSpec::Bernoulli { probability: 0.05 }),
+    }
+}
+
+/// Packets in = refused + passed + delivered + dropped, none left.
+fn account(read: usize, monitor: &Monitor, inside: usize, written: usize) {
+    let refused: u64 = monitor.refused.iter().flatten().sum();
+    let passed: u64 = monitor.passed.iter().flatten().sum();
+    let sum =
+        |of: &dyn Fn(&catnip_emu::monitor::Direction) -> u64| monitor.directions.iter().map(of).sum::<u64>();
+    let entered = sum(&|d| d.entered.iter().sum());
+    let delivered = sum(&|d| d.delivered);
+    let dropped = sum(&|d| d.dropped.iter().sum());
+    assert_eq!(read as u64, refused + passed + entered);
+    assert_eq!(entered, delivered + dropped);
+    assert_eq!(written as u64, delivered + passed);
+    assert_eq!(inside, 0);
+}
+
+/// The frame that says of itself what the packet does; some are left as they are.
+fn framed(number: usize, packet: &[u8]) -> Vec<u8> {
+    let kind: [u8; 2] = match packet.first().map(|first| first >> 4) {
+        _ if number.is_multiple_of(8) => return packet.to_vec(),
+        Some(6) => [0x86, 0xdd],
+        _ => [8, 0],
+    };
+    [&[2; 12], &kind[..], packet].concat()
+}
+
+/// Sends these packets from either side, one each millisecond, by a router and by a bridge.
+fn pump_through(packets: &[Vec<u8>], codec: PriorityCodec) {
+    let (link, wire) = (LinkTopology::new(&wire(), &wire()), wire());
+    let sides = || {
+        let mut sides = [Vec::new(), Vec::new()];
+        for (number, packet) in packets.iter().enumerate() {
+            sides[number % 2].push((Time::ZERO + Span::from_millis(number as u64), packet.clone()));
+        }
+        sides
+    };
+    let alarms: Vec<Time> = (0..packets.len()).map(|n| Time::ZERO + Span::from_millis(n as u64)).collect();
+    let here = vec![Network::new(Ipv4Addr::new(10, 0, 0, 1), 32)];
+    let everywhere = vec![Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)];
+
+    let clock = LateClock::new(alarms.clone(), vec![]);
+    let [inside, outside] = sides().map(|side| Script::new(&clock, side));
+    let edge = |io, (sends_as, receives_as), networks| Edge { io, sends_as, receives_as, networks };
+    let edges = vec![edge(inside, link.inside, here), edge(outside, link.outside, everywhere)];
+    let watch = monitor(&wire, &wire);
+    let mut router =
+        Pump::new(Fabric::new(&link.topology, 1), edges, 1500, clock.clone(), watch).with_codec(codec);
+    while router.edges_mut().iter().any(|edge| edge.io.left() > 0) || router.packets_inside() > 0 {
+        let next = router.turn().unwrap();
+        router.sleep_until(next);
+    }
+    let written = router.edges_mut().iter().map(|edge| edge.io.written.len()).sum();
+    let inside = router.packets_inside();
+    account(packets.len(), &router.into_observer(), inside, written);
+
+    let clock = LateClock::new(alarms, vec![]);
+    let mut number = 0;
+    let [inside, outside] = sides().map(|side| {
+        let frame = |(at, packet): (Time, Vec<u8>)| {
+            number += 1;
+            (at, framed(number, &packet))
+        };
+        Framed(Script::new(&clock, side.into_iter().map(frame).collect()))
+    });
+    let edge = |io, (sends_as, receives_as)| Edge { io, sends_as, receives_as, networks: Vec::new() };
+    let edges = vec![edge(inside, link.inside), edge(outside, link.outside)];
+    let watch = monitor(&wire, &wire);
+    let fabric = Fabric::new(&link.topology, 1);
+    let mut bridge = Pump::new(fabric, edges, 1522, clock.clone(), watch).with_codec(codec).bridging();
+    while bridge.edges_mut().iter().any(|edge| edge.io.0.left() > 0) || bridge.packets_inside() > 0 {
+        let next = bridge.turn().unwrap();
+        bridge.sleep_until(next);
+    }
+    let written = bridge.edges_mut().iter().map(|edge| edge.io.0.written.len()).sum();
+    let inside = bridge.packets_inside();
+    account(packets.len(), &bridge.into_observer(), inside, written);
+}
+
+fn codecs() -> impl Strategy<Value = PriorityCodec> {
+    let dscp = (1u8..=4).prop_map(|class| PriorityCodec::Dscp(AfClass::new(class).unwrap()));
+    prop_oneof![dscp, Just(PriorityCodec::FlagBit)]
+}
+
+/// A good packet with some bytes of its headers changed, and maybe cut.
+fn mutated() -> impl Strategy<Value = Vec<u8>> {
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    let cut = prop::option::weighted(0.1, any::<prop::sample::Index>());
+    (1u8..3, 24usize..1500, any::<u8>(), changes, cut, any::<bool>()).prop_map(
+        |(to, len, dscp, changes, cut, v6)| {
+            let mut bytes = packet(to, 0, len, dscp & 63);
+            bytes[9] = 6;
+            if v6 {
+                bytes.resize(bytes.len().max(48), 0);
+                let payload = (bytes.len() - 40) as u16;
+                (bytes[0], bytes[24]) = (0x60, 0xfd);
+                bytes[4..6].copy_from_slice(&payload.to_be_bytes());
+                bytes[6] = [0, 6, 17, 43, 44, 51, 58, 60][usize::from(dscp % 8)];
+            }
+            let headers = bytes.len().min(60);
+            changes.into_iter().for_each(|(at, byte)| bytes[at.index(headers)] = byte);
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            bytes
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn mutated_packets(packets in prop::collection::vec(mutated(), 1..60), codec in codecs()) {
+        pump_through(&packets, codec);
+    }
+
+    #[test]
+    fn arbitrary_bytes(
+        packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..60),
+        codec in codecs(),
+    ) {
+        pump_through(&packets, codec);
+    }
+}
+
+#[test]
+fn the_corpus_of_the_parsers_goes_through() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/corpus");
+    let mut packets = Vec::new();
+    for entry in folder.read_dir().unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with("expect: "));
+        let digits: String =
+            lines.flat_map(|line| line.split('#').next()).flat_map(str::split_whitespace).collect();
+        let bytes = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+        let bytes: Vec<u8> = bytes.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+        packets.extend([bytes.clone(), bytes.clone(), bytes]);
+    }
+    assert!(packets.len() > 120);
+    for codec in [PriorityCodec::default(), PriorityCodec::FlagBit] {
+        pump_through(&packets, codec);
+    }
+}
