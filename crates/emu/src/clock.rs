@@ -14,6 +14,11 @@ pub trait Clock {
     fn now(&self) -> Time;
     /// Waits until `deadline`, or less long if something has come that the host should look at.
     fn sleep_until(&self, deadline: Time);
+    /// Could the device of this edge be read when the last wait ended? Asking the kernel again would cost a system call
+    /// per device and wake-up.
+    fn has_come(&self, _edge: usize) -> bool {
+        true
+    }
 }
 
 /// A device at the edge of a network.
@@ -135,6 +140,12 @@ impl Clock for WallClock {
     #[inline]
     fn now(&self) -> Time {
         self.stopwatch.now()
+    }
+
+    /// The first descriptor is the host's own, those of the edges follow in their order.
+    #[inline]
+    fn has_come(&self, edge: usize) -> bool {
+        self.is_ready(edge + 1)
     }
 
     fn sleep_until(&self, deadline: Time) {

@@ -202,10 +202,8 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
     /// left to read or to write at once.
     pub fn turn(&mut self) -> io::Result<Time> {
         for edge in 0..self.edges.len() {
-            for _ in 0..BATCH {
-                if !self.read_one(edge)? {
-                    break;
-                }
+            if self.clock.has_come(edge) {
+                self.read(edge)?;
             }
         }
         Ok(self.write_due())
@@ -221,8 +219,10 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
     pub fn finish(&mut self) -> io::Result<()> {
         // A device that is never empty must not keep the run from ending.
         for _ in 0..BATCH {
-            let next = self.turn()?;
-            if next > self.clock.now() {
+            for edge in 0..self.edges.len() {
+                self.read(edge)?;
+            }
+            if self.write_due() > self.clock.now() {
                 break;
             }
         }
@@ -268,6 +268,16 @@ impl<C: Clock, I: PacketIo, O: Observer> Pump<C, I, O> {
     /// silently.
     pub fn packets_inside(&self) -> usize {
         self.inside.buffers.in_use()
+    }
+
+    /// Reads a batch from one device.
+    fn read(&mut self, edge: usize) -> io::Result<()> {
+        for _ in 0..BATCH {
+            if !self.read_one(edge)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// False if there was nothing to read.
