@@ -8,9 +8,9 @@ from catnip.progress import Progress
 from catnip.reproduce.outcome import Reproduction
 
 PAPERS = {
-    "testbed": "catnip.reproduce.testbed",
     "catnip": "catnip.reproduce.catnip",
     "hysteresis": "catnip.reproduce.hysteresis",
+    "testbed": "catnip.reproduce.testbed",
 }
 
 
