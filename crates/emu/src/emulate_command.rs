@@ -7,7 +7,7 @@ use catnip_emu::certificate::{Tolerance, Verdict};
 use catnip_emu::clock::Stopwatch;
 use catnip_emu::emulate::results::{Results, RunCertificate, write_csv};
 use catnip_emu::emulate::{self, Finished, Setup};
-use catnip_emu::link::Failure;
+use catnip_emu::failure::Failure;
 use catnip_lab::{Plan, Scenario};
 use catnip_net::NodeId;
 use catnip_wire::pcapng::LinkType;

@@ -2,21 +2,23 @@
 
 use crate::address::Block;
 use crate::clock::{Clock, Stopwatch, Tun, WallClock};
+use crate::failure::{Failure, failed};
 use crate::mark::Marking;
 use crate::monitor::{Direction, Monitor};
+use crate::namespace::{
+    bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
+};
 use crate::netlink::{Netlink, Network};
 use crate::pump::{Edge, Observer, Pump, flow};
 use crate::sys::{self, Signals};
+use crate::timing::Timing;
 use catnip_base::{Span, Time};
 use catnip_net::{Fabric, LinkSpec, NodeId, PortId, Topology, WireSpec};
 use catnip_wire::PriorityCodec;
-use std::fmt;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Child, Command};
 
 /// With the header that comes first.
@@ -27,8 +29,6 @@ const INSIDE_DEVICE: &str = "catnip0";
 const DEVICE_QUEUE: u32 = 10_000;
 /// How long a command has to end after SIGTERM.
 const GRACE: Span = Span::from_secs(5);
-/// A real-time thread that computes for so long without waiting has a bug.
-const LONGEST_RUN: Span = Span::from_secs(2);
 
 /// How packets of the link are numbered in a fabric.
 #[derive(Clone, Copy, Debug)]
@@ -108,38 +108,6 @@ pub struct Setup {
     pub spin: Option<Span>,
 }
 
-/// Spin margin under SCHED_FIFO: a little more than it takes to wake up, most of the time. More costs CPU time and
-/// makes no packet less late where it counts (benches/emulator.md).
-pub const DEFAULT_SPIN: Span = Span::from_micros(60);
-
-/// Why there is no link: one line, and the exit code of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What, and what to do.
-    pub message: String,
-    /// Exit code.
-    pub code: u8,
-}
-
-impl Failure {
-    /// Bad input or a machine that cannot do it: exit code 2.
-    pub fn new(key: &str, what: impl fmt::Display) -> Self {
-        Self { message: format!("{key}: {what}"), code: 2 }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message.replace('\n', " "))
-    }
-}
-
-impl std::error::Error for Failure {}
-
-pub(crate) fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::new(key, format!("cannot {doing}: {error}"))
-}
-
 /// What a run was like, beside what its observer has seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -163,41 +131,6 @@ pub struct Outcome {
     pub buffers_in_use: u64,
     /// The end of the run on its clock.
     pub ended: Time,
-}
-
-/// The clock of a run, and how it is read.
-#[derive(Debug)]
-pub struct Timing {
-    /// The clock.
-    pub clock: WallClock,
-    /// This thread is under SCHED_FIFO now.
-    pub real_time: bool,
-    /// How long before a deadline it spins.
-    pub spin: Span,
-}
-
-impl Timing {
-    /// Prepares this thread for emulation: as punctual as it is permitted to be. The clock watches these descriptors,
-    /// which must stay open.
-    pub fn new<'a>(
-        stopwatch: Stopwatch,
-        real_time: bool,
-        spin: Option<Span>,
-        watched: impl IntoIterator<Item = std::os::fd::BorrowedFd<'a>>,
-    ) -> Self {
-        let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
-        let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
-        // Without it, timers fire up to 50 us late; nothing else depends on it.
-        let _ = sys::set_timer_slack(Span::from_nanos(1));
-        let mut clock = WallClock::new(stopwatch, margin, watched);
-        if real_time {
-            clock.give_way();
-        }
-        if spin.is_none() {
-            clock.save_cpu();
-        }
-        Self { clock, real_time, spin: margin }
-    }
 }
 
 /// Two namespaces with a device each, and nothing between them yet.
@@ -333,48 +266,11 @@ fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
         Err(error) => return Err(no_tun(name, &error)),
     }
-    sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
-        Failure::new(
-            "permission",
-            format!(
-                "no right to make network devices, and no user namespace to get it in ({error}); run as root, or let \
-                 users have namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
-                 kernel.apparmor_restrict_unprivileged_userns)"
-            ),
-        )
-    })?;
+    enter_network_as_user("network devices")?;
     let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
     bring_up_loopback(&mut netlink)?;
     switch_ecn_off_for(setup.codec)?;
     sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))
-}
-
-pub(crate) fn no_tun(name: &str, error: &io::Error) -> Failure {
-    match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
-            "/dev/net/tun",
-            "there is no TUN device, load the module (modprobe tun) or let the container have the device",
-        ),
-        Some(libc::EACCES) => Failure::new(
-            "/dev/net/tun",
-            "no right to open it, run as root or make it accessible (chmod 0666)",
-        ),
-        Some(libc::EPERM) => Failure::new("/dev/net/tun", "no right to make a device here, run as root"),
-        // EINVAL if the device is not a TUN device.
-        Some(libc::EBUSY | libc::EINVAL) if Netlink::open().and_then(|mut it| it.index_of(name)).is_ok() => {
-            Failure::new("--device", format!("{name} is taken already, choose another name"))
-        }
-        Some(libc::EINVAL) | None => Failure::new(
-            "--device",
-            format!("{name:?} is no name of a device, use up to 15 letters and digits"),
-        ),
-        _ => Failure::new("/dev/net/tun", format!("cannot make the device {name}: {error}")),
-    }
-}
-
-pub(crate) fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
-    let up = netlink.index_of("lo").and_then(|index| netlink.bring_up(index, None, None));
-    up.map_err(failed("lo", "bring it up"))
 }
 
 /// Gives the outside end its addresses, then moves to a new namespace and sets up the inside end there.
@@ -425,27 +321,6 @@ fn connect(
     })
 }
 
-/// The historical flag bit is CWR today, so that it says nothing where ECN is used (RFC 3168).
-pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
-    let key = Path::new("/proc/sys/net/ipv4/tcp_ecn");
-    let off = || fs::read_to_string(key).is_ok_and(|value| value.trim() == "0");
-    if codec != PriorityCodec::FlagBit || off() {
-        return Ok(());
-    }
-    let what = "flag-bit needs a namespace without ECN, switch it off first (sysctl net.ipv4.tcp_ecn=0)";
-    Err(Failure::new("--codec", what))
-}
-
-/// In a namespace that is ours.
-fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
-    match codec {
-        PriorityCodec::FlagBit => {
-            set("net/ipv4/tcp_ecn", "0").map_err(failed("--codec", "switch ECN off in the new namespace"))
-        }
-        PriorityCodec::Dscp(_) => Ok(()),
-    }
-}
-
 /// Brings a device up with its addresses. False if the machine has no IPv6.
 fn set_up(
     netlink: &mut Netlink,
@@ -469,8 +344,4 @@ fn set_up(
     add(v4)?;
     let with_v6 = setup.mtu >= 1280 && add(v6).is_ok();
     Ok((index, with_v6))
-}
-
-pub(crate) fn set(key: &str, value: &str) -> io::Result<()> {
-    fs::write(Path::new("/proc/sys").join(key), value)
 }

@@ -2,7 +2,7 @@
 
 use catnip_base::{ParseError, Span};
 use catnip_emu::certificate::Asked;
-use catnip_emu::link::Failure;
+use catnip_emu::failure::Failure;
 use catnip_emu::mark::Marking;
 use catnip_lab::RateText;
 use catnip_net::WireSpec;

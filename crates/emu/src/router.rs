@@ -2,11 +2,14 @@
 
 use crate::clock::{Clock, Stopwatch, WallClock};
 use crate::ethernet::{Ethernet, LONGEST_HEADER};
-use crate::link::{Failure, LinkTopology, Outcome, Timing, failed, without_ecn};
+use crate::failure::{Failure, failed};
+use crate::link::{LinkTopology, Outcome};
 use crate::mark::Marking;
+use crate::namespace::without_ecn;
 use crate::netlink::{Device, Netlink};
 use crate::pump::{Edge, Observer, Pump};
 use crate::sys::{self, Signals};
+use crate::timing::Timing;
 use catnip_base::{Span, Time};
 use catnip_net::{Fabric, WireSpec};
 use catnip_wire::PriorityCodec;

@@ -1,7 +1,8 @@
 //! Real hosts: network namespaces with a device each, and the programs that run in them.
 
 use crate::clock::Tun;
-use crate::link::{Failure, bring_up_loopback, failed, no_tun, set};
+use crate::failure::{Failure, failed};
+use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
 use crate::netlink::{Netlink, Network};
 use crate::sys;
 use catnip_lab::{Plan, RealNode};
@@ -98,16 +99,7 @@ fn leave_home() -> Result<OwnedFd, Failure> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
         Err(error) => return Err(failed("network namespace", "make one")(error)),
     }
-    sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
-        Failure::new(
-            "permission",
-            format!(
-                "no right to make network namespaces, and no user namespace to get it in ({error}); run as root, or let \
-                 users have namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
-                 kernel.apparmor_restrict_unprivileged_userns)"
-            ),
-        )
-    })?;
+    enter_network_as_user("network namespaces")?;
     home()
 }
 

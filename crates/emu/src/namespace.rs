@@ -1,0 +1,78 @@
+//! Namespaces of our own, and the devices and settings in them.
+
+use crate::failure::{Failure, failed};
+use crate::netlink::Netlink;
+use crate::sys;
+use catnip_wire::PriorityCodec;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Moves to a network namespace in which this process may do everything, without being root. `for_what` it is needed.
+pub(crate) fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
+    sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
+        Failure::new(
+            "permission",
+            format!(
+                "no right to make {for_what}, and no user namespace to get it in ({error}); run as root, or let \
+                 users have namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+                 kernel.apparmor_restrict_unprivileged_userns)"
+            ),
+        )
+    })
+}
+
+/// Why a TUN device of this name could not be opened, and what to do.
+pub(crate) fn no_tun(name: &str, error: &io::Error) -> Failure {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
+            "/dev/net/tun",
+            "there is no TUN device, load the module (modprobe tun) or let the container have the device",
+        ),
+        Some(libc::EACCES) => Failure::new(
+            "/dev/net/tun",
+            "no right to open it, run as root or make it accessible (chmod 0666)",
+        ),
+        Some(libc::EPERM) => Failure::new("/dev/net/tun", "no right to make a device here, run as root"),
+        // EINVAL if the device is not a TUN device.
+        Some(libc::EBUSY | libc::EINVAL) if Netlink::open().and_then(|mut it| it.index_of(name)).is_ok() => {
+            Failure::new("--device", format!("{name} is taken already, choose another name"))
+        }
+        Some(libc::EINVAL) | None => Failure::new(
+            "--device",
+            format!("{name:?} is no name of a device, use up to 15 letters and digits"),
+        ),
+        _ => Failure::new("/dev/net/tun", format!("cannot make the device {name}: {error}")),
+    }
+}
+
+pub(crate) fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
+    let up = netlink.index_of("lo").and_then(|index| netlink.bring_up(index, None, None));
+    up.map_err(failed("lo", "bring it up"))
+}
+
+/// Sets a sysctl of this namespace.
+pub(crate) fn set(key: &str, value: &str) -> io::Result<()> {
+    fs::write(Path::new("/proc/sys").join(key), value)
+}
+
+/// The historical flag bit is CWR today, so that it says nothing where ECN is used (RFC 3168).
+pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
+    let key = Path::new("/proc/sys/net/ipv4/tcp_ecn");
+    let off = || fs::read_to_string(key).is_ok_and(|value| value.trim() == "0");
+    if codec != PriorityCodec::FlagBit || off() {
+        return Ok(());
+    }
+    let what = "flag-bit needs a namespace without ECN, switch it off first (sysctl net.ipv4.tcp_ecn=0)";
+    Err(Failure::new("--codec", what))
+}
+
+/// In a namespace that is ours.
+pub(crate) fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
+    match codec {
+        PriorityCodec::FlagBit => {
+            set("net/ipv4/tcp_ecn", "0").map_err(failed("--codec", "switch ECN off in the new namespace"))
+        }
+        PriorityCodec::Dscp(_) => Ok(()),
+    }
+}

@@ -1,0 +1,47 @@
+//! How punctual a thread can be, and the clock that follows from it.
+
+use crate::clock::{Stopwatch, WallClock};
+use crate::sys;
+use catnip_base::Span;
+use std::os::fd::BorrowedFd;
+
+/// Spin margin under SCHED_FIFO: a little more than it takes to wake up, most of the time. More costs CPU time and
+/// makes no packet less late where it counts (benches/emulator.md).
+const DEFAULT_SPIN: Span = Span::from_micros(60);
+/// A real-time thread that computes for so long without waiting has a bug.
+const LONGEST_RUN: Span = Span::from_secs(2);
+
+/// The clock of a run, and how it is read.
+#[derive(Debug)]
+pub struct Timing {
+    /// The clock.
+    pub clock: WallClock,
+    /// This thread is under SCHED_FIFO now.
+    pub real_time: bool,
+    /// How long before a deadline it spins.
+    pub spin: Span,
+}
+
+impl Timing {
+    /// Prepares this thread for emulation: as punctual as it is permitted to be. The clock watches these descriptors,
+    /// which must stay open.
+    pub fn new<'a>(
+        stopwatch: Stopwatch,
+        real_time: bool,
+        spin: Option<Span>,
+        watched: impl IntoIterator<Item = BorrowedFd<'a>>,
+    ) -> Self {
+        let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
+        let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
+        // Without it, timers fire up to 50 us late; nothing else depends on it.
+        let _ = sys::set_timer_slack(Span::from_nanos(1));
+        let mut clock = WallClock::new(stopwatch, margin, watched);
+        if real_time {
+            clock.give_way();
+        }
+        if spin.is_none() {
+            clock.save_cpu();
+        }
+        Self { clock, real_time, spin: margin }
+    }
+}
