@@ -2,6 +2,7 @@
 
 mod audience;
 mod connection;
+mod documents;
 mod fetch;
 #[doc(hidden)]
 pub mod fuzz;

@@ -1,5 +1,6 @@
 //! Real hosts: network namespaces with a device each, and the programs that run in them.
 
+use super::documents::Documents;
 use crate::clock::Tun;
 use crate::failure::{Failure, failed};
 use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
@@ -12,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -25,9 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a command has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(5);
-/// Longer documents have holes.
-const FILLED_BYTES: u64 = 16 << 20;
-const MOST_DOCUMENT_BYTES: u64 = 4 << 30;
 
 /// A namespace with a device.
 #[derive(Debug)]
@@ -230,7 +228,7 @@ impl Commands {
         let mut command = Command::new(program);
         command.args(arguments);
         tell(&mut command, real.node, environment);
-        command.env("CATNIP_DOCUMENTS", &documents.0);
+        command.env("CATNIP_DOCUMENTS", documents.folder());
         if !real.ends_run {
             // Standard output is for results.
             let stderr = io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
@@ -356,62 +354,4 @@ fn tell(command: &mut Command, here: NodeId, environment: &Environment<'_>) {
     }
     command.env("CATNIP_HERE", address(here));
     command.env("CATNIP_SCENARIO", folder);
-}
-
-/// A folder with all that clients may fetch from a host.
-#[derive(Debug)]
-struct Documents(PathBuf);
-
-impl Documents {
-    const PREFIX: &str = "catnip-documents-";
-
-    fn make(plan: &Plan, server: NodeId) -> Result<Self, Failure> {
-        let folder =
-            std::env::temp_dir().join(format!("{}{}-{}", Self::PREFIX, std::process::id(), server.0));
-        remove_left_over();
-        let cannot = |path: &Path, error| {
-            Failure::new(&path.display().to_string(), format!("cannot write a document: {error}"))
-        };
-        fs::create_dir_all(&folder).map_err(|error| cannot(&folder, error))?;
-        let made = Self(folder);
-        let mut total = 0u64;
-        for (path, bytes) in plan.documents(server) {
-            total = total.saturating_add(bytes);
-            let name = path.split(['?', '#']).next().unwrap_or("").trim_matches('/');
-            let odd = name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | ".."));
-            // A server that makes up its documents needs no files.
-            if odd || total > MOST_DOCUMENT_BYTES {
-                continue;
-            }
-            let file = made.0.join(name);
-            let folder = file.parent().unwrap_or(&made.0);
-            let written = fs::create_dir_all(folder).and_then(|()| match bytes {
-                ..=FILLED_BYTES => fs::write(&file, (0..bytes).map(super::filling).collect::<Vec<u8>>()),
-                _ => fs::File::create(&file).and_then(|file| file.set_len(bytes)),
-            });
-            written.map_err(|error| cannot(&file, error))?;
-        }
-        Ok(made)
-    }
-}
-
-impl Drop for Documents {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// What a run that was killed has left behind.
-fn remove_left_over() {
-    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(Documents::PREFIX)?.split('-').next());
-        let is_dead = |process: &str| {
-            process.bytes().all(|byte| byte.is_ascii_digit()) && !Path::new("/proc").join(process).exists()
-        };
-        if process.is_some_and(is_dead) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
