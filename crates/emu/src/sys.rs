@@ -2,11 +2,14 @@
 //! emulator is here.
 
 use catnip_base::Span;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Error};
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
@@ -287,6 +290,24 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Makes a folder for this user alone, at `prefix` and six characters by chance, where nothing has been.
+pub fn make_private_folder(prefix: &Path) -> io::Result<PathBuf> {
+    let mut template = [prefix.as_os_str().as_bytes(), b"XXXXXX\0"].concat();
+    // SAFETY: a C string that ends with six X, which are overwritten in place.
+    if unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) }.is_null() {
+        return Err(Error::last_os_error());
+    }
+    template.pop();
+    Ok(PathBuf::from(OsString::from_vec(template)))
+}
+
+/// Locks a file or folder for as long as it is open here, or fails if another has locked it.
+pub fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) })?;
+    Ok(())
 }
 
 /// Sends a signal to a process.

@@ -4,12 +4,15 @@
 
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate::{Audience, World, filling, fuzz};
+use catnip_emu::sys;
 use catnip_lab::Scenario;
 use catnip_sim::{Event, Recorder};
 use proptest::prelude::*;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
@@ -267,6 +270,15 @@ impl Lab {
         command
     }
 
+    /// A run of no interest, started by the words of `by`.
+    fn another_run(&self, by: &str) {
+        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
+        let emulate = self.emulate(&scenario(nodes, "", ""), &["-q"]);
+        let mut words = by.split_whitespace().map(OsStr::new).chain([emulate.get_program()]);
+        let mut command = Command::new(words.next().unwrap());
+        assert!(command.args(words).args(emulate.get_args()).status().unwrap().success());
+    }
+
     /// The tables and the certificate of a run, which must be conclusive.
     #[track_caller]
     fn results(&self, scenario: &str) -> Value {
@@ -493,6 +505,10 @@ fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     panic!("waited in vain: {what}");
 }
 
+fn user() -> u32 {
+    fs::metadata("/proc/self").unwrap().uid()
+}
+
 /// Processes that have this word on their command line.
 fn processes_with(word: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -507,26 +523,65 @@ fn processes_with(word: &str) -> usize {
 fn nothing_is_left_behind() {
     let Some(lab) = Lab::open("cleanup") else { return };
     let mark = format!("60.{}", std::process::id());
+    let said = lab.dir.join("documents");
     // It starts another process in the background, which ignores polite requests.
-    let server = format!("(trap '' TERM HUP INT; sleep {mark}; sleep {mark}) & exec sleep {mark}");
+    let server = format!(
+        "echo $CATNIP_DOCUMENTS > {}; (trap '' TERM HUP INT; sleep {mark}; sleep {mark}) & exec sleep {mark}",
+        said.display()
+    );
     let nodes = format!(
         "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', real = true }}"
     );
-    for (signal, code) in [("TERM", Some(143)), ("INT", Some(130)), ("KILL", None)] {
+    for (signal, code) in [(libc::SIGTERM, Some(143)), (libc::SIGINT, Some(130)), (libc::SIGKILL, None)] {
         let mut command = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
         let mut emulator = command.stdout(Stdio::null()).spawn().unwrap();
         wait_until("the commands start", || processes_with(&mark) >= 3);
-        let documents = std::env::temp_dir().join(format!("catnip-documents-{}-0", emulator.id()));
+        let documents = PathBuf::from(fs::read_to_string(&said).unwrap().trim());
         assert!(documents.exists());
-        let pid = emulator.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+        // Another run does not take them for left over ones, even if it knows no process of ours.
+        let rights = if user() == 0 { "" } else { "--user --map-root-user" };
+        lab.another_run(&format!("unshare {rights} --pid --fork --mount-proc"));
+        assert!(documents.exists());
+        sys::kill(emulator.id(), signal).unwrap();
         assert_eq!(emulator.wait().unwrap().code(), code, "{signal}");
         wait_until("all processes end", || processes_with(&mark) == 0);
-        if signal == "KILL" {
+        if signal == libc::SIGKILL {
             // The next run removes what this one could not.
-            let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
-            assert!(lab.emulate(&scenario(nodes, "", ""), &["-q"]).status().unwrap().success());
+            lab.another_run("");
         }
         assert!(!documents.exists(), "{signal}");
     }
+}
+
+#[test]
+fn documents_are_not_put_where_somebody_else_waits_for_them() {
+    let Some(lab) = Lab::open("documents") else { return };
+    let said = lab.dir.join("documents");
+    let nodes = format!(
+        "a = {{ kind = 'host', ends_run = true, command = ['sh', '-c', 'ls -dn $CATNIP_DOCUMENTS > {}'] }}\n\
+         b = {{ kind = 'host', real = true }}",
+        said.display()
+    );
+    let mut names = Vec::new();
+    for trap in ["mkdir -m 777 $TMPDIR/catnip-documents-$$-0", "ln -s $TMPDIR $TMPDIR/catnip-documents-$$-0"]
+    {
+        let emulate = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
+        let mut command = Command::new("sh");
+        // The emulator is the same process, so its number is known before it starts.
+        command.arg("-c").arg(format!("umask 077; {trap}; exec \"$0\" \"$@\""));
+        command.arg(emulate.get_program()).args(emulate.get_args()).env("TMPDIR", &lab.dir);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        let listed = fs::read_to_string(&said).unwrap();
+        let words: Vec<&str> = listed.split_whitespace().collect();
+        let (modes, owner, name) = (words[0], words[2], *words.last().unwrap());
+        assert!(modes.starts_with("drwxr-xr-x"), "{listed}");
+        assert_eq!(owner, user().to_string());
+        assert!(name.starts_with(lab.dir.join("catnip-documents-").to_str().unwrap()), "{listed}");
+        names.push(name.to_string());
+    }
+    assert!(names.iter().all(|name| !Path::new(name).exists()), "{names:?}");
+    // Nobody could have foreseen the second one from the first, or either from the number of a process.
+    assert_ne!(names[0], names[1]);
+    assert!(names.iter().all(|name| !name.ends_with("-0")), "{names:?}");
 }

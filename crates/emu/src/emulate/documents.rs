@@ -1,31 +1,40 @@
 //! What clients may fetch from a real host, as files.
 
 use crate::failure::Failure;
+use crate::sys;
 use catnip_lab::Plan;
 use catnip_net::NodeId;
-use std::fs;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+const PREFIX: &str = "catnip-documents-";
+/// A server may run as another user than its documents' owner, as nginx's workers do: everybody may read, and only the
+/// owner may write. Servers read their configuration here, so whoever could write here would be who runs them.
+const FOLDER_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o644;
 /// Longer documents have holes.
 const FILLED_BYTES: u64 = 16 << 20;
 const MOST_DOCUMENT_BYTES: u64 = 4 << 30;
 
-/// A folder with all that clients may fetch from a host.
+/// A folder with all that clients may fetch from a host. It goes with the run.
 #[derive(Debug)]
-pub(crate) struct Documents(PathBuf);
+pub(crate) struct Documents {
+    folder: PathBuf,
+    /// The folder itself, locked: this run is alive.
+    lock: File,
+}
 
 impl Documents {
-    const PREFIX: &str = "catnip-documents-";
-
     pub(crate) fn make(plan: &Plan, server: NodeId) -> Result<Self, Failure> {
-        let folder =
-            std::env::temp_dir().join(format!("{}{}-{}", Self::PREFIX, std::process::id(), server.0));
-        remove_left_over();
         let cannot = |path: &Path, error| {
             Failure::new(&path.display().to_string(), format!("cannot write a document: {error}"))
         };
-        fs::create_dir_all(&folder).map_err(|error| cannot(&folder, error))?;
-        let made = Self(folder);
+        let parent = std::env::temp_dir();
+        let made = Self::create(&parent).map_err(|error| cannot(&parent, error))?;
+        made.remove_left_over(&parent);
         let mut total = 0u64;
         for (path, bytes) in plan.documents(server) {
             total = total.saturating_add(bytes);
@@ -35,39 +44,131 @@ impl Documents {
             if odd || total > MOST_DOCUMENT_BYTES {
                 continue;
             }
-            let file = made.0.join(name);
-            let folder = file.parent().unwrap_or(&made.0);
-            let written = fs::create_dir_all(folder).and_then(|()| match bytes {
-                ..=FILLED_BYTES => fs::write(&file, (0..bytes).map(super::filling).collect::<Vec<u8>>()),
-                _ => fs::File::create(&file).and_then(|file| file.set_len(bytes)),
-            });
-            written.map_err(|error| cannot(&file, error))?;
+            let file = made.folder.join(name);
+            made.write(&file, bytes).map_err(|error| cannot(&file, error))?;
         }
         Ok(made)
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        &self.0
+        &self.folder
+    }
+
+    /// `parent` is everybody's, so the name is one that nobody has and nobody could foresee. The folder is open to readers
+    /// only when it is locked, so that [`Self::remove_left_over`] of another run never sees it readable and unlocked.
+    fn create(parent: &Path) -> io::Result<Self> {
+        let folder = sys::make_private_folder(&parent.join(PREFIX))?;
+        let lock = File::open(&folder)?;
+        let made = Self { folder, lock };
+        sys::lock(made.lock.as_fd())?;
+        fs::set_permissions(&made.folder, Permissions::from_mode(FOLDER_MODE))?;
+        Ok(made)
+    }
+
+    fn write(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let inside = || path.ancestors().skip(1).take_while(|&folder| folder != self.folder);
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path.parent().unwrap_or(&self.folder))?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
+        // A strict umask is not meant for what a server is to hand out.
+        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+        inside().try_for_each(|folder| fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)))?;
+        match bytes {
+            ..=FILLED_BYTES => file.write_all(&(0..bytes).map(super::filling).collect::<Vec<u8>>()),
+            _ => file.set_len(bytes),
+        }
+    }
+
+    /// Removes what killed runs of this user have left behind: what nobody has locked. A process of theirs could not be
+    /// looked for, since it may be in another process namespace.
+    fn remove_left_over(&self, parent: &Path) {
+        let (Ok(entries), Ok(own)) = (fs::read_dir(parent), self.lock.metadata()) else { return };
+        for entry in entries.flatten() {
+            if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+                continue;
+            }
+            let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+            let Ok(folder) = OpenOptions::new().read(true).custom_flags(flags).open(entry.path()) else {
+                continue;
+            };
+            let is_ours = |its: fs::Metadata| its.uid() == own.uid() && its.mode() & 0o777 == FOLDER_MODE;
+            if folder.metadata().is_ok_and(is_ours) && sys::lock(folder.as_fd()).is_ok() {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 }
 
 impl Drop for Documents {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// What a run that was killed has left behind.
-fn remove_left_over() {
-    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(Documents::PREFIX)?.split('-').next());
-        let is_dead = |process: &str| {
-            process.bytes().all(|byte| byte.is_ascii_digit()) && !Path::new("/proc").join(process).exists()
-        };
-        if process.is_some_and(is_dead) {
-            let _ = fs::remove_dir_all(entry.path());
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A folder that is everybody's, as `/tmp` is.
+    fn everybodys(name: &str) -> PathBuf {
+        let parent =
+            std::env::temp_dir().join(format!("catnip-documents_test-{}-{name}", std::process::id()));
+        fs::create_dir(&parent).unwrap();
+        fs::set_permissions(&parent, Permissions::from_mode(0o1777)).unwrap();
+        parent
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.symlink_metadata().unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn everybody_may_read_documents_and_only_their_owner_may_write() {
+        let parent = everybodys("modes");
+        let made = Documents::create(&parent).unwrap();
+        let file = made.folder.join("pages/1/image");
+        made.write(&file, 3).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), [0, 1, 2].map(crate::emulate::filling));
+        assert_eq!(mode(&file), FILE_MODE);
+        for folder in [made.folder.clone(), made.folder.join("pages"), made.folder.join("pages/1")] {
+            assert_eq!(mode(&folder), FOLDER_MODE, "{}", folder.display());
         }
+        let folder = made.folder.clone();
+        drop(made);
+        assert!(!folder.exists());
+        fs::remove_dir(parent).unwrap();
+    }
+
+    #[test]
+    fn only_what_is_ours_and_unlocked_is_left_over() {
+        let parent = everybodys("left-over");
+        let alive = Documents::create(&parent).unwrap();
+        // The kernel unlocks what a killed process had locked.
+        let killed = parent.join(format!("{PREFIX}killed"));
+        DirBuilder::new().mode(FOLDER_MODE).create(&killed).unwrap();
+        fs::set_permissions(&killed, Permissions::from_mode(FOLDER_MODE)).unwrap();
+        fs::write(killed.join("nginx.conf"), "").unwrap();
+        let unlocked_yet = sys::make_private_folder(&parent.join(PREFIX)).unwrap();
+        let elsewhere = parent.join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        let link = parent.join(format!("{PREFIX}link"));
+        symlink(&elsewhere, &link).unwrap();
+        let mut kept = vec![alive.folder.clone(), unlocked_yet, elsewhere, link];
+        // Another user's: only root can make one.
+        let other = parent.join(format!("{PREFIX}other"));
+        fs::create_dir(&other).unwrap();
+        fs::set_permissions(&other, Permissions::from_mode(FOLDER_MODE)).unwrap();
+        if std::os::unix::fs::chown(&other, Some(65_534), None).is_ok() {
+            kept.push(other);
+        }
+        let next = Documents::create(&parent).unwrap();
+        next.remove_left_over(&parent);
+        assert!(!killed.exists());
+        for path in kept {
+            assert!(path.symlink_metadata().is_ok(), "{}", path.display());
+        }
+        drop((alive, next));
+        fs::remove_dir_all(parent).unwrap();
     }
 }
