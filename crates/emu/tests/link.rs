@@ -2,15 +2,19 @@
 //!
 //! The programs at the ends are this file: it starts itself again with `EMU_ROLE` set.
 
+mod skip;
+
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
 use catnip_emu::pump::flow;
 use catnip_emu::record::{Memory, read_log, replay};
+use catnip_emu::sys;
 use catnip_net::loss::LossSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};
 use serde_json::Value;
+use skip::skipped;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -75,13 +79,6 @@ impl Lab {
 }
 
 const PREFIX: &str = "catnip-emu-test-";
-
-/// Says so even if the output of tests that pass is not shown.
-fn skipped(why: &str) {
-    assert!(std::env::var_os("CATNIP_TESTS_MUST_RUN").is_none(), "{why}");
-    // Where nobody can read it, nobody needs it.
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
-}
 
 /// Nothing runs at the end of all tests, so each run removes what earlier ones have left.
 fn remove_leftovers() {
@@ -362,7 +359,7 @@ fn alive(process: &str) -> bool {
 }
 
 /// Signals a link whose command says who it is and sleeps; gives the exit status when all of it is gone.
-fn end_by_signal(lab: &Lab, signal: &str, device: &str) -> std::process::ExitStatus {
+fn end_by_signal(lab: &Lab, signal: i32, device: &str) -> std::process::ExitStatus {
     let said = lab.file(&format!("said-{signal}"));
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60", said.display());
     let mut command = lab.emulator();
@@ -373,8 +370,7 @@ fn end_by_signal(lab: &Lab, signal: &str, device: &str) -> std::process::ExitSta
     let device = Path::new("/sys/class/net").join(device);
     // Ordinary users have the device in a namespace of their own.
     assert!(device.exists() || !is_root());
-    let pid = link.id().to_string();
-    assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+    sys::kill(link.id(), signal).unwrap();
     let status = link.wait().unwrap();
     wait_until("the command ends", || !alive(&process));
     wait_until("the device vanishes", || !device.exists());
@@ -390,9 +386,9 @@ fn is_root() -> bool {
 fn nothing_is_left_behind() {
     let Some(lab) = Lab::open() else { return };
     let device = format!("ct{}", std::process::id());
-    assert_eq!(end_by_signal(&lab, "TERM", &device).code(), Some(143));
-    assert_eq!(end_by_signal(&lab, "INT", &device).code(), Some(130));
-    assert_eq!(end_by_signal(&lab, "KILL", &device).signal(), Some(9));
+    assert_eq!(end_by_signal(&lab, libc::SIGTERM, &device).code(), Some(143));
+    assert_eq!(end_by_signal(&lab, libc::SIGINT, &device).code(), Some(130));
+    assert_eq!(end_by_signal(&lab, libc::SIGKILL, &device).signal(), Some(9));
     // The same name can be used again at once.
     succeed(lab.emulator().args(["-q", "--device", &device, "--", "true"]));
 }
@@ -454,23 +450,34 @@ fn a_machine_that_cannot_is_told_what_to_do() {
     }
 }
 
+/// What distributions call `nobody`.
+const ORDINARY: u32 = 65_534;
+
+/// A command of an ordinary user. If this one is root, it is another one, whom the device lets in as it does where a
+/// distribution has made it.
+fn as_ordinary_user(words: &str) -> Command {
+    if !is_root() {
+        let mut command = Command::new("sh");
+        command.args(["-c", words]);
+        return command;
+    }
+    let device = "mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200";
+    let user = format!("setpriv --reuid {ORDINARY} --regid {ORDINARY} --clear-groups");
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &format!("{device} && exec {user} sh -c \"{words}\"")]);
+    command
+}
+
 #[test]
 fn ordinary_users_have_links_too() {
     let Some(lab) = Lab::open() else { return };
-    let run = format!(
-        "EMU_ROLE='behind 10ms' {} link --tolerance 60s -- {} {}",
-        lab.file("catnip-emu").display(),
-        lab.file("probe").display(),
-        PROBE.join(" ")
-    );
-    let output = match is_root() {
-        false => Command::new("sh").args(["-c", &run]).output().unwrap(),
-        true if fs::read_to_string("/etc/passwd").is_ok_and(|users| users.contains("tester:")) => {
-            Command::new("su").args(["tester", "-c", &run]).output().unwrap()
-        }
-        true => return skipped("there is no user called tester"),
-    };
-    assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
+    let link = format!("{} link --tolerance 60s --", lab.file("catnip-emu").display());
+    let output = as_ordinary_user(&format!("{link} true")).output().unwrap();
+    if !output.status.success() {
+        return skipped(&format!("ordinary users: {}", text(&output.stderr)));
+    }
+    let probe = format!("{} {}", lab.file("probe").display(), PROBE.join(" "));
+    let output = succeed(&mut as_ordinary_user(&format!("EMU_ROLE='behind 10ms' {link} {probe}")));
     let rtt = value(&output, "rtt_ms");
     assert!((20.0..22.0).contains(&rtt), "{rtt} ms");
 }

@@ -1,10 +1,13 @@
 //! What the options of a link do to real packets. The programs at the ends are Python's; where there are no TUN devices
 //! or no Python, the tests say so.
 
+mod skip;
+
 use catnip_emu::record::{End, Memory, read_log};
 use catnip_net::Priority;
 use catnip_wire::pcapng::Reader;
 use serde_json::Value;
+use skip::skipped;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,11 +29,6 @@ impl Drop for Lab {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_string()
-}
-
-fn skipped(why: &str) {
-    assert!(std::env::var_os("CATNIP_TESTS_MUST_RUN").is_none(), "{why}");
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// What a script at one end begins with.

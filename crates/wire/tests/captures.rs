@@ -1,5 +1,8 @@
 //! Captures against readers and writers of others: the crate pcap-file, and tcpdump where it is installed.
 
+#[path = "../../emu/tests/skip/mod.rs"]
+mod skip;
+
 use catnip_base::{Span, Time};
 use catnip_wire::pcapng::{LinkType, Reader, Writer};
 use catnip_wire::{Addresses, PriorityCodec, TcpFlags, TcpHeader, TcpOptions};
@@ -10,6 +13,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::{Block, PcapNgBlock, PcapNgReader, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, TsResolution};
+use skip::skipped;
 use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -173,7 +177,7 @@ fn tcpdump(capture: &Path, arguments: &[&str]) -> Option<String> {
             Some(String::from_utf8(output.stdout).unwrap())
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            println!("skipped: tcpdump is not installed");
+            skipped("tcpdump is not installed");
             None
         }
         Err(error) => panic!("{error}"),
