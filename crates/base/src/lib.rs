@@ -5,10 +5,12 @@
 
 mod context;
 mod rng;
+mod slab;
 mod time;
 mod units;
 
 pub use context::FlowContext;
 pub use rng::{Rng, Stream};
+pub use slab::Slab;
 pub use time::{Rate, Span, Time, WireTime};
 pub use units::{Bytes, ParseError};

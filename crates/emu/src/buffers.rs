@@ -1,28 +1,11 @@
 //! Memory for the packets inside a network: slots of one size, handed out by number.
 
-use catnip_base::Time;
-
-/// What the host knows of a packet beside its bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
-    /// Counted from 0 in order of arrival at any edge.
-    pub number: u64,
-    /// When it entered the network.
-    pub arrived: Time,
-    /// Bytes in the slot.
-    pub len: u32,
-    /// How many of them are before the IP packet.
-    pub header: u32,
-    /// Index of the edge where it came in.
-    pub from: u32,
-}
-
 /// Slots for packets of up to a given length. Freed slots are used again, the last freed first, while they are hot in
 /// the cache. Memory grows by a whole block of slots and is never given back.
 #[derive(Debug)]
 pub struct Buffers {
     blocks: Vec<Box<[u8]>>,
-    entries: Vec<Entry>,
+    slots: u32,
     free: Vec<u32>,
     slot_bytes: usize,
     most: u32,
@@ -34,8 +17,7 @@ const BLOCK: u32 = 1024;
 impl Buffers {
     /// Slots of `slot_bytes` bytes, `most` of them at most.
     pub fn new(slot_bytes: usize, most: u32) -> Self {
-        let mut buffers =
-            Self { blocks: Vec::new(), entries: Vec::new(), free: Vec::new(), slot_bytes, most };
+        let mut buffers = Self { blocks: Vec::new(), slots: 0, free: Vec::new(), slot_bytes, most };
         buffers.grow();
         buffers
     }
@@ -63,40 +45,28 @@ impl Buffers {
         &mut self.blocks[(slot / BLOCK) as usize][start..start + self.slot_bytes]
     }
 
-    /// The packet in a slot.
+    /// The same, to look at.
     #[inline]
-    pub fn packet_mut(&mut self, slot: u32) -> &mut [u8] {
-        let len = self.entries[slot as usize].len as usize;
-        &mut self.bytes_mut(slot)[..len]
-    }
-
-    /// What is known of the packet in a slot.
-    #[inline]
-    pub fn entry(&self, slot: u32) -> Entry {
-        self.entries[slot as usize]
-    }
-
-    /// Says what is in a slot.
-    #[inline]
-    pub fn set_entry(&mut self, slot: u32, entry: Entry) {
-        self.entries[slot as usize] = entry;
+    pub fn bytes(&self, slot: u32) -> &[u8] {
+        let start = (slot % BLOCK) as usize * self.slot_bytes;
+        &self.blocks[(slot / BLOCK) as usize][start..start + self.slot_bytes]
     }
 
     /// Slots in use.
     pub fn in_use(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.slots as usize - self.free.len()
     }
 
     #[cold]
     fn grow(&mut self) {
-        let slots = self.entries.len() as u32;
+        let slots = self.slots;
         let new = BLOCK.min(self.most.saturating_sub(slots));
         if new == 0 {
             return;
         }
         self.blocks.push(vec![0; BLOCK as usize * self.slot_bytes].into_boxed_slice());
-        self.entries.resize((slots + new) as usize, Entry::default());
-        self.free.reserve(self.entries.len());
+        self.slots += new;
+        self.free.reserve(self.slots as usize);
         self.free.extend((slots..slots + new).rev());
     }
 }

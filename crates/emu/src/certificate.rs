@@ -1,14 +1,14 @@
 //! What a link was asked to do and what it did, direction by direction, with a verdict.
 
-use crate::classify::Refusal;
 use crate::histogram::Histogram;
 use crate::link::Outcome;
-use crate::monitor::{Direction, Monitor};
+use crate::monitor::{Direction, GateCounts};
 use catnip_base::Span;
 use catnip_net::loss::LossSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
 use catnip_net::{DropReason, Priority, WireSpec};
+use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -161,21 +161,21 @@ impl Quantiles {
 }
 
 impl Certificate {
-    /// Judges a run. `monitor` has watched the two directions, up first.
+    /// Judges a run: two directions, up first, and what came to where each begins and was not let in.
     pub fn new(
         wires: [&WireSpec; 2],
         seed: u64,
         asked: [Asked; 2],
         outcome: &Outcome,
-        monitor: &Monitor,
+        directions: [(&Direction, GateCounts); 2],
         tolerance: Tolerance,
     ) -> Self {
         let mut failures = Vec::new();
         let mut reports = asked.into_iter().enumerate().map(|(index, asked)| {
             let name = ["up", "down"][index];
-            let direction = &monitor.directions[index];
+            let (direction, gate) = directions[index];
             let wire = wires[index];
-            let report = report(asked, wire, direction, outcome, monitor, index);
+            let report = report(asked, wire, direction, gate, outcome, index);
             judge(wire, direction, &report, tolerance, |what| failures.push(format!("{name}: {what}")));
             report
         });
@@ -209,12 +209,12 @@ fn report(
     asked: Asked,
     wire: &WireSpec,
     direction: &Direction,
+    gate: GateCounts,
     outcome: &Outcome,
-    monitor: &Monitor,
     edge: usize,
 ) -> Report {
     let drops = DropReason::NAMES.iter().zip(direction.dropped);
-    let refusals = Refusal::NAMES.iter().zip(monitor.refused[edge]);
+    let refusals = Refusal::NAMES.iter().zip(gate.refused);
     let entered = direction.entered.iter().sum();
     let lost = direction.lost.iter().sum();
     // Loss at the end of the wire has no chance to take what the queue has dropped.
@@ -232,7 +232,7 @@ fn report(
         held: outcome.held[edge],
         refused: refusals.filter_map(|(&(_, name), count)| (count > 0).then_some((name, count))).collect(),
         missed: outcome.missed[edge],
-        passed: monitor.passed[edge][0],
+        passed: gate.passed[0],
         broken: outcome.broken[edge],
         busy_s: direction.busy.actual_ns as f64 / 1e9,
         busy_rate: direction.busy.rate(),

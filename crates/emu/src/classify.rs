@@ -2,7 +2,8 @@
 //! headers are looked at, so fragments and unknown protocols pass like anything else.
 
 use catnip_net::{Ecn, Priority};
-use catnip_wire::{Ip, PriorityCodec, WireError};
+use catnip_sim::watch::Refusal;
+use catnip_wire::{FlowKey, Ip, PriorityCodec, WireError};
 use std::net::IpAddr;
 
 /// What a packet says of itself.
@@ -14,43 +15,10 @@ pub struct Class {
     pub priority: Priority,
     /// RFC 3168 codepoint.
     pub ecn: Ecn,
+    /// A hash of its five-tuple.
+    pub flow: u16,
     /// Bytes of the packet, without padding.
     pub len: u32,
-}
-
-/// Why a packet from a device never enters the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Refusal {
-    /// Neither IPv4 nor IPv6.
-    NotIp,
-    /// Cut, or its headers contradict it or themselves.
-    Malformed,
-    /// Longer than the MTU.
-    TooLong,
-    /// Multicast, broadcast or link-local: what no router forwards.
-    LinkScope,
-    /// It leads nowhere, or back where it came from.
-    NoRoute,
-    /// There is no memory left for packets.
-    NoBuffer,
-    /// It uses ECN, so the historical flag bit says nothing.
-    EcnInUse,
-}
-
-impl Refusal {
-    /// How many reasons there are.
-    pub const COUNT: usize = 7;
-    /// Every reason with its name in results.
-    pub const NAMES: [(Self, &'static str); Self::COUNT] = [
-        (Self::NotIp, "not_ip"),
-        (Self::Malformed, "malformed"),
-        (Self::TooLong, "too_long"),
-        (Self::LinkScope, "link_scope"),
-        (Self::NoRoute, "no_route"),
-        (Self::NoBuffer, "no_buffer"),
-        (Self::EcnInUse, "ecn_in_use"),
-    ];
 }
 
 /// Reads the header of a packet that a router is to forward.
@@ -78,7 +46,33 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
         Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Priority::Low,
         read => read.map_err(refusal)?,
     };
-    Ok(Class { destination: ip.destination(), priority, ecn: ip.ecn(), len: ip.total_len() as u32 })
+    let len = ip.total_len() as u32;
+    Ok(Class { destination: ip.destination(), priority, ecn: ip.ecn(), flow: hash(&ip), len })
+}
+
+/// The hash by which a packet's flow is told apart; 0 for what is no IP packet.
+pub(crate) fn flow(packet: &[u8]) -> u16 {
+    Ip::parse(packet).map_or(0, |ip| hash(&ip))
+}
+
+/// Of the five-tuple: addresses, protocol and ports. What has no ports, or hides them, has the flow of its addresses and its
+/// protocol.
+#[inline]
+fn hash(ip: &Ip<'_>) -> u16 {
+    let ports = FlowKey::of(ip)
+        .map_or(0, |key| u64::from(key.source.port()) << 16 | u64::from(key.destination.port()));
+    let address = |address: IpAddr| match address {
+        IpAddr::V4(v4) => u64::from(v4.to_bits()),
+        IpAddr::V6(v6) => {
+            let bits = v6.to_bits();
+            (bits >> 64) as u64 ^ bits as u64
+        }
+    };
+    // Multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4), word by word.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let words = [address(ip.source()), address(ip.destination()), ports << 8 | u64::from(ip.protocol())];
+    (words.into_iter().fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(FACTOR)) >> 48)
+        as u16
 }
 
 #[cfg(test)]

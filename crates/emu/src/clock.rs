@@ -3,13 +3,14 @@
 use crate::sys::{self, Readable};
 use catnip_base::{Span, Time};
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
 /// What time it is on the clock of a run, and how to wait.
-pub trait Clock {
+pub trait Clock: Debug {
     /// Time since the run began; never goes back.
     fn now(&self) -> Time;
     /// Waits until `deadline`, or less long if something has come that the host should look at.
@@ -22,7 +23,7 @@ pub trait Clock {
 }
 
 /// A device at the edge of a network.
-pub trait PacketIo {
+pub trait PacketIo: Debug {
     /// Reads one packet, with the time at which it came, or nothing if none has come. A packet longer than `buffer` is
     /// cut.
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>>;

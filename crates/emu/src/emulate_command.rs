@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
-    if let (Some(capture), Some(path)) = (world.into_audience().capture, options.pcap.as_deref()) {
+    if let (Some(capture), Some(path)) = (world.into_watch().capture, options.pcap.as_deref()) {
         finish(capture, path)?;
     }
     if let Some((path, mut file)) = certificate {

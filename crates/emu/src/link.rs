@@ -3,17 +3,19 @@
 use crate::address::Block;
 use crate::clock::{Clock, Stopwatch, Tun, WallClock};
 use crate::failure::{Failure, failed};
+use crate::frames::{Frames, Routing};
+use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::mark::Marking;
-use crate::monitor::{Direction, Monitor};
+use crate::monitor::Monitor;
 use crate::namespace::{
     bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
 };
 use crate::netlink::{Netlink, Network};
-use crate::pump::{Edge, Observer, Pump, flow};
 use crate::sys::{self, Signals};
 use crate::timing::Timing;
 use catnip_base::{Span, Time};
-use catnip_net::{Fabric, LinkSpec, NodeId, PortId, Topology, WireSpec};
+use catnip_net::{NodeId, PortId, Topology, WireSpec};
+use catnip_sim::{Watch, World};
 use catnip_wire::PriorityCodec;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -30,55 +32,40 @@ const DEVICE_QUEUE: u32 = 10_000;
 /// How long a command has to end after SIGTERM.
 const GRACE: Span = Span::from_secs(5);
 
-/// How packets of the link are numbered in a fabric.
-#[derive(Clone, Copy, Debug)]
-pub struct Ports {
-    /// From the command outwards.
-    pub up: PortId,
-    /// Towards the command.
-    pub down: PortId,
-}
-
 /// A link, and who is at its ends.
 #[derive(Debug)]
 pub struct LinkTopology {
     /// The network.
     pub topology: Topology,
-    /// The hosts as which the command's namespace sends and receives.
-    pub inside: (NodeId, NodeId),
-    /// The hosts as which the caller's namespace sends and receives.
-    pub outside: (NodeId, NodeId),
-    /// The ports in either direction.
-    pub ports: Ports,
+    /// The host that stands for the command's namespace.
+    pub inside: NodeId,
+    /// The host that stands for the caller's.
+    pub outside: NodeId,
+    /// From inside to outside, and back.
+    pub ports: [PortId; 2],
 }
 
 impl LinkTopology {
-    /// Each direction is a link of its own, since they may differ in everything.
+    /// A link of these two directions.
     pub fn new(up: &WireSpec, down: &WireSpec) -> Self {
         let mut topology = Topology::default();
         let (inside, outside) = (topology.host("inside"), topology.host("outside"));
-        let (outside_in, inside_in) = (topology.host("outside in"), topology.host("inside in"));
-        let up = topology.link(inside, outside_in, spec(up)).forward();
-        let down = topology.link(outside, inside_in, spec(down)).forward();
-        Self {
-            topology,
-            inside: (inside, inside_in),
-            outside: (outside, outside_in),
-            ports: Ports { up, down },
-        }
+        let link = topology.wires(inside, outside, up.clone(), down.clone());
+        Self { topology, inside, outside, ports: [link.forward(), link.back()] }
+    }
+
+    /// Watches the two directions, up first.
+    pub fn monitor(&self) -> Monitor {
+        let watched = self.ports.map(|port| {
+            let delay = self.topology.ports()[port.0 as usize].wire.delay;
+            (port, delay, true)
+        });
+        Monitor::new(watched)
     }
 }
 
-/// Watches the two directions of a link, up first.
-pub fn monitor(up: &WireSpec, down: &WireSpec) -> Monitor {
-    let directions = vec![Direction::new(flow(2, 0, 1), up.delay), Direction::new(flow(2, 1, 0), down.delay)];
-    Monitor::new(2, directions)
-}
-
-fn spec(wire: &WireSpec) -> LinkSpec {
-    let WireSpec { rate, delay, queue, jitter, loss, wire_loss } = wire.clone();
-    LinkSpec { jitter, loss, wire_loss, ..LinkSpec::new(rate, delay, queue) }
-}
+/// What a link is while it runs.
+pub type RunningLink<W> = Emulator<WallClock, Tun, W>;
 
 /// What a link needs beside its two directions.
 #[derive(Clone, Debug)]
@@ -108,7 +95,7 @@ pub struct Setup {
     pub spin: Option<Span>,
 }
 
-/// What a run was like, beside what its observer has seen.
+/// What a run was like, beside what was watched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// How the command ended, as a shell says it: 128 and the signal's number if it was killed.
@@ -144,13 +131,13 @@ struct Ends {
     _claim: crate::address::Claim,
 }
 
-/// Runs `command` behind the link. The observer, made once the process has its namespaces and may start threads,
+/// Runs `command` behind the link. The watch, made once the process has its namespaces and may start threads,
 /// hears of every packet.
-pub fn run<O: Observer>(
+pub fn run<W: Watch>(
     setup: &Setup,
     command: &[String],
-    observer: impl FnOnce(Stopwatch) -> Result<O, Failure>,
-) -> Result<(Outcome, Pump<WallClock, Tun, O>), Failure> {
+    watch: impl FnOnce(&LinkTopology, Stopwatch) -> Result<W, Failure>,
+) -> Result<(Outcome, RunningLink<W>), Failure> {
     let [program, arguments @ ..] = command else {
         return Err(Failure::new("COMMAND", "there is none, say what to run behind the link after --"));
     };
@@ -162,7 +149,8 @@ pub fn run<O: Observer>(
     without_ecn(setup.codec)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
     let ends = connect(setup, outside, stopwatch)?;
-    let observer = observer(stopwatch)?;
+    let link = LinkTopology::new(&setup.up, &setup.down);
+    let watch = watch(&link, stopwatch)?;
     let mut command = Command::new(program);
     command.args(arguments);
     let [outside, inside] = [ends.block.outside(), ends.block.inside()];
@@ -184,57 +172,62 @@ pub fn run<O: Observer>(
 
     let watched = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
     let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, watched);
-    let link = LinkTopology::new(&setup.up, &setup.down);
     // The outside end has an address in the block, too, which is more specific than the block.
     let [v4, v6] = outside.map(|network| network.address);
     let mut everything = vec![Network::new(v4, 32), Network::new(v6, 128)];
     everything.extend([Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
-    let edges =
-        vec![edge(&ends.inside, link.inside, inside.to_vec()), edge(&ends.outside, link.outside, everything)];
-    let fabric = Fabric::new(&link.topology, setup.seed);
+    let at = |node| move |network| (network, node);
+    let networks =
+        inside.into_iter().map(at(link.inside)).chain(everything.into_iter().map(at(link.outside)));
+    let routing = Routing { networks: networks.collect(), ..Routing::default() };
+    let gateways = Gateways::new(
+        clock,
+        vec![
+            Gateway { io: ends.inside.clone(), node: link.inside },
+            Gateway { io: ends.outside.clone(), node: link.outside },
+        ],
+    );
     let longest = if setup.offload { LARGEST_SUPER_PACKET } else { setup.mtu as usize };
-    let mut pump = Pump::new(fabric, edges, longest, clock, observer)
+    let frames = Frames::new(gateways, [link.inside, link.outside], routing, longest, 0)
         .with_codec(setup.codec)
         .with_marker(setup.marking.marker());
-    let code = pump_until_exit(&mut pump, &signals, child)?;
-    pump.finish().map_err(failed("link", "read its devices"))?;
+    let mut emulator = Emulator::new(World::over(&link.topology, setup.seed, frames, watch));
+    let code = emulate_until_exit(&mut emulator, &signals, child)?;
+    emulator.finish().map_err(failed("link", "read its devices"))?;
     let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));
-    let inside_port = |port| u64::from(pump.fabric().port(port).backlog().packets);
+    let world = &emulator.world;
+    let held = |port| u64::from(world.fabric().port(port).backlog().packets);
     let outcome = Outcome {
         code,
-        duration: pump.clock().now().since(Time::ZERO),
+        duration: emulator.clock().now().since(Time::ZERO),
         cpu: sys::cpu_time(),
         real_time,
         spin,
         missed,
         broken: [0; 2],
-        held: [inside_port(link.ports.up), inside_port(link.ports.down)],
-        buffers_in_use: pump.packets_inside() as u64,
-        ended: pump.told(),
+        held: link.ports.map(held),
+        buffers_in_use: world.packets_out() as u64,
+        ended: world.told(),
     };
-    Ok((outcome, pump))
-}
-
-fn edge(tun: &Tun, (sends_as, receives_as): (NodeId, NodeId), networks: Vec<Network>) -> Edge<Tun> {
-    Edge { io: tun.clone(), sends_as, receives_as, networks }
+    Ok((outcome, emulator))
 }
 
 /// Moves packets until the command has ended; gives its exit code.
-fn pump_until_exit<O: Observer>(
-    pump: &mut Pump<WallClock, Tun, O>,
+fn emulate_until_exit<W: Watch>(
+    emulator: &mut RunningLink<W>,
     signals: &Signals,
     mut child: Child,
 ) -> Result<u8, Failure> {
     let mut kill_at = Time::NEVER;
     loop {
-        let next = pump.turn().map_err(failed("link", "read a device; was it taken down?"))?;
-        pump.sleep_until(next.min(kill_at));
-        if pump.clock().now() >= kill_at {
+        let next = emulator.turn().map_err(failed("link", "read a device; was it taken down?"))?;
+        emulator.sleep_until(next.min(kill_at));
+        if emulator.clock().now() >= kill_at {
             // It may have ended by itself in the meantime.
             let _ = child.kill();
             kill_at = Time::NEVER;
         }
-        if !pump.clock().is_ready(0) {
+        if !emulator.clock().is_ready(0) {
             continue;
         }
         while let Some(signal) = signals.next() {
@@ -250,7 +243,7 @@ fn pump_until_exit<O: Observer>(
                 number => {
                     let _ = sys::kill(child.id(), number);
                     if number == libc::SIGTERM || number == libc::SIGINT {
-                        kill_at = kill_at.min(pump.clock().now() + GRACE);
+                        kill_at = kill_at.min(emulator.clock().now() + GRACE);
                     }
                 }
             }

@@ -8,7 +8,7 @@ use catnip_emu::capture::Capture;
 use catnip_emu::certificate::{Certificate, Tolerance, Verdict};
 use catnip_emu::clock::Stopwatch;
 use catnip_emu::failure::Failure;
-use catnip_emu::link::{self, Setup};
+use catnip_emu::link::{self, LinkTopology, Setup};
 use catnip_emu::record::Log;
 use catnip_emu::sys::VIRTUAL_HEADER;
 use catnip_wire::pcapng::LinkType;
@@ -153,7 +153,6 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
     };
     let lateness_p99_ms = 1e3 * options.timing.tolerance()?.as_secs();
     let tolerance = Tolerance { lateness_p99_ms, ..Tolerance::default() };
-    let monitor = link::monitor(&setup.up, &setup.down);
     let cannot =
         |path: &Path, error| Failure::new(&path.display().to_string(), format!("cannot write it: {error}"));
     // Before the command runs, so that it does not run in vain.
@@ -170,17 +169,18 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
         let create = |path| Capture::create(path, LinkType::Raw, stopwatch.since_1970(), names, skip);
         options.pcap.as_deref().map(|path| create(path).map_err(|e| cannot(path, e))).transpose()
     };
-    let observer = |stopwatch| Ok((monitor, (log()?, capture(stopwatch)?)));
-    let (outcome, pump) = link::run(&setup, &options.command, observer)?;
-    let (monitor, (log, capture)) = pump.into_observer();
+    let watch = |link: &LinkTopology, stopwatch| Ok((link.monitor(), (log()?, capture(stopwatch)?)));
+    let (outcome, emulator) = link::run(&setup, &options.command, watch)?;
+    let (monitor, (log, capture)) = emulator.world.into_watch();
     if let (Some(log), Some(path)) = (log, options.log.as_deref()) {
         log.finish(outcome.ended).map_err(|error| cannot(path, error))?;
     }
     if let (Some(capture), Some(path)) = (capture, options.pcap.as_deref()) {
         finish(capture, path)?;
     }
+    let wires = [&setup.up, &setup.down];
     let certificate =
-        Certificate::new([&setup.up, &setup.down], setup.seed, asked, &outcome, &monitor, tolerance);
+        Certificate::new(wires, setup.seed, asked, &outcome, monitor.directions_and_gates(), tolerance);
     if let (Some(file), Some(path)) = (&mut certificate_file, options.certificate.as_deref()) {
         write_certificate(file, &certificate).map_err(|error| cannot(path, error))?;
     }

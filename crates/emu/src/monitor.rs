@@ -1,19 +1,18 @@
 //! What the links did: counted and measured packet by packet, in fixed memory.
 
-use crate::buffers::Entry;
-use crate::classify::Refusal;
 use crate::histogram::Histogram;
-use crate::pump::Observer;
 use catnip_base::{Span, Time};
-use catnip_net::{DropReason, Packet, PortId, Priority};
+use catnip_net::{DropReason, NodeId, Packet, PortId, Priority};
+use catnip_sim::watch::{Gate, Origin, Refusal, Step};
+use catnip_sim::{Event, Watch};
 use std::collections::VecDeque;
 
-/// What happened to the packets of one flow, which passes one port.
+/// What happened to the packets that came to one port.
 #[derive(Debug)]
 pub struct Direction {
-    /// Number of the flow in the pump.
-    pub flow: u32,
     delay: Span,
+    /// Packets are written to a device at its end, so that they may be late.
+    leads_out: bool,
     /// Packets that entered, by priority.
     pub entered: [u64; Priority::COUNT],
     /// Bytes that entered.
@@ -64,11 +63,10 @@ impl Busy {
 }
 
 impl Direction {
-    /// Watches a flow over a link with this propagation delay.
-    pub fn new(flow: u32, delay: Span) -> Self {
+    fn new(delay: Span, leads_out: bool) -> Self {
         Self {
-            flow,
             delay,
+            leads_out,
             entered: [0; Priority::COUNT],
             entered_bytes: 0,
             delivered: 0,
@@ -92,7 +90,14 @@ impl Direction {
         self.queue.largest
     }
 
-    fn delivered(&mut self, ideal: Time, actual: Time, entry: &Entry, packet: &Packet, written: bool) {
+    /// Packets that came, and have neither come out nor been dropped.
+    pub fn inside(&self) -> u64 {
+        let out = self.delivered + self.unwritable + self.dropped.iter().sum::<u64>();
+        self.entered.iter().sum::<u64>() - out
+    }
+
+    /// A packet that came to the port at `came` has reached the other end.
+    fn came_out(&mut self, came: Time, [ideal, actual]: [Time; 2], packet: &Packet, written: bool) {
         if written {
             self.delivered += 1;
             self.delivered_bytes += u64::from(packet.len);
@@ -100,12 +105,12 @@ impl Direction {
             self.unwritable += 1;
         }
         self.crossed[packet.priority as usize] += 1;
-        self.ideal_delay.record(ideal.since(entry.arrived));
-        self.actual_delay.record(actual.since(entry.arrived));
+        self.ideal_delay.record(ideal.since(came));
+        self.actual_delay.record(actual.since(came));
         self.lateness.record(actual.since(ideal));
         if let Some((last_ideal, last_actual)) = self.last {
             // It was there when the packet before it left: the wire was busy from one end to the other.
-            if entry.arrived + self.delay <= last_ideal {
+            if came + self.delay <= last_ideal {
                 self.busy.packets += 1;
                 self.busy.bits += 8 * u64::from(packet.len);
                 self.busy.ideal = self.busy.ideal + ideal.since(last_ideal);
@@ -152,64 +157,84 @@ impl Occupancy {
     }
 }
 
-/// Watches all flows of a network.
+/// Watches ports of a network, and its gateways.
 #[derive(Debug)]
 pub struct Monitor {
-    /// The flows that are watched.
+    /// The ports that are watched, in the order in which they were named.
     pub directions: Vec<Direction>,
-    /// Index in `directions` by flow.
-    by_flow: Vec<u32>,
-    /// The packet that is entering now, until it is known whether it got a place in the queue.
-    entering: Option<(u32, Time, u64)>,
-    /// Packets that were not let in, by edge and reason.
-    pub refused: Vec<[u64; Refusal::COUNT]>,
-    /// What a bridge has handed over at once, and what the device did not take, by edge.
-    pub passed: Vec<[u64; 2]>,
+    /// What came to each node and never entered the network.
+    pub gates: Vec<GateCounts>,
+    /// Index in `directions` by port.
+    by_port: Vec<u32>,
+    /// When the packet in each buffer came to the port where it is.
+    came: Vec<Time>,
+    /// The packet that is coming to a port now, until it is known whether it got a place in the queue.
+    entering: Option<(usize, Time, u32)>,
+    /// The direction that a packet has left which is written to a device next.
+    leaving: Option<usize>,
+}
+
+/// What came to a gateway and never entered the network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GateCounts {
+    /// Packets that were not let in, by reason.
+    pub refused: [u64; Refusal::COUNT],
+    /// What a bridge has handed over at once, and what the device did not take.
+    pub passed: [u64; 2],
 }
 
 const UNWATCHED: u32 = u32::MAX;
 
 impl Monitor {
-    /// Watches these flows of a network with so many edges.
-    pub fn new(edges: usize, directions: Vec<Direction>) -> Self {
-        let mut by_flow = vec![UNWATCHED; edges * edges];
-        for (index, direction) in directions.iter().enumerate() {
-            by_flow[direction.flow as usize] = index as u32;
+    /// Watches these ports, whose wires have such delays and lead to a device or not.
+    pub fn new(ports: impl IntoIterator<Item = (PortId, Span, bool)>) -> Self {
+        let (mut directions, mut by_port) = (Vec::new(), Vec::new());
+        for (PortId(port), delay, leads_out) in ports {
+            by_port.resize(by_port.len().max(port as usize + 1), UNWATCHED);
+            by_port[port as usize] = directions.len() as u32;
+            directions.push(Direction::new(delay, leads_out));
         }
-        let (refused, passed) = (vec![[0; Refusal::COUNT]; edges], vec![[0; 2]; edges]);
-        Self { directions, by_flow, entering: None, refused, passed }
+        let (gates, came) = (Vec::new(), Vec::new());
+        Self { directions, gates, by_port, came, entering: None, leaving: None }
     }
 
-    fn direction(&mut self, packet: &Packet) -> Option<&mut Direction> {
-        let index = *self.by_flow.get(packet.flow as usize)?;
-        self.directions.get_mut(index as usize)
+    /// What came to a node and never entered the network.
+    pub fn counts(&self, node: NodeId) -> GateCounts {
+        self.gates.get(node.0 as usize).copied().unwrap_or_default()
     }
 
-    /// The packet that entered last was not dropped at once, so it is in the queue.
+    /// The two directions of a lone link, with what came to where each begins.
+    pub fn directions_and_gates(&self) -> [(&Direction, GateCounts); 2] {
+        [0, 1].map(|n| (&self.directions[n], self.counts(NodeId(n as u32))))
+    }
+
+    fn index(&self, port: PortId) -> Option<usize> {
+        let index = *self.by_port.get(port.0 as usize)?;
+        (index != UNWATCHED).then_some(index as usize)
+    }
+
+    /// The packet that came last was not dropped at once, so it is in the queue.
     fn settle(&mut self) {
-        if let Some((flow, at, _)) = self.entering.take() {
-            let index = self.by_flow[flow as usize];
-            if let Some(direction) = self.directions.get_mut(index as usize) {
-                direction.queue.change(at, 1);
-            }
-        }
-    }
-}
-
-impl Observer for Monitor {
-    fn arrived(&mut self, entry: &Entry, packet: &Packet) {
-        self.settle();
-        let number = entry.number;
-        self.entering = Some((packet.flow, entry.arrived, number));
-        if let Some(direction) = self.direction(packet) {
-            direction.entered[packet.priority as usize] += 1;
-            direction.entered_bytes += u64::from(packet.len);
+        if let Some((index, at, _)) = self.entering.take() {
+            self.directions[index].queue.change(at, 1);
         }
     }
 
-    fn dropped(&mut self, at: Time, entry: &Entry, packet: &Packet, _port: PortId, why: DropReason) {
-        let was_entering = self.entering.take_if(|(_, _, number)| *number == entry.number).is_some();
-        let Some(direction) = self.direction(packet) else { return };
+    fn entered(&mut self, now: Time, index: usize, packet: &Packet) {
+        let buffer = packet.body as usize;
+        if self.came.len() <= buffer {
+            self.came.resize(buffer + 1, now);
+        }
+        self.came[buffer] = now;
+        self.entering = Some((index, now, packet.body));
+        let direction = &mut self.directions[index];
+        direction.entered[packet.priority as usize] += 1;
+        direction.entered_bytes += u64::from(packet.len);
+    }
+
+    fn dropped(&mut self, at: Time, index: usize, packet: &Packet, why: DropReason) {
+        let was_entering = self.entering.take_if(|(_, _, body)| *body == packet.body).is_some();
+        let direction = &mut self.directions[index];
         direction.dropped[why as usize] += 1;
         if why == DropReason::Loss {
             direction.lost[packet.priority as usize] += 1;
@@ -226,17 +251,57 @@ impl Observer for Monitor {
         }
     }
 
-    fn delivered(&mut self, ideal: Time, actual: Time, entry: &Entry, packet: &Packet, written: bool) {
-        self.settle();
-        if let Some(direction) = self.direction(packet) {
-            direction.delivered(ideal, actual, entry, packet, written);
+    fn came_out(&mut self, index: usize, times: [Time; 2], packet: &Packet, written: bool) {
+        let came = self.came[packet.body as usize];
+        self.directions[index].came_out(came, times, packet, written);
+    }
+}
+
+impl Watch for Monitor {
+    const PACKETS: bool = false;
+    fn record(&mut self, _now: Time, _event: &Event) {}
+
+    #[inline]
+    fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
+        match step {
+            Step::Entered(port) => {
+                self.settle();
+                if let Some(index) = self.index(port) {
+                    self.entered(now, index, packet);
+                }
+            }
+            Step::Dropped(port, why) => {
+                if let Some(index) = self.index(port) {
+                    self.dropped(now, index, packet, why);
+                }
+            }
+            Step::Passed(port) => {
+                self.settle();
+                if let Some(index) = self.index(port) {
+                    if self.directions[index].leads_out {
+                        // It has come out when it is written to the device.
+                        self.leaving = Some(index);
+                    } else {
+                        // Between simulated nodes nothing is ever late: the next one acts at the ideal time.
+                        self.came_out(index, [now, now], packet, true);
+                    }
+                }
+            }
+            Step::Left { actual, written, .. } => {
+                if let Some(index) = self.leaving.take() {
+                    self.came_out(index, [now, actual], packet, written);
+                }
+            }
+            Step::Sent(_) | Step::Delivered(_) => {}
         }
     }
 
-    fn refused(&mut self, _at: Time, from: u32, _len: u32, why: Refusal) {
-        self.refused[from as usize][why as usize] += 1;
-    }
-    fn passed(&mut self, _at: Time, from: u32, _bytes: &[u8], written: bool) {
-        self.passed[from as usize][usize::from(!written)] += 1;
+    fn gate(&mut self, _now: Time, at: NodeId, what: Gate<'_>) {
+        let node = at.0 as usize;
+        self.gates.resize(self.gates.len().max(node + 1), GateCounts::default());
+        match what {
+            Gate::Refused(_, why) => self.gates[node].refused[why as usize] += 1,
+            Gate::Bridged { written, .. } => self.gates[node].passed[usize::from(!written)] += 1,
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! Every arrival and what became of it, as a file, and the same network driven by the recorded arrivals alone.
 
-use crate::buffers::Entry;
-use crate::classify::Refusal;
-use crate::pump::Observer;
 use catnip_base::Time;
 use catnip_net::{DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority};
+use catnip_sim::watch::{Gate, Origin, Refusal, Step};
+use catnip_sim::{Event, Watch};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,10 +17,10 @@ pub struct Arrival {
     pub at: Time,
     /// Counted from 0 in order of arrival at any edge.
     pub number: u64,
-    /// Index of the edge.
+    /// Number of the node at which it came in.
     pub edge: u32,
-    /// Where it goes.
-    pub flow: u32,
+    /// What a fair queue tells it by.
+    pub flow: u16,
     /// Bytes.
     pub len: u32,
     /// Loss priority.
@@ -62,23 +61,25 @@ impl Memory {
     }
 }
 
-impl Observer for Memory {
-    fn arrived(&mut self, entry: &Entry, packet: &Packet) {
-        self.arrivals.push(arrival(entry, packet));
-    }
-    fn dropped(&mut self, at: Time, entry: &Entry, _packet: &Packet, _port: PortId, why: DropReason) {
-        self.ends.push(End { at, number: entry.number, dropped: Some(reason(why)) });
-    }
-    fn delivered(&mut self, ideal: Time, _actual: Time, entry: &Entry, _packet: &Packet, _written: bool) {
-        self.ends.push(End { at: ideal, number: entry.number, dropped: None });
+impl Watch for Memory {
+    const PACKETS: bool = false;
+    fn record(&mut self, _now: Time, _event: &Event) {}
+    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
+        let number = origin.number;
+        match step {
+            Step::Sent(_) => self.arrivals.push(arrival(&origin, packet)),
+            Step::Dropped(_, why) => self.ends.push(End { at: now, number, dropped: Some(reason(why)) }),
+            Step::Left { .. } => self.ends.push(End { at: now, number, dropped: None }),
+            Step::Entered(_) | Step::Passed(_) | Step::Delivered(_) => {}
+        }
     }
 }
 
-fn arrival(entry: &Entry, packet: &Packet) -> Arrival {
+fn arrival(origin: &Origin, packet: &Packet) -> Arrival {
     Arrival {
-        at: entry.arrived,
-        number: entry.number,
-        edge: entry.from,
+        at: origin.at,
+        number: origin.number,
+        edge: origin.from.0,
         flow: packet.flow,
         len: packet.len,
         priority: packet.priority,
@@ -86,9 +87,9 @@ fn arrival(entry: &Entry, packet: &Packet) -> Arrival {
     }
 }
 
-/// Drives a network by recorded arrivals, as the simulator does, up to the time `until`. Edge `n` sends as the `n`-th
-/// of `senders`; the destinations of the flows must have been set.
-pub fn replay(mut fabric: Fabric, senders: &[NodeId], arrivals: &[Arrival], until: Time) -> Vec<End> {
+/// Drives a network by recorded arrivals, as the simulator does, up to the time `until`. Edge `n` sends from the first to
+/// the second one of the `n`-th of `ways`, between which there must be a way.
+pub fn replay(mut fabric: Fabric, ways: &[[NodeId; 2]], arrivals: &[Arrival], until: Time) -> Vec<End> {
     struct Fates<'a>(&'a [Arrival], Vec<End>);
     impl NetworkFate for Fates<'_> {
         fn dropped(&mut self, now: Time, _at: PortId, packet: Packet, why: DropReason) {
@@ -105,8 +106,10 @@ pub fn replay(mut fabric: Fabric, senders: &[NodeId], arrivals: &[Arrival], unti
     for (body, arrival) in arrivals.iter().enumerate() {
         let &Arrival { at, edge, flow, len, priority, ecn, .. } = arrival;
         deliver(&mut fabric, &mut fates, at);
-        let packet = Packet { arrived: at, flow, len, body: body as u32, ecn, priority, class: 0 };
-        fabric.arrive(at, senders[edge as usize], packet, &mut fates);
+        let [from, to] = ways[edge as usize];
+        let route = fabric.checked_route(from, to);
+        let packet = Packet { flow, ecn, priority, ..Packet::new(at, route, len, body as u32) };
+        fabric.arrive(at, from, packet, &mut fates);
     }
     deliver(&mut fabric, &mut fates, until);
     fates.1.sort_unstable();
@@ -172,34 +175,37 @@ impl Log {
     }
 }
 
-impl Observer for Log {
-    fn arrived(&mut self, entry: &Entry, packet: &Packet) {
-        let Arrival { at, number, edge, flow, len, priority, ecn } = arrival(entry, packet);
-        let priority = if priority == Priority::High { "high" } else { "low" };
-        let at = at.as_nanos();
-        self.line(format_args!("arrive,{at},{number},{edge},{flow},{len},{priority},{},,\n", ecn as u8));
+impl Watch for Log {
+    const PACKETS: bool = false;
+    fn record(&mut self, _now: Time, _event: &Event) {}
+
+    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
+        let (at, number, edge) = (now.as_nanos(), origin.number, origin.from.0);
+        let Packet { flow, len, .. } = *packet;
+        match step {
+            Step::Sent(_) => {
+                let priority = if packet.priority == Priority::High { "high" } else { "low" };
+                let (at, ecn) = (origin.at.as_nanos(), packet.ecn as u8);
+                self.line(format_args!("arrive,{at},{number},{edge},{flow},{len},{priority},{ecn},,\n"));
+            }
+            Step::Dropped(_, why) => {
+                let why = reason(why);
+                self.line(format_args!("drop,{at},{number},{edge},{flow},{len},,,{why},\n"));
+            }
+            Step::Left { actual, written, .. } => {
+                let late = actual.since(now).as_nanos();
+                let refused = if written { "" } else { "unwritable" };
+                self.line(format_args!("depart,{at},{number},{edge},{flow},{len},,,{refused},{late}\n"));
+            }
+            Step::Entered(_) | Step::Passed(_) | Step::Delivered(_) => {}
+        }
     }
-    fn dropped(&mut self, at: Time, entry: &Entry, packet: &Packet, _port: PortId, why: DropReason) {
-        let (at, number, edge) = (at.as_nanos(), entry.number, entry.from);
-        self.line(format_args!(
-            "drop,{at},{number},{edge},{},{},,,{},\n",
-            packet.flow,
-            packet.len,
-            reason(why)
-        ));
-    }
-    fn delivered(&mut self, ideal: Time, actual: Time, entry: &Entry, packet: &Packet, written: bool) {
-        let (at, number, edge) = (ideal.as_nanos(), entry.number, entry.from);
-        let late = actual.since(ideal).as_nanos();
-        let refused = if written { "" } else { "unwritable" };
-        self.line(format_args!(
-            "depart,{at},{number},{edge},{},{},,,{refused},{late}\n",
-            packet.flow, packet.len
-        ));
-    }
-    fn refused(&mut self, at: Time, from: u32, len: u32, why: Refusal) {
-        let name = Refusal::NAMES[why as usize].1;
-        self.line(format_args!("refuse,{},,{from},,{len},,,{name},\n", at.as_nanos()));
+
+    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
+        if let Gate::Refused(len, why) = what {
+            let name = Refusal::NAMES[why as usize].1;
+            self.line(format_args!("refuse,{},,{},,{len},,,{name},\n", now.as_nanos(), at.0));
+        }
     }
 }
 
@@ -224,7 +230,7 @@ pub fn read_log(text: &str) -> Result<(Memory, Time), String> {
                 at,
                 number: number(2)?,
                 edge: number(3)? as u32,
-                flow: number(4)? as u32,
+                flow: number(4)? as u16,
                 len: number(5)? as u32,
                 priority: if fields[6] == "high" { Priority::High } else { Priority::Low },
                 ecn: match fields[7] {

@@ -1,11 +1,10 @@
 //! Counters while a router runs: JSON lines for programs, a text file for Prometheus.
 
-use crate::classify::Refusal;
 use crate::link::Outcome;
-use crate::monitor::{Direction, Monitor};
-use crate::pump::Observer;
+use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
-use catnip_net::{DropReason, Priority};
+use catnip_net::{DropReason, NodeId, Priority};
+use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -73,7 +72,9 @@ pub struct Lateness {
 impl Counters {
     /// What a monitor of two directions has seen, up first.
     pub fn new(monitor: &Monitor, outcome: &Outcome) -> Self {
-        let one = |edge: usize| direction(&monitor.directions[edge], monitor, outcome, edge);
+        let one = |edge: usize| {
+            direction(&monitor.directions[edge], monitor.counts(NodeId(edge as u32)), outcome, edge)
+        };
         Self { time_s: outcome.duration.as_secs(), cpu_s: outcome.cpu.as_secs(), up: one(0), down: one(1) }
     }
 
@@ -155,9 +156,9 @@ impl Counters {
     }
 }
 
-fn direction(direction: &Direction, monitor: &Monitor, outcome: &Outcome, edge: usize) -> DirectionCounters {
+fn direction(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: usize) -> DirectionCounters {
     let drops = DropReason::NAMES.iter().zip(direction.dropped);
-    let refusals = Refusal::NAMES.iter().zip(monitor.refused[edge]);
+    let refusals = Refusal::NAMES.iter().zip(gate.refused);
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
     let lateness = &direction.lateness;
     DirectionCounters {
@@ -170,7 +171,7 @@ fn direction(direction: &Direction, monitor: &Monitor, outcome: &Outcome, edge: 
         unwritable: direction.unwritable,
         held: outcome.held[edge],
         refused: refusals.filter(|(_, count)| *count > 0).map(|(&(_, name), count)| (name, count)).collect(),
-        passed: monitor.passed[edge][0],
+        passed: gate.passed[0],
         missed: outcome.missed[edge],
         broken: outcome.broken[edge],
         lateness_us: Lateness {
@@ -232,9 +233,6 @@ impl Reporter {
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the reporting thread failed")))
     }
 }
-
-/// It is told of counters, not of packets.
-impl Observer for Reporter {}
 
 /// Readers see the old file or the new one, never a part.
 fn replace(path: &Path, text: &str) -> io::Result<()> {

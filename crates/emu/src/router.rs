@@ -3,15 +3,17 @@
 use crate::clock::{Clock, Stopwatch, WallClock};
 use crate::ethernet::{Ethernet, LONGEST_HEADER};
 use crate::failure::{Failure, failed};
+use crate::frames::{Frames, Routing};
+use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::link::{LinkTopology, Outcome};
 use crate::mark::Marking;
 use crate::namespace::without_ecn;
 use crate::netlink::{Device, Netlink};
-use crate::pump::{Edge, Observer, Pump};
 use crate::sys::{self, Signals};
 use crate::timing::Timing;
 use catnip_base::{Span, Time};
-use catnip_net::{Fabric, WireSpec};
+use catnip_net::WireSpec;
+use catnip_sim::{Watch, World};
 use catnip_wire::PriorityCodec;
 use std::io;
 use std::os::fd::AsFd;
@@ -42,18 +44,18 @@ pub struct Setup {
 }
 
 /// A router at work.
-pub type RouterPump<O> = Pump<WallClock, Ethernet, O>;
+pub type RunningRouter<W> = Emulator<WallClock, Ethernet, W>;
 
 /// How often to see whether the interfaces are still there.
 const CHECK: Span = Span::from_secs(1);
 
-/// Runs until SIGINT, SIGTERM or SIGHUP. The observer, made once those are blocked and threads may be started, hears
+/// Runs until SIGINT, SIGTERM or SIGHUP. The watch, made once those are blocked and threads may be started, hears
 /// of every packet. `report` hears now and then what has happened so far; it must not take long.
-pub fn run<O: Observer>(
+pub fn run<W: Watch>(
     setup: &Setup,
-    observer: impl FnOnce(Stopwatch) -> Result<O, Failure>,
-    mut report: impl FnMut(&RouterPump<O>, &Outcome),
-) -> Result<(Outcome, RouterPump<O>), Failure> {
+    watch: impl FnOnce(&LinkTopology, Stopwatch) -> Result<W, Failure>,
+    mut report: impl FnMut(&RunningRouter<W>, &Outcome),
+) -> Result<(Outcome, RunningRouter<W>), Failure> {
     without_ecn(setup.codec)?;
     let mut netlink = Netlink::open().map_err(failed("network", "look at it"))?;
     if setup.inside == setup.outside {
@@ -64,7 +66,8 @@ pub fn run<O: Observer>(
     let stop = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
     let signals = Signals::new(&stop).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
-    let observer = observer(stopwatch)?;
+    let link = LinkTopology::new(&setup.up, &setup.down);
+    let watch = watch(&link, stopwatch)?;
     let [inside_io, outside_io] =
         [(&inside, &setup.inside), (&outside, &setup.outside)].map(|(device, name)| {
             Ethernet::open(device.index, stopwatch).map_err(|error| match error.kind() {
@@ -77,33 +80,36 @@ pub fn run<O: Observer>(
     let (inside_io, outside_io) = (inside_io?, outside_io?);
     let watched = [signals.as_fd(), inside_io.as_fd(), outside_io.as_fd()];
     let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, watched);
-    let link = LinkTopology::new(&setup.up, &setup.down);
-    let edge = |io, (sends_as, receives_as)| Edge { io, sends_as, receives_as, networks: Vec::new() };
-    let edges = vec![edge(inside_io, link.inside), edge(outside_io, link.outside)];
-    let fabric = Fabric::new(&link.topology, setup.seed);
+    let gateways = Gateways::new(
+        clock,
+        vec![Gateway { io: inside_io, node: link.inside }, Gateway { io: outside_io, node: link.outside }],
+    );
+    let both = [link.inside, link.outside];
+    let routing = Routing { bridge: Some(both), ..Routing::default() };
     let longest = inside.mtu.max(outside.mtu) as usize + LONGEST_HEADER;
-    let mut pump = Pump::new(fabric, edges, longest, clock, observer)
+    let frames = Frames::new(gateways, both, routing, longest, 0)
         .with_codec(setup.codec)
-        .with_marker(setup.marking.marker())
-        .bridging();
+        .with_marker(setup.marking.marker());
+    let mut emulator = Emulator::new(World::over(&link.topology, setup.seed, frames, watch));
 
-    let outcome = |pump: &mut RouterPump<O>| {
+    let outcome = |emulator: &mut RunningRouter<W>| {
         let (mut missed, mut broken) = ([0; 2], [0; 2]);
-        for (index, edge) in pump.edges_mut().iter_mut().enumerate() {
-            (missed[index], broken[index]) = (edge.io.missed(), edge.io.broken());
+        for (index, gateway) in emulator.gateways_mut().iter_mut().enumerate() {
+            (missed[index], broken[index]) = (gateway.io.missed(), gateway.io.broken());
         }
-        let held = |port| u64::from(pump.fabric().port(port).backlog().packets);
+        let world = &emulator.world;
+        let held = |port| u64::from(world.fabric().port(port).backlog().packets);
         Outcome {
             code: 0,
-            duration: pump.clock().now().since(Time::ZERO),
+            duration: emulator.clock().now().since(Time::ZERO),
             cpu: sys::cpu_time(),
             real_time,
             spin,
             missed,
             broken,
-            held: [held(link.ports.up), held(link.ports.down)],
-            buffers_in_use: pump.packets_inside() as u64,
-            ended: pump.told(),
+            held: link.ports.map(held),
+            buffers_in_use: world.packets_out() as u64,
+            ended: world.told(),
         }
     };
     let (mut check_at, mut report_at) = (Time::ZERO + CHECK, Time::NEVER);
@@ -111,16 +117,16 @@ pub fn run<O: Observer>(
         report_at = Time::ZERO + every;
     }
     loop {
-        let next = pump.turn().map_err(failed("router", "read an interface"))?;
-        pump.sleep_until(next.min(check_at).min(report_at));
-        let now = pump.clock().now();
+        let next = emulator.turn().map_err(failed("router", "read an interface"))?;
+        emulator.sleep_until(next.min(check_at).min(report_at));
+        let now = emulator.clock().now();
         if now >= report_at {
             // One that was missed is left out.
             while report_at <= now {
                 report_at += setup.report.unwrap_or(CHECK);
             }
-            let so_far = outcome(&mut pump);
-            report(&pump, &so_far);
+            let so_far = outcome(&mut emulator);
+            report(&emulator, &so_far);
         }
         if now >= check_at {
             check_at = now + CHECK;
@@ -130,13 +136,13 @@ pub fn run<O: Observer>(
                 }
             }
         }
-        if pump.clock().is_ready(0) && signals.next().is_some() {
+        if emulator.clock().is_ready(0) && signals.next().is_some() {
             break;
         }
     }
-    pump.finish().map_err(failed("router", "read an interface"))?;
-    let outcome = outcome(&mut pump);
-    Ok((outcome, pump))
+    emulator.finish().map_err(failed("router", "read an interface"))?;
+    let outcome = outcome(&mut emulator);
+    Ok((outcome, emulator))
 }
 
 fn interface(netlink: &mut Netlink, key: &str, name: &str) -> Result<Device, Failure> {

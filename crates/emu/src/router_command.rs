@@ -7,11 +7,12 @@ use catnip_emu::capture::Capture;
 use catnip_emu::certificate::{Certificate, Tolerance, Verdict};
 use catnip_emu::clock::Stopwatch;
 use catnip_emu::failure::Failure;
-use catnip_emu::link;
+use catnip_emu::link::LinkTopology;
 use catnip_emu::report::{Counters, Reporter};
 use catnip_emu::router::{self, Setup};
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -91,19 +92,24 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
         let create = |path| Capture::create(path, LinkType::Ethernet, stopwatch.since_1970(), names, 0);
         options.pcap.as_deref().map(|path| create(path).map_err(|e| cannot(path, e))).transpose()
     };
-    let monitor = link::monitor(&setup.up, &setup.down);
-    let observer = |stopwatch| Ok((monitor, (capture(stopwatch)?, reporter(options)?)));
-    let (outcome, pump) = router::run(&setup, observer, |pump, so_far| {
-        let (monitor, (_, reporter)) = pump.observer();
-        reporter.tell(Counters::new(monitor, so_far));
+    let reporter = OnceCell::new();
+    let watch = |link: &LinkTopology, stopwatch| {
+        let _ = reporter.set(self::reporter(options)?);
+        Ok((link.monitor(), capture(stopwatch)?))
+    };
+    let (outcome, emulator) = router::run(&setup, watch, |emulator, so_far| {
+        if let Some(reporter) = reporter.get() {
+            reporter.tell(Counters::new(&emulator.world.watch().0, so_far));
+        }
     })?;
-    let (monitor, (capture, reporter)) = pump.into_observer();
-    let told = reporter.finish(Counters::new(&monitor, &outcome));
+    let (monitor, capture) = emulator.world.into_watch();
+    let told = reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
     if let (Some(capture), Some(path)) = (capture, options.pcap.as_deref()) {
         finish(capture, path)?;
     }
+    let wires = [&setup.up, &setup.down];
     let certificate =
-        Certificate::new([&setup.up, &setup.down], setup.seed, asked, &outcome, &monitor, tolerance);
+        Certificate::new(wires, setup.seed, asked, &outcome, monitor.directions_and_gates(), tolerance);
     if let (Some(file), Some(path)) = (&mut certificate_file, options.certificate.as_deref()) {
         write_certificate(file, &certificate).map_err(|error| cannot(path, error))?;
     }

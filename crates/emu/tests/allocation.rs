@@ -1,22 +1,20 @@
-//! The pump in steady state allocates nothing: a counting allocator proves it.
+//! An emulator in steady state allocates nothing: a counting allocator proves it.
 
 #[allow(dead_code, reason = "each test file uses what it needs")]
 mod fakes;
 
 use catnip_base::{Rate, Span, Time};
+use catnip_emu::frames::Frames;
+use catnip_emu::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
-use catnip_emu::monitor::{Direction, Monitor};
-use catnip_emu::netlink::Network;
-use catnip_emu::pump::{Edge, Pump, flow};
+use catnip_net::WireSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{QueueSpec, VictimRule};
 use catnip_net::shape::RateSpec;
-use catnip_net::{Fabric, WireSpec};
-use fakes::{LateClock, Script, packet};
+use fakes::{LateClock, Script, emulator, packet};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Counting;
@@ -50,7 +48,7 @@ fn tcp(mut packet: Vec<u8>, number: u16) -> Vec<u8> {
 }
 
 #[test]
-fn the_pump_does_not_allocate_per_packet() {
+fn an_emulator_does_not_allocate_per_packet() {
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
     for queue in
         [QueueSpec::DropTail { limit: 10 }, QueueSpec::CatnipGood { limit: 10, victim: VictimRule::Random }]
@@ -79,29 +77,21 @@ fn the_pump_does_not_allocate_per_packet() {
         let (inside, outside) = (incoming(2), incoming(1));
         let alarms = inside.iter().map(|(at, _)| *at).collect();
         let clock = LateClock::new(alarms, vec![Span::from_micros(300), Span::from_millis(4)]);
-        let edge = |packets, (sends_as, receives_as), number| {
-            let network = Network::new(Ipv4Addr::new(10, 0, 0, number), 32);
-            let io = Script::new(&clock, packets).with_room(20_000);
-            Edge { io, sends_as, receives_as, networks: vec![network] }
-        };
-        let edges = vec![edge(inside, link.inside, 1), edge(outside, link.outside, 2)];
-        let directions =
-            vec![Direction::new(flow(2, 0, 1), wire.delay), Direction::new(flow(2, 1, 0), wire.delay)];
-        let monitor = Monitor::new(2, directions);
+        let devices = [inside, outside].map(|packets| Script::new(&clock, packets).with_room(20_000));
         let marker = Marker::new(vec![Some(SpmParameters::FULL); 2], true);
-        let mut pump = Pump::new(Fabric::new(&link.topology, 1), edges, 1500, clock.clone(), monitor)
-            .with_marker(Some(marker));
-        let turns = |pump: &mut Pump<_, Script, _>, until: usize| {
-            while pump.edges_mut()[0].io.left() > until {
-                let next = pump.turn().unwrap();
-                pump.sleep_until(next);
+        let marked = |frames: Frames<_>| frames.with_marker(Some(marker));
+        let mut emulator = emulator(&link, 1, &clock, devices, marked, link.monitor());
+        let turns = |emulator: &mut Emulator<_, Script, _>, until: usize| {
+            while emulator.gateways()[0].io.left() > until {
+                let next = emulator.turn().unwrap();
+                emulator.sleep_until(next);
             }
         };
-        turns(&mut pump, 18_000);
+        turns(&mut emulator, 18_000);
         let before = ALLOCATIONS.load(Ordering::Relaxed);
-        turns(&mut pump, 0);
+        turns(&mut emulator, 0);
         // Freeing the packets of the fake devices is not allocating.
         assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{:?}", wire.queue);
-        assert!(pump.observer().directions[0].dropped.iter().sum::<u64>() > 100);
+        assert!(emulator.world.watch().directions[0].dropped.iter().sum::<u64>() > 100);
     }
 }

@@ -1,4 +1,4 @@
-//! Packets may be anything: whatever comes, the pump goes on, and every packet is accounted for.
+//! Packets may be anything: whatever comes, the emulator goes on, and every packet is accounted for.
 
 #[allow(dead_code, reason = "each test file uses what it needs")]
 mod fakes;
@@ -6,16 +6,17 @@ mod fakes;
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::clock::PacketIo;
 use catnip_emu::ethernet;
-use catnip_emu::link::{LinkTopology, monitor};
-use catnip_emu::monitor::Monitor;
+use catnip_emu::frames::{Frames, Routing};
+use catnip_emu::gateways::Emulator;
+use catnip_emu::link::LinkTopology;
+use catnip_emu::monitor::{Direction, Monitor};
 use catnip_emu::netlink::Network;
-use catnip_emu::pump::{Edge, Pump};
+use catnip_net::WireSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::queue::{QueueSpec, VictimRule};
 use catnip_net::shape::RateSpec;
-use catnip_net::{Fabric, WireSpec};
 use catnip_wire::{AfClass, PriorityCodec};
-use fakes::{LateClock, Script, packet};
+use fakes::{LateClock, Script, bridge_or_router, packet};
 use proptest::prelude::*;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -50,10 +51,9 @@ fn wire() -> WireSpec {
 
 /// Packets in = refused + passed + delivered + dropped, none left.
 fn account(read: usize, monitor: &Monitor, inside: usize, written: usize) {
-    let refused: u64 = monitor.refused.iter().flatten().sum();
-    let passed: u64 = monitor.passed.iter().flatten().sum();
-    let sum =
-        |of: &dyn Fn(&catnip_emu::monitor::Direction) -> u64| monitor.directions.iter().map(of).sum::<u64>();
+    let refused: u64 = monitor.gates.iter().flat_map(|gate| gate.refused).sum();
+    let passed: u64 = monitor.gates.iter().flat_map(|gate| gate.passed).sum();
+    let sum = |of: &dyn Fn(&Direction) -> u64| monitor.directions.iter().map(of).sum::<u64>();
     let entered = sum(&|d| d.entered.iter().sum());
     let delivered = sum(&|d| d.delivered);
     let dropped = sum(&|d| d.dropped.iter().sum());
@@ -74,8 +74,8 @@ fn framed(number: usize, packet: &[u8]) -> Vec<u8> {
 }
 
 /// Sends these packets from either side, one each millisecond, by a router and by a bridge.
-fn pump_through(packets: &[Vec<u8>], codec: PriorityCodec) {
-    let (link, wire) = (LinkTopology::new(&wire(), &wire()), wire());
+fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
+    let link = LinkTopology::new(&wire(), &wire());
     let sides = || {
         let mut sides = [Vec::new(), Vec::new()];
         for (number, packet) in packets.iter().enumerate() {
@@ -84,45 +84,43 @@ fn pump_through(packets: &[Vec<u8>], codec: PriorityCodec) {
         sides
     };
     let alarms: Vec<Time> = (0..packets.len()).map(|n| Time::ZERO + Span::from_millis(n as u64)).collect();
-    let here = vec![Network::new(Ipv4Addr::new(10, 0, 0, 1), 32)];
-    let everywhere = vec![Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)];
-
+    let everywhere = [Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)];
+    let here = (Network::new(Ipv4Addr::new(10, 0, 0, 1), 32), link.inside);
+    let networks = everywhere.map(|network| (network, link.outside)).into_iter().chain([here]).collect();
+    let routing = Routing { networks, ..Routing::default() };
     let clock = LateClock::new(alarms.clone(), vec![]);
-    let [inside, outside] = sides().map(|side| Script::new(&clock, side));
-    let edge = |io, (sends_as, receives_as), networks| Edge { io, sends_as, receives_as, networks };
-    let edges = vec![edge(inside, link.inside, here), edge(outside, link.outside, everywhere)];
-    let watch = monitor(&wire, &wire);
-    let mut router =
-        Pump::new(Fabric::new(&link.topology, 1), edges, 1500, clock.clone(), watch).with_codec(codec);
-    while router.edges_mut().iter().any(|edge| edge.io.left() > 0) || router.packets_inside() > 0 {
-        let next = router.turn().unwrap();
-        router.sleep_until(next);
-    }
-    let written = router.edges_mut().iter().map(|edge| edge.io.written.len()).sum();
-    let inside = router.packets_inside();
-    account(packets.len(), &router.into_observer(), inside, written);
+    let devices = sides().map(|side| Script::new(&clock, side));
+    let with = |frames: Frames<_>| frames.with_codec(codec);
+    let mut router = bridge_or_router(&link, 1, &clock, devices, routing, 1500, with, link.monitor());
+    run(&mut router, Script::left);
+    let written = router.gateways().iter().map(|gateway| gateway.io.written.len()).sum();
+    let inside = router.world.packets_out();
+    account(packets.len(), router.world.watch(), inside, written);
 
     let clock = LateClock::new(alarms, vec![]);
     let mut number = 0;
-    let [inside, outside] = sides().map(|side| {
+    let devices = sides().map(|side| {
         let frame = |(at, packet): (Time, Vec<u8>)| {
             number += 1;
             (at, framed(number, &packet))
         };
         Framed(Script::new(&clock, side.into_iter().map(frame).collect()))
     });
-    let edge = |io, (sends_as, receives_as)| Edge { io, sends_as, receives_as, networks: Vec::new() };
-    let edges = vec![edge(inside, link.inside), edge(outside, link.outside)];
-    let watch = monitor(&wire, &wire);
-    let fabric = Fabric::new(&link.topology, 1);
-    let mut bridge = Pump::new(fabric, edges, 1522, clock.clone(), watch).with_codec(codec).bridging();
-    while bridge.edges_mut().iter().any(|edge| edge.io.0.left() > 0) || bridge.packets_inside() > 0 {
-        let next = bridge.turn().unwrap();
-        bridge.sleep_until(next);
+    let routing = Routing { bridge: Some([link.inside, link.outside]), ..Routing::default() };
+    let with = |frames: Frames<_>| frames.with_codec(codec);
+    let mut bridge = bridge_or_router(&link, 1, &clock, devices, routing, 1522, with, link.monitor());
+    run(&mut bridge, |framed| framed.0.left());
+    let written = bridge.gateways().iter().map(|gateway| gateway.io.0.written.len()).sum();
+    let inside = bridge.world.packets_out();
+    account(packets.len(), bridge.world.watch(), inside, written);
+}
+
+fn run<I: PacketIo>(emulator: &mut Emulator<LateClock, I, Monitor>, left: impl Fn(&I) -> usize) {
+    while emulator.gateways().iter().any(|gateway| left(&gateway.io) > 0) || emulator.world.packets_out() > 0
+    {
+        let next = emulator.turn().unwrap();
+        emulator.sleep_until(next);
     }
-    let written = bridge.edges_mut().iter().map(|edge| edge.io.0.written.len()).sum();
-    let inside = bridge.packets_inside();
-    account(packets.len(), &bridge.into_observer(), inside, written);
 }
 
 fn codecs() -> impl Strategy<Value = PriorityCodec> {
@@ -160,7 +158,7 @@ proptest! {
 
     #[test]
     fn mutated_packets(packets in prop::collection::vec(mutated(), 1..60), codec in codecs()) {
-        pump_through(&packets, codec);
+        send_through(&packets, codec);
     }
 
     #[test]
@@ -168,7 +166,7 @@ proptest! {
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..60),
         codec in codecs(),
     ) {
-        pump_through(&packets, codec);
+        send_through(&packets, codec);
     }
 }
 
@@ -187,6 +185,6 @@ fn the_corpus_of_the_parsers_goes_through() {
     }
     assert!(packets.len() > 120);
     for codec in [PriorityCodec::default(), PriorityCodec::FlagBit] {
-        pump_through(&packets, codec);
+        send_through(&packets, codec);
     }
 }

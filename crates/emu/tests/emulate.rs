@@ -5,10 +5,10 @@
 mod skip;
 
 use catnip_base::{Rng, Span, Stream, Time};
-use catnip_emu::emulate::{Audience, World, filling, fuzz};
+use catnip_emu::emulate::{self, filling, fuzz};
 use catnip_emu::sys;
 use catnip_lab::Scenario;
-use catnip_sim::{Event, Recorder};
+use catnip_sim::{Event, Watch};
 use proptest::prelude::*;
 use serde_json::Value;
 use skip::skipped;
@@ -24,14 +24,12 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 struct Log(Vec<(Time, Event)>);
 
-impl Recorder for Log {
+impl Watch for Log {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
         self.0.push((now, *event));
     }
 }
-
-impl Audience for Log {}
 
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -43,16 +41,16 @@ fn compare(scenario: &Scenario, variant: &str, seed: u64) -> usize {
     let plan = scenario.plan(variant).unwrap();
     let sim = plan.run(seed, Log::default());
     let end = Time::ZERO + plan.duration();
-    let mut world = World::new(plan, seed, 1500, Log::default());
+    let mut world = emulate::world(plan, seed, 1500, (), Log::default());
     let mut steps = Rng::new(seed, Stream::Workload(99));
-    let mut next = world.advance(Time::ZERO, &mut ());
+    let mut next = world.advance(Time::ZERO);
     while next <= end {
         let late = Span::from_secs_f64(steps.exponential(0.02));
-        next = world.advance((next + late).min(end), &mut ());
+        next = world.advance((next + late).min(end));
     }
-    assert_eq!(world.packets_inside() as u64, world.fabric().packets_inside(), "{variant}");
-    assert_eq!(world.data_segments(), sim.data_segments(), "{variant}");
-    let (ours, theirs) = (world.into_audience().0, sim.into_recorder().0);
+    assert_eq!(world.packets_out() as u64, world.fabric().packets_inside(), "{variant}");
+    assert_eq!(world.tally(), sim.tally(), "{variant}");
+    let (ours, theirs) = (world.into_watch().0, sim.into_watch().0);
     let differs = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
     if let Some(at) = differs {
         panic!("{variant}: event {at}: {:?}\nin the simulator {:?}", ours[at], theirs[at]);
@@ -459,7 +457,7 @@ fn without_real_hosts_it_is_the_simulators_run_in_real_time() {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", told(&output));
         let results: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let log = scenario.plan(variant).unwrap().run(1, Log::default()).into_recorder().0;
+        let log = scenario.plan(variant).unwrap().run(1, Log::default()).into_watch().0;
         let received: Vec<f64> = log
             .iter()
             .filter_map(|(_, event)| match event {

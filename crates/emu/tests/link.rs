@@ -6,7 +6,6 @@ mod skip;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
-use catnip_emu::pump::flow;
 use catnip_emu::record::{Memory, read_log, replay};
 use catnip_emu::sys;
 use catnip_net::loss::LossSpec;
@@ -268,10 +267,9 @@ fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, 
     succeed(&mut lab.link(&[options, &results].concat(), &role));
     let (live, end) = read_log(&fs::read_to_string(log).unwrap()).unwrap();
     let link = LinkTopology::new(wire, wire);
-    let mut fabric = Fabric::new(&link.topology, 1);
-    fabric.set_destination(flow(2, 0, 1), link.outside.1);
-    fabric.set_destination(flow(2, 1, 0), link.inside.1);
-    let again = replay(fabric, &[link.inside.0, link.outside.0], &live.arrivals, end);
+    let fabric = Fabric::new(&link.topology, 1);
+    let ways = [[link.inside, link.outside], [link.outside, link.inside]];
+    let again = replay(fabric, &ways, &live.arrivals, end);
     assert_eq!(live.clone().sorted_ends(), again, "the simulator gives the same departures and drops");
     let certificate: Value = serde_json::from_str(&fs::read_to_string(certificate).unwrap()).unwrap();
     let up = &certificate["up"];

@@ -4,7 +4,7 @@ use catnip_base::{Rate, Rng, Stream, Time};
 use catnip_net::queue::{
     AnyQueue, CatnipQueue, CatnipRed, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule,
 };
-use catnip_net::{DropReason, Ecn, Fate, Packet, Priority};
+use catnip_net::{DropReason, Fate, Packet, Priority, Route};
 use catnip_sim::app::Distribution;
 
 /// One measured number and the statement that it belongs to.
@@ -76,7 +76,7 @@ impl Fate for Lost {
 
 fn packet(body: u32, high: bool) -> Packet {
     let priority = if high { Priority::High } else { Priority::Low };
-    Packet { arrived: Time::ZERO, flow: 0, len: 512, body, ecn: Ecn::NotEct, priority, class: 0 }
+    Packet { priority, ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
 /// Arrivals and departures at random; counts protected packets that were dropped although another could have been.

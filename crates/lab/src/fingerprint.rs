@@ -1,16 +1,16 @@
 use crate::Plan;
 use catnip_base::Time;
-use catnip_sim::{Event, Recorder};
+use catnip_sim::{Event, Watch};
 use std::hash::{Hash, Hasher};
 
 /// A number that depends on every event of a run: two runs with the same fingerprint did the same.
 pub fn fingerprint(plan: &Plan, seed: u64) -> u64 {
-    plan.run(seed, Fingerprint(Fnv(0xcbf2_9ce4_8422_2325))).into_recorder().0.0
+    plan.run(seed, Fingerprint(Fnv(0xcbf2_9ce4_8422_2325))).into_watch().0.0
 }
 
 struct Fingerprint(Fnv);
 
-impl Recorder for Fingerprint {
+impl Watch for Fingerprint {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
         now.hash(&mut self.0);

@@ -19,7 +19,7 @@ pub use error::InputError;
 pub use fingerprint::fingerprint;
 pub use notation::{QUEUES, RateText, control, jitter, loss, marker, pacing, queue, rate, recovery};
 pub use plan::Plan;
-pub use real::{Group, ObjectName, Paths, RealNode, Service, Stage};
+pub use real::{Group, ObjectName, Paths, RealNode, Service};
 pub use run::{Progress, RunRequest, TableName, run_all};
 pub use scenario::Scenario;
 pub use single_flow::{Marking, SingleFlow};

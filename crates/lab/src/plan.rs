@@ -1,5 +1,5 @@
 use crate::notation::RateText;
-use crate::real::{self, RealNode, Service, Stage};
+use crate::real::{self, RealNode, Service};
 use crate::scenario::{DistributionFile, NodeKind, ScenarioFile, TcpFile, TrafficFile};
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
@@ -9,7 +9,7 @@ use catnip_net::{LinkSpec, NodeId, PortId, Topology, TopologyError};
 use catnip_sim::app::{
     AnyApp, Background, BackgroundConfig, Bulk, Distribution, Http, Page, PageGenerator, WebClient, WebConfig,
 };
-use catnip_sim::{FlowId, Memory, Opener, Recorder, Sim, TcpId, Transfer};
+use catnip_sim::{FlowId, Medium, Memory, Opener, Sim, TcpId, Transfer, Watch, World};
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -100,22 +100,22 @@ impl Plan {
     }
 
     /// The run with this seed, from beginning to end.
-    pub fn run<R: Recorder>(&self, seed: u64, recorder: R) -> Sim<R> {
-        self.run_in(seed, recorder, Memory::default())
+    pub fn run<W: Watch>(&self, seed: u64, watch: W) -> Sim<W> {
+        self.run_in(seed, watch, Memory::default())
     }
 
     /// The same in the memory of an earlier run.
-    pub fn run_in<R: Recorder>(&self, seed: u64, recorder: R, memory: Memory) -> Sim<R> {
-        let mut sim = Sim::with_memory(&self.topology, seed, recorder, memory);
+    pub fn run_in<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
+        let mut sim = Sim::with_memory(&self.topology, seed, watch, memory);
         self.start(seed, &mut sim);
         sim.run(Time::ZERO + self.duration);
         sim
     }
 
     /// Puts the applications where they run; they start.
-    pub fn start(&self, seed: u64, stage: &mut impl Stage) {
+    pub fn start<M: Medium, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
         for traffic in &self.traffic {
-            traffic.start(stage, seed);
+            traffic.start(world, seed);
         }
     }
 
@@ -312,8 +312,8 @@ impl Traffic {
         Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, kind, real_servers, service })
     }
 
-    fn start(&self, sim: &mut impl Stage, seed: u64) {
-        let tcp = sim.add_tcp(self.tcp.clone(), self.marker);
+    fn start<M: Medium, W: Watch>(&self, world: &mut World<M, W>, seed: u64) {
+        let tcp = world.add_tcp(self.tcp.clone(), self.marker);
         for (&(server, client), &user) in self.pairs.iter().zip(&self.users) {
             let app = match &self.kind {
                 TrafficKind::Bulk { bytes, start_s } => {
@@ -327,11 +327,11 @@ impl Traffic {
                     AnyApp::Web(Box::new(WebClient::new(config.clone(), template, seed, user)))
                 }
                 TrafficKind::Background { config } => {
-                    let flow = sim.add_flow(server, client);
+                    let flow = world.add_flow(server, client);
                     AnyApp::Background(Box::new(Background::new(config.clone(), flow, seed, user)))
                 }
             };
-            sim.add_app(app);
+            world.add_app(app);
         }
     }
 

@@ -5,32 +5,7 @@ use crate::plan::{TrafficKind, Wrong};
 use crate::scenario::{NodeFile, NodeKind, TrafficFile};
 use catnip_net::NodeId;
 use catnip_net::mark::SpmParameters;
-use catnip_sim::app::AnyApp;
-use catnip_sim::{FlowId, Recorder, Sim, TcpId};
-use catnip_tcp::TcpConfig;
 use std::net::Ipv4Addr;
-
-/// Where a plan can be put into action: the simulator, or the emulator.
-pub trait Stage {
-    /// Parameters for connections to come, and how their data is marked.
-    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId;
-    /// Packets without a connection, from one host to another.
-    fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
-    /// An application, which starts at once. Its number is what records call it.
-    fn add_app(&mut self, app: AnyApp) -> u32;
-}
-
-impl<R: Recorder> Stage for Sim<R> {
-    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId {
-        self.add_tcp(config, marker)
-    }
-    fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId {
-        self.add_flow(from, to)
-    }
-    fn add_app(&mut self, app: AnyApp) -> u32 {
-        self.add_app(app)
-    }
-}
 
 /// A host that is a network namespace of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use crate::{Column, InputError, Plan, Scenario, Table};
 use catnip_base::Time;
 use catnip_net::{DropReason, Priority};
 use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, SenderView};
-use catnip_sim::{Event, Memory, Recorder, Sim};
+use catnip_sim::{Event, Memory, Sim, Watch};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -162,13 +162,13 @@ fn run_one(
     let before = std::mem::take(memory);
     if wanted.contains(&TableName::Events) {
         let sim = plan.run_in(seed, Detailed { rows, events: Vec::new() }, before);
-        add_rows(plan, &sim, &sim.recorder().rows, variant, seed, wanted, tables);
+        add_rows(plan, &sim, &sim.watch().rows, variant, seed, wanted, tables);
         let events = tables.entry(TableName::Events).or_default();
-        add_events(&sim.recorder().events, variant, seed, events);
+        add_events(&sim.watch().events, variant, seed, events);
         *memory = sim.into_memory();
     } else {
         let sim = plan.run_in(seed, rows, before);
-        add_rows(plan, &sim, sim.recorder(), variant, seed, wanted, tables);
+        add_rows(plan, &sim, sim.watch(), variant, seed, wanted, tables);
         *memory = sim.into_memory();
     }
 }
@@ -189,7 +189,7 @@ struct Rows {
     connections: Vec<ConnectionRecord>,
 }
 
-impl Recorder for Rows {
+impl Watch for Rows {
     const PACKETS: bool = false;
     fn record(&mut self, now: Time, event: &Event) {
         match event {
@@ -208,7 +208,7 @@ struct Detailed {
     events: Vec<(Time, Event)>,
 }
 
-impl Recorder for Detailed {
+impl Watch for Detailed {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
         self.rows.record(now, event);
@@ -216,7 +216,7 @@ impl Recorder for Detailed {
     }
 }
 
-fn add_rows<R: Recorder>(
+fn add_rows<R: Watch>(
     plan: &Plan,
     sim: &Sim<R>,
     rows: &Rows,
@@ -233,16 +233,16 @@ fn add_rows<R: Recorder>(
         match name {
             TableName::Runs => {
                 start(table);
-                let (sent, dropped) = sim.data_segments();
+                let tally = sim.tally();
                 let hops: u64 = (0..plan.topology().ports().len())
                     .map(|p| sim.fabric().counters(catnip_net::PortId(p as u32)).delivered)
                     .sum();
                 table
                     .float("end_s", sim.now().as_secs())
-                    .integer("packets_sent", sent)
-                    .integer("packets_dropped", dropped)
+                    .integer("packets_sent", tally.data_sent)
+                    .integer("packets_dropped", tally.data_dropped)
                     .integer("packets_open", sim.packets_out() as u64)
-                    .integer("connections", sim.connections_opened())
+                    .integer("connections", tally.opened)
                     .integer("hops", hops);
             }
             TableName::Pages => {
@@ -339,7 +339,11 @@ fn add_events(events: &[(Time, Event)], variant: usize, seed: u64, table: &mut T
             Event::Acked(view) => ("ack", view.connection, view.seq, Some(view)),
             Event::Timeout(view) => ("rto", view.connection, view.seq, Some(view)),
             Event::Dropped { connection, seq, .. } => ("drop", *connection, *seq, None),
-            Event::Connection(_) | Event::Object(_) | Event::Page(_) | Event::Datagram { .. } => continue,
+            Event::Connection(_)
+            | Event::Object(_)
+            | Event::Page(_)
+            | Event::Datagram { .. }
+            | Event::Reply(_) => continue,
         };
         let bytes = |value: Option<u64>| value.map_or(f64::NAN, |bytes| bytes as f64);
         table

@@ -4,7 +4,7 @@ use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
 use catnip_net::{LinkSpec, Topology};
 use catnip_sim::app::{AnyApp, Bulk};
-use catnip_sim::{Event, Opener, Recorder, Sim, Transfer};
+use catnip_sim::{Event, Opener, Sim, Transfer, Watch};
 use catnip_tcp::TcpConfig;
 
 /// One transfer over one link between two hosts.
@@ -80,13 +80,13 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     };
     sim.add_app(AnyApp::Bulk(Bulk::new(transfer, Time::ZERO)));
     sim.run(Time::ZERO + Span::from_secs(86_400));
-    rows(&sim.into_recorder().0, segment as f64)
+    rows(&sim.into_watch().0, segment as f64)
 }
 
 #[derive(Default)]
 struct Events(Vec<(Time, Event)>);
 
-impl Recorder for Events {
+impl Watch for Events {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
         self.0.push((now, *event));
@@ -120,7 +120,7 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
                 at = record.acked;
                 ("done", last.seq, None)
             }
-            Event::Object(_) | Event::Page(_) | Event::Datagram { .. } => continue,
+            Event::Object(_) | Event::Page(_) | Event::Datagram { .. } | Event::Reply(_) => continue,
         };
         if name == "ack" {
             last.dupacks = if seq > highest { 0 } else { last.dupacks + 1 };

@@ -90,7 +90,7 @@ fn background_traffic_slows_a_transfer_down_and_falls_silent_after_it() {
     let scenario = parse(&testbed().replace("[[axis]]", &format!("{TRANSFER}\n[[axis]]")));
     let end = |variant: &str| {
         let sim = scenario.plan(variant).unwrap().run(1, ());
-        assert_eq!(sim.transfers_completed(), 1, "{variant}");
+        assert_eq!(sim.tally().completed, 1, "{variant}");
         assert_eq!((sim.packets_out(), sim.fabric().packets_inside()), (0, 0), "{variant}");
         sim.now().as_secs()
     };

@@ -98,7 +98,7 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
 /// How long the transfer takes, seconds, and packets lost on the way there.
 fn transfer(link: &str, seed: u64) -> (f64, u64) {
     let sim = parse(link).plan("default").unwrap().run(seed, ());
-    assert_eq!(sim.transfers_completed(), 1, "{link}");
+    assert_eq!(sim.tally().completed, 1, "{link}");
     assert_eq!(sim.packets_out(), 0, "{link}");
     let dropped = sim.fabric().counters(PortId(0)).dropped.iter().flatten().sum();
     (sim.now().since(Time::ZERO).as_secs(), dropped)

@@ -9,7 +9,7 @@ use catnip_net::queue::QueueSpec;
 use catnip_net::{LinkSpec, Topology};
 use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::record::ConnectionRecord;
-use catnip_sim::{Event, Opener, Recorder, Sim, Transfer};
+use catnip_sim::{Event, Opener, Sim, Transfer, Watch};
 use catnip_tcp::{TcpConfig, profile};
 use std::path::PathBuf;
 
@@ -113,7 +113,7 @@ fn transfers_that_lose_the_same_packets_as_in_ns2_take_the_same_time() {
 #[derive(Default)]
 struct One(Option<ConnectionRecord>);
 
-impl Recorder for One {
+impl Watch for One {
     const PACKETS: bool = false;
     fn record(&mut self, _now: Time, event: &Event) {
         if let Event::Connection(record) = event {
@@ -150,7 +150,7 @@ fn one_flow(
     };
     sim.add_app(AnyApp::Bulk(Bulk::new(transfer, Time::ZERO)));
     sim.run(Time::ZERO + Span::from_secs(100_000));
-    sim.into_recorder().0.expect("the transfer ends")
+    sim.into_watch().0.expect("the transfer ends")
 }
 
 /// Every mean within five standard errors of ns-2's, and the errors of all of them standard normal on the whole.

@@ -3,7 +3,8 @@ use crate::queue::AnyQueue;
 use crate::shape::AnyShaper;
 use crate::topology::Routes;
 use crate::{
-    Calendar, DropReason, Fate, Impairments, NodeId, Packet, Port, PortCounters, PortId, Topology, WireSpec,
+    Calendar, DropReason, Fate, Impairments, NodeId, Packet, Port, PortCounters, PortId, Route, Topology,
+    WireSpec,
 };
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
@@ -17,9 +18,7 @@ use std::collections::VecDeque;
 pub struct Fabric {
     ports: Vec<Station>,
     routes: Routes,
-    /// Where each flow ends; those from [`Fabric::SECOND_FLOWS`] on have a table of their own.
-    destinations: [Vec<NodeId>; 2],
-    /// For each router: the port on which each flow leaves it, once it has been looked up.
+    /// For each router: the port on which each route leaves it, once it has been looked up.
     next: Vec<Vec<PortId>>,
     calendar: Calendar,
     /// What reached an edge while an arrival was being told.
@@ -87,10 +86,6 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
 }
 
 impl Fabric {
-    /// Tables are indexed by flow, so numbers should be dense. Hosts with two kinds of flows number the second kind from
-    /// here on; their routes are looked up for each packet.
-    pub const SECOND_FLOWS: u32 = 1 << 31;
-
     /// The network of this topology at time zero; `seed` gives each port its own random streams.
     pub fn new(topology: &Topology, seed: u64) -> Self {
         let routes = Routes::new(topology);
@@ -103,35 +98,35 @@ impl Fabric {
             ports: ports.collect(),
             next: vec![Vec::new(); routes.routers().len()],
             routes,
-            destinations: Default::default(),
             calendar: Calendar::default(),
             early: VecDeque::new(),
         }
     }
 
-    /// Packets of `flow` go to `destination`. Must be said before the first packet of the flow.
-    pub fn set_destination(&mut self, flow: u32, destination: NodeId) {
-        let (kind, index) = Self::kind_and_index(flow);
-        let destinations = &mut self.destinations[kind];
-        if index >= destinations.len() {
-            destinations.resize(index + 1, NodeId(u32::MAX));
+    /// The way of packets from one host to another: the fewest hops, then the lowest port number. `None`: there is none.
+    pub fn route(&self, from: NodeId, to: NodeId) -> Option<Route> {
+        let mut at = from;
+        // No path passes a router twice.
+        for _ in 0..=self.routes.routers().len() {
+            let port = self.routes.next(at, to)?;
+            match self.ports[port.0 as usize].to {
+                End::Router(router) => at = self.routes.routers()[router as usize],
+                End::Host(node) | End::Lossy(node) if node == to => return Some(Route(to.0)),
+                End::Lossy(node) if self.routes.router_index(node).is_some() => at = node,
+                End::Host(_) | End::Lossy(_) => return None,
+            }
         }
-        if std::mem::replace(&mut destinations[index], destination) != destination && kind == 0 {
-            self.next.iter_mut().filter_map(|ports| ports.get_mut(index)).for_each(|port| *port = UNKNOWN);
-        }
+        None
     }
 
-    fn kind_and_index(flow: u32) -> (usize, usize) {
-        (usize::from(flow >= Self::SECOND_FLOWS), (flow % Self::SECOND_FLOWS) as usize)
+    /// The same for two hosts of which [`crate::Topology::check_routes`] has said that there is a way.
+    #[inline]
+    pub fn checked_route(&self, from: NodeId, to: NodeId) -> Route {
+        debug_assert!(self.route(from, to).is_some(), "no way from {from:?} to {to:?}");
+        Route(to.0)
     }
 
-    fn destination(&self, flow: u32) -> NodeId {
-        let (kind, index) = Self::kind_and_index(flow);
-        self.destinations[kind][index]
-    }
-
-    /// A host sends a packet. All that is due by then happens first. Panics if the flow has no route: routes are
-    /// checked when a topology is built.
+    /// A host sends a packet. All that is due by then happens first.
     #[inline(always)]
     pub fn arrive<F: NetworkFate>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
         while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
@@ -139,7 +134,7 @@ impl Fabric {
                 self.early.push_back(delivery);
             }
         }
-        let id = self.routes.uplink(from).expect("routes are checked before a run");
+        let id = self.routes.uplink(from).expect("a host with a route has an uplink");
         self.enter(at, id, packet, fate);
     }
 
@@ -213,38 +208,35 @@ impl Fabric {
         match to {
             End::Lossy(_) => unreachable!("no node is an end"),
             End::Host(node) => {
-                debug_assert_eq!(self.destination(packet.flow), node, "hosts forward nothing");
+                debug_assert_eq!(packet.route.0, node.0, "hosts forward nothing");
                 Some((at, node, packet))
             }
             End::Router(router) => {
-                let id = self.next_port(router, packet.flow);
+                let id = self.next_port(router, packet.route);
                 self.enter(at, id, packet, fate);
                 None
             }
         }
     }
 
-    /// The port on which a flow leaves a router.
+    /// The port on which a route leaves a router.
     #[inline]
-    fn next_port(&mut self, router: u32, flow: u32) -> PortId {
-        match self.next[router as usize].get(flow as usize) {
+    fn next_port(&mut self, router: u32, route: Route) -> PortId {
+        match self.next[router as usize].get(route.0 as usize) {
             Some(&port) if port != UNKNOWN => port,
-            _ => self.look_up(router, flow),
+            _ => self.look_up(router, route),
         }
     }
 
     #[cold]
-    fn look_up(&mut self, router: u32, flow: u32) -> PortId {
+    fn look_up(&mut self, router: u32, route: Route) -> PortId {
         let at = self.routes.routers()[router as usize];
-        let port = self.routes.next(at, self.destination(flow)).expect("routes are checked before a run");
-        if flow >= Self::SECOND_FLOWS {
-            return port;
-        }
+        let port = self.routes.next(at, NodeId(route.0)).expect("the route was given out by this fabric");
         let ports = &mut self.next[router as usize];
-        if ports.len() <= flow as usize {
-            ports.resize(flow as usize + 1, UNKNOWN);
+        if ports.len() <= route.0 as usize {
+            ports.resize(route.0 as usize + 1, UNKNOWN);
         }
-        ports[flow as usize] = port;
+        ports[route.0 as usize] = port;
         port
     }
 

@@ -16,6 +16,6 @@ mod topology;
 
 pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
-pub use packet::{Backlog, DropReason, Ecn, Fate, Packet, Priority};
+pub use packet::{Backlog, DropReason, Ecn, Fate, Packet, Priority, Route};
 pub use port::{Impairments, Next, Port, PortCounters};
 pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError, WireSpec};

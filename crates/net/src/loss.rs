@@ -171,7 +171,7 @@ impl<Q: QueueDiscipline> QueueDiscipline for Lossy<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ecn;
+    use crate::Route;
     use catnip_base::Stream;
 
     const PACKETS: u32 = 200_000;
@@ -181,8 +181,7 @@ mod tests {
         let mut model = spec.build(Rng::new(3, Stream::Loss(0)));
         let one = |n: u32| {
             let priority = if n.is_multiple_of(3) { Priority::High } else { Priority::Low };
-            let arrived = Time::ZERO;
-            let packet = Packet { arrived, flow: 0, len: 512, body: n, ecn: Ecn::NotEct, priority, class: 0 };
+            let packet = Packet { priority, ..Packet::new(Time::ZERO, Route::default(), 512, n) };
             (priority, model.loses(&packet))
         };
         (0..PACKETS).map(one).collect()

@@ -6,21 +6,34 @@ use catnip_base::Time;
 pub struct Packet {
     /// When it arrived at the port that holds it.
     pub arrived: Time,
-    /// One direction of one connection; the fabric routes by it.
-    pub flow: u32,
+    /// All that a network looks at to know where it goes.
+    pub route: Route,
     /// Bytes on the wire.
     pub len: u32,
     /// The host's handle.
     pub body: u32,
+    /// What a fair queue tells apart: the connection; of packets from real hosts, a hash of the five-tuple.
+    pub flow: u16,
     /// RFC 3168 codepoint.
     pub ecn: Ecn,
     /// Loss priority, never scheduling priority (CATNIP paper, section III-B).
     pub priority: Priority,
-    /// Service class, for schedulers with classes.
-    pub class: u16,
+}
+
+impl Packet {
+    /// A packet of `len` bytes that nobody has marked and that is not ECN-capable, with the host's handle `body`.
+    #[inline]
+    pub const fn new(arrived: Time, route: Route, len: u32, body: u32) -> Self {
+        Self { arrived, route, len, body, flow: 0, ecn: Ecn::NotEct, priority: Priority::Low }
+    }
 }
 
 const _: () = assert!(size_of::<Packet>() == 24);
+
+/// Where packets go, as [`crate::Fabric::route`] gives it out. The default is of use only where nothing is routed: at a
+/// port or a queue on its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Route(pub(crate) u32);
 
 /// Loss priority: which packets a router gives up last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

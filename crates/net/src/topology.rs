@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A host or a router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
 /// One direction of a link.
@@ -147,6 +147,14 @@ impl Topology {
     /// Adds a link between two nodes.
     pub fn link(&mut self, from: NodeId, to: NodeId, link: LinkSpec) -> LinkId {
         self.links([(from, to)], link)[0]
+    }
+
+    /// Adds a link whose directions may differ in everything.
+    pub fn wires(&mut self, from: NodeId, to: NodeId, there: WireSpec, back: WireSpec) -> LinkId {
+        let id = LinkId(self.ports.len() as u32 / 2);
+        self.ports.push(PortSpec { from, to, wire: Arc::new(there) });
+        self.ports.push(PortSpec { from: to, to: from, wire: Arc::new(back) });
+        id
     }
 
     /// Adds links of one kind, each between two nodes.

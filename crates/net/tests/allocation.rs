@@ -4,7 +4,7 @@ use catnip_base::{Rate, Span, Time};
 use catnip_net::loss::LossSpec;
 use catnip_net::queue::{AnyQueue, QueueSpec, RedParameters, VictimRule};
 use catnip_net::shape::{AnyShaper, Constant};
-use catnip_net::{DropReason, Ecn, Fate, Next, Packet, Port, Priority};
+use catnip_net::{DropReason, Fate, Next, Packet, Port, Priority, Route};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,8 +68,7 @@ fn no_queue_discipline_allocates_per_packet() {
                 // Faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
                 let priority = if body % 3 == 0 { Priority::High } else { Priority::Low };
-                let packet =
-                    Packet { arrived: at, flow: 0, len: 512, body, ecn: Ecn::NotEct, priority, class: 0 };
+                let packet = Packet { priority, ..Packet::new(at, Route::default(), 512, body) };
                 port.arrive(at, packet, &mut Ignore);
                 while let Next::Deliver(..) = port.poll(at, &mut Ignore) {}
             }

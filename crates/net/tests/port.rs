@@ -7,8 +7,8 @@ use catnip_net::loss::LossSpec;
 use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueSpec, RedParameters, VictimRule};
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper, Trace};
 use catnip_net::{
-    Backlog, DropReason, Ecn, Fabric, Fate, Impairments, LinkSpec, NetworkFate, Next, NodeId, Out, Packet,
-    Port, PortId, Priority, Topology,
+    Backlog, DropReason, Fabric, Fate, Impairments, LinkSpec, NetworkFate, Next, NodeId, Out, Packet, Port,
+    PortId, Priority, Route, Topology,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -121,9 +121,7 @@ fn offer(
     let mut fabric = Fabric::new(&topology, seed);
     let (mut log, mut out) = (Log::default(), Vec::new());
     let mut drowsy = Rng::new(99, Stream::Workload(7));
-    for flow in 0..2 {
-        fabric.set_destination(flow, sink);
-    }
+    let routes: Vec<_> = sources.iter().map(|&source| fabric.route(source, sink).unwrap()).collect();
     let mut drain = |fabric: &mut Fabric, now: Time, log: &mut Log| {
         while let Out::Deliver(at, node, packet) = fabric.poll(now, log) {
             assert!(at <= now, "a delivery from the future");
@@ -139,13 +137,8 @@ fn offer(
         }
         clock = arrival.at;
         let packet = Packet {
-            arrived: arrival.at,
-            flow: arrival.source as u32,
-            len: arrival.len,
-            body: body as u32,
-            ecn: Ecn::NotEct,
             priority: if arrival.high { Priority::High } else { Priority::Low },
-            class: 0,
+            ..Packet::new(arrival.at, routes[arrival.source], arrival.len, body as u32)
         };
         fabric.arrive(arrival.at, sources[arrival.source], packet, &mut log);
     }
@@ -234,9 +227,7 @@ proptest! {
                 out[1].push((at, packet.body));
             }
             if let Some(arrival) = arrival {
-                let packet = Packet {
-                    arrived: at, flow: 0, len: arrival.len, body: body as u32, ecn: Ecn::NotEct, priority: Priority::Low, class: 0
-                };
+                let packet = Packet::new(at, Route::default(), arrival.len, body as u32);
                 counting.arrive(at, packet, &mut lost[0]);
                 queueing.arrive(at, packet, &mut lost[1]);
             }
@@ -292,9 +283,7 @@ proptest! {
                 } else {
                     dropped.push((at, body));
                 }
-                let packet = Packet {
-                    arrived: at, flow: 0, len: arrival.len, body, ecn: Ecn::NotEct, priority: Priority::Low, class: 0
-                };
+                let packet = Packet::new(at, Route::default(), arrival.len, body);
                 port.arrive(at, packet, &mut lost);
                 while let Next::Deliver(at, packet) = port.poll(at, &mut lost) {
                     out.push((at, packet.len));
@@ -311,8 +300,7 @@ proptest! {
 
 fn send(port: &mut Port<AnyQueue, AnyShaper>, at_us: u64, len: u32, body: u32, fate: &mut Lost) {
     let arrived = Time::from_nanos(at_us * 1000);
-    let (ecn, priority) = (Ecn::NotEct, Priority::Low);
-    port.arrive(arrived, Packet { arrived, flow: 0, len, body, ecn, priority, class: 0 }, fate);
+    port.arrive(arrived, Packet::new(arrived, Route::default(), len, body), fate);
 }
 
 #[test]
@@ -383,7 +371,7 @@ fn an_m_d_1_queue_waits_as_long_as_theory_says() {
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
         topology.link(a, b, LinkSpec::new(rate, Span::ZERO, QueueSpec::DropTail { limit: 1_000_000 }));
         let mut fabric = Fabric::new(&topology, 1);
-        fabric.set_destination(0, b);
+        let route = fabric.route(a, b).unwrap();
         let mut rng = Rng::new(5, Stream::Workload((rho * 10.0) as u32));
         let (mut log, mut at, mut sent) = (Log::default(), Time::ZERO, Vec::new());
         let (batches, per_batch) = (50, 20_000);
@@ -397,15 +385,7 @@ fn an_m_d_1_queue_waits_as_long_as_theory_says() {
             at += Span::from_secs_f64(rng.exponential(service_s / rho));
             take(&mut fabric, at, &sent, &mut waits, &mut log);
             sent.push(at);
-            let packet = Packet {
-                arrived: at,
-                flow: 0,
-                len: 512,
-                body,
-                ecn: Ecn::NotEct,
-                priority: Priority::Low,
-                class: 0,
-            };
+            let packet = Packet::new(at, route, 512, body);
             fabric.arrive(at, a, packet, &mut log);
         }
         take(&mut fabric, at + Span::from_secs(1000), &sent, &mut waits, &mut log);

@@ -1,10 +1,10 @@
+use crate::medium::Medium;
 use catnip_base::{Span, Time};
-use catnip_net::NodeId;
 use catnip_net::mark::AnyMarker;
-use catnip_tcp::Endpoint;
+use catnip_net::{NodeId, Route};
 
 /// Parameters that connections share, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TcpId(pub u32);
 
 /// A document that a client fetches from a server over a connection of its own.
@@ -40,13 +40,16 @@ pub enum Opener {
 }
 
 /// Index of the client's end.
-pub(crate) const CLIENT: usize = 0;
+pub const CLIENT: usize = 0;
 /// Index of the server's end.
-pub(crate) const SERVER: usize = 1;
+pub const SERVER: usize = 1;
 
+/// Both ends of a connection between two hosts of the engine.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) ends: [Endpoint; 2],
+pub(crate) struct Connection<M: Medium> {
+    pub(crate) ends: [M::End; 2],
+    /// The way of what each end sends.
+    pub(crate) routes: [Route; 2],
     /// Of each end's entries in the calendar of timers, only the one with this time is valid.
     pub(crate) planned: [Time; 2],
     /// Packets of this connection inside the network; its number is used again only when there are none.
@@ -66,12 +69,12 @@ pub(crate) struct Connection {
 
 impl Transfer {
     /// The node of each end.
-    pub(crate) fn node(&self, end: usize) -> NodeId {
+    pub fn node(&self, end: usize) -> NodeId {
         if end == CLIENT { self.client } else { self.server }
     }
 }
 
 /// The phase of a clock tick that a connection's host has, from a uniform number in [0, 1).
-pub(crate) fn tick_phase(tick: Span, uniform: f64) -> Span {
+pub fn tick_phase(tick: Span, uniform: f64) -> Span {
     Span::from_nanos((tick.as_nanos() as f64 * uniform) as u64)
 }

@@ -1,12 +1,18 @@
 //! Packets without a connection: nobody answers them and nobody sends them again.
 
-use crate::slab::Slab;
-use catnip_base::{Span, Time};
-use catnip_net::{Ecn, Fabric, NodeId, Packet, Priority};
+use catnip_base::Span;
+use catnip_net::{NodeId, Route};
 
 /// Datagrams from one host to another, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId(pub u32);
+
+impl FlowId {
+    /// What a fair queue tells it by: apart from connections, as far as 16 bits go.
+    pub(crate) fn hash(self) -> u16 {
+        !(self.0 as u16)
+    }
+}
 
 /// What has become of the datagrams of a flow. Sent = received + dropped + in the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,76 +56,44 @@ impl Moments {
     }
 }
 
-/// The flows of a run and their packets in the network.
+/// The flows of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Datagrams {
-    flows: Vec<(NodeId, DatagramCounters)>,
-    /// When each packet in the network was sent.
-    sent_at: Slab<Time>,
-}
+pub(crate) struct Datagrams(Vec<(NodeId, NodeId, Route, DatagramCounters)>);
 
 impl Datagrams {
-    /// Is this packet one of them?
-    #[inline]
-    pub(crate) fn has(packet: &Packet) -> bool {
-        packet.flow >= Fabric::SECOND_FLOWS
-    }
-
     pub(crate) fn clear(&mut self) {
-        self.flows.clear();
-        self.sent_at.clear();
+        self.0.clear();
     }
 
-    pub(crate) fn add_flow(&mut self, fabric: &mut Fabric, from: NodeId, to: NodeId) -> FlowId {
-        let id = self.flows.len() as u32;
-        self.flows.push((from, DatagramCounters::default()));
-        fabric.set_destination(Fabric::SECOND_FLOWS | id, to);
-        FlowId(id)
+    pub(crate) fn add_flow(&mut self, from: NodeId, to: NodeId, route: Route) -> FlowId {
+        self.0.push((from, to, route, DatagramCounters::default()));
+        FlowId(self.0.len() as u32 - 1)
     }
 
     pub(crate) fn counters(&self, flow: FlowId) -> DatagramCounters {
-        self.flows[flow.0 as usize].1
+        self.0[flow.0 as usize].3
     }
 
-    pub(crate) fn in_network(&self) -> usize {
-        self.sent_at.in_use()
+    /// From where to where, and on which way.
+    pub(crate) fn ends(&self, flow: FlowId) -> (NodeId, NodeId, Route) {
+        let (from, to, route, _) = self.0[flow.0 as usize];
+        (from, to, route)
     }
 
-    /// A packet and where it starts.
-    pub(crate) fn send(&mut self, now: Time, flow: FlowId, bytes: u32) -> (NodeId, Packet) {
-        let (from, counters) = &mut self.flows[flow.0 as usize];
+    pub(crate) fn sent(&mut self, flow: FlowId, bytes: u32) {
+        let counters = &mut self.0[flow.0 as usize].3;
         counters.sent += 1;
         counters.sent_bytes += u64::from(bytes);
-        let packet = Packet {
-            arrived: now,
-            flow: Fabric::SECOND_FLOWS | flow.0,
-            len: bytes,
-            body: self.sent_at.insert(now),
-            ecn: Ecn::NotEct,
-            priority: Priority::Low,
-            class: 0,
-        };
-        (*from, packet)
     }
 
-    pub(crate) fn received(&mut self, now: Time, packet: &Packet) -> (FlowId, Span) {
-        let (flow, delay) = self.forget(now, packet);
-        let counters = &mut self.flows[flow.0 as usize].1;
+    pub(crate) fn received(&mut self, flow: FlowId, delay: Span) {
+        let counters = &mut self.0[flow.0 as usize].3;
         counters.received += 1;
         counters.delay_s.add(delay.as_secs());
-        (flow, delay)
     }
 
-    pub(crate) fn dropped(&mut self, now: Time, packet: &Packet) -> FlowId {
-        let (flow, _) = self.forget(now, packet);
-        self.flows[flow.0 as usize].1.dropped += 1;
-        flow
-    }
-
-    fn forget(&mut self, now: Time, packet: &Packet) -> (FlowId, Span) {
-        let sent = self.sent_at[packet.body];
-        self.sent_at.release(packet.body);
-        (FlowId(packet.flow - Fabric::SECOND_FLOWS), now - sent)
+    pub(crate) fn dropped(&mut self, flow: FlowId) {
+        self.0[flow.0 as usize].3.dropped += 1;
     }
 }
 

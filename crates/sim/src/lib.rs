@@ -1,17 +1,21 @@
-//! The simulator: a fabric with TCP endpoints at its edges, and applications that open connections between them.
+//! The engine of hosts: a fabric with TCP endpoints at its edges, and applications that open connections between them. The
+//! simulator is this engine over numbers; the emulator is the same one over real packets.
 //!
-//! One [`Sim`] is one run: a value on one thread that depends on nothing but its configuration and its seed.
+//! One [`World`] is one run: a value on one thread that depends on nothing but its configuration and its seed.
 
 #![forbid(unsafe_code)]
 
 pub mod app;
 mod connection;
 mod datagram;
+pub mod medium;
 pub mod record;
-mod slab;
+pub mod watch;
 mod world;
 
-pub use connection::{Opener, TcpId, Transfer};
+pub use connection::{CLIENT, Opener, SERVER, TcpId, Transfer, tick_phase};
 pub use datagram::{DatagramCounters, FlowId, Moments};
-pub use record::{Event, Recorder};
-pub use world::{Memory, Sim};
+pub use medium::{Medium, Numbers};
+pub use record::Event;
+pub use watch::Watch;
+pub use world::{Memory, Sim, Tally, World};

@@ -1,22 +1,9 @@
 //! What a run tells about itself.
 
-use crate::FlowId;
+use crate::{FlowId, TcpId};
 use catnip_base::{Span, Time};
 use catnip_net::{DropReason, PortId, Priority};
-
-/// Hears what happens. The unit type records nothing and costs nothing.
-pub trait Recorder {
-    /// Does it want to hear of each packet? If not, those events are not even made.
-    const PACKETS: bool;
-    /// Something happened.
-    fn record(&mut self, now: Time, event: &Event);
-}
-
-impl Recorder for () {
-    const PACKETS: bool = false;
-    #[inline]
-    fn record(&mut self, _now: Time, _event: &Event) {}
-}
+use catnip_tcp::Sender;
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +44,8 @@ pub enum Event {
         /// What happened to it.
         what: DatagramStep,
     },
+    /// What came over a connection with a real host; its own record follows.
+    Reply(Reply),
 }
 
 /// A station in the life of a packet without a connection.
@@ -89,6 +78,30 @@ pub struct SenderView {
     pub ssthresh: Option<u64>,
     /// Duplicate ACKs in a row.
     pub dupacks: u32,
+}
+
+impl SenderView {
+    /// What a sender looks like as this segment leaves, or as that ACK has arrived.
+    pub fn new(
+        connection: u64,
+        sender: &Sender,
+        seq: u64,
+        wire_bytes: u32,
+        retransmission: bool,
+        priority: Priority,
+    ) -> Self {
+        let control = sender.control();
+        Self {
+            connection,
+            seq,
+            wire_bytes,
+            priority,
+            retransmission,
+            cwnd: control.cwnd,
+            ssthresh: control.ssthresh,
+            dupacks: sender.dupacks(),
+        }
+    }
 }
 
 /// One connection from its opening to its last ACK.
@@ -149,3 +162,27 @@ pub struct PageRecord {
     /// When its HTML was asked for.
     pub start: Time,
 }
+
+/// What came back over a connection with a real host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reply {
+    /// Number of the connection.
+    pub connection: u64,
+    /// The application, or [`NOBODY`].
+    pub app: u32,
+    /// What it called the transfer.
+    pub tag: u32,
+    /// The traffic group, by its TCP parameters.
+    pub tcp: TcpId,
+    /// HTTP status; 0 without a response.
+    pub status: u16,
+    /// Bytes of the body or bodies.
+    pub body_bytes: u64,
+    /// FNV-1a of the (last) body.
+    pub digest: u64,
+    /// All of it came.
+    pub whole: bool,
+}
+
+/// The application of real clients, which have none.
+pub const NOBODY: u32 = u32::MAX;

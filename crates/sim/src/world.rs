@@ -1,59 +1,85 @@
 use crate::app::{AnyApp, AppAction, AppEvent, Application};
 use crate::connection::{CLIENT, Connection, SERVER, tick_phase};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
-use crate::record::{ConnectionRecord, DatagramStep, Event, Recorder, SenderView};
-use crate::slab::Slab;
-use crate::{Opener, TcpId, Transfer};
-use catnip_base::{FlowContext, Rng, Span, Stream, Time};
+use crate::medium::{End, Medium, Numbers, Owner};
+use crate::record::{ConnectionRecord, DatagramStep, Event, SenderView};
+use crate::watch::{Step, Watch};
+use crate::{TcpId, Transfer};
+use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
 use catnip_net::{
-    Calendar, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
+    Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
 };
-use catnip_tcp::{Endpoint, Outgoing, Role, Segment, Sender, TcpConfig};
+use catnip_tcp::{Sender, TcpConfig};
 
-/// One run: a network, the hosts at its edges, and a clock.
+/// One run: a network, the hosts at its edges, and the order in which everything happens.
+///
+/// It has no clock of its own: [`World::advance`] lets everything happen up to a time, each event at its own, however late
+/// that call is.
 #[derive(Debug)]
-pub struct Sim<R> {
+pub struct World<M: Medium, W> {
     fabric: Fabric,
-    hosts: Hosts<R>,
+    hosts: Hosts<M, W>,
+    apps: Vec<AnyApp>,
+    /// Kept to reuse its memory.
+    actions: Vec<AppAction>,
+    /// The time of the last event.
     now: Time,
+    /// All events up to here have happened.
+    told: Time,
+    seed: u64,
+    tick_phase: Option<Span>,
+    /// Sources of background traffic.
+    sources: usize,
+    /// Timers of theirs and of all other applications that run.
+    source_timers: usize,
+    app_timers: usize,
+    tally: Tally,
+}
+
+/// A world whose packets are numbers: the simulator.
+pub type Sim<W> = World<Numbers, W>;
+
+/// What has become of the transfers of all hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Connections opened so far.
+    pub opened: u64,
+    /// Transfers whose last byte has arrived.
+    pub completed: u64,
+    /// Transfers of applications that have neither arrived nor failed.
+    pub waiting: usize,
+    /// Connections of applications that are not closed.
+    pub open: usize,
+    /// When the last transfer of an application ended.
+    pub last_end: Time,
+    /// Data segments that servers have sent, retransmissions included.
+    pub data_sent: u64,
+    /// How many of them were dropped.
+    pub data_dropped: u64,
 }
 
 /// What a run grows while it lasts: handed from one run to the next, so that only the first one grows it.
 #[derive(Debug, Default)]
 pub struct Memory {
     apps: Vec<AnyApp>,
-    connections: Slab<Connection>,
-    segments: Slab<Segment>,
+    connections: Slab<Connection<Numbers>>,
+    numbers: Numbers,
     datagrams: Datagrams,
     timers: Calendar,
     actions: Vec<AppAction>,
 }
 
-/// Everything at the edges of the network.
+/// Everything at the edges of the network that hears of the fate of packets.
 #[derive(Debug)]
-struct Hosts<R> {
+struct Hosts<M: Medium, W> {
     tcp: Vec<(TcpConfig, Option<SpmParameters>)>,
-    apps: Vec<AnyApp>,
-    connections: Slab<Connection>,
-    segments: Slab<Segment>,
+    connections: Slab<Connection<M>>,
+    medium: M,
     timers: Calendar,
-    /// Connections opened so far.
-    opened: u64,
-    /// Transfers whose last byte has arrived.
-    completed: u64,
-    /// Data segments of servers, sent and dropped.
-    data_sent: u64,
-    data_dropped: u64,
-    seed: u64,
-    tick_phase: Option<Span>,
     datagrams: Datagrams,
-    /// Sources of background traffic, and how many of their timers run.
-    sources: usize,
-    source_timers: usize,
-    recorder: R,
-    /// Kept to reuse its memory.
-    actions: Vec<AppAction>,
+    data_dropped: u64,
+    watch: W,
 }
 
 /// What a timer belongs to, packed into the 32 bits of a calendar entry.
@@ -61,62 +87,93 @@ struct Hosts<R> {
 enum Timer {
     End { connection: u32, end: usize },
     App(u32),
+    Medium(u32),
 }
 
 impl Timer {
     const APP: u32 = 1 << 31;
+    const MEDIUM: u32 = 1 << 30;
 
     fn pack(self) -> u32 {
         match self {
             Self::End { connection, end } => connection << 1 | end as u32,
             Self::App(app) => app | Self::APP,
+            Self::Medium(key) => key | Self::MEDIUM,
         }
     }
 
     fn unpack(bits: u32) -> Self {
         if bits & Self::APP != 0 {
             Self::App(bits & !Self::APP)
+        } else if bits & Self::MEDIUM != 0 {
+            Self::Medium(bits & !Self::MEDIUM)
         } else {
             Self::End { connection: bits >> 1, end: (bits & 1) as usize }
         }
     }
 }
 
-impl<R: Recorder> Sim<R> {
+impl<W: Watch> World<Numbers, W> {
     /// A network at time zero with nobody at its edges.
-    pub fn new(topology: &Topology, seed: u64, recorder: R) -> Self {
-        Self::with_memory(topology, seed, recorder, Memory::default())
+    pub fn new(topology: &Topology, seed: u64, watch: W) -> Self {
+        Self::with_memory(topology, seed, watch, Memory::default())
     }
 
     /// The same in the memory of a run that is over; nothing of that run is left in it.
-    pub fn with_memory(topology: &Topology, seed: u64, recorder: R, memory: Memory) -> Self {
-        let Memory { mut apps, mut connections, mut segments, mut datagrams, mut timers, mut actions } =
+    pub fn with_memory(topology: &Topology, seed: u64, watch: W, memory: Memory) -> Self {
+        let Memory { mut apps, mut connections, mut numbers, mut datagrams, mut timers, mut actions } =
             memory;
         apps.clear();
         connections.clear();
-        segments.clear();
+        numbers.clear();
         datagrams.clear();
         timers.clear();
         actions.clear();
+        let world = World::over(topology, seed, numbers, watch);
+        let hosts = Hosts { connections, datagrams, timers, ..world.hosts };
+        Self { hosts, apps, actions, ..world }
+    }
+
+    /// The memory, at the end, for another run.
+    pub fn into_memory(self) -> Memory {
+        let Self { apps, actions, hosts, .. } = self;
+        let Hosts { connections, medium: numbers, datagrams, timers, .. } = hosts;
+        Memory { apps, connections, numbers, datagrams, timers, actions }
+    }
+
+    /// Runs until nothing is left to do or the clock would pass `end`. Background traffic does not count, unless there is
+    /// nothing else: it falls silent when everybody else is done.
+    pub fn run(&mut self, end: Time) {
+        self.advance(end);
+    }
+}
+
+impl<M: Medium, W: Watch> World<M, W> {
+    /// A network at time zero with nobody at its edges, whose packets this medium carries.
+    pub fn over(topology: &Topology, seed: u64, medium: M, watch: W) -> Self {
         let hosts = Hosts {
             tcp: Vec::new(),
-            apps,
-            connections,
-            segments,
-            timers,
-            opened: 0,
-            completed: 0,
-            data_sent: 0,
+            connections: Slab::default(),
+            medium,
+            timers: Calendar::default(),
+            datagrams: Datagrams::default(),
             data_dropped: 0,
+            watch,
+        };
+        Self {
+            fabric: Fabric::new(topology, seed),
+            hosts,
+            apps: Vec::new(),
+            actions: Vec::new(),
+            now: Time::ZERO,
+            told: Time::ZERO,
             seed,
             tick_phase: None,
-            datagrams,
             sources: 0,
             source_timers: 0,
-            recorder,
-            actions,
-        };
-        Self { fabric: Fabric::new(topology, seed), hosts, now: Time::ZERO }
+            app_timers: 0,
+            tally: Tally::default(),
+        }
     }
 
     /// Parameters for connections to come, and how their data is marked.
@@ -125,45 +182,43 @@ impl<R: Recorder> Sim<R> {
         TcpId(self.hosts.tcp.len() as u32 - 1)
     }
 
-    /// Packets without a connection, from one host to another.
+    /// Packets without a connection, from one host to another; the topology must have a way.
     pub fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId {
-        self.hosts.datagrams.add_flow(&mut self.fabric, from, to)
-    }
-
-    /// What has become of the packets of a flow.
-    pub fn datagrams(&self, flow: FlowId) -> DatagramCounters {
-        self.hosts.datagrams.counters(flow)
-    }
-
-    /// Gives the clocks of all hosts this phase instead of a random one each.
-    pub fn set_tick_phase(&mut self, phase: Option<Span>) {
-        self.hosts.tick_phase = phase;
+        let route = self.fabric.checked_route(from, to);
+        self.hosts.datagrams.add_flow(from, to, route)
     }
 
     /// Adds an application; it hears [`AppEvent::Start`] at once. Its number is what records call it.
     pub fn add_app(&mut self, app: AnyApp) -> u32 {
-        let id = self.hosts.apps.len() as u32;
-        self.hosts.sources += usize::from(matches!(app, AnyApp::Background(_)));
-        self.hosts.apps.push(app);
-        self.hosts.tell(&mut self.fabric, self.now, id, AppEvent::Start);
+        let id = self.apps.len() as u32;
+        self.sources += usize::from(matches!(app, AnyApp::Background(_)));
+        self.apps.push(app);
+        self.tell(self.now, id, AppEvent::Start);
         id
     }
 
-    /// Runs until nothing is left to do or the clock would pass `end`. Background traffic does not count, unless there is
-    /// nothing else: it falls silent when everybody else is done.
-    pub fn run(&mut self, end: Time) {
+    /// Gives the clocks of all hosts this phase instead of a random one each.
+    pub fn set_tick_phase(&mut self, phase: Option<Span>) {
+        self.tick_phase = phase;
+    }
+
+    /// Lets everything happen that is due by `until`; gives the time of the next event. At equal times deliveries come
+    /// before timers, so that an ACK that arrives as its timer expires stops it.
+    pub fn advance(&mut self, until: Time) -> Time {
+        self.told = self.told.max(until);
         loop {
             let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
-            match self.fabric.poll(timer.min(end), &mut self.hosts) {
-                Out::Deliver(at, _, packet) => {
+            match self.fabric.poll(timer.min(until), &mut self.hosts) {
+                Out::Deliver(at, node, packet) => {
                     self.now = at;
-                    self.hosts.on_delivery(&mut self.fabric, at, packet);
+                    self.on_delivery(at, node, packet);
                 }
-                Out::Wait(_) | Out::Idle if timer <= end && timer < Time::NEVER => {
+                Out::Wait(_) | Out::Idle if timer <= until && timer < Time::NEVER => {
                     self.now = timer;
-                    self.hosts.on_timer(&mut self.fabric, timer);
+                    self.on_timer(timer);
                 }
-                Out::Wait(_) | Out::Idle => break,
+                Out::Wait(next) => return next.min(timer),
+                Out::Idle => return timer,
             }
         }
     }
@@ -173,135 +228,172 @@ impl<R: Recorder> Sim<R> {
         self.now
     }
 
+    /// Up to when everything has happened.
+    pub fn told(&self) -> Time {
+        self.told
+    }
+
     /// The network.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
-    /// The recorder.
-    pub fn recorder(&self) -> &R {
-        &self.hosts.recorder
+    /// What carries the packets.
+    pub fn medium(&self) -> &M {
+        &self.hosts.medium
     }
 
-    /// The recorder, at the end.
-    pub fn into_recorder(self) -> R {
-        self.hosts.recorder
+    /// The same, to change it.
+    pub fn medium_mut(&mut self) -> &mut M {
+        &mut self.hosts.medium
     }
 
-    /// The memory, at the end, for another run.
-    pub fn into_memory(self) -> Memory {
-        let Hosts { apps, connections, segments, datagrams, timers, actions, .. } = self.hosts;
-        Memory { apps, connections, segments, datagrams, timers, actions }
+    /// What carries the packets, and who hears of them.
+    pub fn parts_mut(&mut self) -> (&mut M, &mut W) {
+        (&mut self.hosts.medium, &mut self.hosts.watch)
     }
 
-    /// Connections opened so far.
-    pub fn connections_opened(&self) -> u64 {
-        self.hosts.opened
+    /// Who has heard everything.
+    pub fn watch(&self) -> &W {
+        &self.hosts.watch
     }
 
-    /// Documents that have arrived whole.
-    pub fn transfers_completed(&self) -> u64 {
-        self.hosts.completed
+    /// The same, to tell it more.
+    pub fn watch_mut(&mut self) -> &mut W {
+        &mut self.hosts.watch
     }
 
-    /// Data segments that servers have sent, retransmissions included, and how many of them were dropped.
-    pub fn data_segments(&self) -> (u64, u64) {
-        (self.hosts.data_sent, self.hosts.data_dropped)
+    /// The same, at the end.
+    pub fn into_watch(self) -> W {
+        self.hosts.watch
+    }
+
+    /// What has become of the packets of a flow.
+    pub fn datagrams(&self, flow: FlowId) -> DatagramCounters {
+        self.hosts.datagrams.counters(flow)
+    }
+
+    /// What has become of transfers.
+    pub fn tally(&self) -> Tally {
+        Tally { data_dropped: self.hosts.data_dropped, ..self.tally }
+    }
+
+    /// The same, for a medium that counts its own.
+    pub fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
     }
 
     /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,
     /// this is the same number as inside the fabric, or a packet was lost silently.
     pub fn packets_out(&self) -> usize {
-        self.hosts.segments.in_use() + self.hosts.datagrams.in_network()
+        self.hosts.medium.in_use()
     }
-}
 
-impl<R: Recorder> NetworkFate for Hosts<R> {
-    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
-        if Datagrams::has(&packet) {
-            let flow = self.datagrams.dropped(now, &packet);
-            return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, why));
-        }
-        let segment = self.segments[packet.body];
-        self.segments.release(packet.body);
-        let connection = &mut self.connections[packet.flow >> 1];
-        connection.in_network -= 1;
-        if segment.len > 0 && (packet.flow & 1) as usize == SERVER {
-            connection.dropped += 1;
-            self.data_dropped += 1;
-        }
-        if R::PACKETS {
-            let event = Event::Dropped {
-                connection: connection.number,
-                seq: segment.seq,
-                wire_bytes: packet.len,
-                port: at,
-                priority: packet.priority,
-                why,
-            };
-            self.recorder.record(now, &event);
-        }
-        self.retire_if_over(now, packet.flow >> 1);
+    /// Have all applications that are no background traffic done what they came for? Not if there is none.
+    pub fn is_idle(&self) -> bool {
+        self.sources < self.apps.len() && self.app_timers == 0 && self.tally.waiting == 0
     }
-}
 
-impl<R: Recorder> Hosts<R> {
-    fn tell(&mut self, fabric: &mut Fabric, now: Time, app: u32, event: AppEvent) {
+    /// An application.
+    pub fn app(&self, app: u32) -> &AnyApp {
+        &self.apps[app as usize]
+    }
+
+    /// The parameters of connections, and how their data is marked.
+    pub fn tcp(&self, tcp: TcpId) -> &(TcpConfig, Option<SpmParameters>) {
+        &self.hosts.tcp[tcp.0 as usize]
+    }
+
+    /// The number and the random stream of a connection that is opened now.
+    pub fn number(&mut self) -> (u64, Rng) {
+        let number = self.tally.opened;
+        self.tally.opened += 1;
+        (number, Rng::new(self.seed, Stream::Connection(number as u32)))
+    }
+
+    /// Calls the medium's [`Medium::on_timer`] with this key, below 2^30, at that time.
+    pub fn plan(&mut self, at: Time, key: u32) {
+        self.hosts.timers.push(at, Timer::Medium(key).pack());
+    }
+
+    /// Tells an application of an event and does what it wants.
+    pub fn tell(&mut self, now: Time, app: u32, event: AppEvent) {
         let mut actions = std::mem::take(&mut self.actions);
         self.apps[app as usize].on_event(now, app, event, &mut actions);
         for action in actions.drain(..) {
             match action {
-                AppAction::Open(transfer) => self.open(fabric, now, app, transfer),
-                AppAction::Send { flow, bytes } => self.send(fabric, now, flow, bytes),
+                AppAction::Open(transfer) => self.open(now, app, transfer),
+                AppAction::Send { flow, bytes } => self.send(now, flow, bytes),
                 AppAction::TimerAt(at) => {
-                    self.source_timers += usize::from(self.is_source(app));
-                    self.timers.push(at.max(now), Timer::App(app).pack());
+                    *self.timers_of(app) += 1;
+                    self.hosts.timers.push(at.max(now), Timer::App(app).pack());
                 }
-                AppAction::Object(record) => self.recorder.record(now, &Event::Object(record)),
-                AppAction::Page(record) => self.recorder.record(now, &Event::Page(record)),
+                AppAction::Object(record) => self.hosts.watch.record(now, &Event::Object(record)),
+                AppAction::Page(record) => self.hosts.watch.record(now, &Event::Page(record)),
             }
         }
         self.actions = actions;
     }
 
-    #[inline(never)]
-    fn send(&mut self, fabric: &mut Fabric, now: Time, flow: FlowId, bytes: u32) {
-        let (from, packet) = self.datagrams.send(now, flow, bytes);
-        self.record_datagram(now, flow, bytes, DatagramStep::Sent);
-        fabric.arrive(now, from, packet, self);
+    /// A packet enters the network at its host.
+    #[inline(always)]
+    pub fn launch(&mut self, now: Time, from: NodeId, packet: Packet) {
+        let hosts = &mut self.hosts;
+        hosts.medium.enter(&packet, from);
+        let (origin, bytes) = (hosts.medium.origin(packet.body), hosts.medium.bytes(packet.body));
+        hosts.watch.packet(now, &packet, origin, Step::Sent(bytes));
+        self.fabric.arrive(now, from, packet, hosts);
     }
 
-    fn record_datagram(&mut self, now: Time, flow: FlowId, wire_bytes: u32, what: DatagramStep) {
-        if R::PACKETS {
-            self.recorder.record(now, &Event::Datagram { flow, wire_bytes, what });
-        }
-    }
-
-    fn is_source(&self, app: u32) -> bool {
-        matches!(self.apps[app as usize], AnyApp::Background(_))
+    /// Of an application's kind: how many of its timers run.
+    fn timers_of(&mut self, app: u32) -> &mut usize {
+        let is_source = matches!(self.apps[app as usize], AnyApp::Background(_));
+        if is_source { &mut self.source_timers } else { &mut self.app_timers }
     }
 
     /// Is there nothing else than background traffic any more, though there was?
     fn only_sources_are_left(&self) -> bool {
         self.sources < self.apps.len()
-            && self.connections.in_use() == 0
-            && self.timers.len() == self.source_timers
+            && self.hosts.connections.in_use() == 0
+            && self.hosts.medium.connections() == 0
+            && self.hosts.timers.len() == self.source_timers
     }
 
-    fn open(&mut self, fabric: &mut Fabric, now: Time, app: u32, transfer: Transfer) {
-        let number = self.opened;
-        self.opened += 1;
-        let (config, marker) = &self.tcp[transfer.tcp.0 as usize];
-        let mut rng = Rng::new(self.seed, Stream::Connection(number as u32));
-        let (clock, fixed) = (config.slowest_clock(), self.tick_phase);
-        let mut end =
-            |role| Endpoint::new(now, role, config, fixed.unwrap_or(tick_phase(clock, rng.uniform())));
-        let (server, client) = match transfer.opener {
-            Opener::Server => (end(Role::Active), end(Role::Passive)),
-            Opener::Client => (end(Role::Passive), end(Role::Active)),
+    #[inline(never)]
+    fn send(&mut self, now: Time, flow: FlowId, bytes: u32) {
+        let hosts = &mut self.hosts;
+        let (from, to, route) = hosts.datagrams.ends(flow);
+        let Some(body) = hosts.medium.fill(now, from, to, Owner::Datagram(flow, now), bytes) else { return };
+        hosts.datagrams.sent(flow, bytes);
+        hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
+        let packet = Packet { flow: flow.hash(), ..Packet::new(now, route, bytes, body) };
+        self.launch(now, from, packet);
+    }
+
+    fn open(&mut self, now: Time, app: u32, transfer: Transfer) {
+        self.tally.waiting += 1;
+        self.tally.open += 1;
+        if self.hosts.medium.is_outside(transfer.server) {
+            return M::fetch(self, now, app, transfer);
+        }
+        let Transfer { client, server, .. } = transfer;
+        let routes = [self.fabric.checked_route(client, server), self.fabric.checked_route(server, client)];
+        let (number, mut rng) = self.number();
+        let (clock, fixed) = (self.tcp(transfer.tcp).0.slowest_clock(), self.tick_phase);
+        let mut phase = || {
+            let drawn = tick_phase(clock, rng.uniform());
+            fixed.unwrap_or(drawn)
         };
-        let mut connection = Connection {
-            ends: [client, server],
+        let (server, client) = (phase(), phase());
+        let hosts = &mut self.hosts;
+        let (config, marker) = &hosts.tcp[transfer.tcp.0 as usize];
+        let mut ends = hosts.medium.connect(now, &transfer, config, [client, server], &mut rng);
+        if transfer.request_bytes > 0 {
+            ends[CLIENT].write(now, transfer.request_bytes, None, false, config);
+        }
+        let id = hosts.connections.insert(Connection {
+            ends,
+            routes,
             planned: [Time::NEVER; 2],
             in_network: 0,
             transfer,
@@ -314,16 +406,227 @@ impl<R: Recorder> Hosts<R> {
             app,
             number,
             opened: now,
-        };
-        if transfer.request_bytes > 0 {
-            connection.ends[CLIENT].write(now, transfer.request_bytes, None, false, config);
+        });
+        hosts.respond_if_asked(now, id);
+        self.pump(now, id, CLIENT);
+        self.pump(now, id, SERVER);
+    }
+
+    #[inline]
+    fn on_delivery(&mut self, now: Time, node: NodeId, packet: Packet) {
+        let hosts = &mut self.hosts;
+        if hosts.medium.is_outside(node) {
+            return M::delivered(self, now, node, packet);
         }
-        let id = self.connections.insert(connection);
-        fabric.set_destination(id << 1 | SERVER as u32, transfer.client);
-        fabric.set_destination(id << 1 | CLIENT as u32, transfer.server);
-        self.respond_if_asked(now, id);
-        self.pump(fabric, now, id, CLIENT);
-        self.pump(fabric, now, id, SERVER);
+        hosts.watch.packet(now, &packet, hosts.medium.origin(packet.body), Step::Delivered(node));
+        match hosts.medium.owner(packet.body) {
+            Owner::End { connection, end } => self.on_segment(now, packet, connection, 1 - end),
+            Owner::Datagram(flow, sent) => {
+                hosts.medium.release(packet.body);
+                hosts.datagrams.received(flow, now - sent);
+                hosts.record_datagram(now, flow, packet.len, DatagramStep::Received(now - sent));
+            }
+            Owner::Other => M::delivered(self, now, node, packet),
+        }
+    }
+
+    /// A segment comes to this end of a connection.
+    fn on_segment(&mut self, now: Time, packet: Packet, id: u32, end: usize) {
+        let hosts = &mut self.hosts;
+        let connection = &mut hosts.connections[id];
+        connection.in_network -= 1;
+        if connection.closed.is_some() {
+            hosts.medium.release(packet.body);
+            return hosts.retire_if_over(now, id);
+        }
+        let config = &hosts.tcp[connection.transfer.tcp.0 as usize].0;
+        let received_before = connection.ends[end].received();
+        let heard = hosts.medium.hear(now, packet.body, &mut connection.ends[end], config);
+        hosts.medium.release(packet.body);
+        let Some(segment) = heard else { return };
+        if W::PACKETS
+            && segment.flags.ack
+            && !segment.flags.syn
+            && segment.span() == 0
+            && let Some(sender) = connection.ends[end].sender()
+        {
+            let view =
+                SenderView::new(connection.number, sender, segment.ack, packet.len, false, Priority::Low);
+            hosts.watch.record(now, &Event::Acked(view));
+        }
+        if segment.len > 0 {
+            if end == CLIENT {
+                self.on_client_data(now, id, received_before);
+            } else {
+                hosts.respond_if_asked(now, id);
+            }
+        }
+        self.pump(now, id, end);
+        if end == SERVER {
+            self.close_if_done(now, id);
+        }
+    }
+
+    /// Tells the application how far its document has come.
+    fn on_client_data(&mut self, now: Time, id: u32, received_before: u64) {
+        let connection = &mut self.hosts.connections[id];
+        let transfer = connection.transfer;
+        let received = connection.ends[CLIENT].received();
+        let (app, tag) = (connection.app, transfer.tag);
+        if received == transfer.bytes && connection.done_at_client.is_none() {
+            connection.done_at_client = Some(now);
+            self.tally.completed += 1;
+            self.tally.waiting -= 1;
+            self.tally.last_end = now;
+            // The ACK leaves before the application reacts.
+            self.pump(now, id, CLIENT);
+            self.tell(now, app, AppEvent::Complete { tag });
+        } else if transfer.notify_at.is_some_and(|at| received_before < at && at <= received) {
+            self.pump(now, id, CLIENT);
+            self.tell(now, app, AppEvent::Reached { tag });
+        }
+    }
+
+    /// A connection is closed once the client has the document and the server knows it.
+    fn close_if_done(&mut self, now: Time, id: u32) {
+        let connection = &mut self.hosts.connections[id];
+        let acknowledged = connection.ends[SERVER].sender().is_some_and(Sender::is_done);
+        if connection.done_at_client.is_some() && acknowledged && connection.closed.is_none() {
+            connection.closed = Some(now);
+            self.tally.open -= 1;
+            self.hosts.retire_if_over(now, id);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        let (_, bits) = self.hosts.timers.pop().expect("the caller saw a timer");
+        match Timer::unpack(bits) {
+            Timer::App(app) => {
+                *self.timers_of(app) -= 1;
+                if matches!(self.apps[app as usize], AnyApp::Background(_)) && self.only_sources_are_left() {
+                    return;
+                }
+                self.tell(now, app, AppEvent::Timer);
+            }
+            Timer::End { connection: id, end } => {
+                let hosts = &mut self.hosts;
+                let connection = &mut hosts.connections[id];
+                if connection.closed.is_some() || connection.planned[end] != now {
+                    return;
+                }
+                connection.planned[end] = Time::NEVER;
+                let config = &hosts.tcp[connection.transfer.tcp.0 as usize].0;
+                let expired = connection.ends[end].on_time(now, config);
+                if W::PACKETS
+                    && expired
+                    && let Some(sender) = connection.ends[end].sender()
+                {
+                    let una = sender.una();
+                    let view = SenderView::new(connection.number, sender, una, 0, true, Priority::Low);
+                    hosts.watch.record(now, &Event::Timeout(view));
+                }
+                self.pump(now, id, end);
+            }
+            Timer::Medium(key) => M::on_timer(self, now, key),
+        }
+    }
+
+    /// Sends what this end has to send, and plans its timer.
+    fn pump(&mut self, now: Time, id: u32, end: usize) {
+        loop {
+            let hosts = &mut self.hosts;
+            let connection = &mut hosts.connections[id];
+            let config = &hosts.tcp[connection.transfer.tcp.0 as usize].0;
+            let owner = Owner::End { connection: id, end };
+            let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
+            let Some((out, body)) = packed else { break };
+            let segment = &out.segment;
+            let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
+            let route = connection.routes[end];
+            let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
+            if !matches!(connection.marker, AnyMarker::None) && segment.span() > 0 {
+                let sending = connection.ends[end].sending(&out, config);
+                connection.marker.mark(now, sending.as_ref(), &mut packet);
+                hosts.medium.stamp(&packet);
+            }
+            connection.in_network += 1;
+            connection.sent_high += u32::from(packet.priority == Priority::High && end == SERVER);
+            self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
+            if W::PACKETS
+                && segment.span() > 0
+                && let Some(sender) = connection.ends[end].sender()
+            {
+                let (number, again) = (connection.number, out.retransmission);
+                let view = SenderView::new(number, sender, segment.seq, packet.len, again, packet.priority);
+                hosts.watch.record(now, &Event::Sent(view));
+            }
+            let from = connection.transfer.node(end);
+            self.launch(now, from, packet);
+        }
+        let connection = &mut self.hosts.connections[id];
+        if let Some(deadline) = connection.ends[end].deadline()
+            && deadline < connection.planned[end]
+        {
+            connection.planned[end] = deadline;
+            self.hosts.timers.push(deadline, Timer::End { connection: id, end }.pack());
+        }
+    }
+}
+
+impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
+    #[inline(always)]
+    fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Entered(at));
+    }
+
+    #[inline(always)]
+    fn passed(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Passed(at));
+    }
+
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
+        self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, why));
+        let (id, end) = match self.medium.owner(packet.body) {
+            Owner::End { connection, end } => (connection, end),
+            Owner::Datagram(flow, _) => {
+                self.medium.release(packet.body);
+                self.datagrams.dropped(flow);
+                return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, why));
+            }
+            Owner::Other => {
+                let data = self.medium.dropped(now, at, &packet, why, &mut self.watch);
+                self.data_dropped += u64::from(data);
+                return self.medium.release(packet.body);
+            }
+        };
+        let (seq, len) = self.medium.data(packet.body);
+        self.medium.release(packet.body);
+        let connection = &mut self.connections[id];
+        connection.in_network -= 1;
+        if len > 0 && end == SERVER {
+            connection.dropped += 1;
+            self.data_dropped += 1;
+        }
+        if W::PACKETS {
+            let event = Event::Dropped {
+                connection: connection.number,
+                seq,
+                wire_bytes: packet.len,
+                port: at,
+                priority: packet.priority,
+                why,
+            };
+            self.watch.record(now, &event);
+        }
+        self.retire_if_over(now, id);
+    }
+}
+
+impl<M: Medium, W: Watch> Hosts<M, W> {
+    fn record_datagram(&mut self, now: Time, flow: FlowId, wire_bytes: u32, what: DatagramStep) {
+        if W::PACKETS {
+            self.watch.record(now, &Event::Datagram { flow, wire_bytes, what });
+        }
     }
 
     /// The server hands over the document once the request is there.
@@ -338,73 +641,6 @@ impl<R: Recorder> Hosts<R> {
         }
     }
 
-    fn on_delivery(&mut self, fabric: &mut Fabric, now: Time, packet: Packet) {
-        if Datagrams::has(&packet) {
-            let (flow, delay) = self.datagrams.received(now, &packet);
-            return self.record_datagram(now, flow, packet.len, DatagramStep::Received(delay));
-        }
-        let (id, end) = (packet.flow >> 1, 1 - (packet.flow & 1) as usize);
-        let segment = self.segments[packet.body];
-        self.segments.release(packet.body);
-        let connection = &mut self.connections[id];
-        connection.in_network -= 1;
-        if connection.closed.is_some() {
-            return self.retire_if_over(now, id);
-        }
-        let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
-        let endpoint = &mut connection.ends[end];
-        let received_before = endpoint.received();
-        endpoint.on_segment(now, &segment, config);
-        if R::PACKETS
-            && segment.flags.ack
-            && !segment.flags.syn
-            && segment.span() == 0
-            && let Some(sender) = connection.ends[end].sender()
-        {
-            let view = sender_view(connection.number, sender, segment.ack, packet.len, false, Priority::Low);
-            self.recorder.record(now, &Event::Acked(view));
-        }
-        if segment.len > 0 {
-            if end == CLIENT {
-                self.on_client_data(fabric, now, id, received_before);
-            } else {
-                self.respond_if_asked(now, id);
-            }
-        }
-        self.pump(fabric, now, id, end);
-        if end == SERVER {
-            self.close_if_done(now, id);
-        }
-    }
-
-    /// Tells the application how far its document has come.
-    fn on_client_data(&mut self, fabric: &mut Fabric, now: Time, id: u32, received_before: u64) {
-        let connection = &mut self.connections[id];
-        let transfer = connection.transfer;
-        let received = connection.ends[CLIENT].received();
-        let (app, tag) = (connection.app, transfer.tag);
-        if received == transfer.bytes && connection.done_at_client.is_none() {
-            connection.done_at_client = Some(now);
-            self.completed += 1;
-            // The ACK leaves before the application reacts.
-            self.pump(fabric, now, id, CLIENT);
-            self.tell(fabric, now, app, AppEvent::Complete { tag });
-        } else if transfer.notify_at.is_some_and(|at| received_before < at && at <= received) {
-            self.pump(fabric, now, id, CLIENT);
-            self.tell(fabric, now, app, AppEvent::Reached { tag });
-        }
-    }
-
-    /// A connection is closed once the client has the document and the server knows it.
-    fn close_if_done(&mut self, now: Time, id: u32) {
-        let connection = &mut self.connections[id];
-        let acknowledged = connection.ends[SERVER].sender().is_some_and(|sender| sender.is_done());
-        if connection.done_at_client.is_some() && acknowledged {
-            connection.closed = Some(now);
-            self.retire_if_over(now, id);
-        }
-    }
-
     /// Records a closed connection when its last packet has left the network, and gives its number away.
     fn retire_if_over(&mut self, now: Time, id: u32) {
         let connection = &self.connections[id];
@@ -413,7 +649,7 @@ impl<R: Recorder> Hosts<R> {
         else {
             return;
         };
-        let stats = connection.ends[SERVER].sender().map(|sender| sender.stats()).unwrap_or_default();
+        let stats = connection.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
         let record = ConnectionRecord {
             connection: connection.number,
             app: connection.app,
@@ -428,118 +664,7 @@ impl<R: Recorder> Hosts<R> {
             fast_retransmits: stats.fast_retransmits,
             dropped: connection.dropped,
         };
-        self.recorder.record(now, &Event::Connection(record));
+        self.watch.record(now, &Event::Connection(record));
         self.connections.release(id);
-    }
-
-    fn on_timer(&mut self, fabric: &mut Fabric, now: Time) {
-        let (_, bits) = self.timers.pop().expect("the caller saw a timer");
-        match Timer::unpack(bits) {
-            Timer::App(app) => {
-                if self.is_source(app) {
-                    self.source_timers -= 1;
-                    if self.only_sources_are_left() {
-                        return;
-                    }
-                }
-                self.tell(fabric, now, app, AppEvent::Timer);
-            }
-            Timer::End { connection: id, end } => {
-                let connection = &mut self.connections[id];
-                if connection.closed.is_some() || connection.planned[end] != now {
-                    return;
-                }
-                connection.planned[end] = Time::NEVER;
-                let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
-                let expired = connection.ends[end].on_time(now, config);
-                if R::PACKETS
-                    && expired
-                    && let Some(sender) = connection.ends[end].sender()
-                {
-                    let view = sender_view(connection.number, sender, sender.una(), 0, true, Priority::Low);
-                    self.recorder.record(now, &Event::Timeout(view));
-                }
-                self.pump(fabric, now, id, end);
-            }
-        }
-    }
-
-    /// Sends what this end has to send, and plans its timer.
-    fn pump(&mut self, fabric: &mut Fabric, now: Time, id: u32, end: usize) {
-        loop {
-            let connection = &mut self.connections[id];
-            let config = &self.tcp[connection.transfer.tcp.0 as usize].0;
-            let Some(out) = connection.ends[end].transmit(now, config) else { break };
-            let packet = packet_of(&out, connection, id, end, now, config, &mut self.segments);
-            connection.in_network += 1;
-            connection.sent_high += u32::from(packet.priority == Priority::High && end == SERVER);
-            self.data_sent += u64::from(out.segment.len > 0 && end == SERVER);
-            if R::PACKETS
-                && out.segment.span() > 0
-                && let Some(sender) = connection.ends[end].sender()
-            {
-                let (seq, again) = (out.segment.seq, out.retransmission);
-                let view = sender_view(connection.number, sender, seq, packet.len, again, packet.priority);
-                self.recorder.record(now, &Event::Sent(view));
-            }
-            let from = connection.transfer.node(end);
-            fabric.arrive(now, from, packet, self);
-        }
-        let connection = &mut self.connections[id];
-        if let Some(deadline) = connection.ends[end].deadline()
-            && deadline < connection.planned[end]
-        {
-            connection.planned[end] = deadline;
-            self.timers.push(deadline, Timer::End { connection: id, end }.pack());
-        }
-    }
-}
-
-/// Puts a segment into a packet and has it marked.
-#[inline]
-fn packet_of(
-    out: &Outgoing,
-    connection: &mut Connection,
-    id: u32,
-    end: usize,
-    now: Time,
-    config: &TcpConfig,
-    segments: &mut Slab<Segment>,
-) -> Packet {
-    let segment = &out.segment;
-    let mut packet = Packet {
-        arrived: now,
-        flow: id << 1 | end as u32,
-        len: config.wire_bytes(segment.seq, segment.len, segment.sack.len()),
-        body: segments.insert(*segment),
-        ecn: Ecn::NotEct,
-        priority: Priority::Low,
-        class: 0,
-    };
-    if !matches!(connection.marker, AnyMarker::None) && segment.span() > 0 {
-        let sending = connection.ends[end].sending(out, config);
-        connection.marker.mark(now, sending.as_ref(), &mut packet);
-    }
-    packet
-}
-
-fn sender_view(
-    connection: u64,
-    sender: &Sender,
-    seq: u64,
-    wire_bytes: u32,
-    retransmission: bool,
-    priority: Priority,
-) -> SenderView {
-    let control = sender.control();
-    SenderView {
-        connection,
-        seq,
-        wire_bytes,
-        priority,
-        retransmission,
-        cwnd: control.cwnd,
-        ssthresh: control.ssthresh,
-        dupacks: sender.dupacks(),
     }
 }

@@ -3,7 +3,7 @@
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::mark::{PacketMarker, Spm, SpmParameters};
-use catnip_net::{Ecn, Packet, Priority};
+use catnip_net::{Packet, Priority, Route};
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::pcapng::{InterfaceId, Writer};
 use catnip_wire::verify::{FaultKind, Markers, Reason, Report, Rules, verify};
@@ -166,15 +166,7 @@ impl Net {
             let len = header.write(&addresses, &payload, &mut packet).unwrap();
             packet.truncate(len);
             if from == SERVER {
-                let mut descriptor = Packet {
-                    arrived: now,
-                    flow: 0,
-                    len: len as u32,
-                    body: 0,
-                    ecn: Ecn::NotEct,
-                    priority: Priority::Low,
-                    class: 0,
-                };
+                let mut descriptor = Packet::new(now, Route::default(), len as u32, 0);
                 if segment.span() > 0 {
                     let sending = endpoint.sending(&out, &scene.config);
                     Spm::new(scene.spm).mark(now, sending.as_ref(), &mut descriptor);

@@ -1,13 +1,14 @@
 //! Simulated hosts that hear anything. What they do does not matter here, only that they go on, and within bounds.
 
-use super::{Delivery, Heard, Identity, Outside, Socket, World, filling};
+use super::{Heard, Identity, Socket, filling, finish};
+use crate::frames::{Delivery, Outside};
+use crate::gateways::admit;
 use catnip_base::{Span, Time};
 use catnip_lab::Plan;
 use catnip_net::NodeId;
 use catnip_tcp::{Role, TcpConfig, profile};
 use catnip_wire::checksum::transport_is_right;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, ip};
-use std::convert::Infallible;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
@@ -232,47 +233,47 @@ impl Peer {
 /// Gives the number of packets that came out at the real host.
 pub fn world(plan: &Plan, script: &[u8]) -> usize {
     let Some(real) = plan.real_nodes().first().map(|real| real.node) else { return 0 };
-    let mut world = World::new(plan, 1, 1500, ());
-    let mut outside = Wall::default();
+    let mut world = super::world(plan, 1, 1500, Wall::default(), ());
     let mut script = Script(script);
     let mut now = Time::ZERO;
-    world.advance(now, &mut outside);
+    world.advance(now);
     while !script.is_over() {
         let packet = match script.byte() % 4 {
             0 => script.bytes(),
             1 => {
                 let flags = TcpFlags(script.byte());
                 let (seq, ack, len) = (script.near(), script.near(), script.word() % 1400);
-                outside.answer(flags, seq, ack, len).unwrap_or_default()
+                world.medium().outside.answer(flags, seq, ack, len).unwrap_or_default()
             }
             2 => {
                 now += Span::from_millis(50) * u64::from(script.byte());
-                world.advance(now, &mut outside);
+                world.advance(now);
                 continue;
             }
             _ => {
                 let (from, to) = (script.word(), script.word());
                 let host = NodeId(u32::from(script.byte()) % plan.topology().node_count() as u32);
-                let addresses = [world.address(real), world.address(host)];
+                let addresses = [real, host].map(|node| world.medium().address(node));
                 syn(addresses, [from, to])
             }
         };
-        let read = |bytes: &mut [u8]| {
-            let len = packet.len().min(bytes.len());
-            bytes[..len].copy_from_slice(&packet[..len]);
-            Ok::<_, Infallible>(Some((now, len)))
-        };
-        let Ok(_) = world.take_in(real, 1500, &mut outside, read);
-        assert_eq!(world.packets_inside() as u64, world.fabric().packets_inside());
+        let at = now.max(world.told());
+        let Some(body) = world.medium_mut().take() else { panic!("there is memory for so few packets") };
+        let room = &mut world.medium_mut().room(body)[..1501];
+        let len = packet.len().min(room.len());
+        room[..len].copy_from_slice(&packet[..len]);
+        world.advance(at);
+        admit(&mut world, at, real, body, (0, len));
+        assert_eq!(world.packets_out() as u64, world.fabric().packets_inside());
     }
-    world.advance(now + Span::from_secs(200), &mut outside);
-    world.finish();
-    assert_eq!(world.packets_inside() as u64, world.fabric().packets_inside());
-    outside.count
+    world.advance(now + Span::from_secs(200));
+    finish(&mut world);
+    assert_eq!(world.packets_out() as u64, world.fabric().packets_inside());
+    world.medium().outside.count
 }
 
 /// Keeps the last packet that came out.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Wall {
     last: Vec<u8>,
     count: usize,

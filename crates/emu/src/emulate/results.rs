@@ -1,20 +1,18 @@
 //! Tables of a run, with the columns of the simulator's and a few more, and the certificates of its links.
 
-use super::audience::Reply;
-use super::connection::NOBODY;
-use super::run::Finished;
-use super::watch::{LinkWatch, Watch};
-use super::world::World;
+use super::kept::{Kept, NamedLink};
+use super::run::{EmulatedWorld, Finished};
 use crate::certificate::{Asked, Certificate, Tolerance, Verdict};
 use crate::histogram::Histogram;
 use crate::link::Outcome;
+use crate::monitor::GateCounts;
 use catnip_base::{Rate, Span};
 use catnip_lab::{Column, Plan, Table};
 use catnip_net::loss::LossSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
 use catnip_net::{DropReason, PortId, Priority, WireSpec};
-use catnip_sim::FlowId;
+use catnip_sim::record::{NOBODY, Reply};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -78,10 +76,10 @@ impl Results {
         variant: usize,
         seed: u64,
         finished: &Finished,
-        world: &World<Watch>,
+        world: &EmulatedWorld,
         tolerance: Tolerance,
     ) -> Self {
-        let tables = Tables { plan, variant: variant as u64, seed, world, watch: world.audience() };
+        let tables = Tables { plan, variant: variant as u64, seed, world, watch: world.watch() };
         let all = vec![
             ("runs", tables.runs(finished)),
             ("pages", tables.pages()),
@@ -149,8 +147,8 @@ struct Tables<'a> {
     plan: &'a Plan,
     variant: u64,
     seed: u64,
-    world: &'a World<Watch>,
-    watch: &'a Watch,
+    world: &'a EmulatedWorld,
+    watch: &'a Kept,
 }
 
 impl Tables<'_> {
@@ -161,18 +159,17 @@ impl Tables<'_> {
     fn runs(&self, finished: &Finished) -> Table {
         let mut table = Table::default();
         let world = self.world;
-        let (sent, dropped) = world.data_segments();
+        let tally = world.tally();
         let ports = 0..self.plan.topology().ports().len() as u32;
         let hops = ports.map(|port| world.fabric().counters(PortId(port)).delivered).sum();
-        let (opened, completed) = world.connections();
         self.start(&mut table)
             .float("end_s", world.now().as_secs())
-            .integer("packets_sent", sent)
-            .integer("packets_dropped", dropped)
-            .integer("packets_open", world.packets_inside() as u64)
-            .integer("connections", opened)
+            .integer("packets_sent", tally.data_sent)
+            .integer("packets_dropped", tally.data_dropped)
+            .integer("packets_open", world.packets_out() as u64)
+            .integer("connections", tally.opened)
             .integer("hops", hops)
-            .integer("transfers_completed", completed)
+            .integer("transfers_completed", tally.completed)
             .float("duration_s", finished.duration.as_secs())
             .float("cpu_s", finished.cpu.as_secs())
             .integer("real_time", finished.real_time.into());
@@ -264,9 +261,7 @@ impl Tables<'_> {
     fn datagrams(&self) -> Table {
         let mut table = Table::default();
         for (app, flow) in self.plan.sources() {
-            let FlowId(_) = flow;
             let counters = self.world.datagrams(flow);
-            let (mean, variance) = counters.delay_s();
             self.start(&mut table)
                 .text("group", self.plan.group_of(app))
                 .integer("source", app.into())
@@ -274,8 +269,8 @@ impl Tables<'_> {
                 .integer("sent_bytes", counters.sent_bytes)
                 .integer("received", counters.received)
                 .integer("dropped", counters.dropped)
-                .float("delay_mean_s", mean)
-                .float("delay_variance_s2", variance);
+                .float("delay_mean_s", counters.delay_s.mean())
+                .float("delay_variance_s2", counters.delay_s.variance());
         }
         table
     }
@@ -291,11 +286,11 @@ fn answer(table: &mut Table, reply: Option<&Reply>, bytes: u64) {
         .text("body_fnv1a", &digest);
 }
 
-fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tolerance) -> RunCertificate {
+fn certify(seed: u64, finished: &Finished, world: &EmulatedWorld, tolerance: Tolerance) -> RunCertificate {
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
     let quantiles = |h: &Histogram| [us(h.quantile(0.5)), us(h.quantile(0.99)), us(h.max())];
     let mut failures = Vec::new();
-    let inside = [world.fabric().packets_inside(), world.packets_inside() as u64];
+    let inside = [world.fabric().packets_inside(), world.packets_out() as u64];
     if inside[0] != inside[1] {
         failures.push(format!("{} packets inside, {} in memory", inside[0], inside[1]));
     }
@@ -312,14 +307,14 @@ fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tole
             }
             HostCertificate {
                 name: host.name.clone(),
-                written: host.written[0],
-                unwritable: host.written[1],
+                written: host.served.written[0],
+                unwritable: host.served.written[1],
                 missed: host.missed,
-                lateness_us: quantiles(&host.lateness),
+                lateness_us: quantiles(&host.served.lateness),
             }
         })
         .collect();
-    let lateness_us = quantiles(&world.audience().lateness);
+    let lateness_us = quantiles(&world.watch().lateness);
     let heard = ("simulated hosts", lateness_us);
     for (name, [_, p99, _]) in hosts.iter().map(|host| (host.name.as_str(), host.lateness_us)).chain([heard])
     {
@@ -329,17 +324,18 @@ fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tole
         }
     }
     let links: Vec<LinkCertificate> = world
-        .audience()
+        .watch()
         .links
         .iter()
-        .map(|link| certify_link(seed, finished, world, link, tolerance))
+        .enumerate()
+        .map(|(index, link)| certify_link(seed, finished, world, (index, link), tolerance))
         .collect();
     let green = failures.is_empty() && links.iter().all(|link| link.certificate.verdict == Verdict::Green);
     RunCertificate {
         verdict: if green { Verdict::Green } else { Verdict::Red },
         failures,
         packets_inside: inside,
-        stray_packets: world.stray_packets(),
+        stray_packets: world.medium().stray_packets(),
         lateness_us,
         links,
         hosts,
@@ -349,10 +345,12 @@ fn certify(seed: u64, finished: &Finished, world: &World<Watch>, tolerance: Tole
 fn certify_link(
     seed: u64,
     finished: &Finished,
-    world: &World<Watch>,
-    link: &LinkWatch,
+    world: &EmulatedWorld,
+    (index, link): (usize, &NamedLink),
     tolerance: Tolerance,
 ) -> LinkCertificate {
+    let directions =
+        [0, 1].map(|way| (&world.watch().monitor.directions[2 * index + way], GateCounts::default()));
     let held = link.ports.map(|port| u64::from(world.fabric().port(port).backlog().packets));
     let outcome = Outcome {
         code: finished.code,
@@ -363,12 +361,12 @@ fn certify_link(
         missed: [0; 2],
         broken: [0; 2],
         held,
-        buffers_in_use: link.inside.iter().sum(),
+        buffers_in_use: directions.iter().map(|(direction, _)| direction.inside()).sum(),
         ended: world.told(),
     };
     let wires = [&*link.wires[0], &*link.wires[1]];
     let asked = wires.map(asked);
-    let certificate = Certificate::new(wires, seed, asked, &outcome, &link.monitor, tolerance);
+    let certificate = Certificate::new(wires, seed, asked, &outcome, directions, tolerance);
     LinkCertificate { name: link.name.clone(), certificate }
 }
 

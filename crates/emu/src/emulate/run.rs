@@ -1,25 +1,21 @@
 //! A world in real time: its devices, its clock, and when it ends.
 
-use super::audience::{Audience, Delivery, Outside};
+use super::kept::{Kept, Served};
 use super::real::{Commands, Environment, RealHosts};
-use super::watch::Watch;
-use super::world::World;
+use super::world::{self, is_done};
 use crate::capture::Capture;
-use crate::clock::{Clock, PacketIo, Stopwatch, Tun};
+use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
 use crate::failure::{Failure, failed};
-use crate::histogram::Histogram;
+use crate::frames::Frames;
+use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::sys::{self, Signals};
 use crate::timing::Timing;
 use catnip_base::{Span, Time};
 use catnip_lab::Plan;
-use catnip_net::NodeId;
-use std::cell::RefCell;
-use std::io;
+use catnip_sim::World;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Packets read from one device before the others have their turn.
-const BATCH: usize = 32;
 /// Signals that end a run.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
@@ -62,65 +58,14 @@ pub struct Finished {
 pub struct HostReport {
     /// Its name.
     pub name: String,
-    /// Packets written to its device, and those that it did not take.
-    pub written: [u64; 2],
-    /// How much later than ideal.
-    pub lateness: Histogram,
+    /// What was written to its device.
+    pub served: Served,
     /// Packets that the kernel has dropped before the emulator could read them.
     pub missed: u64,
 }
 
-/// A device where packets leave the world.
-#[derive(Debug)]
-struct Device<I> {
-    node: NodeId,
-    io: I,
-    written: [u64; 2],
-    lateness: Histogram,
-}
-
-/// The devices, and the clock that says how late packets reach them.
-#[derive(Debug)]
-struct Edge<'a, C, I> {
-    clock: &'a C,
-    devices: &'a RefCell<Vec<Device<I>>>,
-}
-
-impl<C: Clock, I: PacketIo> Outside for Edge<'_, C, I> {
-    fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]) -> Delivery {
-        let actual = self.clock.now();
-        let mut devices = self.devices.borrow_mut();
-        let Some(device) = devices.iter_mut().find(|device| device.node == node) else {
-            return Delivery { actual, written: false };
-        };
-        let written = device.io.send(packet).is_ok();
-        device.written[usize::from(!written)] += 1;
-        device.lateness.record(actual.since(ideal));
-        Delivery { actual, written }
-    }
-}
-
-/// Moves what can be moved now. Gives the time of the next event; something may be left to read at once.
-fn turn<C: Clock, I: PacketIo, A: Audience>(
-    world: &mut World<A>,
-    clock: &C,
-    devices: &RefCell<Vec<Device<I>>>,
-    mtu: u32,
-) -> io::Result<Time> {
-    let mut edge = Edge { clock, devices };
-    let count = devices.borrow().len();
-    for index in 0..count {
-        let node = devices.borrow()[index].node;
-        for _ in 0..BATCH {
-            let read = |bytes: &mut [u8]| devices.borrow_mut()[index].io.recv(bytes);
-            if !world.take_in(node, mtu, &mut edge, read)? {
-                break;
-            }
-        }
-    }
-    let next = world.advance(clock.now(), &mut edge);
-    Ok(next)
-}
+/// The world of a run.
+pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>>, Kept>;
 
 /// Does a run of a plan. `folder` is where its scenario file is.
 pub fn run(
@@ -128,10 +73,10 @@ pub fn run(
     setup: &Setup,
     folder: &Path,
     capture: impl FnOnce(Stopwatch) -> Result<Option<Capture>, Failure>,
-) -> Result<(Finished, World<Watch>), Failure> {
+) -> Result<(Finished, EmulatedWorld), Failure> {
     let watched = [&ENDING[..], &[libc::SIGCHLD]].concat();
     let signals = Signals::new(&watched).map_err(failed("signals", "read them"))?;
-    let addresses = super::world::assign(plan.topology().node_count(), plan.addresses());
+    let addresses = world::addresses(plan.topology().node_count(), plan);
     let environment = Environment { plan, addresses: &addresses, folder, mtu: setup.mtu };
     let mut real = RealHosts::start(&environment)?;
     let stopwatch = Stopwatch::start();
@@ -139,37 +84,32 @@ pub fn run(
     let tuns = real.hosts.iter().map(|host| host.tun(stopwatch)).collect::<Result<Vec<Tun>, _>>()?;
     let fds = std::iter::once(signals.as_fd()).chain(tuns.iter().map(|tun| tun.as_fd()));
     let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, fds);
-    let device = |(host, tun): (&super::real::Host, &Tun)| Device {
-        node: host.node,
-        io: tun.clone(),
-        written: [0; 2],
-        lateness: Histogram::default(),
-    };
-    let devices = RefCell::new(real.hosts.iter().zip(&tuns).map(device).collect::<Vec<_>>());
-    let watch = Watch::new(plan, Some(stopwatch), capture);
-    let mut world = World::new(plan, setup.seed, setup.mtu, watch);
+    let gateway = |(host, tun): (&super::real::Host, Tun)| Gateway { io: tun, node: host.node };
+    let gateways = Gateways::new(clock, real.hosts.iter().zip(tuns).map(gateway).collect());
+    let kept = Kept::new(plan, Some(stopwatch), capture);
+    let mut emulator = Emulator::new(world::world(plan, setup.seed, setup.mtu, gateways, kept));
     let mut remarks = Vec::new();
     let ending = loop {
-        let next = turn(&mut world, &clock, &devices, setup.mtu)
-            .map_err(failed("real hosts", "read a device; was it taken down?"))?;
-        if let Some(ending) = is_over(&world, plan, &real.commands, next) {
+        let next = emulator.turn().map_err(failed("real hosts", "read a device; was it taken down?"))?;
+        if let Some(ending) = is_over(&emulator, plan, &real.commands, next) {
             break ending;
         }
-        clock.sleep_until(next.min(Time::ZERO + plan.duration()));
-        if clock.is_ready(0)
+        emulator.sleep_until(next.min(Time::ZERO + plan.duration()));
+        if emulator.clock().is_ready(0)
             && let Some(ending) = on_signals(&signals, &mut real.commands, &mut remarks)
         {
             break ending;
         }
     };
     // What is due now belongs to the run.
-    turn(&mut world, &clock, &devices, setup.mtu).map_err(failed("real hosts", "read a device"))?;
-    world.finish();
-    let duration = clock.now().since(Time::ZERO);
+    emulator.finish().map_err(failed("real hosts", "read a device"))?;
+    let duration = emulator.clock().now().since(Time::ZERO);
+    let mut world = emulator.world;
+    world::finish(&mut world);
     let mut hosts = Vec::new();
-    for (device, host) in devices.into_inner().into_iter().zip(&mut real.hosts) {
-        let Device { written, lateness, .. } = device;
-        hosts.push(HostReport { name: host.name.clone(), written, lateness, missed: host.missed() });
+    for host in &mut real.hosts {
+        let served = world.watch().hosts[host.node.0 as usize].clone();
+        hosts.push(HostReport { name: host.name.clone(), served, missed: host.missed() });
     }
     let cpu = sys::cpu_time();
     real.commands.stop();
@@ -188,14 +128,20 @@ impl Ending {
     const GOOD: Self = Self { code: 0, cut: None };
 }
 
-fn is_over<A: Audience>(world: &World<A>, plan: &Plan, commands: &Commands, next: Time) -> Option<Ending> {
+fn is_over<C: Clock, I: PacketIo>(
+    emulator: &Emulator<C, I, Kept>,
+    plan: &Plan,
+    commands: &Commands,
+    next: Time,
+) -> Option<Ending> {
+    let world = &emulator.world;
     if world.told() >= Time::ZERO + plan.duration() {
         return Some(Ending { code: 0, cut: Some("its duration is over") });
     }
     let waits = commands.that_end_the_run() > 0;
     let nobody = plan.groups().next().is_none();
     let idle = next == Time::NEVER && plan.real_nodes().is_empty();
-    let done = (!waits && (world.is_done() || idle)) || (nobody && commands.all_ended());
+    let done = (!waits && (is_done(world) || idle)) || (nobody && commands.all_ended());
     done.then_some(Ending::GOOD)
 }
 

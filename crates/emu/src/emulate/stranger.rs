@@ -1,240 +1,373 @@
-//! What happens between a simulated host and a real one.
+//! What happens between a simulated host and one outside: connections of which only one end is ours.
 
-use super::audience::{Audience, Reply};
-use super::connection::*;
 use super::fetch::{Fetch, Next};
-use super::hosts::Hosts;
 use super::http::{self, Version};
 use super::socket::{Heard, Identity, Socket, refuse};
-use catnip_base::{FlowContext, Rng, Stream, Time};
-use catnip_lab::{ObjectName, Plan};
-use catnip_net::mark::{AnyMarker, Spm};
-use catnip_net::{Ecn, Fabric, NodeId, Packet, Priority};
+use crate::classify::flow;
+use crate::frames::{Frames, Outside};
+use catnip_base::{FlowContext, Slab, Span, Time};
+use catnip_lab::{ObjectName, Plan, Service};
+use catnip_net::mark::{AnyMarker, PacketMarker, Spm};
+use catnip_net::{DropReason, NodeId, Packet, PortId, Priority, Route};
 use catnip_sim::app::{AnyApp, AppEvent, Http};
-use catnip_sim::{Opener, TcpId, Transfer};
-use catnip_tcp::Role;
+use catnip_sim::medium::Medium;
+use catnip_sim::record::{ConnectionRecord, NOBODY, Reply, SenderView};
+use catnip_sim::{CLIENT, Event, Opener, SERVER, TcpId, Transfer, Watch, World, tick_phase};
+use catnip_tcp::{Outgoing, Role, Sender};
+use catnip_wire::ip::{self, Ip};
 use catnip_wire::{Addresses, Tcp, TcpFlags};
-use std::net::SocketAddrV4;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
+/// The two addresses of a connection, ours first.
+pub(crate) type Ends = (SocketAddrV4, SocketAddrV4);
+
+/// The connections of simulated hosts with hosts outside, and the services that simulated hosts offer them.
+#[derive(Debug, Default)]
+pub(crate) struct Strangers {
+    connections: Slab<Connection>,
+    by_ends: BTreeMap<Ends, u32>,
+    /// By [`TcpId`].
+    pub(crate) services: Vec<Service>,
+    /// Traffic groups by where their simulated servers wait.
+    listeners: BTreeMap<SocketAddrV4, TcpId>,
+    /// What these servers have.
+    documents: BTreeMap<(SocketAddrV4, String), u64>,
+    /// Ports given to clients, per node.
+    ports: Vec<u16>,
+    /// Packets for connections and services that do not exist.
+    pub(crate) stray: u64,
+}
+
+/// A connection of which one end is simulated.
+#[derive(Debug)]
+struct Connection {
+    socket: Socket,
+    /// Which end that is.
+    side: usize,
+    /// The way of what it sends.
+    route: Route,
+    /// Of its entries in the calendar of timers, only the one with this time is valid.
+    planned: Time,
+    /// Packets of both ends inside the network; its number is used again only when there are none.
+    in_network: u32,
+    transfer: Transfer,
+    talk: Talk,
+    responded: bool,
+    done_at_client: Option<Time>,
+    closed: Option<Time>,
+    recorded: bool,
+    /// Kept so long after the end, to answer what comes again.
+    linger_until: Time,
+    dropped: u32,
+    sent_high: u32,
+    marker: AnyMarker,
+    app: u32,
+    number: u64,
+    opened: Time,
+}
+
+/// What is talked about.
+#[derive(Debug)]
+enum Talk {
+    /// The server is outside.
+    Fetch(Box<Fetch>),
+    /// The client is outside: what it has asked so far, and the status of the answer.
+    Serve { request: Vec<u8>, status: u16 },
+}
+
+/// As long as the kernel keeps connections in TIME-WAIT.
+const LINGER: Span = Span::from_secs(60);
 const MOST_CONNECTIONS: usize = 1 << 16;
+const FIRST_PORT: u16 = 32768;
+const PORTS: u16 = u16::MAX - FIRST_PORT;
+const LONGEST_REQUEST: usize = 1 << 17;
+const HOP_LIMIT: u8 = 64;
 
-impl<A: Audience> Hosts<A> {
-    /// Prepares simulated servers for the real clients of their groups.
-    pub(super) fn listen(&mut self, plan: &Plan) {
+/// The addresses in a TCP packet, the receiver's first.
+pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
+    let ip = Ip::parse(bytes).ok()?;
+    let tcp = Tcp::parse(ip.transport(ip::TCP).ok()?).ok()?;
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (ip.source(), ip.destination()) else { return None };
+    // A piece of a packet is not the packet.
+    if ip.fragment().is_some() {
+        return None;
+    }
+    let to = SocketAddrV4::new(destination, tcp.destination_port());
+    Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
+}
+
+impl Strangers {
+    /// Those of a plan: simulated servers wait for clients outside.
+    pub(crate) fn of(
+        plan: &Plan,
+        is_outside: impl Fn(NodeId) -> bool,
+        at: impl Fn(NodeId) -> Ipv4Addr,
+    ) -> Self {
+        let mut strangers =
+            Self { services: plan.groups().map(|group| group.service.clone()).collect(), ..Self::default() };
         for (group, index) in plan.groups().zip(0..) {
             for &(server, client) in group.pairs {
-                if !self.is_real[client.0 as usize] {
+                if !is_outside(client) {
                     continue;
                 }
-                let at = SocketAddrV4::new(self.addresses[server.0 as usize], group.service.port);
-                self.listeners.entry(at).or_insert(TcpId(index));
+                let at = SocketAddrV4::new(at(server), group.service.port);
+                strangers.listeners.entry(at).or_insert(TcpId(index));
                 let documents = plan.documents(server).into_iter().map(|(path, bytes)| ((at, path), bytes));
-                self.documents.extend(documents);
+                strangers.documents.extend(documents);
             }
         }
+        strangers
     }
 
-    /// What an application wants when it opens a connection to a real server.
-    pub(super) fn fetch(&self, app: u32, transfer: &Transfer, server: SocketAddrV4) -> Fetch {
-        let paths = &self.services[transfer.tcp.0 as usize].paths;
-        let host = match server.port() {
-            80 => server.ip().to_string(),
-            _ => server.to_string(),
-        };
-        let name = ObjectName { object: transfer.tag, bytes: transfer.bytes, user: app, page: 0 };
-        match &self.apps[app as usize] {
-            AnyApp::Web(client) if client.http() == Http::V11 => {
-                let objects = (0..).zip(client.objects());
-                let all = objects.map(|(object, &bytes)| {
-                    paths.of(ObjectName { object, bytes, page: client.page(), ..name })
-                });
-                Fetch::new(all, host, Version::V11)
+    /// How many connections are remembered.
+    pub(crate) fn in_use(&self) -> usize {
+        self.connections.in_use()
+    }
+
+    /// An address of a client with a port that no connection to this server uses.
+    pub(crate) fn client_at(
+        &mut self,
+        client: NodeId,
+        address: Ipv4Addr,
+        server: SocketAddrV4,
+    ) -> SocketAddrV4 {
+        let index = client.0 as usize;
+        self.ports.resize(self.ports.len().max(index + 1), 0);
+        let mut at = SocketAddrV4::new(address, FIRST_PORT);
+        // If all are in use, the oldest one's connection is past its time.
+        for _ in 0..PORTS {
+            at.set_port(FIRST_PORT + self.ports[index]);
+            self.ports[index] = (self.ports[index] + 1) % PORTS;
+            if !self.by_ends.contains_key(&(at, server)) {
+                break;
             }
-            AnyApp::Web(client) => {
-                let path = paths.of(ObjectName { page: client.page(), ..name });
-                Fetch::new([path], host, Version::V10)
-            }
-            _ => Fetch::new([paths.of(name)], host, Version::V10),
         }
+        at
     }
 
-    /// A client has heard from a real server.
-    pub(super) fn on_response(&mut self, fabric: &mut Fabric, now: Time, id: u32, heard: Heard, before: u64) {
+    /// A packet from outside enters the network: the connection that it belongs to, whether its server has sent it, and
+    /// how much data it has.
+    pub(crate) fn see(&mut self, packet: &[u8], high: bool) -> (Option<(u32, bool)>, u32) {
+        if self.by_ends.is_empty() {
+            return (None, 0);
+        }
+        let Some((ends, tcp)) = parse(packet) else { return (None, 0) };
+        let Some(&id) = self.by_ends.get(&ends) else { return (None, 0) };
         let connection = &mut self.connections[id];
-        let Kind::Fetch(fetch) = &mut connection.kind else { return };
-        let Some(socket) = &mut connection.ends[CLIENT] else { return };
-        let transfer = connection.transfer;
-        let mut event = None;
-        if connection.done_at_client.is_none() {
-            let next = if heard == Heard::Reset { Next::Over } else { fetch.next(socket.peer_closed()) };
-            match next {
-                Next::Over => {
-                    fetch.broken |= heard == Heard::Reset;
-                    connection.done_at_client = Some(now);
-                    socket.close(now);
-                    self.completed += u64::from(!fetch.broken);
-                    self.users_waiting -= 1;
-                    self.last_done = now;
-                    event = Some(AppEvent::Complete { tag: transfer.tag });
-                }
-                Next::Ask(request) => socket.write(now, &request),
-                Next::Wait => {
-                    let heard = fetch.body_bytes;
-                    let reached = transfer.notify_at.is_some_and(|at| before < at && at <= heard);
-                    event = reached.then_some(AppEvent::Reached { tag: transfer.tag });
-                }
-            }
+        connection.in_network += 1;
+        if let Talk::Fetch(fetch) = &mut connection.talk {
+            fetch.server.see(&tcp);
+            connection.sent_high += u32::from(high);
         }
-        let (app, whole) = (connection.app, event.is_some_and(|e| matches!(e, AppEvent::Complete { .. })));
-        self.pump(fabric, now, id, CLIENT);
-        if whole {
-            self.reply(id);
-        }
-        if let Some(event) = event {
-            self.tell(fabric, now, app, event);
-        }
-        self.end_if_over(now, id, CLIENT);
+        (Some((id, connection.side == CLIENT)), tcp.payload().len() as u32)
     }
 
-    /// A simulated server has heard from a real client.
-    pub(super) fn on_request(&mut self, fabric: &mut Fabric, now: Time, id: u32, heard: Heard) {
+    /// One of a connection's packets has left the network at a host outside.
+    pub(crate) fn arrived<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
+        self.connections[id].in_network -= 1;
+        self.retire_if_over(now, id, watch);
+    }
+
+    /// One of them was dropped at a port.
+    pub(crate) fn dropped<W: Watch>(
+        &mut self,
+        now: Time,
+        id: u32,
+        (port, seq, server_data, why): (PortId, u64, bool, DropReason),
+        packet: &Packet,
+        watch: &mut W,
+    ) {
         let connection = &mut self.connections[id];
-        let Kind::Serve { request, status } = &mut connection.kind else { return };
-        let Some(socket) = &mut connection.ends[SERVER] else { return };
-        if heard == Heard::Reset {
-            connection.done_at_client.get_or_insert(now);
-        } else if !connection.responded
-            && let Some(path) = http::read_request(request)
+        connection.in_network -= 1;
+        connection.dropped += u32::from(server_data);
+        if W::PACKETS {
+            let event = Event::Dropped {
+                connection: connection.number,
+                seq,
+                wire_bytes: packet.len,
+                port,
+                priority: packet.priority,
+                why,
+            };
+            watch.record(now, &event);
+        }
+        self.retire_if_over(now, id, watch);
+    }
+
+    /// Ends the run: records connections whose documents have arrived, though the last word is missing.
+    pub(crate) fn finish<W: Watch>(&mut self, now: Time, watch: &mut W) {
+        let mut open: Vec<u32> = self.by_ends.values().copied().collect();
+        open.sort_unstable();
+        for id in open {
+            let connection = &mut self.connections[id];
+            if connection.done_at_client.is_some() {
+                connection.closed.get_or_insert(now);
+                self.record(now, id, watch);
+            }
+        }
+    }
+
+    /// An application opens a connection to a server outside.
+    pub(crate) fn fetch<O: Outside, W: Watch>(
+        world: &mut World<Frames<O>, W>,
+        now: Time,
+        app: u32,
+        transfer: Transfer,
+    ) {
+        let (number, mut rng) = world.number();
+        let clock = world.tcp(transfer.tcp).0.slowest_clock();
+        let phase = tick_phase(clock, rng.uniform());
+        let server = world.medium().server_at(&transfer);
+        let local = world.medium_mut().client_at(transfer.client, server);
+        let identity = Identity { local, remote: server, initial_sequence: rng.next_u32(), stranger: true };
+        let paths = &world.medium().strangers.services[transfer.tcp.0 as usize].paths;
+        let mut fetch = request(world.app(app), app, &transfer, server, paths);
+        let (config, marker) = world.tcp(transfer.tcp).clone();
+        let config = world.medium_mut().config(transfer.tcp, &config);
+        let mut socket = Socket::new(now, Role::Active, &config, phase, identity);
+        if let Some(request) = fetch.ask() {
+            socket.write(now, &request);
+        }
+        let route = world.fabric().checked_route(transfer.client, transfer.server);
+        let id = world.medium_mut().strangers.insert(Connection {
+            marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
+            app,
+            talk: Talk::Fetch(Box::new(fetch)),
+            ..Connection::new(now, number, socket, CLIENT, route, transfer)
+        });
+        pump(world, now, id);
+    }
+
+    /// A packet has come to a simulated host, from a host outside or from somebody unknown.
+    pub(crate) fn delivered<O: Outside, W: Watch>(
+        world: &mut World<Frames<O>, W>,
+        now: Time,
+        node: NodeId,
+        packet: Packet,
+    ) {
+        let (frames, watch) = world.parts_mut();
+        let sender = frames.stranger(packet.body);
+        if let Some((id, _)) = sender {
+            frames.strangers.connections[id].in_network -= 1;
+        }
+        let (bytes, strangers) = frames.packet_and_strangers(packet.body);
+        let known = parse(bytes).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
+        if let Some((id, tcp)) = known {
+            let (heard, before) = strangers.connections[id].hear(now, &tcp, packet.len, watch);
+            frames.release(packet.body);
+            return match frames.strangers.connections[id].talk {
+                Talk::Fetch(_) => on_response(world, now, id, heard, before),
+                Talk::Serve { .. } => on_request(world, now, id, heard),
+            };
+        }
+        let bytes = bytes.to_vec();
+        frames.release(packet.body);
+        if let Some((id, _)) = sender {
+            frames.strangers.retire_if_over(now, id, watch);
+        }
+        on_stray(world, now, node, &bytes);
+    }
+
+    pub(crate) fn on_timer<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
+        let (frames, watch) = world.parts_mut();
+        let strangers = &mut frames.strangers;
+        let connection = &mut strangers.connections[id];
+        if connection.planned != now {
+            return;
+        }
+        connection.planned = Time::NEVER;
+        if connection.closed.is_some() {
+            return strangers.retire_if_over(now, id, watch);
+        }
+        let knocked = matches!(connection.talk, Talk::Serve { .. }) && !connection.socket.is_open();
+        if knocked && now >= connection.opened + LINGER {
+            // Whoever knocked has gone away.
+            connection.done_at_client = Some(now);
+            close(world, now, id);
+            let (frames, watch) = world.parts_mut();
+            return frames.strangers.retire_if_over(now, id, watch);
+        }
+        let expired = connection.socket.on_time(now);
+        if W::PACKETS
+            && expired
+            && let Some(sender) = connection.socket.sender()
         {
-            let at = socket.ends().0;
-            let document = path.ok().and_then(|path| {
-                let known = self.documents.get(&(at, path.to_string())).copied();
-                known.or_else(|| path.rsplit('/').next()?.parse().ok())
-            });
-            let (line, bytes) = document.map_or(("404 Not Found", 0), |bytes| ("200 OK", bytes));
-            *status = if document.is_some() { 200 } else { 404 };
-            let head = http::response_head(line, bytes);
-            let whole = head.len() as u64 + bytes;
-            let context = connection.transfer.tells_size.then(|| FlowContext::document(whole));
-            connection.transfer.bytes = bytes;
-            connection.responded = true;
-            socket.write(now, &head);
-            socket.fill(now, bytes, context, true);
-        } else if socket.peer_closed() {
-            socket.close(now);
+            let una = sender.una();
+            let view = SenderView::new(connection.number, sender, una, 0, true, Priority::Low);
+            watch.record(now, &Event::Timeout(view));
         }
-        self.pump(fabric, now, id, SERVER);
-        self.end_if_over(now, id, SERVER);
+        pump(world, now, id);
     }
 
-    fn reply(&mut self, id: u32) {
+    fn insert(&mut self, connection: Connection) -> u32 {
+        let ends = connection.socket.ends();
+        let id = self.connections.insert(connection);
+        self.by_ends.insert(ends, id);
+        id
+    }
+
+    /// Records a closed connection when its last packet has left the network, and forgets it when its time has come.
+    fn retire_if_over<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &self.connections[id];
-        let mut reply = Reply {
+        let (Some(_), Some(_), 0) = (connection.closed, connection.done_at_client, connection.in_network)
+        else {
+            return;
+        };
+        self.record(now, id, watch);
+        let connection = &mut self.connections[id];
+        if now < connection.linger_until {
+            return;
+        }
+        connection.planned = Time::NEVER;
+        let ends = connection.socket.ends();
+        // A later connection may have taken its place.
+        if self.by_ends.get(&ends) == Some(&id) {
+            self.by_ends.remove(&ends);
+        }
+        self.connections.release(id);
+    }
+
+    fn record<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
+        let connection = &mut self.connections[id];
+        let (Some(acked), Some(received)) = (connection.closed, connection.done_at_client) else { return };
+        if std::mem::replace(&mut connection.recorded, true) {
+            return;
+        }
+        let ours = Some(&connection.socket).filter(|_| connection.side == SERVER);
+        let stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
+        let (sent, retransmitted) = match &connection.talk {
+            Talk::Fetch(fetch) => (fetch.server.sent, fetch.server.retransmitted),
+            Talk::Serve { .. } => (stats.sent, stats.retransmitted),
+        };
+        let record = ConnectionRecord {
             connection: connection.number,
             app: connection.app,
-            tag: connection.transfer.tag,
-            tcp: connection.transfer.tcp,
-            status: 200,
-            body_bytes: connection.transfer.bytes,
-            digest: 0,
-            whole: true,
+            bytes: connection.transfer.bytes,
+            opened: connection.opened,
+            received,
+            acked,
+            sent,
+            sent_high: connection.sent_high,
+            retransmitted,
+            timeouts: stats.timeouts,
+            fast_retransmits: stats.fast_retransmits,
+            dropped: connection.dropped,
         };
-        if let Kind::Serve { status, .. } = connection.kind {
-            reply.status = status;
-            reply.whole = !connection.ends[SERVER].as_ref().is_some_and(Socket::was_reset);
-        }
-        if let Kind::Fetch(fetch) = &connection.kind {
-            reply.status = fetch.status;
-            reply.body_bytes = fetch.body_bytes;
-            reply.digest = fetch.digest;
-            reply.whole = !fetch.broken;
-        }
-        self.audience.replied(&reply);
+        watch.record(now, &Event::Connection(record));
     }
+}
 
-    /// Closes a connection with a real host once both sides know that it is over.
-    fn end_if_over(&mut self, now: Time, id: u32, end: usize) {
-        let connection = &mut self.connections[id];
-        let over = connection.ends[end].as_ref().is_none_or(Socket::is_over);
-        if !over || connection.closed.is_some() {
-            return;
-        }
-        if end == SERVER {
-            connection.done_at_client.get_or_insert(now);
-        }
-        if !connection.ends[end].as_ref().is_some_and(Socket::was_reset) {
-            connection.linger_until = now + LINGER;
-            connection.planned[end] = connection.linger_until;
-            self.timers.push(connection.linger_until, Timer::End { connection: id, end }.pack());
-        }
-        self.close(now, id);
-        if end == SERVER {
-            self.reply(id);
-        }
-        self.retire_if_over(now, id);
-    }
-
-    /// A packet that is for nobody: a SYN for a service, or to be refused.
-    pub(super) fn on_stray(&mut self, fabric: &mut Fabric, now: Time, node: NodeId, packet: &Packet) {
-        self.stray += 1;
-        // Its buffer was released, and nothing has been written since.
-        let bytes = self.buffers.packet_mut(packet.body).to_vec();
-        let Some((ends, tcp)) = parse(&bytes) else { return };
-        let Some(&peer) = self.nodes.get(ends.1.ip()).filter(|peer| self.is_real[peer.0 as usize]) else {
-            return;
-        };
-        let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
-        let listener =
-            self.listeners.get(&ends.0).filter(|_| syn && self.connections.in_use() < MOST_CONNECTIONS);
-        if let Some(&listener) = listener {
-            self.stray -= 1;
-            return self.accept(fabric, now, (node, peer), &tcp, ends, listener);
-        }
-        let addresses = Addresses {
-            source: (*ends.0.ip()).into(),
-            destination: (*ends.1.ip()).into(),
-            traffic_class: 0,
-            hop_limit: 64,
-        };
-        let mut answer = [0; 80];
-        let Some(len) = refuse(&tcp, &addresses, &mut answer) else { return };
-        self.say(fabric, now, node, peer, &answer[..len]);
-    }
-
-    /// A real client knocks at a simulated server.
-    fn accept(
-        &mut self,
-        fabric: &mut Fabric,
-        now: Time,
-        (server, client): (NodeId, NodeId),
-        syn: &Tcp<'_>,
-        (local, remote): Ends,
-        tcp: TcpId,
-    ) {
-        let number = self.opened;
-        self.opened += 1;
-        let (config, marker) = self.tcp[tcp.0 as usize].clone();
-        let mut rng = Rng::new(self.seed, Stream::Connection(number as u32));
-        let phase = tick_phase(config.slowest_clock(), rng.uniform());
-        let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: true };
-        let mut socket = Socket::new(now, Role::Passive, &config, phase, identity);
-        socket.receive(now, syn, |_| ());
-        let transfer = Transfer {
-            server,
-            client,
-            request_bytes: 0,
-            bytes: 0,
-            tells_size: true,
-            opener: Opener::Client,
-            tcp,
-            notify_at: None,
-            tag: 0,
-        };
-        let id = self.insert(Connection {
-            ends: [None, Some(socket)],
-            planned: [Time::NEVER; 2],
+impl Connection {
+    fn new(now: Time, number: u64, socket: Socket, side: usize, route: Route, transfer: Transfer) -> Self {
+        Self {
+            socket,
+            side,
+            route,
+            planned: Time::NEVER,
             in_network: 0,
             transfer,
+            talk: Talk::Serve { request: Vec::new(), status: 0 },
             responded: false,
             done_at_client: None,
             closed: None,
@@ -242,45 +375,324 @@ impl<A: Audience> Hosts<A> {
             linger_until: Time::ZERO,
             dropped: 0,
             sent_high: 0,
-            marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
+            marker: AnyMarker::None,
             app: NOBODY,
             number,
             opened: now,
-            kind: Kind::Serve { request: Vec::new(), status: 0 },
-        });
-        fabric.set_destination(id << 1 | SERVER as u32, client);
-        self.pump(fabric, now, id, SERVER);
-    }
-
-    /// Sends a packet that belongs to no connection.
-    fn say(&mut self, fabric: &mut Fabric, now: Time, from: NodeId, to: NodeId, bytes: &[u8]) {
-        let Some(flow) = self.pair_flow(fabric, from, to) else { return };
-        let Some(slot) = self.buffers.take() else { return };
-        self.buffers.bytes_mut(slot)[..bytes.len()].copy_from_slice(bytes);
-        let packet = Packet {
-            arrived: now,
-            flow,
-            len: bytes.len() as u32,
-            body: slot,
-            ecn: Ecn::NotEct,
-            priority: Priority::Low,
-            class: 0,
-        };
-        self.launch(fabric, from, packet, bytes.len(), Parcel::default());
-    }
-
-    /// The flow of packets from one host to another; none if there is no route.
-    pub(super) fn pair_flow(&mut self, fabric: &mut Fabric, from: NodeId, to: NodeId) -> Option<u32> {
-        if let Some(&flow) = self.pair_flows.get(&(from, to)) {
-            return flow;
         }
-        let reachable = from != to && self.topology.check_routes([(from, to)]).is_ok();
-        let flow = reachable.then(|| {
-            let flow = Fabric::SECOND_FLOWS + (self.flows.len() + self.pair_flows.len()) as u32;
-            fabric.set_destination(flow, to);
-            flow
+    }
+
+    fn reply(&self) -> Reply {
+        let (status, body_bytes, digest, whole) = match &self.talk {
+            Talk::Serve { status, .. } => (*status, self.transfer.bytes, 0, !self.socket.was_reset()),
+            Talk::Fetch(fetch) => (fetch.status, fetch.body_bytes, fetch.digest, !fetch.broken),
+        };
+        Reply {
+            connection: self.number,
+            app: self.app,
+            tag: self.transfer.tag,
+            tcp: self.transfer.tcp,
+            status,
+            body_bytes,
+            digest,
+            whole,
+        }
+    }
+
+    /// Gives a packet to the socket; also says how much of an answer was there before.
+    fn hear<W: Watch>(&mut self, now: Time, tcp: &Tcp<'_>, wire_bytes: u32, watch: &mut W) -> (Heard, u64) {
+        let (heard, before) = match &mut self.talk {
+            Talk::Fetch(fetch) => {
+                let before = fetch.body_bytes;
+                (self.socket.receive(now, tcp, |bytes| fetch.hear(bytes)), before)
+            }
+            Talk::Serve { request, .. } => {
+                let hear = |bytes: &[u8]| {
+                    let room = LONGEST_REQUEST - request.len().min(LONGEST_REQUEST);
+                    request.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                };
+                (self.socket.receive(now, tcp, hear), 0)
+            }
+        };
+        if W::PACKETS
+            && let Heard::Segment(segment) = heard
+            && segment.flags.ack
+            && !segment.flags.syn
+            && segment.span() == 0
+            && let Some(sender) = self.socket.sender()
+        {
+            let view = SenderView::new(self.number, sender, segment.ack, wire_bytes, false, Priority::Low);
+            watch.record(now, &Event::Acked(view));
+        }
+        (heard, before)
+    }
+
+    /// Marks one of our packets, if the connection is marked.
+    fn mark(&mut self, now: Time, out: &Outgoing, packet: &mut Packet) -> bool {
+        if matches!(self.marker, AnyMarker::None) || out.segment.span() == 0 {
+            return false;
+        }
+        let sending = self.socket.sending(out);
+        self.marker.mark(now, sending.as_ref(), packet);
+        true
+    }
+}
+
+/// What an application wants when it opens a connection to a server outside.
+fn request(
+    app: &AnyApp,
+    user: u32,
+    transfer: &Transfer,
+    server: SocketAddrV4,
+    paths: &catnip_lab::Paths,
+) -> Fetch {
+    let host = match server.port() {
+        80 => server.ip().to_string(),
+        _ => server.to_string(),
+    };
+    let name = ObjectName { object: transfer.tag, bytes: transfer.bytes, user, page: 0 };
+    match app {
+        AnyApp::Web(client) if client.http() == Http::V11 => {
+            let objects = (0..).zip(client.objects());
+            let all = objects
+                .map(|(object, &bytes)| paths.of(ObjectName { object, bytes, page: client.page(), ..name }));
+            Fetch::new(all, host, Version::V11)
+        }
+        AnyApp::Web(client) => {
+            let path = paths.of(ObjectName { page: client.page(), ..name });
+            Fetch::new([path], host, Version::V10)
+        }
+        _ => Fetch::new([paths.of(name)], host, Version::V10),
+    }
+}
+
+/// A client has heard from a server outside.
+fn on_response<O: Outside, W: Watch>(
+    world: &mut World<Frames<O>, W>,
+    now: Time,
+    id: u32,
+    heard: Heard,
+    before: u64,
+) {
+    let connection = &mut world.medium_mut().strangers.connections[id];
+    let Talk::Fetch(fetch) = &mut connection.talk else { return };
+    let socket = &mut connection.socket;
+    let (transfer, app) = (connection.transfer, connection.app);
+    let mut event = None;
+    let mut whole = None;
+    if connection.done_at_client.is_none() {
+        let next = if heard == Heard::Reset { Next::Over } else { fetch.next(socket.peer_closed()) };
+        match next {
+            Next::Over => {
+                fetch.broken |= heard == Heard::Reset;
+                whole = Some(!fetch.broken);
+                connection.done_at_client = Some(now);
+                socket.close(now);
+                event = Some(AppEvent::Complete { tag: transfer.tag });
+            }
+            Next::Ask(request) => socket.write(now, &request),
+            Next::Wait => {
+                let heard = fetch.body_bytes;
+                let reached = transfer.notify_at.is_some_and(|at| before < at && at <= heard);
+                event = reached.then_some(AppEvent::Reached { tag: transfer.tag });
+            }
+        }
+    }
+    pump(world, now, id);
+    if let Some(whole) = whole {
+        let tally = world.tally_mut();
+        tally.completed += u64::from(whole);
+        tally.waiting -= 1;
+        tally.last_end = now;
+        tell_reply(world, now, id);
+    }
+    if let Some(event) = event {
+        world.tell(now, app, event);
+    }
+    end_if_over(world, now, id);
+}
+
+/// A simulated server has heard from a client outside.
+fn on_request<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32, heard: Heard) {
+    let strangers = &mut world.medium_mut().strangers;
+    let connection = &mut strangers.connections[id];
+    let Talk::Serve { request, status } = &mut connection.talk else { return };
+    let socket = &mut connection.socket;
+    if heard == Heard::Reset {
+        connection.done_at_client.get_or_insert(now);
+    } else if !connection.responded
+        && let Some(path) = http::read_request(request)
+    {
+        let at = socket.ends().0;
+        let document = path.ok().and_then(|path| {
+            let known = strangers.documents.get(&(at, path.to_string())).copied();
+            known.or_else(|| path.rsplit('/').next()?.parse().ok())
         });
-        self.pair_flows.insert((from, to), flow);
-        flow
+        let (line, bytes) = document.map_or(("404 Not Found", 0), |bytes| ("200 OK", bytes));
+        *status = if document.is_some() { 200 } else { 404 };
+        let head = http::response_head(line, bytes);
+        let whole = head.len() as u64 + bytes;
+        let context = connection.transfer.tells_size.then(|| FlowContext::document(whole));
+        connection.transfer.bytes = bytes;
+        connection.responded = true;
+        socket.write(now, &head);
+        socket.fill(now, bytes, context, true);
+    } else if socket.peer_closed() {
+        socket.close(now);
+    }
+    pump(world, now, id);
+    end_if_over(world, now, id);
+}
+
+fn tell_reply<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
+    let (frames, watch) = world.parts_mut();
+    watch.record(now, &Event::Reply(frames.strangers.connections[id].reply()));
+}
+
+/// Closes a connection once both sides know that it is over.
+fn end_if_over<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
+    let connection = &mut world.medium_mut().strangers.connections[id];
+    if !connection.socket.is_over() || connection.closed.is_some() {
+        return;
+    }
+    let (side, reset) = (connection.side, connection.socket.was_reset());
+    if side == SERVER {
+        connection.done_at_client.get_or_insert(now);
+    }
+    if !reset {
+        let until = now + LINGER;
+        (connection.linger_until, connection.planned) = (until, until);
+        world.plan(until, id);
+    }
+    close(world, now, id);
+    if side == SERVER {
+        tell_reply(world, now, id);
+    }
+    let (frames, watch) = world.parts_mut();
+    frames.strangers.retire_if_over(now, id, watch);
+}
+
+fn close<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
+    let connection = &mut world.medium_mut().strangers.connections[id];
+    if connection.closed.is_none() {
+        connection.closed = Some(now);
+        let of_app = usize::from(connection.app != NOBODY);
+        world.tally_mut().open -= of_app;
+    }
+}
+
+/// A packet that is for nobody: a SYN for a service, or to be refused.
+fn on_stray<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, node: NodeId, bytes: &[u8]) {
+    let frames = world.medium_mut();
+    frames.strangers.stray += 1;
+    let Some((ends, tcp)) = parse(bytes) else { return };
+    let Some(peer) = frames.node(*ends.1.ip()).filter(|&peer| frames.is_outside(peer)) else { return };
+    let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
+    let room = frames.strangers.in_use() < MOST_CONNECTIONS;
+    if let Some(&listener) = frames.strangers.listeners.get(&ends.0).filter(|_| syn && room) {
+        frames.strangers.stray -= 1;
+        return accept(world, now, (node, peer), &tcp, ends, listener);
+    }
+    let addresses = Addresses {
+        source: (*ends.0.ip()).into(),
+        destination: (*ends.1.ip()).into(),
+        traffic_class: 0,
+        hop_limit: HOP_LIMIT,
+    };
+    let mut answer = [0; 80];
+    let Some(len) = refuse(&tcp, &addresses, &mut answer) else { return };
+    say(world, now, node, peer, &answer[..len]);
+}
+
+/// A client outside knocks at a simulated server.
+fn accept<O: Outside, W: Watch>(
+    world: &mut World<Frames<O>, W>,
+    now: Time,
+    (server, client): (NodeId, NodeId),
+    syn: &Tcp<'_>,
+    (local, remote): Ends,
+    tcp: TcpId,
+) {
+    let Some(route) = world.fabric().route(server, client) else { return };
+    let (number, mut rng) = world.number();
+    let (config, marker) = world.tcp(tcp).clone();
+    let phase = tick_phase(config.slowest_clock(), rng.uniform());
+    let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: true };
+    let config = world.medium_mut().config(tcp, &config);
+    let mut socket = Socket::new(now, Role::Passive, &config, phase, identity);
+    socket.receive(now, syn, |_| ());
+    let transfer = Transfer {
+        server,
+        client,
+        request_bytes: 0,
+        bytes: 0,
+        tells_size: true,
+        opener: Opener::Client,
+        tcp,
+        notify_at: None,
+        tag: 0,
+    };
+    let id = world.medium_mut().strangers.insert(Connection {
+        marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
+        ..Connection::new(now, number, socket, SERVER, route, transfer)
+    });
+    pump(world, now, id);
+}
+
+/// Sends a packet that belongs to no connection.
+fn say<O: Outside, W: Watch>(
+    world: &mut World<Frames<O>, W>,
+    now: Time,
+    from: NodeId,
+    to: NodeId,
+    bytes: &[u8],
+) {
+    let Some(route) = world.fabric().route(from, to) else { return };
+    let frames = world.medium_mut();
+    let Some(body) = frames.take() else { return };
+    frames.room(body)[..bytes.len()].copy_from_slice(bytes);
+    frames.put(body, bytes.len(), None, None);
+    world.launch(now, from, Packet::new(now, route, bytes.len() as u32, body));
+}
+
+/// Sends what our end has to send, and plans its timer.
+fn pump<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
+    while let Some(body) = world.medium_mut().take() {
+        let (frames, watch) = world.parts_mut();
+        let (room, strangers) = frames.room_and_strangers(body);
+        let connection = &mut strangers.connections[id];
+        let from_server = connection.side == SERVER;
+        let Some((out, len)) = connection.socket.transmit(now, room) else {
+            frames.release(body);
+            break;
+        };
+        let mut packet = Packet::new(now, connection.route, len as u32, body);
+        let marked = connection.mark(now, &out, &mut packet);
+        connection.in_network += 1;
+        connection.sent_high += u32::from(packet.priority == Priority::High && from_server);
+        if W::PACKETS
+            && out.segment.span() > 0
+            && let Some(sender) = connection.socket.sender()
+        {
+            let (number, again) = (connection.number, out.retransmission);
+            let view = SenderView::new(number, sender, out.segment.seq, packet.len, again, packet.priority);
+            watch.record(now, &Event::Sent(view));
+        }
+        let from = connection.transfer.node(connection.side);
+        frames.put(body, len, Some(&out), Some((id, from_server)));
+        packet.flow = flow(frames.ip_packet(body));
+        if marked {
+            frames.stamp(&packet);
+        }
+        world.tally_mut().data_sent += u64::from(out.segment.len > 0 && from_server);
+        world.launch(now, from, packet);
+    }
+    let connection = &mut world.medium_mut().strangers.connections[id];
+    if connection.closed.is_none()
+        && let Some(deadline) = connection.socket.deadline()
+        && deadline < connection.planned
+    {
+        connection.planned = deadline;
+        world.plan(deadline, id);
     }
 }

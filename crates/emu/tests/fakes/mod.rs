@@ -2,8 +2,14 @@
 
 use catnip_base::{Span, Time};
 use catnip_emu::clock::{Clock, PacketIo};
+use catnip_emu::frames::{Frames, Routing};
+use catnip_emu::gateways::{Emulator, Gateway, Gateways};
+use catnip_emu::link::LinkTopology;
+use catnip_emu::netlink::Network;
+use catnip_sim::{Watch, World};
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 /// Time that passes only while somebody sleeps, and then a little more than asked.
@@ -104,4 +110,39 @@ pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     bytes[4..6].copy_from_slice(&number.to_be_bytes());
     bytes[16..20].copy_from_slice(&[10, 0, 0, to]);
     bytes
+}
+
+/// A link between 10.0.0.1, inside, and 10.0.0.2 in real time, with these devices.
+pub(crate) fn emulator<I: PacketIo, W: Watch>(
+    link: &LinkTopology,
+    seed: u64,
+    clock: &LateClock,
+    [inside, outside]: [I; 2],
+    with: impl FnOnce(Frames<Gateways<LateClock, I>>) -> Frames<Gateways<LateClock, I>>,
+    watch: W,
+) -> Emulator<LateClock, I, W> {
+    let network = |number, node| (Network::new(Ipv4Addr::new(10, 0, 0, number), 32), node);
+    let networks = vec![network(1, link.inside), network(2, link.outside)];
+    let routing = Routing { networks, ..Routing::default() };
+    bridge_or_router(link, seed, clock, [inside, outside], routing, 1500, with, watch)
+}
+
+/// The same with another way to find the way, and packets of up to `mtu` bytes.
+#[expect(clippy::too_many_arguments, reason = "all that an emulator is made of")]
+pub(crate) fn bridge_or_router<I: PacketIo, W: Watch>(
+    link: &LinkTopology,
+    seed: u64,
+    clock: &LateClock,
+    [inside, outside]: [I; 2],
+    routing: Routing,
+    mtu: usize,
+    with: impl FnOnce(Frames<Gateways<LateClock, I>>) -> Frames<Gateways<LateClock, I>>,
+    watch: W,
+) -> Emulator<LateClock, I, W> {
+    let gateways =
+        vec![Gateway { io: inside, node: link.inside }, Gateway { io: outside, node: link.outside }];
+    let gateways = Gateways::new(clock.clone(), gateways);
+    let nodes = gateways.nodes();
+    let frames = with(Frames::new(gateways, nodes, routing, mtu, 0));
+    Emulator::new(World::over(&link.topology, seed, frames, watch))
 }

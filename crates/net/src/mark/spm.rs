@@ -55,7 +55,7 @@ impl PacketMarker for Spm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ecn;
+    use crate::Route;
     use catnip_base::FlowContext;
 
     fn high(
@@ -65,15 +65,7 @@ mod tests {
         window_segments: u64,
         context: bool,
     ) -> bool {
-        let mut packet = Packet {
-            arrived: Time::ZERO,
-            flow: 0,
-            len: 512,
-            body: 0,
-            ecn: Ecn::NotEct,
-            priority: Priority::Low,
-            class: 0,
-        };
+        let mut packet = Packet::new(Time::ZERO, Route::default(), 512, 0);
         let sending = Sending {
             context: context.then(|| FlowContext::document(of * 512 - 100)),
             offset: (packet_number - 1) * 512,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DropReason, Ecn, Priority};
+use crate::{DropReason, Priority, Route};
 use catnip_base::{Rng, Stream};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ impl Fate for Lost {
 }
 
 fn packet(body: u32, priority: Priority) -> Packet {
-    Packet { arrived: Time::ZERO, flow: 0, len: 512, body, ecn: Ecn::NotEct, priority, class: 0 }
+    Packet { priority, ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
 fn rng(n: u32) -> Rng {

@@ -1,15 +1,12 @@
-//! The pump with a fake clock and fake devices: whatever the host does, departures are those of the simulator.
+//! An emulator with a fake clock and fake devices: whatever the host does, departures are those of the simulator.
 
 #[allow(dead_code, reason = "each test file uses what it needs")]
 mod fakes;
 
 use catnip_base::{Rate, Span, Time};
-use catnip_emu::classify::Refusal;
+use catnip_emu::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
-use catnip_emu::monitor::{Direction, Monitor};
-use catnip_emu::netlink::Network;
-use catnip_emu::pump::{Edge, Pump, flow};
 use catnip_emu::record::{Memory, replay};
 use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
@@ -17,9 +14,10 @@ use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{QueueSpec, RedParameters, VictimRule};
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, Priority, WireSpec};
-use fakes::{LateClock, Script, packet};
+use catnip_sim::Watch;
+use catnip_sim::watch::Refusal;
+use fakes::{LateClock, Script, emulator, packet};
 use proptest::prelude::*;
-use std::net::Ipv4Addr;
 
 const MTU: usize = 1500;
 const SEED: u64 = 7;
@@ -60,35 +58,35 @@ fn wire(queue: QueueSpec, loss: bool, jitter: bool) -> WireSpec {
     }
 }
 
+type Emulated<W> = Emulator<LateClock, Script, W>;
+
 /// A link with what comes from inside (to 10.0.0.2) and outside (to 10.0.0.1).
-fn pump<O: catnip_emu::pump::Observer>(
+fn emulated<W: Watch>(
     wire: &WireSpec,
     clock: &LateClock,
     [inside, outside]: [Incoming; 2],
-    observer: O,
-) -> Pump<LateClock, Script, O> {
+    marker: Option<Marker>,
+    watch: impl FnOnce(&LinkTopology) -> W,
+) -> Emulated<W> {
     let link = LinkTopology::new(wire, wire);
-    let edge = |io, (sends_as, receives_as), number| {
-        let network = Network::new(Ipv4Addr::new(10, 0, 0, number), 32);
-        Edge { io, sends_as, receives_as, networks: vec![network] }
-    };
     let (room, more) = (outside.len(), inside.len());
-    let edges = vec![
-        edge(Script::new(clock, inside).with_room(room), link.inside, 1),
-        edge(Script::new(clock, outside).with_room(more), link.outside, 2),
-    ];
-    Pump::new(Fabric::new(&link.topology, SEED), edges, MTU, clock.clone(), observer)
+    let devices = [Script::new(clock, inside).with_room(room), Script::new(clock, outside).with_room(more)];
+    emulator(&link, SEED, clock, devices, |frames| frames.with_marker(marker), watch(&link))
 }
 
-fn run<O: catnip_emu::pump::Observer>(pump: &mut Pump<LateClock, Script, O>) {
+fn run<W: Watch>(emulator: &mut Emulated<W>) {
     loop {
-        let next = pump.turn().unwrap();
-        let left: usize = pump.edges_mut().iter().map(|edge| edge.io.left()).sum();
+        let next = emulator.turn().unwrap();
+        let left: usize = emulator.gateways().iter().map(|gateway| gateway.io.left()).sum();
         if next == Time::NEVER && left == 0 {
             break;
         }
-        pump.sleep_until(next);
+        emulator.sleep_until(next);
     }
+}
+
+fn memory(_link: &LinkTopology) -> Memory {
+    Memory::default()
 }
 
 /// When the packets come, how long they are, whether HIGH, from which side.
@@ -128,19 +126,19 @@ proptest! {
             let (sides, alarms) = script(&arrivals);
             let lateness = lateness_us.iter().map(|&us| Span::from_micros(us)).collect();
             let clock = LateClock::new(alarms, lateness);
-            let mut pump = pump(&wire, &clock, sides, Memory::default());
-            run(&mut pump);
-            prop_assert_eq!(pump.packets_inside(), 0);
-            let written: usize = pump.edges_mut().iter().map(|edge| edge.io.written.len()).sum();
-            let live = pump.into_observer();
+            let mut emulator = emulated(&wire, &clock, sides, None, memory);
+            run(&mut emulator);
+            prop_assert_eq!(emulator.world.packets_out(), 0);
+            let written: usize =
+                emulator.gateways().iter().map(|gateway| gateway.io.written.len()).sum();
+            let live = emulator.world.into_watch();
             prop_assert_eq!(live.arrivals.len(), arrivals.len());
             prop_assert_eq!(live.ends.len(), arrivals.len());
             prop_assert_eq!(live.ends.iter().filter(|end| end.dropped.is_none()).count(), written);
             let link = LinkTopology::new(&wire, &wire);
-            let mut fabric = Fabric::new(&link.topology, SEED);
-            fabric.set_destination(flow(2, 0, 1), link.outside.1);
-            fabric.set_destination(flow(2, 1, 0), link.inside.1);
-            let again = replay(fabric, &[link.inside.0, link.outside.0], &live.arrivals, Time::NEVER);
+            let fabric = Fabric::new(&link.topology, SEED);
+            let ways = [[link.inside, link.outside], [link.outside, link.inside]];
+            let again = replay(fabric, &ways, &live.arrivals, Time::NEVER);
             prop_assert_eq!(live.sorted_ends(), again);
         }
     }
@@ -155,13 +153,12 @@ proptest! {
         let read = packets.len() as u64 + u64::from(good);
         let mut inside: Vec<_> = packets.into_iter().map(|bytes| (Time::ZERO, bytes)).collect();
         inside.extend((0..good).map(|number| (Time::ZERO, packet(2, number, 100, 0))));
-        let monitor = Monitor::new(2, vec![Direction::new(flow(2, 0, 1), wire.delay)]);
-        let mut pump = pump(&wire, &clock, [inside, vec![]], monitor);
-        run(&mut pump);
-        let inside = pump.packets_inside() as u64;
-        let monitor = pump.into_observer();
+        let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
+        run(&mut emulator);
+        let inside = emulator.world.packets_out() as u64;
+        let monitor = emulator.world.into_watch();
         let up = &monitor.directions[0];
-        let refused: u64 = monitor.refused[0].iter().sum();
+        let refused: u64 = monitor.gates[0].refused.iter().sum();
         let entered: u64 = up.entered.iter().sum();
         prop_assert!(entered >= u64::from(good));
         prop_assert_eq!(read, refused + entered);
@@ -174,10 +171,10 @@ fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
     let wire = wire(QueueSpec::DropTail { limit: 5 }, false, false);
     let clock = LateClock::new(vec![Time::ZERO], vec![Span::from_millis(3)]);
     let inside = (0..20).map(|number| (Time::ZERO, packet(2, number, 1500, 0))).collect();
-    let monitor = Monitor::new(2, vec![Direction::new(flow(2, 0, 1), wire.delay)]);
-    let mut pump = pump(&wire, &clock, [inside, vec![]], (Memory::default(), monitor));
-    run(&mut pump);
-    let (memory, monitor) = pump.into_observer();
+    let watch = |link: &LinkTopology| (Memory::default(), link.monitor());
+    let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, watch);
+    run(&mut emulator);
+    let (memory, monitor) = emulator.world.into_watch();
     let up = &monitor.directions[0];
     assert_eq!((up.delivered, up.largest_queue()), (5, 5));
     let out: Vec<_> = memory.ends.iter().filter(|end| end.dropped.is_none()).collect();
@@ -208,13 +205,12 @@ fn what_cannot_pass_is_refused_with_its_reason() {
         (vec![0x12; 40], Some(Refusal::NotIp)),
     ];
     let inside = cases.iter().map(|(bytes, _)| (Time::ZERO, bytes.clone())).collect();
-    let monitor = Monitor::new(2, vec![Direction::new(flow(2, 0, 1), wire.delay)]);
-    let mut pump = pump(&wire, &clock, [inside, vec![]], monitor);
-    run(&mut pump);
-    let monitor = pump.into_observer();
+    let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
+    run(&mut emulator);
+    let monitor = emulator.world.into_watch();
     let mut expected = [0; Refusal::COUNT];
     cases.iter().filter_map(|(_, why)| *why).for_each(|why| expected[why as usize] += 1);
-    assert_eq!(monitor.refused[0], expected);
+    assert_eq!(monitor.gates[0].refused, expected);
     assert_eq!(monitor.directions[0].delivered, 3);
 }
 
@@ -234,11 +230,11 @@ fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
         let wire = wire(QueueSpec::DropTail { limit: 20 }, false, false);
         let spm = SpmParameters { leading: 3, trailing: 0, small_window: 0 };
         let marker = Marker::new(vec![None, Some(spm)], writes);
-        let mut pump = pump(&wire, &clock, [vec![], outside], Memory::default()).with_marker(Some(marker));
-        run(&mut pump);
-        let out: Vec<u8> = pump.edges_mut()[0].io.written.iter().map(|bytes| bytes[1] >> 2).collect();
+        let mut emulator = emulated(&wire, &clock, [vec![], outside], Some(marker), memory);
+        run(&mut emulator);
+        let out: Vec<u8> = emulator.gateways()[0].io.written.iter().map(|bytes| bytes[1] >> 2).collect();
         assert_eq!(out, dscp);
-        let heard = pump.into_observer().arrivals;
+        let heard = emulator.world.into_watch().arrivals;
         let high: Vec<u64> =
             heard.iter().filter(|a| a.priority == Priority::High).map(|arrival| arrival.number).collect();
         assert_eq!(high, [0, 1, 2, 7]);

@@ -1,7 +1,7 @@
 /// Values with small stable numbers; freed numbers are used again, the last freed first, while they are hot in the
 /// cache.
 #[derive(Debug)]
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     slots: Vec<T>,
     free: Vec<u32>,
 }
@@ -13,8 +13,9 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    /// A number for the value.
     #[inline]
-    pub(crate) fn insert(&mut self, value: T) -> u32 {
+    pub fn insert(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(id) => {
                 self.slots[id as usize] = value;
@@ -29,18 +30,18 @@ impl<T> Slab<T> {
 
     /// The number may be given to another value from now on; the old one stays until then.
     #[inline]
-    pub(crate) fn release(&mut self, id: u32) {
+    pub fn release(&mut self, id: u32) {
         self.free.push(id);
     }
 
     /// Forgets all values; keeps their memory.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.slots.clear();
         self.free.clear();
     }
 
     /// How many values are in use.
-    pub(crate) fn in_use(&self) -> usize {
+    pub fn in_use(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 }

@@ -1,0 +1,130 @@
+//! What is kept of a run: users' pages, objects and connections, and what each named link did.
+
+use crate::capture::Capture;
+use crate::clock::Stopwatch;
+use crate::histogram::Histogram;
+use crate::monitor::Monitor;
+use catnip_base::Time;
+use catnip_lab::Plan;
+use catnip_net::{NodeId, Packet, PortId, WireSpec};
+use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, Reply};
+use catnip_sim::watch::{Gate, Origin, Step};
+use catnip_sim::{Event, Watch};
+use std::sync::Arc;
+
+/// Keeps what results are made of.
+#[derive(Debug)]
+pub struct Kept {
+    /// When each page was complete.
+    pub pages: Vec<(Time, PageRecord)>,
+    /// When each object was complete, and what a real server had answered.
+    pub objects: Vec<(Time, ObjectRecord, Option<Reply>)>,
+    /// The connections, with what went over those to real hosts.
+    pub connections: Vec<(ConnectionRecord, Option<Reply>)>,
+    /// Named links.
+    pub links: Vec<NamedLink>,
+    /// What they did: both directions of each.
+    pub monitor: Monitor,
+    /// How much later than they should have simulated hosts have heard of packets.
+    pub lateness: Histogram,
+    /// By node: how real hosts were served.
+    pub hosts: Vec<Served>,
+    /// Every packet.
+    pub capture: Option<Capture>,
+    replies: Vec<Reply>,
+    /// Says how late things are; a run without one is never late.
+    stopwatch: Option<Stopwatch>,
+}
+
+/// A link with a name in the scenario.
+#[derive(Debug)]
+pub struct NamedLink {
+    /// Its name.
+    pub name: String,
+    /// Its two directions, `from` to `to` first.
+    pub ports: [PortId; 2],
+    /// What they should be.
+    pub wires: [Arc<WireSpec>; 2],
+}
+
+/// What was written to the device of a real host.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// Packets written, and those that the device did not take.
+    pub written: [u64; 2],
+    /// How much later than ideal.
+    pub lateness: Histogram,
+}
+
+impl Kept {
+    /// Keeps those of a run of this plan.
+    pub fn new(plan: &Plan, stopwatch: Option<Stopwatch>, capture: Option<Capture>) -> Self {
+        let ports = plan.topology().ports();
+        let is_real = |node| plan.real_nodes().iter().any(|real| real.node == node);
+        let links = plan.ports().chunks_exact(2).map(|both| {
+            let [(name, forward), (_, back)] = both else { unreachable!("a chunk has two") };
+            let wires = [forward, back].map(|port| ports[port.0 as usize].wire.clone());
+            NamedLink { name: name.clone(), ports: [*forward, *back], wires }
+        });
+        let links: Vec<NamedLink> = links.collect();
+        let watched = links.iter().flat_map(|link| link.ports.into_iter().zip(&link.wires));
+        let monitor =
+            Monitor::new(watched.map(|(port, wire)| (port, wire.delay, is_real(ports[port.0 as usize].to))));
+        Self {
+            pages: Vec::new(),
+            objects: Vec::new(),
+            connections: Vec::new(),
+            links,
+            monitor,
+            lateness: Histogram::default(),
+            hosts: vec![Served::default(); plan.topology().node_count()],
+            capture,
+            replies: Vec::new(),
+            stopwatch,
+        }
+    }
+}
+
+impl Watch for Kept {
+    const PACKETS: bool = false;
+
+    fn record(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Page(page) => self.pages.push((now, *page)),
+            Event::Object(object) => {
+                let answers = |reply: &Reply| reply.app == object.app && reply.tag == object.object;
+                let reply = self.replies.last().copied().filter(answers);
+                self.objects.push((now, *object, reply));
+            }
+            Event::Connection(connection) => {
+                let at = self.replies.iter().position(|reply| reply.connection == connection.connection);
+                let reply = at.map(|at| self.replies.remove(at));
+                self.connections.push((*connection, reply));
+            }
+            Event::Reply(reply) => self.replies.push(*reply),
+            _ => {}
+        }
+    }
+
+    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
+        self.capture.packet(now, packet, origin, step);
+        self.monitor.packet(now, packet, origin, step);
+        match step {
+            Step::Delivered(_) => {
+                let actual = self.stopwatch.map_or(now, |stopwatch| stopwatch.now());
+                self.lateness.record(actual.since(now));
+            }
+            Step::Left { at, actual, written } => {
+                let host = &mut self.hosts[at.0 as usize];
+                host.written[usize::from(!written)] += 1;
+                host.lateness.record(actual.since(now));
+            }
+            Step::Sent(_) | Step::Entered(_) | Step::Passed(_) | Step::Dropped(..) => {}
+        }
+    }
+
+    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
+        self.capture.gate(now, at, what);
+        self.monitor.gate(now, at, what);
+    }
+}

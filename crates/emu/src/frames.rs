@@ -1,0 +1,539 @@
+//! The medium of bytes: what hosts send to each other are real packets, and some of the hosts are outside.
+
+use crate::buffers::Buffers;
+use crate::classify::Class;
+use crate::emulate::stranger::Strangers;
+use crate::emulate::{Heard, Identity, Socket};
+use crate::mark::Marker;
+use crate::netlink::Network;
+use catnip_base::{FlowContext, Rng, Span, Time};
+use catnip_net::mark::Sending;
+use catnip_net::{DropReason, Ecn, NodeId, Packet, PortId, Priority, Route};
+use catnip_sim::medium::{End, Medium, Owner};
+use catnip_sim::watch::{Origin, Refusal, Step, Watch};
+use catnip_sim::{Opener, TcpId, Transfer, World};
+use catnip_tcp::{Outgoing, Role, Segment, Sender, TcpConfig};
+use catnip_wire::{PriorityCodec, checksum, ip};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+
+/// Where packets go that leave the network at a host that is not simulated.
+pub trait Outside: std::fmt::Debug {
+    /// A packet arrives there at this ideal time.
+    fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]) -> Delivery;
+}
+
+/// How a packet got out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it was written to its device.
+    pub actual: Time,
+    /// The device took it.
+    pub written: bool,
+}
+
+/// Every host is simulated.
+impl Outside for () {
+    fn deliver(&mut self, ideal: Time, _node: NodeId, _packet: &[u8]) -> Delivery {
+        Delivery { actual: ideal, written: false }
+    }
+}
+
+/// Packets in buffers, and all that is known of addresses.
+#[derive(Debug)]
+pub struct Frames<O> {
+    /// What is not simulated.
+    pub outside: O,
+    pub(crate) strangers: Strangers,
+    buffers: Buffers,
+    /// What is in each buffer.
+    parcels: Vec<Parcel>,
+    /// How many packets have entered the network.
+    entered: u64,
+    /// Longest packet from outside, bytes.
+    mtu: usize,
+    codec: PriorityCodec,
+    marking: Option<Marking>,
+    routing: Routing,
+    is_outside: Vec<bool>,
+    /// Of each node.
+    addresses: Vec<Ipv4Addr>,
+    /// As often as a connection needs them, by [`TcpId`].
+    configs: Vec<Option<Arc<TcpConfig>>>,
+}
+
+/// How a packet from outside finds its way.
+#[derive(Clone, Debug, Default)]
+pub struct Routing {
+    /// Single hosts.
+    pub hosts: BTreeMap<IpAddr, NodeId>,
+    /// Hosts that stand for whole networks; of two that fit, the more specific one counts.
+    pub networks: Vec<(Network, NodeId)>,
+    /// A bridge takes everything from either of these to the other, whatever its address.
+    pub bridge: Option<[NodeId; 2]>,
+}
+
+impl Routing {
+    fn destination(&self, from: NodeId, address: IpAddr) -> Option<NodeId> {
+        if self.bridge.is_some() {
+            return self.across(from);
+        }
+        let network = || self.networks.iter().find(|(network, _)| network.contains(address));
+        self.hosts.get(&address).copied().or_else(|| network().map(|(_, node)| *node))
+    }
+
+    /// The other end of the bridge, if there is one.
+    pub(crate) fn across(&self, from: NodeId) -> Option<NodeId> {
+        let [a, b] = self.bridge?;
+        Some(if from == a { b } else { a })
+    }
+}
+
+/// A marker of packets from outside, and where it stands.
+#[derive(Debug)]
+struct Marking {
+    marker: Marker,
+    /// At the servers that are marked: it hears what they hear. Otherwise it stands in the network, and everything passes it.
+    at_servers: Option<Vec<bool>>,
+}
+
+/// What is known of the packet in a buffer.
+#[derive(Clone, Copy, Debug)]
+struct Parcel {
+    origin: Origin,
+    owner: Owner,
+    /// A connection with a host outside that it belongs to, and whether its server has sent it.
+    stranger: Option<(u32, bool)>,
+    /// Where in the stream its data begins, and how much there is.
+    seq: u64,
+    data_bytes: u32,
+    /// Bytes in the buffer, and how many of them are before the IP packet.
+    len: u32,
+    header: u32,
+}
+
+impl Default for Parcel {
+    fn default() -> Self {
+        Self {
+            origin: Origin::default(),
+            owner: Owner::Other,
+            stranger: None,
+            seq: 0,
+            data_bytes: 0,
+            len: 0,
+            header: 0,
+        }
+    }
+}
+
+/// Most packets that can be inside, and most memory for them.
+const MOST_PACKETS: u32 = 1 << 18;
+const MOST_BYTES: usize = 4 << 30;
+const UDP_HEADERS: usize = 28;
+
+impl<O: Outside> Frames<O> {
+    /// Packets of up to `mtu` bytes from outside, of up to `longest` bytes from simulated hosts. The hosts at these nodes
+    /// are outside.
+    pub fn new(
+        outside: O,
+        nodes: impl IntoIterator<Item = NodeId>,
+        routing: Routing,
+        mtu: usize,
+        longest: usize,
+    ) -> Self {
+        // One byte more than the MTU shows that a packet is longer.
+        let slot = (longest.max(mtu) + 1).next_multiple_of(64);
+        let most = MOST_PACKETS.min((MOST_BYTES / slot) as u32);
+        let mut is_outside = Vec::new();
+        for NodeId(node) in nodes {
+            is_outside.resize(is_outside.len().max(node as usize + 1), false);
+            is_outside[node as usize] = true;
+        }
+        let mut routing = routing;
+        routing.networks.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix));
+        Self {
+            outside,
+            strangers: Strangers::default(),
+            buffers: Buffers::new(slot, most),
+            parcels: Vec::new(),
+            entered: 0,
+            mtu,
+            codec: PriorityCodec::default(),
+            marking: None,
+            routing,
+            is_outside,
+            addresses: Vec::new(),
+            configs: Vec::new(),
+        }
+    }
+
+    /// Reads and writes loss priorities by this codec.
+    pub fn with_codec(self, codec: PriorityCodec) -> Self {
+        Self { codec, ..self }
+    }
+
+    /// Marks what comes from outside, whatever its own mark says.
+    pub fn with_marker(self, marker: Option<Marker>) -> Self {
+        Self { marking: marker.map(|marker| Marking { marker, at_servers: None }), ..self }
+    }
+
+    /// Marks what comes from these nodes, and nothing else.
+    pub(crate) fn with_marker_at(self, marker: Marker, servers: Vec<bool>) -> Self {
+        Self { marking: Some(Marking { marker, at_servers: Some(servers) }), ..self }
+    }
+
+    /// Nodes have these addresses.
+    pub(crate) fn with_addresses(self, addresses: Vec<Ipv4Addr>) -> Self {
+        Self { addresses, ..self }
+    }
+
+    /// The address of a node.
+    pub fn address(&self, node: NodeId) -> Ipv4Addr {
+        self.addresses[node.0 as usize]
+    }
+
+    /// The node with an address.
+    pub(crate) fn node(&self, address: Ipv4Addr) -> Option<NodeId> {
+        self.routing.hosts.get(&address.into()).copied()
+    }
+
+    pub(crate) fn routing(&self) -> &Routing {
+        &self.routing
+    }
+
+    /// Longest packet from outside, bytes.
+    pub(crate) fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    pub(crate) fn codec(&self) -> PriorityCodec {
+        self.codec
+    }
+
+    /// Packets for connections and services that do not exist.
+    pub fn stray_packets(&self) -> u64 {
+        self.strangers.stray
+    }
+
+    /// A free buffer.
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        self.buffers.take()
+    }
+
+    /// The bytes of a packet from its IP header on, beside those who may want to read it.
+    pub(crate) fn packet_and_strangers(&mut self, body: u32) -> (&[u8], &mut Strangers) {
+        let Parcel { len, header, .. } = self.parcels[body as usize];
+        (&self.buffers.bytes(body)[header as usize..len as usize], &mut self.strangers)
+    }
+
+    /// All bytes of a buffer, beside those who may want to write to it.
+    pub(crate) fn room_and_strangers(&mut self, body: u32) -> (&mut [u8], &mut Strangers) {
+        (self.buffers.bytes_mut(body), &mut self.strangers)
+    }
+
+    /// All bytes of a buffer, beside the devices from which they may be read.
+    pub(crate) fn room_and_outside(&mut self, body: u32) -> (&mut [u8], &mut O) {
+        (self.buffers.bytes_mut(body), &mut self.outside)
+    }
+
+    /// All bytes of a buffer.
+    pub(crate) fn room(&mut self, body: u32) -> &mut [u8] {
+        self.buffers.bytes_mut(body)
+    }
+
+    /// The bytes of a packet, from its IP header on.
+    pub(crate) fn ip_packet(&mut self, body: u32) -> &mut [u8] {
+        let Parcel { len, header, .. } = self.parcels[body as usize];
+        &mut self.buffers.bytes_mut(body)[header as usize..len as usize]
+    }
+
+    /// The connection with a host outside that a packet belongs to, and whether its server has sent it.
+    pub(crate) fn stranger(&self, body: u32) -> Option<(u32, bool)> {
+        self.parcels[body as usize].stranger
+    }
+
+    /// The parameters of a connection, to keep.
+    pub(crate) fn config(&mut self, tcp: TcpId, config: &TcpConfig) -> Arc<TcpConfig> {
+        let index = tcp.0 as usize;
+        self.configs.resize(self.configs.len().max(index + 1), None);
+        self.configs[index].get_or_insert_with(|| Arc::new(config.clone())).clone()
+    }
+
+    /// Where a server of this traffic group listens.
+    pub(crate) fn server_at(&self, transfer: &Transfer) -> SocketAddrV4 {
+        let port = self.strangers.services.get(transfer.tcp.0 as usize).map_or(80, |service| service.port);
+        SocketAddrV4::new(self.address(transfer.server), port)
+    }
+
+    /// Where a client of a server connects from.
+    pub(crate) fn client_at(&mut self, client: NodeId, server: SocketAddrV4) -> SocketAddrV4 {
+        let address = self.address(client);
+        self.strangers.client_at(client, address, server)
+    }
+
+    /// The packet of a connection with a host outside, which one of our sockets has written to a buffer.
+    pub(crate) fn put(
+        &mut self,
+        body: u32,
+        len: usize,
+        out: Option<&Outgoing>,
+        stranger: Option<(u32, bool)>,
+    ) {
+        let (seq, data_bytes) = out.map_or((0, 0), |out| (out.segment.seq, out.segment.len));
+        let parcel = Parcel { stranger, seq, data_bytes, len: len as u32, ..Parcel::default() };
+        self.note(body, parcel);
+    }
+
+    /// A packet from outside is in a buffer, behind `header` bytes: marks it, and makes a packet of the network of it.
+    pub(crate) fn accept(
+        &mut self,
+        at: Time,
+        from: NodeId,
+        class: Class,
+        route: Route,
+        body: u32,
+        (header, len): (usize, usize),
+    ) -> Packet {
+        let mut priority = class.priority;
+        let bytes = &mut self.buffers.bytes_mut(body)[header..len];
+        if let Some(Marking { marker, at_servers }) = &mut self.marking
+            && at_servers.as_ref().is_none_or(|servers| servers[from.0 as usize])
+            && let Some(marked) = marker.mark(from.0 as usize, bytes)
+        {
+            priority = marked;
+            if marker.writes() {
+                // What cannot carry a mark is known to the network alone.
+                let _ = self.codec.write(bytes, priority);
+            }
+        }
+        let (stranger, data_bytes) = self.strangers.see(bytes, priority == Priority::High);
+        let (len, header) = (len as u32, header as u32);
+        self.note(body, Parcel { stranger, data_bytes, len, header, ..Parcel::default() });
+        Packet { flow: class.flow, ecn: class.ecn, priority, ..Packet::new(at, route, class.len, body) }
+    }
+
+    /// Where a packet from outside goes.
+    #[inline]
+    pub(crate) fn way(&self, from: NodeId, class: &Class) -> Result<NodeId, Refusal> {
+        let to = self.routing.destination(from, class.destination);
+        to.filter(|&to| to != from).ok_or(Refusal::NoRoute)
+    }
+
+    fn note(&mut self, body: u32, parcel: Parcel) {
+        let index = body as usize;
+        if self.parcels.len() <= index {
+            self.parcels.resize(index + 1, Parcel::default());
+        }
+        self.parcels[index] = parcel;
+    }
+}
+
+impl<O: Outside> Medium for Frames<O> {
+    type End = Socket;
+
+    fn connect(
+        &mut self,
+        now: Time,
+        transfer: &Transfer,
+        config: &TcpConfig,
+        [client_phase, server_phase]: [Span; 2],
+        rng: &mut Rng,
+    ) -> [Socket; 2] {
+        let config = self.config(transfer.tcp, config);
+        let server_at = self.server_at(transfer);
+        let client_at = self.client_at(transfer.client, server_at);
+        let mut end = |local, remote, role, phase| {
+            let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: false };
+            Socket::new(now, role, &config, phase, identity)
+        };
+        let (server_role, client_role) = match transfer.opener {
+            Opener::Server => (Role::Active, Role::Passive),
+            Opener::Client => (Role::Passive, Role::Active),
+        };
+        let mut server = end(server_at, client_at, server_role, server_phase);
+        let mut client = end(client_at, server_at, client_role, client_phase);
+        if !config.handshake {
+            Socket::introduce(&mut client, &mut server);
+        }
+        [client, server]
+    }
+
+    fn pack(
+        &mut self,
+        now: Time,
+        end: &mut Socket,
+        owner: Owner,
+        _config: &TcpConfig,
+    ) -> Option<(Outgoing, u32)> {
+        let body = self.buffers.take()?;
+        let Some((out, len)) = end.transmit(now, self.buffers.bytes_mut(body)) else {
+            self.buffers.release(body);
+            return None;
+        };
+        let Segment { seq, len: data_bytes, .. } = out.segment;
+        self.note(body, Parcel { owner, seq, data_bytes, len: len as u32, ..Parcel::default() });
+        Some((out, body))
+    }
+
+    /// A UDP packet, as far as a buffer holds it.
+    fn fill(&mut self, _now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32> {
+        let body = self.buffers.take()?;
+        let ends = [self.address(from), self.address(to)];
+        let buffer = self.buffers.bytes_mut(body);
+        let len = (bytes as usize).clamp(UDP_HEADERS, buffer.len());
+        write_datagram(ends, &mut buffer[..len]);
+        self.note(body, Parcel { owner, len: len as u32, ..Parcel::default() });
+        Some(body)
+    }
+
+    fn owner(&self, body: u32) -> Owner {
+        self.parcels[body as usize].owner
+    }
+
+    fn data(&self, body: u32) -> (u64, u32) {
+        let parcel = &self.parcels[body as usize];
+        (parcel.seq, parcel.data_bytes)
+    }
+
+    fn hear(&mut self, now: Time, body: u32, end: &mut Socket, _config: &TcpConfig) -> Option<Segment> {
+        let (_, tcp) = crate::emulate::stranger::parse(self.ip_packet(body))?;
+        match end.receive(now, &tcp, |_| ()) {
+            Heard::Segment(segment) => Some(segment),
+            Heard::Reset | Heard::Nothing => None,
+        }
+    }
+
+    fn release(&mut self, body: u32) {
+        self.buffers.release(body);
+    }
+
+    fn in_use(&self) -> usize {
+        self.buffers.in_use()
+    }
+
+    fn stamp(&mut self, packet: &Packet) {
+        let (codec, priority) = (self.codec, packet.priority);
+        // It was just written as an IP packet.
+        let _ = codec.write(self.ip_packet(packet.body), priority);
+    }
+
+    fn enter(&mut self, packet: &Packet, from: NodeId) {
+        let origin = Origin { number: self.entered, at: packet.arrived, from };
+        self.entered += 1;
+        self.parcels[packet.body as usize].origin = origin;
+    }
+
+    fn origin(&self, body: u32) -> Origin {
+        self.parcels[body as usize].origin
+    }
+
+    fn bytes(&self, body: u32) -> &[u8] {
+        &self.buffers.bytes(body)[..self.parcels[body as usize].len as usize]
+    }
+
+    fn is_outside(&self, node: NodeId) -> bool {
+        self.is_outside.get(node.0 as usize).copied().unwrap_or(false)
+    }
+
+    fn connections(&self) -> usize {
+        self.strangers.in_use()
+    }
+
+    fn fetch<W: Watch>(world: &mut World<Self, W>, now: Time, app: u32, transfer: Transfer) {
+        Strangers::fetch(world, now, app, transfer);
+    }
+
+    fn delivered<W: Watch>(world: &mut World<Self, W>, now: Time, node: NodeId, packet: Packet) {
+        let frames = world.medium_mut();
+        if packet.ecn == Ecn::Ce {
+            // It was read or written as an IP packet when it came.
+            let _ = ip::set_ecn(frames.ip_packet(packet.body), Ecn::Ce);
+        }
+        if !frames.is_outside(node) {
+            return Strangers::delivered(world, now, node, packet);
+        }
+        let Parcel { len, header, origin, .. } = frames.parcels[packet.body as usize];
+        let bytes = &mut frames.buffers.bytes_mut(packet.body)[..len as usize];
+        if let Some(Marking { marker, at_servers: Some(servers) }) = &mut frames.marking
+            && servers[node.0 as usize]
+        {
+            // What the marker of a server knows, it knows when the server does.
+            marker.mark(usize::MAX, &bytes[header as usize..]);
+        }
+        let Delivery { actual, written } = frames.outside.deliver(now, node, bytes);
+        let stranger = frames.stranger(packet.body);
+        frames.release(packet.body);
+        let (frames, watch) = world.parts_mut();
+        watch.packet(now, &packet, origin, Step::Left { at: node, actual, written });
+        if let Some((id, _)) = stranger {
+            frames.strangers.arrived(now, id, watch);
+        }
+    }
+
+    fn dropped<W: Watch>(
+        &mut self,
+        now: Time,
+        at: PortId,
+        packet: &Packet,
+        why: DropReason,
+        watch: &mut W,
+    ) -> bool {
+        let Parcel { stranger, seq, data_bytes, .. } = self.parcels[packet.body as usize];
+        let Some((id, from_server)) = stranger else { return false };
+        let server_data = from_server && data_bytes > 0;
+        self.strangers.dropped(now, id, (at, seq, server_data, why), packet, watch);
+        server_data
+    }
+
+    fn on_timer<W: Watch>(world: &mut World<Self, W>, now: Time, key: u32) {
+        Strangers::on_timer(world, now, key);
+    }
+}
+
+impl End for Socket {
+    fn write(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        context: Option<FlowContext>,
+        last: bool,
+        _config: &TcpConfig,
+    ) {
+        self.fill(now, bytes, context, last);
+    }
+    fn on_time(&mut self, now: Time, _config: &TcpConfig) -> bool {
+        Socket::on_time(self, now)
+    }
+    fn deadline(&self) -> Option<Time> {
+        Socket::deadline(self)
+    }
+    fn received(&self) -> u64 {
+        Socket::received(self)
+    }
+    fn sender(&self) -> Option<&Sender> {
+        Socket::sender(self)
+    }
+    fn sending(&self, out: &Outgoing, _config: &TcpConfig) -> Option<Sending> {
+        Socket::sending(self, out)
+    }
+}
+
+/// A UDP packet of this length to the discard port, without a checksum of its own.
+fn write_datagram([from, to]: [Ipv4Addr; 2], packet: &mut [u8]) {
+    const DISCARD: u8 = 9;
+    let total = packet.len().min(usize::from(u16::MAX)) as u16;
+    packet.fill(0);
+    packet[0] = 0x45;
+    packet[2..4].copy_from_slice(&total.to_be_bytes());
+    packet[6] = 0x40;
+    packet[8] = 64;
+    packet[9] = ip::UDP;
+    packet[12..16].copy_from_slice(&from.octets());
+    packet[16..20].copy_from_slice(&to.octets());
+    let sum = checksum::checksum(&packet[..20]).to_be_bytes();
+    packet[10..12].copy_from_slice(&sum);
+    packet[21] = DISCARD;
+    packet[23] = DISCARD;
+    packet[24..26].copy_from_slice(&(total - 20).to_be_bytes());
+}

@@ -1,0 +1,238 @@
+//! A world in real time: packets from devices go in, and come out when the clock says so.
+
+use crate::classify::{classify, classify_any};
+use crate::clock::{Clock, PacketIo};
+use crate::frames::{Delivery, Frames, Outside};
+use catnip_base::Time;
+use catnip_net::{NodeId, Packet};
+use catnip_sim::watch::{Gate, Refusal, Watch};
+use catnip_sim::{Medium, World};
+use std::io;
+
+/// Packets read from one device before the others have their turn.
+const BATCH: usize = 32;
+/// How often what is due is looked for again, before devices are read again.
+const LOOKS: usize = 4;
+
+/// A device and where it stands.
+#[derive(Debug)]
+pub struct Gateway<I> {
+    /// The device.
+    pub io: I,
+    /// The host as which its owner sends and receives.
+    pub node: NodeId,
+}
+
+/// The devices at the edges of a network, and the clock that says how late packets reach them.
+#[derive(Debug)]
+pub struct Gateways<C, I> {
+    /// The clock.
+    pub clock: C,
+    all: Vec<Gateway<I>>,
+    /// By node.
+    index: Vec<u32>,
+}
+
+impl<C, I> Gateways<C, I> {
+    /// These devices; the clock watches them in this order.
+    pub fn new(clock: C, all: Vec<Gateway<I>>) -> Self {
+        let nodes = all.iter().map(|gateway| gateway.node.0 as usize + 1).max().unwrap_or(0);
+        let mut index = vec![u32::MAX; nodes];
+        (0..).zip(&all).for_each(|(number, gateway)| index[gateway.node.0 as usize] = number);
+        Self { clock, all, index }
+    }
+
+    /// The hosts that they are.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        self.all.iter().map(|gateway| gateway.node).collect()
+    }
+}
+
+impl<C: Clock, I: PacketIo> Outside for Gateways<C, I> {
+    #[inline]
+    fn deliver(&mut self, _ideal: Time, node: NodeId, packet: &[u8]) -> Delivery {
+        let actual = self.clock.now();
+        let gateway = &mut self.all[self.index[node.0 as usize] as usize];
+        let written = gateway.io.send(packet).is_ok();
+        Delivery { actual, written }
+    }
+}
+
+/// A world, the devices at its gateways, and a clock.
+///
+/// Times inside the world are ideal: what is written late leaves the times of all later packets as they are, so
+/// lateness never adds up, and the same arrivals give the same departures as in the simulator.
+#[derive(Debug)]
+pub struct Emulator<C: Clock, I: PacketIo, W> {
+    /// What is emulated.
+    pub world: World<Frames<Gateways<C, I>>, W>,
+}
+
+impl<C: Clock, I: PacketIo, W: Watch> Emulator<C, I, W> {
+    /// A world whose gateways are read and written from now on.
+    pub fn new(world: World<Frames<Gateways<C, I>>, W>) -> Self {
+        Self { world }
+    }
+
+    /// Moves what can be moved now, at most a batch per device. Gives the time of the next event; something may be
+    /// left to read at once.
+    pub fn turn(&mut self) -> io::Result<Time> {
+        for gateway in 0..self.gateways().len() {
+            if self.clock().has_come(gateway) {
+                self.read(gateway)?;
+            }
+        }
+        Ok(self.write_due())
+    }
+
+    /// Waits until `deadline` or until something has come.
+    pub fn sleep_until(&self, deadline: Time) {
+        self.clock().sleep_until(deadline);
+    }
+
+    /// Reads until nothing is left, then writes what is due. At the end of a run, so that no packet is between the
+    /// network and the devices.
+    pub fn finish(&mut self) -> io::Result<()> {
+        // A device that is never empty must not keep the run from ending.
+        for _ in 0..BATCH {
+            for gateway in 0..self.gateways().len() {
+                self.read(gateway)?;
+            }
+            if self.write_due() > self.clock().now() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &C {
+        &self.world.medium().outside.clock
+    }
+
+    /// The devices and their places.
+    pub fn gateways(&self) -> &[Gateway<I>] {
+        &self.world.medium().outside.all
+    }
+
+    /// The same, to look after them.
+    pub fn gateways_mut(&mut self) -> &mut [Gateway<I>] {
+        &mut self.world.medium_mut().outside.all
+    }
+
+    /// Reads a batch from one device.
+    fn read(&mut self, gateway: usize) -> io::Result<()> {
+        for _ in 0..BATCH {
+            if !self.read_one(gateway)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// False if there was nothing to read.
+    fn read_one(&mut self, gateway: usize) -> io::Result<bool> {
+        let from = self.gateways()[gateway].node;
+        let frames = self.world.medium_mut();
+        let Some(body) = frames.take() else { return self.refuse_for_want_of_memory(gateway) };
+        let mtu = frames.mtu();
+        let (room, outside) = frames.room_and_outside(body);
+        let io = &mut outside.all[gateway].io;
+        let (at, len) = match io.recv(&mut room[..mtu + 1]) {
+            Ok(Some(read)) => read,
+            nothing => {
+                frames.release(body);
+                return nothing.map(|_| false);
+            }
+        };
+        let header = if len > mtu { Some(0) } else { io.ip_at(&room[..len]) };
+        let at = at.max(self.world.told());
+        self.world.advance(at);
+        match header {
+            None => self.pass(at, from, body, len),
+            Some(header) => admit(&mut self.world, at, from, body, (header, len)),
+        }
+        Ok(true)
+    }
+
+    #[cold]
+    fn refuse_for_want_of_memory(&mut self, gateway: usize) -> io::Result<bool> {
+        let gateway = &mut self.gateways_mut()[gateway];
+        let from = gateway.node;
+        let Some((at, len)) = gateway.io.recv(&mut [0; 64])? else { return Ok(false) };
+        let at = at.max(self.world.told());
+        self.world.watch_mut().gate(at, from, Gate::Refused(len as u32, Refusal::NoBuffer));
+        Ok(true)
+    }
+
+    /// What is no packet for the network crosses a bridge at once; a router has no use for it.
+    #[cold]
+    fn pass(&mut self, at: Time, from: NodeId, body: u32, len: usize) {
+        let (frames, watch) = self.world.parts_mut();
+        let across = frames.routing().across(from);
+        let (room, outside) = frames.room_and_outside(body);
+        match across {
+            Some(to) => {
+                let bytes = &room[..len];
+                let written = outside.deliver(at, to, bytes).written;
+                watch.gate(at, from, Gate::Bridged { bytes, written });
+            }
+            None => watch.gate(at, from, Gate::Refused(len as u32, Refusal::NotIp)),
+        }
+        frames.release(body);
+    }
+
+    fn write_due(&mut self) -> Time {
+        for _ in 0..LOOKS {
+            let next = self.world.advance(self.clock().now().max(self.world.told()));
+            if next > self.clock().now() {
+                return next;
+            }
+        }
+        self.world.told()
+    }
+}
+
+/// A packet from outside has come, in a buffer, behind `header` bytes and `len` bytes long with them: it enters the
+/// network, or it is refused. The world has been told of all that happened before.
+pub fn admit<O: Outside, W: Watch>(
+    world: &mut World<Frames<O>, W>,
+    at: Time,
+    from: NodeId,
+    body: u32,
+    (header, len): (usize, usize),
+) {
+    match enter(world, at, from, body, (header, len)) {
+        Ok(packet) => {
+            if let Some((_, true)) = world.medium().stranger(body) {
+                world.tally_mut().data_sent += u64::from(world.medium().data(body).1 > 0);
+            }
+            world.launch(at, from, packet);
+        }
+        Err(why) => {
+            let (frames, watch) = world.parts_mut();
+            frames.release(body);
+            watch.gate(at, from, Gate::Refused(len as u32, why));
+        }
+    }
+}
+
+#[inline]
+fn enter<O: Outside, W: Watch>(
+    world: &mut World<Frames<O>, W>,
+    at: Time,
+    from: NodeId,
+    body: u32,
+    (header, len): (usize, usize),
+) -> Result<Packet, Refusal> {
+    let frames = world.medium_mut();
+    if len > frames.mtu() {
+        return Err(Refusal::TooLong);
+    }
+    let (codec, bridge) = (frames.codec(), frames.routing().bridge.is_some());
+    let bytes = &frames.room(body)[header..len];
+    let class = if bridge { classify_any(bytes, codec) } else { classify(bytes, codec) }?;
+    let to = frames.way(from, &class)?;
+    let route = world.fabric().route(from, to).ok_or(Refusal::NoRoute)?;
+    Ok(world.medium_mut().accept(at, from, class, route, body, (header, len)))
+}

@@ -1,0 +1,147 @@
+//! What carries segments from host to host: numbers in the simulator, real packets in the emulator.
+
+mod numbers;
+
+pub use numbers::Numbers;
+
+use crate::watch::{Origin, Watch};
+use crate::{FlowId, Transfer, World};
+use catnip_base::{FlowContext, Rng, Span, Time};
+use catnip_net::mark::Sending;
+use catnip_net::{DropReason, NodeId, Packet, PortId};
+use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
+use std::fmt::Debug;
+
+/// Who has sent the body of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// An end of a connection between two hosts of the engine.
+    End {
+        /// The number under which the engine knows the connection.
+        connection: u32,
+        /// [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
+        end: usize,
+    },
+    /// A source of datagrams, at this time.
+    Datagram(FlowId, Time),
+    /// Nobody of whom the engine knows: a real host, or the medium itself.
+    Other,
+}
+
+/// One end of a connection as an engine of hosts needs it.
+pub trait End: Debug {
+    /// The application hands over data: see [`catnip_tcp::Sender::write`].
+    fn write(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool, config: &TcpConfig);
+    /// Time has passed; true if a retransmission timer expired.
+    fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool;
+    /// When to be asked again if nothing arrives.
+    fn deadline(&self) -> Option<Time>;
+    /// Data bytes received in order.
+    fn received(&self) -> u64;
+    /// The sending half, if anything was ever written.
+    fn sender(&self) -> Option<&Sender>;
+    /// What a marker may know about a segment that leaves.
+    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Option<Sending>;
+}
+
+/// What packets are made of. A body is a handle of the medium; it is given out with a packet and taken back when the packet
+/// is delivered or dropped.
+///
+/// A medium may have hosts of its own, outside of the engine: its methods that are told of them get the whole world.
+pub trait Medium: Debug + Sized {
+    /// One end of a connection.
+    type End: End;
+
+    /// Both ends of a connection, the client's first, and who they are to each other.
+    fn connect(
+        &mut self,
+        now: Time,
+        transfer: &Transfer,
+        config: &TcpConfig,
+        phases: [Span; 2],
+        rng: &mut Rng,
+    ) -> [Self::End; 2];
+
+    /// The next segment that this end sends, in a body; `None`: it has nothing to send, or there is no memory.
+    fn pack(
+        &mut self,
+        now: Time,
+        end: &mut Self::End,
+        owner: Owner,
+        config: &TcpConfig,
+    ) -> Option<(Outgoing, u32)>;
+
+    /// A body for so many bytes that mean nothing; `None`: there is no memory.
+    fn fill(&mut self, now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32>;
+
+    /// Who has sent this body.
+    fn owner(&self, body: u32) -> Owner;
+
+    /// Where in its stream the data of this segment begins, and its length in bytes.
+    fn data(&self, body: u32) -> (u64, u32);
+
+    /// Hands the segment in a body to the end for which it is; gives what that end has made of it.
+    fn hear(&mut self, now: Time, body: u32, end: &mut Self::End, config: &TcpConfig) -> Option<Segment>;
+
+    /// The body is needed no more.
+    fn release(&mut self, body: u32);
+
+    /// How many bodies are in use.
+    fn in_use(&self) -> usize;
+
+    /// The packet was marked: says so in its bytes.
+    fn stamp(&mut self, _packet: &Packet) {}
+
+    /// Notes where and when a packet enters the network.
+    fn enter(&mut self, _packet: &Packet, _from: NodeId) {}
+
+    /// What was noted then.
+    #[inline(always)]
+    fn origin(&self, _body: u32) -> Origin {
+        Origin::default()
+    }
+
+    /// The bytes of a body; a medium of numbers has none.
+    #[inline(always)]
+    fn bytes(&self, _body: u32) -> &[u8] {
+        &[]
+    }
+
+    /// Is this host outside of the engine?
+    #[inline(always)]
+    fn is_outside(&self, _node: NodeId) -> bool {
+        false
+    }
+
+    /// Connections with hosts outside that are remembered.
+    fn connections(&self) -> usize {
+        0
+    }
+
+    /// An application opens a transfer from a server that is outside.
+    fn fetch<W: Watch>(_world: &mut World<Self, W>, _now: Time, _app: u32, _transfer: Transfer) {
+        unreachable!("nobody is outside of this medium")
+    }
+
+    /// A packet that no end of the engine has sent, or that is for a host outside, is delivered; its body is still in use.
+    fn delivered<W: Watch>(_world: &mut World<Self, W>, _now: Time, _node: NodeId, _packet: Packet) {
+        unreachable!("nobody is outside of this medium")
+    }
+
+    /// A packet that no end of the engine has sent was dropped at a port; its body is still in use. Was it data of a server?
+    fn dropped<W: Watch>(
+        &mut self,
+        _now: Time,
+        _at: PortId,
+        _packet: &Packet,
+        _why: DropReason,
+        _watch: &mut W,
+    ) -> bool {
+        false
+    }
+
+    /// A timer of the medium has come: see [`World::plan`].
+    fn on_timer<W: Watch>(_world: &mut World<Self, W>, _now: Time, _key: u32) {
+        unreachable!("this medium plans nothing")
+    }
+}

@@ -1,0 +1,133 @@
+use super::{End, Medium, Owner};
+use crate::{FlowId, Opener, Transfer};
+use catnip_base::{FlowContext, Rng, Slab, Span, Time};
+use catnip_net::NodeId;
+use catnip_net::mark::Sending;
+use catnip_tcp::{Endpoint, Outgoing, Role, Segment, Sender, TcpConfig};
+
+/// Segments as numbers: the simulator.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    segments: Slab<Parcel>,
+    datagrams: Slab<(FlowId, Time)>,
+}
+
+/// A segment on its way.
+#[derive(Clone, Copy, Debug)]
+struct Parcel {
+    segment: Segment,
+    /// The connection's number, and which end of it.
+    sender: u32,
+}
+
+/// Tells bodies of datagrams from those of segments.
+const DATAGRAM: u32 = 1 << 31;
+
+impl Numbers {
+    /// Forgets all packets; keeps their memory.
+    pub(crate) fn clear(&mut self) {
+        self.segments.clear();
+        self.datagrams.clear();
+    }
+}
+
+impl Medium for Numbers {
+    type End = Endpoint;
+
+    fn connect(
+        &mut self,
+        now: Time,
+        transfer: &Transfer,
+        config: &TcpConfig,
+        phases: [Span; 2],
+        _rng: &mut Rng,
+    ) -> [Endpoint; 2] {
+        let [client, server] = match transfer.opener {
+            Opener::Client => [Role::Active, Role::Passive],
+            Opener::Server => [Role::Passive, Role::Active],
+        };
+        let end = |role, phase| Endpoint::new(now, role, config, phase);
+        [end(client, phases[0]), end(server, phases[1])]
+    }
+
+    #[inline(always)]
+    fn pack(
+        &mut self,
+        now: Time,
+        end: &mut Endpoint,
+        owner: Owner,
+        config: &TcpConfig,
+    ) -> Option<(Outgoing, u32)> {
+        let out = end.transmit(now, config)?;
+        let Owner::End { connection, end } = owner else { unreachable!("only ends send segments") };
+        let parcel = Parcel { segment: out.segment, sender: connection << 1 | end as u32 };
+        Some((out, self.segments.insert(parcel)))
+    }
+
+    fn fill(&mut self, _now: Time, _from: NodeId, _to: NodeId, owner: Owner, _bytes: u32) -> Option<u32> {
+        let Owner::Datagram(flow, sent) = owner else { unreachable!("only sources send datagrams") };
+        Some(DATAGRAM | self.datagrams.insert((flow, sent)))
+    }
+
+    #[inline(always)]
+    fn owner(&self, body: u32) -> Owner {
+        if body & DATAGRAM != 0 {
+            let (flow, sent) = self.datagrams[body & !DATAGRAM];
+            return Owner::Datagram(flow, sent);
+        }
+        let sender = self.segments[body].sender;
+        Owner::End { connection: sender >> 1, end: (sender & 1) as usize }
+    }
+
+    #[inline(always)]
+    fn data(&self, body: u32) -> (u64, u32) {
+        let segment = &self.segments[body].segment;
+        (segment.seq, segment.len)
+    }
+
+    #[inline(always)]
+    fn hear(&mut self, now: Time, body: u32, end: &mut Endpoint, config: &TcpConfig) -> Option<Segment> {
+        let segment = self.segments[body].segment;
+        end.on_segment(now, &segment, config);
+        Some(segment)
+    }
+
+    #[inline(always)]
+    fn release(&mut self, body: u32) {
+        if body & DATAGRAM != 0 {
+            self.datagrams.release(body & !DATAGRAM);
+        } else {
+            self.segments.release(body);
+        }
+    }
+
+    fn in_use(&self) -> usize {
+        self.segments.in_use() + self.datagrams.in_use()
+    }
+}
+
+impl End for Endpoint {
+    fn write(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool, config: &TcpConfig) {
+        Endpoint::write(self, now, bytes, context, last, config);
+    }
+    #[inline]
+    fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
+        Endpoint::on_time(self, now, config)
+    }
+    #[inline]
+    fn deadline(&self) -> Option<Time> {
+        Endpoint::deadline(self)
+    }
+    #[inline]
+    fn received(&self) -> u64 {
+        Endpoint::received(self)
+    }
+    #[inline]
+    fn sender(&self) -> Option<&Sender> {
+        Endpoint::sender(self)
+    }
+    #[inline]
+    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Option<Sending> {
+        Endpoint::sending(self, out, config)
+    }
+}

@@ -1,0 +1,141 @@
+//! Who hears what happens in a world.
+
+use crate::record::Event;
+use catnip_base::Time;
+use catnip_net::{DropReason, NodeId, Packet, PortId};
+
+/// Hears what happens. The unit type hears nothing and costs nothing.
+pub trait Watch {
+    /// Does it want to hear of each segment? If not, those events are not even made.
+    const PACKETS: bool;
+    /// Something happened at a host, or to a segment.
+    fn record(&mut self, now: Time, event: &Event);
+    /// A packet has come so far on its way.
+    #[inline(always)]
+    fn packet(&mut self, _now: Time, _packet: &Packet, _origin: Origin, _step: Step<'_>) {}
+    /// Something that never became a packet of the network came to a gateway.
+    fn gate(&mut self, _now: Time, _at: NodeId, _what: Gate<'_>) {}
+}
+
+/// A step on the way of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// It enters the network; a medium of numbers shows no bytes.
+    Sent(&'a [u8]),
+    /// It comes to this port, which may drop it.
+    Entered(PortId),
+    /// It has come from this port to the other end of its link.
+    Passed(PortId),
+    /// It is gone.
+    Dropped(PortId, DropReason),
+    /// A host has it.
+    Delivered(NodeId),
+    /// A gateway has written it to its device.
+    Left {
+        /// The gateway.
+        at: NodeId,
+        /// When it was written; it should have been at the time of the event.
+        actual: Time,
+        /// The device took it.
+        written: bool,
+    },
+}
+
+/// Where and when a packet entered the network. In a medium of numbers all of them are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Counted from 0 in order of entering.
+    pub number: u64,
+    /// When.
+    pub at: Time,
+    /// At this host or gateway.
+    pub from: NodeId,
+}
+
+/// What became of something that came to a gateway and never was a packet of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate<'a> {
+    /// A packet of this length was not let in.
+    Refused(u32, Refusal),
+    /// A bridge has handed these bytes over at once; the device may have refused them.
+    Bridged {
+        /// All of them.
+        bytes: &'a [u8],
+        /// The device took them.
+        written: bool,
+    },
+}
+
+/// Why a packet from a device never enters the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// Neither IPv4 nor IPv6.
+    NotIp,
+    /// Cut, or its headers contradict it or themselves.
+    Malformed,
+    /// Longer than the MTU.
+    TooLong,
+    /// Multicast, broadcast or link-local: what no router forwards.
+    LinkScope,
+    /// It leads nowhere, or back where it came from.
+    NoRoute,
+    /// There is no memory left for packets.
+    NoBuffer,
+    /// It uses ECN, so the historical flag bit says nothing.
+    EcnInUse,
+}
+
+impl Refusal {
+    /// How many reasons there are.
+    pub const COUNT: usize = 7;
+    /// Every reason with its name in results.
+    pub const NAMES: [(Self, &'static str); Self::COUNT] = [
+        (Self::NotIp, "not_ip"),
+        (Self::Malformed, "malformed"),
+        (Self::TooLong, "too_long"),
+        (Self::LinkScope, "link_scope"),
+        (Self::NoRoute, "no_route"),
+        (Self::NoBuffer, "no_buffer"),
+        (Self::EcnInUse, "ecn_in_use"),
+    ];
+}
+
+impl Watch for () {
+    const PACKETS: bool = false;
+    #[inline]
+    fn record(&mut self, _now: Time, _event: &Event) {}
+}
+
+/// Both of them hear everything.
+impl<A: Watch, B: Watch> Watch for (A, B) {
+    const PACKETS: bool = A::PACKETS || B::PACKETS;
+    fn record(&mut self, now: Time, event: &Event) {
+        self.0.record(now, event);
+        self.1.record(now, event);
+    }
+    #[inline]
+    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
+        self.0.packet(now, packet, origin, step);
+        self.1.packet(now, packet, origin, step);
+    }
+    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
+        self.0.gate(now, at, what);
+        self.1.gate(now, at, what);
+    }
+}
+
+/// Hears everything, if it is there.
+impl<W: Watch> Watch for Option<W> {
+    const PACKETS: bool = W::PACKETS;
+    fn record(&mut self, now: Time, event: &Event) {
+        self.iter_mut().for_each(|watch| watch.record(now, event));
+    }
+    #[inline]
+    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
+        self.iter_mut().for_each(|watch| watch.packet(now, packet, origin, step));
+    }
+    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
+        self.iter_mut().for_each(|watch| watch.gate(now, at, what));
+    }
+}
