@@ -89,7 +89,7 @@ pub enum OnAdvance {
         resend: bool,
         /// The retransmission timer starts anew.
         restart_timer: bool,
-        /// The timed segment, if acknowledged, is not a sample; back-off ends without one.
+        /// The back-off ends even if the segment whose round trip is measured was not acknowledged. It never is a sample here.
         ends_backoff: bool,
     },
 }
