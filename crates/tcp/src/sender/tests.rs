@@ -288,6 +288,33 @@ fn a_retransmission_does_not_wait_for_its_turn_and_a_duplicate_takes_no_turn_bac
 }
 
 #[test]
+fn the_last_round_sends_two_windows_in_slow_start_and_one_after_it_and_no_more_than_the_other_side_takes() {
+    // With a window of 4 and an initial ssthresh at the receive window: (receive window, segments unsent that the coming
+    // round can send).
+    for (receive_window, last) in [(20, 8), (8, 8), (6, 6), (4, 4)] {
+        let config = TcpConfig { receive_window: receive_window * SEGMENT, ..ns2(RecoveryKind::Reno, 4) };
+        let mut tcp = Scene::new(paced(config.clone()), 4 + last);
+        tcp.sends(&[1, 2, 3, 4]).at(200).ack(1).sends(&[5]).ack(2).sends(&[]);
+        let gap = Span::from_millis(200) / last;
+        assert_eq!(tcp.sender().deadline(), Some(ms(200) + gap), "{last} of {receive_window}");
+        // One segment more, and it is not the last round.
+        let mut tcp = Scene::new(paced(config), 5 + last);
+        tcp.sends(&[1, 2, 3, 4]).at(200).ack(2);
+        assert!(
+            tcp.take().len() > 1 && tcp.sender().deadline() > Some(ms(700)),
+            "{last} of {receive_window}"
+        );
+    }
+}
+
+#[test]
+fn what_is_in_flight_counts_at_a_loss_not_what_cwnd_would_have_allowed() {
+    let mut tcp = Scene::new(standard(10), 6);
+    // RFC 5681, equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)"; five of six are in flight, cwnd is 10.
+    tcp.sends(&[1, 2, 3, 4, 5, 6]).at(100).ack(1).dup().dup().dup().sends(&[2]).ssthresh(2.5).cwnd(2.5);
+}
+
+#[test]
 fn a_connection_whose_syn_was_lost_begins_with_one_segment_and_a_timeout_of_three_seconds() {
     let config = standard(10);
     let mut sender = Sender::new(&config, Span::ZERO);
