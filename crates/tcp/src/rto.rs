@@ -33,6 +33,8 @@ impl Rto {
     pub fn sample(&mut self, config: &RtoConfig, sent: Time, now: Time) {
         let tick_of = |at: Time| (at + self.phase).since(Time::ZERO).in_units_of(config.tick);
         let ticks = (tick_of(now) - tick_of(sent)).max(1) as i64;
+        // RFC 6298, rules 2.2 and 2.3: "SRTT <- R, RTTVAR <- R/2", then "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'|,
+        // SRTT <- (1 - alpha) * SRTT + alpha * R'" with alpha = 1/8 and beta = 1/4.
         if self.srtt_8 == 0 {
             self.srtt_8 = ticks << 3;
             self.rttvar_4 = ticks << 1;
@@ -65,6 +67,7 @@ impl Rto {
         if self.backoff < MAX_BACKOFF || (config.floor_before_backoff && self.timeout(config) < config.max) {
             self.backoff = self.backoff.saturating_mul(2);
         }
+        // RFC 6298, section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the timer multiple times".
         if self.backoff > DISTRUST_BACKOFF {
             // The next sample starts afresh.
             self.srtt_8 = 0;

@@ -23,7 +23,7 @@ pub struct Sender {
     fin: bool,
     peer_window: u64,
     dupacks: u32,
-    /// Segments that may be sent before the next event.
+    /// Segments that may be sent before the next ACK or timeout.
     burst_limit: u32,
     /// What limited transmit adds to the window, bytes.
     limited_transmit_credit: u64,
@@ -122,6 +122,8 @@ impl Sender {
 
     /// The other side acknowledges.
     pub fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the
+        // segment". What was acknowledged before is old news.
         if segment.ack < self.una || segment.ack > self.max {
             return;
         }
@@ -131,6 +133,8 @@ impl Sender {
         let news = self.read_sack(segment);
         if segment.ack > self.una {
             self.on_new_ack(now, segment.ack, config);
+        // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
+        // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
         } else if self.una < self.max && segment.span() == 0 {
             self.on_duplicate_ack(now, news, config);
         }
@@ -149,6 +153,8 @@ impl Sender {
         self.burst_limit = u32::MAX;
         self.limited_transmit_credit = 0;
         self.retransmit_at = None;
+        // RFC 6298, section 5.5: "The host MUST set RTO <- RTO * 2". 5.4: "Retransmit the earliest segment that has not
+        // been acknowledged". 5.6: "Start the retransmission timer".
         self.rto.back_off(&config.rto);
         self.start_over();
         self.restart_timer(now, config);
@@ -279,7 +285,8 @@ impl Sender {
         self.timed_out = false;
         let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
         if let OnAdvance::Partial { resend, restart_timer, ends_backoff } = advance {
-            if probe.is_some() || ends_backoff {
+            // No probe ends here: what is measured was sent after the recovery began, and is beyond its end.
+            if ends_backoff {
                 self.rto.end_backoff();
             }
             if restart_timer {
@@ -296,6 +303,8 @@ impl Sender {
             self.rto.end_backoff();
             self.rto.sample(&config.rto, sent, now);
         }
+        // RFC 6298, section 5.3: "When an ACK is received that acknowledges new data, restart the retransmission timer".
+        // 5.2: "When all outstanding data has been acknowledged, turn off the retransmission timer."
         if self.una < self.max {
             self.restart_timer(now, config);
         } else {
@@ -368,6 +377,8 @@ impl Sender {
             // A segment that waits for its turn was allowed before; a duplicate takes nothing back.
             self.burst_limit = u32::MAX;
         } else if few && config.limited_transmit {
+            // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
+            // send a segment of previously unsent data per [RFC3042]".
             self.burst_limit = 1;
             self.limited_transmit_credit = u64::from(self.dupacks) * u64::from(config.segment_bytes);
         } else {
@@ -414,9 +425,11 @@ impl Sender {
             }
             let fits = |seq: &u64| *seq + segment <= self.una + self.peer_window;
             let fresh = Some(self.next).filter(|&next| next < self.end());
+            // RFC 6675, section 4, NextSeg: rule 1, what is lost; rule 2, new data; rule 3, what may be lost.
             let missing = sack.next_missing(self.una, segment);
             return missing.or(fresh.filter(fits)).or_else(|| sack.next_unsure(self.una)).filter(fits);
         }
+        // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (self.recovery.window(cwnd) + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
         (self.next < self.end() && self.next + segment <= self.una + window).then_some(self.next)
@@ -430,13 +443,15 @@ impl Sender {
         let retransmission = seq < self.max;
         let nothing_out = self.una == self.max;
         if retransmission && config.recovery != RecoveryKind::Sack1 {
-            // Karn's rule: data that is sent twice measures nothing. ns-2's Sack1 forgets this.
+            // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
+            // ns-2's Sack1 forgets this.
             self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
         }
         if end > self.max {
             self.rtt_probe = self.rtt_probe.or(Some((end, now)));
             self.max = end;
         }
+        // RFC 6298, section 5.1: "if the timer is not running, start it running".
         if self.deadline.is_none() || nothing_out {
             self.restart_timer(now, config);
         }

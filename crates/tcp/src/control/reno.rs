@@ -46,6 +46,7 @@ impl Reno {
         if !self.grow_unused && !ack.cwnd_limited {
             return;
         }
+        // RFC 5681, equations 2 and 3: "cwnd += min (N, SMSS)" and "cwnd += SMSS*SMSS/cwnd".
         self.cwnd += match phase {
             Phase::SlowStart => (ack.bytes as f64 / self.segment).min(1.0),
             Phase::CongestionAvoidance => 1.0 / self.cwnd,

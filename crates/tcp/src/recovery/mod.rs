@@ -89,7 +89,7 @@ pub enum OnAdvance {
         resend: bool,
         /// The retransmission timer starts anew.
         restart_timer: bool,
-        /// The back-off ends even if the segment whose round trip is measured was not acknowledged. It never is a sample here.
+        /// The back-off ends, though there is no sample.
         ends_backoff: bool,
     },
 }

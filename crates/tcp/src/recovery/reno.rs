@@ -16,6 +16,8 @@ impl Reno {
     }
 
     pub(super) fn on_duplicate(&mut self, facts: &Facts) -> OnDuplicate {
+        // RFC 5681, section 3.2, step 4: "For each additional duplicate ACK received (after the third), cwnd MUST be
+        // incremented by SMSS."
         if self.inflation > 0 {
             self.inflation += facts.segment;
             return OnDuplicate::Count;
@@ -24,6 +26,7 @@ impl Reno {
         if facts.dupacks != DUPACK_THRESHOLD || !(opens || facts.inflate_without_retransmit) {
             return OnDuplicate::Count;
         }
+        // Step 3: "cwnd set to ssthresh plus 3*SMSS".
         self.inflation = u64::from(DUPACK_THRESHOLD) * facts.segment;
         if !opens {
             return OnDuplicate::Count;
@@ -35,6 +38,8 @@ impl Reno {
 
     #[inline]
     pub(super) fn on_advance(&mut self) -> OnAdvance {
+        // Step 6: "When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd to
+        // ssthresh".
         self.inflation = 0;
         match std::mem::take(&mut self.recovering) {
             true => OnAdvance::Recovered { limit: u64::MAX, grows: true },

@@ -26,6 +26,9 @@ fn an_ack_of_half_a_segment_opens_the_window_by_half_a_segment() {
     let half = Segment { ack: SEGMENT / 2, window: 100_000, flags: ACK, ..Segment::default() };
     // RFC 5681, equation 2: "cwnd += min (N, SMSS)".
     tcp.sends(&[1, 2]).at(100).hears(&half).sends(&[3]).cwnd(2.5);
+    // Half of a later one, too.
+    let later = Segment { ack: 3 * SEGMENT / 2, ..half };
+    tcp.at(200).ack(1).cwnd(3.0).hears(&later).cwnd(3.5).take();
 }
 
 const ACK: Flags = Flags { syn: false, ack: true, fin: false };
@@ -45,6 +48,8 @@ fn a_window_that_was_not_used_does_not_grow_except_in_ns_2() {
     // Two segments of ten that cwnd would allow are out, because no more were written.
     Scene::new(standard(10), 2).sends(&[1, 2]).at(100).ack(1).cwnd(10.0);
     Scene::new(ns2(NEW_RENO, 10), 2).sends(&[1, 2]).at(100).ack(1).cwnd(11.0);
+    // One place is free.
+    Scene::new(standard(4), 3).sends(&[1, 2, 3]).at(100).ack(1).cwnd(4.0);
     // Three of three are out before the first ACK, two of four before the second one.
     Scene::new(standard(3), 3).sends(&[1, 2, 3]).at(100).ack(1).cwnd(4.0).ack(2).cwnd(4.0);
 }
