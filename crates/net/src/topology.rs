@@ -214,7 +214,9 @@ impl Topology {
     fn path_by(&self, routes: &Routes, from: NodeId, to: NodeId) -> Result<Vec<PortId>, TopologyError> {
         let arrives_at = |port: PortId| self.ports[port.0 as usize].to;
         let path = std::iter::successors(routes.next(from, to), |&port| {
-            if arrives_at(port) == to { None } else { routes.next(arrives_at(port), to) }
+            let here = arrives_at(port);
+            // Hosts forward nothing.
+            routes.router_index(here).filter(|_| here != to).and_then(|_| routes.next(here, to))
         });
         let path: Vec<PortId> = path.take(self.ports.len() + 1).collect();
         if path.last().map(|&port| arrives_at(port)) == Some(to) {

@@ -282,3 +282,6 @@ impl State {
         Self::Opening { role, tries: 0, last_sent: now, retry_at: Time::NEVER, send_now: true }
     }
 }
+
+#[cfg(test)]
+mod tests;

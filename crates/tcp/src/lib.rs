@@ -18,6 +18,8 @@ mod rto;
 mod scoreboard;
 mod segment;
 mod sender;
+#[cfg(test)]
+mod testing;
 
 pub use config::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
 pub use endpoint::{Endpoint, Outgoing, Role};

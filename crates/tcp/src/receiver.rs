@@ -152,6 +152,111 @@ mod tests {
         assert_eq!(r.sack().ranges(r.next()).collect::<Vec<_>>(), [(20, 35), (40, 50), (60, 70)]);
     }
 
+    /// A receiver with delayed ACKs that has these ranges, and has acknowledged them.
+    fn holding(ranges: &[(u64, u64)]) -> Receiver {
+        let mut r = Receiver::default();
+        for &(seq, end) in ranges {
+            r.on_data(Time::ZERO, seq, end, Some(&DELAYED), Span::ZERO);
+        }
+        r.on_ack_sent();
+        r
+    }
+
+    #[test]
+    fn a_segment_that_fills_a_part_of_a_gap_is_acknowledged_at_once() {
+        let mut r = holding(&[(20, 30)]);
+        // RFC 5681, section 4.2: "A TCP receiver SHOULD send an immediate ACK when the incoming segment fills in all or part
+        // of a gap in the sequence space."
+        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
+        assert!(r.wants_to_ack(Time::ZERO));
+        assert_eq!((r.next(), r.sack().len()), (10, 1));
+    }
+
+    #[test]
+    fn what_had_arrived_before_is_acknowledged_at_once_and_changes_nothing() {
+        let mut r = holding(&[(0, 10), (10, 20)]);
+        // RFC 9293, section 3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in reply".
+        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
+        assert!(r.wants_to_ack(Time::ZERO));
+        assert_eq!((r.next(), r.sack().len(), r.deadline()), (20, 0, None));
+    }
+
+    #[test]
+    fn a_segment_of_which_a_part_had_arrived_counts_from_where_it_is_new() {
+        let mut r = holding(&[(0, 10), (30, 40)]);
+        r.on_data(Time::ZERO, 5, 25, None, Span::ZERO);
+        assert_eq!((r.next(), r.sack().ranges(25).next()), (25, Some((30, 40))));
+        r.on_data(Time::ZERO, 20, 35, None, Span::ZERO);
+        assert_eq!((r.next(), r.sack().len()), (40, 0), "up to the end of what was there");
+    }
+
+    #[test]
+    fn without_delayed_acks_every_segment_is_acknowledged_at_once() {
+        let mut r = Receiver::default();
+        r.on_data(Time::ZERO, 0, 10, None, Span::ZERO);
+        assert!(r.wants_to_ack(Time::ZERO));
+        assert_eq!(r.deadline(), None);
+    }
+
+    #[test]
+    fn ns_2_acknowledges_the_first_segment_of_a_connection_at_once_and_delays_from_the_second_one_on() {
+        let first_at_once = DelayedAck { first_at_once: true, ..DELAYED };
+        let mut r = Receiver::default();
+        r.on_data(Time::ZERO, 0, 10, Some(&first_at_once), Span::ZERO);
+        assert!(r.wants_to_ack(Time::ZERO));
+        r.on_ack_sent();
+        r.on_data(Time::ZERO, 10, 20, Some(&first_at_once), Span::ZERO);
+        assert!(!r.wants_to_ack(Time::ZERO));
+    }
+
+    #[test]
+    fn an_ack_that_was_sent_ends_the_delay_and_the_count_begins_anew() {
+        let mut r = Receiver::default();
+        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
+        r.on_ack_sent();
+        assert_eq!(r.deadline(), None);
+        assert!(!r.wants_to_ack(ms(1000)));
+        // RFC 5681, section 4.2: "an ACK SHOULD be generated for at least every second full-sized segment".
+        r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
+        assert!(!r.wants_to_ack(Time::ZERO), "the first one since the ACK");
+        r.on_data(ms(5), 20, 30, Some(&DELAYED), Span::ZERO);
+        assert!(r.wants_to_ack(ms(5)), "the second one");
+    }
+
+    #[test]
+    fn an_ack_can_be_asked_for() {
+        let mut r = Receiver::default();
+        assert!(!r.wants_to_ack(ms(1000)));
+        r.ask_for_ack();
+        assert!(r.wants_to_ack(Time::ZERO));
+    }
+
+    #[test]
+    fn three_blocks_are_reported_at_most_the_most_recent_ones_first() {
+        let mut r = Receiver::default();
+        // RFC 2018, section 4: "The first SACK block ... MUST specify the contiguous block of data containing the segment
+        // which triggered this ACK". Three fit beside a timestamp (section 3).
+        for (seq, end) in [(10, 20), (30, 40), (50, 60), (70, 80)] {
+            r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
+        }
+        assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(70, 80), (50, 60), (30, 40)]);
+        // A repeated segment is the most recent one, too.
+        r.on_data(Time::ZERO, 52, 55, None, Span::ZERO);
+        assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(50, 60), (70, 80), (30, 40)]);
+    }
+
+    #[test]
+    fn ranges_that_touch_become_one() {
+        for middle in [(20, 30), (15, 35), (10, 40)] {
+            let mut r = holding(&[(10, 20), (30, 40)]);
+            r.on_data(Time::ZERO, middle.0, middle.1, None, Span::ZERO);
+            assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(10, 40)], "{middle:?}");
+        }
+        let mut r = holding(&[(10, 20), (30, 40)]);
+        r.on_data(Time::ZERO, 21, 29, None, Span::ZERO);
+        assert_eq!(r.sack().len(), 3);
+    }
+
     proptest! {
         #[test]
         fn any_order_of_arrival_ends_complete(order in Just((0u64..24).collect::<Vec<_>>()).prop_shuffle()) {

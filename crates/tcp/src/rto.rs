@@ -33,6 +33,8 @@ impl Rto {
     pub fn sample(&mut self, config: &RtoConfig, sent: Time, now: Time) {
         let tick_of = |at: Time| (at + self.phase).since(Time::ZERO).in_units_of(config.tick);
         let ticks = (tick_of(now) - tick_of(sent)).max(1) as i64;
+        // RFC 6298, rules 2.2 and 2.3: "SRTT <- R, RTTVAR <- R/2", then "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'|,
+        // SRTT <- (1 - alpha) * SRTT + alpha * R'" with alpha = 1/8 and beta = 1/4.
         if self.srtt_8 == 0 {
             self.srtt_8 = ticks << 3;
             self.rttvar_4 = ticks << 1;
@@ -65,6 +67,7 @@ impl Rto {
         if self.backoff < MAX_BACKOFF || (config.floor_before_backoff && self.timeout(config) < config.max) {
             self.backoff = self.backoff.saturating_mul(2);
         }
+        // RFC 6298, section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the timer multiple times".
         if self.backoff > DISTRUST_BACKOFF {
             // The next sample starts afresh.
             self.srtt_8 = 0;
@@ -128,5 +131,124 @@ mod tests {
         let mut rto = Rto::new(&config, Span::ZERO);
         rto.sample(&config, Time::ZERO, Time::ZERO + Span::from_millis(10));
         assert_eq!(timeouts(&mut rto, &config, 7), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0]);
+    }
+    /// A clock of microseconds, and bounds that do not interfere.
+    const FINE: RtoConfig = RtoConfig {
+        tick: Span::from_micros(1),
+        first: Span::from_secs(1),
+        min: Span::from_millis(1),
+        max: Span::from_secs(60),
+        floor_before_backoff: true,
+    };
+
+    /// Round trips, milliseconds, one after the other.
+    fn sampled(config: &RtoConfig, round_trips: &[u64]) -> Rto {
+        let mut rto = Rto::new(config, Span::ZERO);
+        sample(&mut rto, config, round_trips);
+        rto
+    }
+
+    fn sample(rto: &mut Rto, config: &RtoConfig, round_trips: &[u64]) {
+        for &round_trip in round_trips {
+            rto.sample(config, Time::ZERO, Time::ZERO + Span::from_millis(round_trip));
+        }
+    }
+
+    #[test]
+    fn later_samples_weigh_one_eighth_and_their_deviations_one_quarter() {
+        // RFC 6298, rule 2.3: "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'|", 3/4 * 50 + 1/4 * 80, then "SRTT <-
+        // (1 - alpha) * SRTT + alpha * R'", 7/8 * 100 + 1/8 * 180; "RTO <- SRTT + max (G, K*RTTVAR)", K = 4.
+        let rto = sampled(&FINE, &[100, 180]);
+        assert_eq!(rto.timeout(&FINE), Span::from_micros(110_000 + 4 * 57_500));
+        assert_eq!(rto.srtt(), Some(Span::from_millis(110)));
+        // 3/4 * 50 + 1/4 * 80 again, and 7/8 * 100 + 1/8 * 20.
+        let rto = sampled(&FINE, &[100, 20]);
+        assert_eq!(rto.timeout(&FINE), Span::from_micros(90_000 + 4 * 57_500));
+    }
+
+    #[test]
+    fn a_clock_that_ticks_counts_ticks_between_sending_and_hearing() {
+        // Ticks of 100 ms; a first sample of n ticks gives a timeout of 3 n.
+        let config = RtoConfig { min: Span::ZERO, ..profile::ns2_2002().rto };
+        for (phase, sent, heard, ticks) in [
+            (0, 90, 110, 1),
+            (0, 10, 90, 1),
+            (0, 50, 249, 2),
+            (0, 50, 250, 2),
+            (0, 99, 300, 3),
+            (60, 30, 250, 3),
+            (40, 60, 259, 1),
+        ] {
+            let at = |ms| Time::ZERO + Span::from_millis(ms);
+            let mut rto = Rto::new(&config, Span::from_millis(phase));
+            rto.sample(&config, at(sent), at(heard));
+            let expected = Span::from_millis(300 * ticks);
+            assert_eq!(rto.timeout(&config), expected, "from {sent} to {heard} ms, phase {phase} ms");
+            assert_eq!(rto.srtt(), Some(Span::from_millis(heard - sent)), "pacing has a fine clock");
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_two_ticks_at_least() {
+        // ns-2: "if (timeout < 2.0 * tcp_tick_) timeout = 2.0 * tcp_tick_", after the back-off.
+        let config =
+            RtoConfig { tick: Span::from_millis(100), first: Span::from_millis(50), min: Span::ZERO, ..FINE };
+        assert_eq!(timeouts(&mut Rto::new(&config, Span::ZERO), &config, 4), [0.2, 0.2, 0.2, 0.4]);
+    }
+
+    #[test]
+    fn ns_2_of_2002_stops_doubling_at_64_times_the_timeout() {
+        // ns-2: "if (t_backoff_ < 64) t_backoff_ <<= 1;"; its greatest timeout, 100 000 s, is far away.
+        let config = profile::ns2_2002().rto;
+        let mut rto = Rto::new(&config, Span::ZERO);
+        assert_eq!(timeouts(&mut rto, &config, 9), [6.0, 12.0, 24.0, 48.0, 96.0, 192.0, 384.0, 384.0, 384.0]);
+    }
+
+    #[test]
+    fn where_the_floor_comes_before_the_back_off_only_the_greatest_timeout_ends_the_doubling() {
+        // RFC 6298, rule 2.5: "A maximum value MAY be placed on RTO provided it is at least 60 seconds." ns-2 2.35 with
+        // rfc2988_: "t_backoff_ < 64 || (rfc2988_ && t_rtxcur_ < maxrto_)".
+        let config = RtoConfig { min: Span::from_millis(200), ..FINE };
+        let mut rto = sampled(&config, &[10]);
+        let all = timeouts(&mut rto, &config, 12);
+        assert_eq!(all, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0, 60.0]);
+        // Once it is reached, the factor stays: it could overflow otherwise.
+        (0..1000).for_each(|_| rto.back_off(&config));
+        assert_eq!(rto.timeout(&config), Span::from_secs(60));
+    }
+
+    #[test]
+    fn a_floor_after_the_back_off_holds_for_the_product() {
+        let config = RtoConfig { min: Span::from_secs(1), floor_before_backoff: false, ..FINE };
+        // RTO 300 ms: 0.3, 0.6, 1.2 and 2.4 s, of which the first two are too short.
+        assert_eq!(timeouts(&mut sampled(&config, &[100]), &config, 4), [1.0, 1.0, 1.2, 2.4]);
+    }
+
+    #[test]
+    fn the_first_sample_after_four_timeouts_in_a_row_starts_the_estimate_afresh() {
+        let after_timeouts = |count| {
+            let mut rto = sampled(&FINE, &[1000]);
+            (0..count).for_each(|_| rto.back_off(&FINE));
+            rto.end_backoff();
+            sample(&mut rto, &FINE, &[200]);
+            rto.timeout(&FINE)
+        };
+        // Three: 7/8 * 1000 + 1/8 * 200 = 900, 3/4 * 500 + 1/4 * 800 = 575.
+        assert_eq!(after_timeouts(3), Span::from_millis(900 + 4 * 575));
+        // Four: BSD and ns-2 no longer believe an estimate that was backed off more than eightfold ("if (t_backoff_ > 8)
+        // ... t_srtt_ = 0"). RFC 6298, section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the
+        // timer multiple times".
+        assert_eq!(after_timeouts(4), Span::from_millis(200 + 4 * 100));
+    }
+
+    #[test]
+    fn a_back_off_lasts_until_it_is_ended_and_a_sample_alone_does_not() {
+        let mut rto = sampled(&FINE, &[100]);
+        rto.back_off(&FINE);
+        sample(&mut rto, &FINE, &[100]);
+        // RTTVAR = 3/4 * 50.
+        assert_eq!(rto.timeout(&FINE), Span::from_micros(2 * (100_000 + 4 * 37_500)));
+        rto.end_backoff();
+        assert_eq!(rto.timeout(&FINE), Span::from_micros(100_000 + 4 * 37_500));
     }
 }

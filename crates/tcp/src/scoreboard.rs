@@ -100,6 +100,12 @@ mod tests {
             prop_assert_eq!(board.bytes_above(from), set.iter().filter(|&&b| b >= from).count() as u64);
             let hole = set.last().and_then(|&top| (from..top).find(|b| !set.contains(b)));
             prop_assert_eq!(board.next_hole(from), hole);
+            let starts = |b: &u64| *b >= from && !(*b > 0 && set.contains(&(b - 1)));
+            let ranges = set.iter().filter(|&b| starts(b)).count();
+            prop_assert_eq!(board.ranges_above(from), ranges);
+            prop_assert_eq!(board.ranges().iter().map(|r| r.1 - r.0).sum::<u64>(), set.len() as u64);
+            board.clear();
+            prop_assert_eq!((board.bytes(), board.ranges().len()), (0, 0));
         }
     }
 }

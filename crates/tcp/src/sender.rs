@@ -23,14 +23,14 @@ pub struct Sender {
     fin: bool,
     peer_window: u64,
     dupacks: u32,
-    /// Segments that may be sent before the next event.
-    quota: u32,
+    /// Segments that may be sent before the next ACK or timeout.
+    burst_limit: u32,
     /// What limited transmit adds to the window, bytes.
-    extra: u64,
+    limited_transmit_credit: u64,
     /// To be sent again at once, whatever the window.
-    urgent: Option<u64>,
+    retransmit_at: Option<u64>,
     /// The segment whose round trip is being measured: its end and when it was sent.
-    timed: Option<(u64, Time)>,
+    rtt_probe: Option<(u64, Time)>,
     /// When the retransmission timer expires.
     deadline: Option<Time>,
     /// The next segment waits for its turn.
@@ -86,10 +86,10 @@ impl Sender {
             fin: false,
             peer_window: config.receive_window,
             dupacks: 0,
-            quota: u32::MAX,
-            extra: 0,
-            urgent: None,
-            timed: None,
+            burst_limit: u32::MAX,
+            limited_transmit_credit: 0,
+            retransmit_at: None,
+            rtt_probe: None,
             deadline: None,
             paced_until: None,
             timed_out: false,
@@ -122,15 +122,19 @@ impl Sender {
 
     /// The other side acknowledges.
     pub fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the
+        // segment". What was acknowledged before is old news.
         if segment.ack < self.una || segment.ack > self.max {
             return;
         }
         self.peer_window = u64::from(segment.window);
-        self.quota = u32::MAX;
-        self.extra = 0;
+        self.burst_limit = u32::MAX;
+        self.limited_transmit_credit = 0;
         let news = self.read_sack(segment);
         if segment.ack > self.una {
             self.on_new_ack(now, segment.ack, config);
+        // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
+        // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
         } else if self.una < self.max && segment.span() == 0 {
             self.on_duplicate_ack(now, news, config);
         }
@@ -146,9 +150,11 @@ impl Sender {
         self.cut(now, Cause::Restart);
         self.timed_out = true;
         self.dupacks = 0;
-        self.quota = u32::MAX;
-        self.extra = 0;
-        self.urgent = None;
+        self.burst_limit = u32::MAX;
+        self.limited_transmit_credit = 0;
+        self.retransmit_at = None;
+        // RFC 6298, section 5.5: "The host MUST set RTO <- RTO * 2". 5.4: "Retransmit the earliest segment that has not
+        // been acknowledged". 5.6: "Start the retransmission timer".
         self.rto.back_off(&config.rto);
         self.start_over();
         self.restart_timer(now, config);
@@ -158,10 +164,10 @@ impl Sender {
     /// The next segment to send at `now`, if any.
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
-        if let Some(seq) = self.urgent.take() {
+        if let Some(seq) = self.retransmit_at.take() {
             return Some(self.send(now, seq, config));
         }
-        if self.quota == 0 {
+        if self.burst_limit == 0 {
             return None;
         }
         let seq = self.choose(u64::from(config.segment_bytes))?;
@@ -173,7 +179,7 @@ impl Sender {
             }
             self.pacing.on_sent(now);
         }
-        self.quota = self.quota.saturating_sub(1);
+        self.burst_limit = self.burst_limit.saturating_sub(1);
         let sent = self.send(now, seq, config);
         if let Recovery::Sack(sack) = &mut self.recovery {
             sack.on_sent(sent.end(), sent.retransmission);
@@ -277,25 +283,28 @@ impl Sender {
         self.una = ack;
         self.next = self.next.max(ack);
         self.timed_out = false;
-        let timed = self.timed.take_if(|(end, _)| *end <= ack);
+        let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
         if let OnAdvance::Partial { resend, restart_timer, ends_backoff } = advance {
-            if timed.is_some() || ends_backoff {
+            // No probe ends here: what is measured was sent after the recovery began, and is beyond its end.
+            if ends_backoff {
                 self.rto.end_backoff();
             }
             if restart_timer {
                 self.restart_timer(now, config);
             }
-            self.urgent = resend.then_some(self.una);
+            self.retransmit_at = resend.then_some(self.una);
             if resend && self.dupacks >= DUPACK_THRESHOLD {
-                self.quota = config.recovery_burst;
+                self.burst_limit = config.recovery_burst;
             }
             return;
         }
         self.dupacks = 0;
-        if let Some((_, sent)) = timed {
+        if let Some((_, sent)) = probe {
             self.rto.end_backoff();
             self.rto.sample(&config.rto, sent, now);
         }
+        // RFC 6298, section 5.3: "When an ACK is received that acknowledges new data, restart the retransmission timer".
+        // 5.2: "When all outstanding data has been acknowledged, turn off the retransmission timer."
         if self.una < self.max {
             self.restart_timer(now, config);
         } else {
@@ -315,7 +324,7 @@ impl Sender {
                 bytes: acked,
                 in_flight,
                 unsent: self.unsent(),
-                rtt: timed.map(|(_, sent)| now - sent),
+                rtt: probe.map(|(_, sent)| now - sent),
                 cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd,
             });
         }
@@ -352,9 +361,9 @@ impl Sender {
             OnDuplicate::FastRetransmit => {
                 self.stats.fast_retransmits += 1;
                 self.cut(now, Cause::Loss);
-                self.timed = None;
+                self.rtt_probe = None;
                 self.restart_timer(now, config);
-                self.urgent = Some(self.una);
+                self.retransmit_at = Some(self.una);
             }
             OnDuplicate::SlowStart => {
                 self.stats.fast_retransmits += 1;
@@ -366,12 +375,14 @@ impl Sender {
         let few = self.dupacks > 0 && self.dupacks < DUPACK_THRESHOLD && !self.recovery.in_recovery();
         if self.paced_until.is_some() {
             // A segment that waits for its turn was allowed before; a duplicate takes nothing back.
-            self.quota = u32::MAX;
+            self.burst_limit = u32::MAX;
         } else if few && config.limited_transmit {
-            self.quota = 1;
-            self.extra = u64::from(self.dupacks) * u64::from(config.segment_bytes);
+            // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
+            // send a segment of previously unsent data per [RFC3042]".
+            self.burst_limit = 1;
+            self.limited_transmit_credit = u64::from(self.dupacks) * u64::from(config.segment_bytes);
         } else {
-            self.quota = match config.recovery {
+            self.burst_limit = match config.recovery {
                 RecoveryKind::Tahoe => u32::MAX,
                 RecoveryKind::Reno if !few => u32::MAX,
                 RecoveryKind::NewReno if !few => config.recovery_burst,
@@ -395,7 +406,7 @@ impl Sender {
     /// Goes back to the first byte that is not acknowledged.
     fn start_over(&mut self) {
         self.next = self.una;
-        self.timed = None;
+        self.rtt_probe = None;
     }
 
     fn restart_timer(&mut self, now: Time, config: &TcpConfig) {
@@ -414,10 +425,12 @@ impl Sender {
             }
             let fits = |seq: &u64| *seq + segment <= self.una + self.peer_window;
             let fresh = Some(self.next).filter(|&next| next < self.end());
+            // RFC 6675, section 4, NextSeg: rule 1, what is lost; rule 2, new data; rule 3, what may be lost.
             let missing = sack.next_missing(self.una, segment);
             return missing.or(fresh.filter(fits)).or_else(|| sack.next_unsure(self.una)).filter(fits);
         }
-        let window = (self.recovery.window(cwnd) + self.extra).min(self.peer_window);
+        // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
+        let window = (self.recovery.window(cwnd) + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
         (self.next < self.end() && self.next + segment <= self.una + window).then_some(self.next)
     }
@@ -430,13 +443,15 @@ impl Sender {
         let retransmission = seq < self.max;
         let nothing_out = self.una == self.max;
         if retransmission && config.recovery != RecoveryKind::Sack1 {
-            // Karn's rule: data that is sent twice measures nothing. ns-2's Sack1 forgets this.
-            self.timed = self.timed.filter(|(timed, _)| !(seq < *timed && *timed <= end));
+            // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
+            // ns-2's Sack1 forgets this.
+            self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
         }
         if end > self.max {
-            self.timed = self.timed.or(Some((end, now)));
+            self.rtt_probe = self.rtt_probe.or(Some((end, now)));
             self.max = end;
         }
+        // RFC 6298, section 5.1: "if the timer is not running, start it running".
         if self.deadline.is_none() || nothing_out {
             self.restart_timer(now, config);
         }
@@ -446,3 +461,6 @@ impl Sender {
         Transmission { seq, len: (data_end - seq) as u32, fin, retransmission }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,6 +102,20 @@ mod tests {
         assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
+    #[test]
+    fn an_update_carries_as_often_as_the_sum_asks_for() {
+        // RFC 1624, equation 3: ~(~HC + ~m + m'), in one's complement: what is above 16 bits goes around, and what that
+        // carries goes around again. A sum that is not zero folds to its remainder by 0xffff, or to 0xffff itself.
+        let edges = [0, 1, 2, 0x7fff, 0x8000, 0xfffd, 0xfffe, 0xffff];
+        for (checksum, old) in edges.iter().flat_map(|&checksum| edges.map(|old| (checksum, old))) {
+            for new in 0..=0xffff {
+                let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+                let folded = if sum == 0 { 0 } else { (sum - 1) % 0xffff + 1 };
+                assert_eq!(update(checksum, old, new), !(folded as u16), "{checksum:x} {old:x} {new:x}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn an_updated_checksum_equals_a_new_one(

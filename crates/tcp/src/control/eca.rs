@@ -79,3 +79,116 @@ impl CongestionControl for Eca {
         self.reno.on_recovered(now, limit);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::RecoveryKind;
+    use crate::testing::{SEGMENT, rfc};
+
+    /// Early congestion avoidance with a window of so many segments, in slow start.
+    fn eca(rule: EcaRule, window: u32) -> Eca {
+        Eca::new(Reno::new(&rfc(RecoveryKind::Reno, window)), rule)
+    }
+
+    fn hears_ack(control: &mut Eca, unsent: u64) {
+        control.on_ack(&Ack {
+            now: Time::ZERO,
+            bytes: SEGMENT,
+            in_flight: 0,
+            unsent: unsent * SEGMENT,
+            rtt: None,
+            cwnd_limited: true,
+        });
+    }
+
+    /// cwnd and ssthresh, bytes, after an ACK that finds so many segments unsent.
+    fn after_ack(rule: EcaRule, window: u32, unsent: u64) -> (u64, Option<u64>) {
+        let mut control = eca(rule, window);
+        hears_ack(&mut control, unsent);
+        (control.control().cwnd, control.control().ssthresh)
+    }
+
+    #[test]
+    fn last_round_opens_linearly_while_at_most_two_windows_are_unsent() {
+        // The rule that gives the paper's idle page times: no ssthresh, only this ACK counts.
+        assert_eq!(after_ack(EcaRule::LastRound, 4, 9), (5000, None));
+        for unsent in [8, 1, 0] {
+            assert_eq!(after_ack(EcaRule::LastRound, 4, unsent), (4250, None), "{unsent} unsent");
+        }
+        assert_eq!(after_ack(EcaRule::LastRound, 1, 2), (2000, None), "1 + 1/1");
+    }
+
+    #[test]
+    fn last_round_doubles_again_when_there_is_more_to_send() {
+        let mut control = eca(EcaRule::LastRound, 4);
+        hears_ack(&mut control, 8);
+        assert_eq!(control.phase(8 * SEGMENT), Phase::CongestionAvoidance);
+        assert_eq!(control.phase(100 * SEGMENT), Phase::SlowStart);
+        hears_ack(&mut control, 100);
+        assert_eq!(control.control().cwnd, 5250);
+    }
+
+    #[test]
+    fn a_short_last_segment_is_a_segment_that_is_left() {
+        let control = eca(EcaRule::LastRound, 4);
+        assert_eq!(control.phase(8 * SEGMENT), Phase::CongestionAvoidance);
+        assert_eq!(control.phase(8 * SEGMENT + 1), Phase::SlowStart);
+    }
+
+    #[test]
+    fn final_window_ends_slow_start_when_the_next_doubled_window_would_finish_the_document() {
+        assert_eq!(after_ack(EcaRule::FinalWindow, 4, 9), (5000, None));
+        assert_eq!(after_ack(EcaRule::FinalWindow, 4, 8), (4250, Some(4000)));
+        assert_eq!(after_ack(EcaRule::FinalWindow, 4, 1), (4250, Some(4000)));
+        assert_eq!(after_ack(EcaRule::FinalWindow, 4, 0), (5000, None), "nothing is left to be gentle with");
+    }
+
+    #[test]
+    fn final_window_leaves_windows_alone_that_are_too_small_for_a_fast_retransmit() {
+        // Three duplicates (catp23) take four segments.
+        assert_eq!(after_ack(EcaRule::FinalWindow, 3, 1), (4000, None));
+        assert_eq!(after_ack(EcaRule::FinalWindow, 4, 1), (4250, Some(4000)));
+    }
+
+    #[test]
+    fn final_window_and_one_more_round_stay_out_of_slow_start_whatever_is_written_later() {
+        for rule in [EcaRule::FinalWindow, EcaRule::OneMoreRound] {
+            let mut control = eca(rule, 4);
+            hears_ack(&mut control, 8);
+            hears_ack(&mut control, 1000);
+            // 4 + 1/4 + 1/4.25
+            assert_eq!(control.control().cwnd, 4485, "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn one_more_round_ends_slow_start_once_growing_linearly_costs_at_most_one_round() {
+        // From a window of 4 on, linear rounds send 5, 6, 7, 8, 9: 5, 11, 18, 26, 35 in all; doubled ones 8, 16, 32: 8, 24,
+        // 56. So 18 segments take 3 rounds instead of 2, and 19 take 4; 26 take 4 instead of 3, and 27 take 5.
+        for (unsent, acts) in [(1, true), (11, true), (18, true), (19, false), (24, false), (25, true)] {
+            let expected = if acts { (4250, Some(4000)) } else { (5000, None) };
+            assert_eq!(after_ack(EcaRule::OneMoreRound, 4, unsent), expected, "{unsent} unsent");
+        }
+        for (unsent, acts) in [(26, true), (27, false), (0, false)] {
+            let expected = if acts { (4250, Some(4000)) } else { (5000, None) };
+            assert_eq!(after_ack(EcaRule::OneMoreRound, 4, unsent), expected, "{unsent} unsent");
+        }
+        // From 1 on: 2, 5, 9, 14, 20, 27 in all; doubled 2, 6, 14, 30. 20 take 5 instead of 4, 21 take 6.
+        for (unsent, ssthresh) in [(14, Some(1000)), (20, Some(1000)), (21, None), (30, None)] {
+            assert_eq!(after_ack(EcaRule::OneMoreRound, 1, unsent), (2000, ssthresh), "{unsent} unsent");
+        }
+    }
+
+    #[test]
+    fn congestion_is_what_it_is_to_reno() {
+        let mut control = eca(EcaRule::LastRound, 8);
+        let (now, in_flight, receive_window) = (Time::ZERO, 8 * SEGMENT, 100 * SEGMENT);
+        let cause = crate::control::Cause::Loss;
+        control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
+        assert_eq!((control.control().cwnd, control.control().ssthresh), (4000, Some(4000)));
+        assert_eq!(control.phase(1000 * SEGMENT), Phase::CongestionAvoidance);
+        control.on_recovered(now, 3 * SEGMENT);
+        assert_eq!(control.control().cwnd, 3000);
+    }
+}

@@ -46,6 +46,7 @@ impl Reno {
         if !self.grow_unused && !ack.cwnd_limited {
             return;
         }
+        // RFC 5681, equations 2 and 3: "cwnd += min (N, SMSS)" and "cwnd += SMSS*SMSS/cwnd".
         self.cwnd += match phase {
             Phase::SlowStart => (ack.bytes as f64 / self.segment).min(1.0),
             Phase::CongestionAvoidance => 1.0 / self.cwnd,
@@ -104,5 +105,169 @@ impl CongestionControl for Reno {
 
     fn on_recovered(&mut self, _now: Time, limit: u64) {
         self.cwnd = self.cwnd.min(self.segments(limit)).max(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::RecoveryKind;
+    use crate::testing::{SEGMENT, ns2, rfc};
+
+    fn reno(initial_window: u32, halving: Halving) -> Reno {
+        Reno::new(&TcpConfig { halving, ..rfc(RecoveryKind::Reno, initial_window) })
+    }
+
+    fn ack(bytes: u64) -> Ack {
+        Ack { now: Time::ZERO, bytes, in_flight: 0, unsent: 0, rtt: None, cwnd_limited: true }
+    }
+
+    /// Congestion with so many segments in flight, and a receive window of 20 segments.
+    fn congestion(cause: Cause, in_flight: u64) -> Congestion {
+        let (in_flight, receive_window) = (in_flight * SEGMENT, 20 * SEGMENT);
+        Congestion { now: Time::ZERO, cause, in_flight, receive_window, repeated: false }
+    }
+
+    /// cwnd and ssthresh, bytes.
+    fn state(control: &Reno) -> (u64, Option<u64>) {
+        (control.control().cwnd, control.control().ssthresh)
+    }
+
+    #[test]
+    fn slow_start_adds_what_was_acknowledged_but_one_segment_at_most() {
+        let mut control = reno(2, Halving::Flight);
+        // RFC 5681, equation 2: "cwnd += min (N, SMSS)".
+        control.on_ack(&ack(400));
+        assert_eq!(state(&control), (2400, None));
+        control.on_ack(&ack(3 * SEGMENT));
+        assert_eq!(state(&control), (3400, None));
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_a_segment_per_window() {
+        let mut control = reno(8, Halving::Flight);
+        control.on_congestion(&congestion(Cause::Loss, 8));
+        assert_eq!(control.phase(0), Phase::CongestionAvoidance);
+        // RFC 5681, equation 3: "cwnd += SMSS*SMSS/cwnd", 4 + 1/4, and 4.25 + 1/4.25, whatever was acknowledged.
+        control.on_ack(&ack(SEGMENT));
+        assert_eq!(control.control().cwnd, 4250);
+        control.on_ack(&ack(2 * SEGMENT));
+        assert_eq!(control.control().cwnd, 4485);
+    }
+
+    #[test]
+    fn ssthresh_is_half_of_the_flight_and_two_segments_at_least() {
+        // RFC 5681, equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)".
+        for (in_flight, ssthresh) in [(8, 4000), (7, 3500), (5, 2500), (4, 2000), (3, 2000), (1, 2000)] {
+            let mut control = reno(8, Halving::Flight);
+            control.on_congestion(&congestion(Cause::Loss, in_flight));
+            assert_eq!(state(&control), (ssthresh, Some(ssthresh)), "{in_flight} in flight");
+            let mut control = reno(8, Halving::Flight);
+            // Section 3.1: "upon a timeout ... cwnd MUST be set to no more than the loss window, LW, which equals 1
+            // full-sized segment".
+            control.on_congestion(&congestion(Cause::Restart, in_flight));
+            assert_eq!(state(&control), (1000, Some(ssthresh)), "{in_flight} in flight");
+        }
+    }
+
+    #[test]
+    fn what_was_sent_beyond_cwnd_does_not_count_as_flight() {
+        let mut control = reno(8, Halving::Flight);
+        // RFC 5681, section 3.2, step 2: limited transmit has sent two more.
+        control.on_congestion(&congestion(Cause::Loss, 10));
+        assert_eq!(state(&control), (4000, Some(4000)));
+    }
+
+    #[test]
+    fn ns_2_halves_the_window_and_the_receive_window_bounds_it() {
+        // ns-2: halfwin is half of window(), which is min(cwnd, wnd), as an integer with precisionReduce_ off. What is in
+        // flight does not count. ssthresh is an integer in both cases.
+        for (halving, window, cwnd, ssthresh) in [
+            (Halving::WholeSegments, 8, 4000, 4000),
+            (Halving::WholeSegments, 7, 3000, 3000),
+            (Halving::WholeSegments, 30, 10_000, 10_000),
+            (Halving::WholeSegments, 3, 1000, 2000),
+            (Halving::Window, 8, 4000, 4000),
+            (Halving::Window, 7, 3500, 3000),
+            (Halving::Window, 30, 10_000, 10_000),
+            (Halving::Window, 3, 1500, 2000),
+        ] {
+            let mut control = reno(window, halving);
+            control.on_congestion(&congestion(Cause::Loss, 2));
+            assert_eq!(state(&control), (cwnd, Some(ssthresh)), "{halving:?}, {window} segments");
+        }
+    }
+
+    #[test]
+    fn half_of_a_window_with_a_fraction_is_that_of_its_whole_segments_if_they_count() {
+        let mut control = reno(8, Halving::WholeSegments);
+        control.on_congestion(&congestion(Cause::Loss, 8));
+        (0..8).for_each(|_| control.on_ack(&ack(SEGMENT)));
+        assert_eq!(control.control().cwnd / 100, 56, "5.6 segments");
+        control.on_congestion(&congestion(Cause::Loss, 8));
+        assert_eq!(state(&control), (2000, Some(2000)));
+    }
+
+    #[test]
+    fn a_second_timeout_for_the_same_data_leaves_ssthresh_alone_by_the_rfc() {
+        let again = Congestion { repeated: true, ..congestion(Cause::Restart, 8) };
+        let mut control = reno(8, Halving::Flight);
+        control.on_congestion(&congestion(Cause::Restart, 8));
+        // RFC 5681, section 3.1: "the value of ssthresh is held constant."
+        control.on_congestion(&again);
+        assert_eq!(state(&control), (1000, Some(4000)));
+        // ns-2 halves whenever the timer expires.
+        let mut control = reno(8, Halving::WholeSegments);
+        control.on_congestion(&congestion(Cause::Restart, 8));
+        control.on_congestion(&again);
+        assert_eq!(state(&control), (1000, Some(2000)));
+    }
+
+    #[test]
+    fn slow_start_ends_where_cwnd_reaches_ssthresh() {
+        let mut control = reno(8, Halving::Flight);
+        control.on_congestion(&congestion(Cause::Restart, 8));
+        let phases: Vec<Phase> = (0..5)
+            .map(|_| {
+                let phase = control.phase(0);
+                control.on_ack(&ack(SEGMENT));
+                phase
+            })
+            .collect();
+        // RFC 5681, section 3.1: "When cwnd and ssthresh are equal, the sender may use either slow start or congestion
+        // avoidance." Here it avoids congestion: windows 1, 2, 3, then 4.
+        use Phase::{CongestionAvoidance, SlowStart};
+        assert_eq!(phases, [SlowStart, SlowStart, SlowStart, CongestionAvoidance, CongestionAvoidance]);
+    }
+
+    #[test]
+    fn ssthresh_begins_as_high_as_possible_or_at_the_receive_window() {
+        // RFC 5681, section 3.1: "The initial value of ssthresh SHOULD be set arbitrarily high".
+        assert_eq!(Reno::new(&rfc(RecoveryKind::Reno, 1000)).phase(0), Phase::SlowStart);
+        // ns-2: ssthresh_ = wnd_, here 20 segments. Nobody has set it, so nobody is told.
+        let at = |window| Reno::new(&ns2(RecoveryKind::Reno, window));
+        assert_eq!(at(19).phase(0), Phase::SlowStart);
+        assert_eq!(at(20).phase(0), Phase::CongestionAvoidance);
+        assert_eq!(state(&at(20)), (20_000, None));
+    }
+
+    #[test]
+    fn a_window_that_kept_nobody_from_sending_grows_in_ns_2_only() {
+        let unused = Ack { cwnd_limited: false, ..ack(SEGMENT) };
+        let mut control = Reno::new(&rfc(RecoveryKind::Reno, 2));
+        control.on_ack(&unused);
+        assert_eq!(control.control().cwnd, 2000);
+        let mut control = Reno::new(&ns2(RecoveryKind::Reno, 2));
+        control.on_ack(&unused);
+        assert_eq!(control.control().cwnd, 3000);
+    }
+
+    #[test]
+    fn a_recovery_may_bound_the_window_at_its_end() {
+        let mut control = reno(8, Halving::Flight);
+        control.on_recovered(Time::ZERO, 3 * SEGMENT);
+        assert_eq!(control.control().cwnd, 3000);
+        control.on_recovered(Time::ZERO, 5 * SEGMENT);
+        assert_eq!(control.control().cwnd, 3000);
     }
 }

@@ -29,3 +29,46 @@ impl Rbplw {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
+    }
+
+    fn round(unsent_segments: u64, next_window_segments: u64) -> RoundStart {
+        RoundStart { unsent_segments, next_window_segments, srtt: Some(Span::from_millis(200)) }
+    }
+
+    /// When the segment after one sent at 1000 ms may go, if the rounds before began like this.
+    fn next_after(rounds: &[RoundStart]) -> Time {
+        let mut pacing = Rbplw::default();
+        rounds.iter().for_each(|round| pacing.on_round(round));
+        pacing.on_sent(ms(1000));
+        pacing.release_at()
+    }
+
+    #[test]
+    fn the_last_window_takes_one_round_trip_and_windows_before_it_no_time() {
+        let at_once = Time::ZERO;
+        assert_eq!(next_after(&[]), at_once);
+        assert_eq!(next_after(&[round(9, 8)]), at_once, "another window follows");
+        assert_eq!(next_after(&[round(8, 8)]), ms(1025));
+        assert_eq!(next_after(&[round(4, 8)]), ms(1050));
+        assert_eq!(next_after(&[round(2, 8)]), ms(1100));
+        assert_eq!(next_after(&[round(1, 8)]), at_once, "one segment needs no spreading");
+        assert_eq!(next_after(&[round(0, 8)]), at_once);
+    }
+
+    #[test]
+    fn the_first_round_that_can_be_the_last_one_decides() {
+        assert_eq!(next_after(&[round(9, 8), round(4, 8), round(2, 8)]), ms(1050));
+    }
+
+    #[test]
+    fn without_a_round_trip_nothing_is_paced() {
+        assert_eq!(next_after(&[RoundStart { srtt: None, ..round(4, 8) }]), Time::ZERO);
+    }
+}

@@ -89,7 +89,7 @@ pub enum OnAdvance {
         resend: bool,
         /// The retransmission timer starts anew.
         restart_timer: bool,
-        /// The timed segment, if acknowledged, is not a sample; back-off ends without one.
+        /// The back-off ends, though there is no sample.
         ends_backoff: bool,
     },
 }

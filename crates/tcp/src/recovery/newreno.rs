@@ -88,3 +88,77 @@ impl NewReno {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::TcpConfig;
+    use crate::recovery::RecoveryKind;
+    use crate::testing::{Scene, ns2, rfc};
+
+    const NEW_RENO: RecoveryKind = RecoveryKind::NewReno;
+
+    #[test]
+    fn a_partial_ack_resends_the_next_missing_segment_and_takes_from_the_window_what_has_left() {
+        let mut tcp = Scene::new(rfc(NEW_RENO, 10), 100);
+        // 1 and 4 are lost: eight duplicates.
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100).dup().dup().sends(&[]);
+        tcp.dup().sends(&[1]).cwnd(5.0).ssthresh(5.0).window(8);
+        tcp.dup().dup().sends(&[]).dup().sends(&[11]).dup().sends(&[12]).dup().sends(&[13]).window(13);
+        // RFC 6582, section 3.2, step 3: "retransmit the first unacknowledged segment. Deflate the congestion window by the
+        // amount of new data acknowledged by the Cumulative Acknowledgment field. If the partial ACK acknowledges at least
+        // one SMSS of new data, then add back SMSS bytes to the congestion window."
+        tcp.at(200).ack(3).window(13 - 3 + 1).sends(&[4, 14]);
+        tcp.dup().sends(&[15]).dup().sends(&[16]).dup().sends(&[17]).window(14);
+        // Step 3: an ACK of everything that was out when it began (10) ends it, "Set cwnd to ... ssthresh".
+        tcp.at(300).ack(13).cwnd(5.0).window(5).sends(&[18]);
+        assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().retransmitted), (1, 2));
+    }
+
+    #[test]
+    fn an_ack_of_all_but_the_last_segment_of_before_is_partial() {
+        let mut tcp = Scene::new(rfc(NEW_RENO, 6), 100);
+        tcp.sends(&[1, 2, 3, 4, 5, 6]).at(100).dup().dup().dup().sends(&[1]).window(6);
+        tcp.dup().sends(&[7]).at(200).dup().sends(&[8]).ack(5).sends(&[6, 9]).window(8 - 5 + 1);
+        tcp.at(300).ack(6).cwnd(3.0).window(3).sends(&[]);
+    }
+
+    #[test]
+    fn only_the_first_partial_ack_restarts_the_timer() {
+        let mut tcp = Scene::new(rfc(NEW_RENO, 10), 10);
+        // 1, 4 and 7 are lost: seven duplicates.
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
+        (0..7).for_each(|_| _ = tcp.dup());
+        tcp.sends(&[1]).timer(1100);
+        // RFC 6582, section 3.2, step 3: "For the first partial ACK that arrives during fast recovery, also reset the
+        // retransmit timer."
+        tcp.at(200).ack(3).sends(&[4]).timer(1200).at(300).ack(6).sends(&[7]).timer(1200);
+    }
+
+    #[test]
+    fn a_timeout_ends_the_recovery_and_duplicates_of_what_was_out_start_no_other_one() {
+        let mut tcp = Scene::new(rfc(NEW_RENO, 8), 12);
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(100).dup().dup().dup().dup().dup().sends(&[1, 9]).window(9);
+        // RFC 6582, section 3.2, step 4: "After a retransmit timeout, record the highest sequence number transmitted in the
+        // variable recover, and exit the fast recovery procedure if applicable."
+        tcp.at(1100).times_out().sends(&[1]).window(1);
+        tcp.at(1200).ack(1).sends(&[2, 3]).dup().dup().dup().dup().sends(&[]).window(2);
+        // Step 1: "the TCP sender first checks the value of recover to see if the Cumulative Acknowledgment field covers
+        // more than recover". 9 is recover.
+        tcp.at(1300).ack(9).sends(&[10, 11]).dup().dup().dup().sends(&[]);
+        tcp.at(1400).ack(10).sends(&[12]).dup().dup().dup().sends(&[11]);
+    }
+
+    #[test]
+    fn while_there_are_duplicates_ns_2_sends_two_segments_per_ack_at_most() {
+        let config = TcpConfig { earliest_fast_retransmit: 2, ..ns2(NEW_RENO, 8) };
+        let mut tcp = Scene::new(config.clone(), 100);
+        // The third duplicate may not retransmit, but makes room for three: ns-2 calls send_much(0, 0, 2).
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]);
+        tcp.dup().window(11).sends(&[9, 10]).dup().window(12).sends(&[11, 12]).dup().sends(&[13]);
+        // The next new ACK takes the room back.
+        tcp.at(400).ack(1).window(9).sends(&[]);
+
+        let mut tcp = Scene::new(TcpConfig { inflate_without_retransmit: false, ..config }, 100);
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().dup().dup().window(8).sends(&[]);
+    }
+}

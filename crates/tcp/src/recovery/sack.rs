@@ -153,3 +153,6 @@ impl Sack {
         pipe + max.saturating_sub(from)
     }
 }
+
+#[cfg(test)]
+mod tests;

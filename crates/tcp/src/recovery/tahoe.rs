@@ -23,3 +23,47 @@ impl Tahoe {
         self.gate.close(max);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::recovery::RecoveryKind::Tahoe;
+    use crate::testing::{Scene, ns2};
+
+    #[test]
+    fn the_third_duplicate_starts_over_with_a_window_of_one() {
+        let mut tcp = Scene::new(ns2(Tahoe, 8), 100);
+        // Fall and Floyd 1996, section 3: Tahoe retransmits "without waiting for a retransmission timer to expire" and
+        // goes through slow start. Threshold: catp23, three duplicates.
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]).cwnd(8.0);
+        tcp.dup().sends(&[1]).cwnd(1.0).ssthresh(4.0).timer(200 + 6000);
+        tcp.dup().dup().sends(&[]).cwnd(1.0).window(1);
+        // Only the first one was lost: the ACK of everything ends the repair.
+        tcp.at(400).ack(8).sends(&[9, 10]).cwnd(2.0);
+        assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().timeouts), (1, 0));
+    }
+
+    #[test]
+    fn what_came_after_the_lost_segment_goes_out_again_until_it_turns_out_to_have_arrived() {
+        let mut tcp = Scene::new(ns2(Tahoe, 8), 100);
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().dup().sends(&[1]);
+        tcp.at(400).ack(3).sends(&[4, 5]).at(600).ack(8).sends(&[9, 10, 11]);
+    }
+
+    #[test]
+    fn duplicates_for_data_of_before_a_fast_retransmit_start_no_other_one() {
+        let mut tcp = Scene::new(ns2(Tahoe, 8), 100);
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().dup().sends(&[1]);
+        // ns-2's bugFix_: 4 was out at the last episode.
+        tcp.at(400).ack(3).sends(&[4, 5]).dup().dup().dup().sends(&[]).cwnd(2.0);
+        // From 9 on it is another window.
+        tcp.at(600).ack(8).sends(&[9, 10, 11]).at(800).ack(9).sends(&[12, 13]);
+        tcp.dup().dup().dup().sends(&[10]).cwnd(1.0).ssthresh(2.0);
+    }
+
+    #[test]
+    fn duplicates_for_data_of_before_a_timeout_start_no_fast_retransmit() {
+        let mut tcp = Scene::new(ns2(Tahoe, 4), 100);
+        tcp.sends(&[1, 2, 3, 4]).at(6000).times_out().sends(&[1]);
+        tcp.at(6200).ack(1).sends(&[2, 3]).dup().dup().dup().sends(&[]).cwnd(2.0);
+    }
+}

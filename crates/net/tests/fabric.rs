@@ -1,0 +1,492 @@
+//! Laws of a network of ports, worked out by hand: when packets arrive and where, in which order ties come out, what the
+//! host is told, and that it does not matter when it asks.
+
+use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_net::jitter::JitterSpec;
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::QueueSpec;
+use catnip_net::{
+    DropReason, Ecn, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
+};
+use proptest::prelude::*;
+
+/// A link on which 1000 bytes take so many milliseconds, and then so many to the other end.
+fn link(transmission_ms: u64, delay_ms: u64, limit: u32) -> LinkSpec {
+    let rate = Rate::from_bits_per_second(8_000_000 / transmission_ms).unwrap();
+    LinkSpec::new(rate, Span::from_millis(delay_ms), QueueSpec::DropTail { limit })
+}
+
+/// What a network tells its host: (milliseconds, what, port, packet).
+#[derive(Default)]
+struct Log(Vec<(u64, &'static str, u32, u32)>);
+
+impl Log {
+    fn add(&mut self, now: Time, what: &'static str, at: PortId, packet: &Packet) {
+        self.0.push((millis(now), what, at.0, packet.body));
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.0.iter().filter(|entry| entry.1 == what).count()
+    }
+}
+
+impl NetworkFate for Log {
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
+        let what = if why == DropReason::Overflow { "overflow" } else { "loss" };
+        self.add(now, what, at, &packet);
+    }
+    fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.add(now, "entered", at, packet);
+    }
+    fn passed(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.add(now, "passed", at, packet);
+    }
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+fn millis(at: Time) -> u64 {
+    assert_eq!(at.as_nanos() % 1_000_000, 0, "{at} is no whole millisecond");
+    at.as_nanos() / 1_000_000
+}
+
+/// A network, what it has told, and what it has delivered: (milliseconds, host, packet).
+struct Net {
+    fabric: Fabric,
+    log: Log,
+    delivered: Vec<(u64, NodeId, u32)>,
+    next_body: u32,
+}
+
+impl Net {
+    fn new(topology: &Topology) -> Self {
+        let fabric = Fabric::new(topology, 1);
+        Self { fabric, log: Log::default(), delivered: Vec::new(), next_body: 0 }
+    }
+
+    /// Sends 1000 bytes without asking for anything first. Packets are numbered from 0.
+    fn send(&mut self, at: u64, from: NodeId, flow: u32) -> u32 {
+        let body = self.next_body;
+        self.next_body += 1;
+        let (ecn, priority) = (Ecn::NotEct, Priority::Low);
+        let packet = Packet { arrived: Time::ZERO, flow, len: 1000, body, ecn, priority, class: 0 };
+        self.fabric.arrive(ms(at), from, packet, &mut self.log);
+        body
+    }
+
+    /// Takes all that is delivered by then; what the network says after that.
+    fn run(&mut self, until: u64) -> Out {
+        loop {
+            match self.fabric.poll(ms(until), &mut self.log) {
+                Out::Deliver(at, node, packet) => self.delivered.push((millis(at), node, packet.body)),
+                out => return out,
+            }
+        }
+    }
+
+    fn dropped(&self) -> usize {
+        self.log.count("overflow") + self.log.count("loss")
+    }
+}
+
+/// Two hosts with a router between them: ports 0 and 1 to and from the first host, 2 and 3 from and to the router.
+fn line(first: LinkSpec, second: LinkSpec) -> (Topology, NodeId, NodeId) {
+    let mut topology = Topology::default();
+    let (a, b, router) = (topology.host("a"), topology.host("b"), topology.router("r"));
+    topology.link(a, router, first);
+    topology.link(router, b, second);
+    (topology, a, b)
+}
+
+/// Hosts a, b and c around a router; ports 0, 2 and 4 lead to it, 1, 3 and 5 to the hosts.
+fn star(link: LinkSpec) -> (Topology, [NodeId; 3]) {
+    let mut topology = Topology::default();
+    let hosts = ["a", "b", "c"].map(|name| topology.host(name));
+    let router = topology.router("r");
+    topology.links(hosts.map(|host| (host, router)), link);
+    (topology, hosts)
+}
+
+#[test]
+fn a_packet_takes_transmission_and_propagation_on_each_link() {
+    let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    assert_eq!(net.run(100), Out::Idle);
+    net.send(100, a, 0);
+    // 1 + 5 ms to the router, which has all of it then, 2 + 20 ms to the host.
+    assert_eq!(net.run(100), Out::Wait(ms(106)));
+    assert_eq!(net.run(127), Out::Wait(ms(128)));
+    assert_eq!(net.run(128), Out::Idle);
+    assert_eq!(net.delivered, [(128, b, 0)]);
+}
+
+#[test]
+fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
+    let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    (0..3).for_each(|_| _ = net.send(0, a, 0));
+    net.run(1000);
+    // At the router after 6, 7 and 8 ms; from there 4 ms apart.
+    assert_eq!(net.delivered, [(30, b, 0), (34, b, 1), (38, b, 2)]);
+}
+
+#[test]
+fn a_host_hears_of_every_port_that_a_packet_enters_and_leaves() {
+    let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    net.send(0, a, 0);
+    net.run(1000);
+    let story = [(0, "entered", 0, 0), (6, "passed", 0, 0), (6, "entered", 2, 0), (28, "passed", 2, 0)];
+    assert_eq!(net.log.0, story);
+}
+
+#[test]
+fn what_overflows_is_told_at_once_and_where() {
+    // A limit of two counts the packet in transmission.
+    let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 2));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    (0..4).for_each(|_| _ = net.send(0, a, 0));
+    net.run(1000);
+    // They reach the router after 6, 7, 8 and 9 ms; the first one leaves it at 10 ms.
+    assert_eq!(net.delivered, [(30, b, 0), (34, b, 1)]);
+    let overflows: Vec<_> = net.log.0.iter().filter(|entry| entry.1 == "overflow").collect();
+    assert_eq!(overflows, [&(8, "overflow", 2, 2), &(9, "overflow", 2, 3)]);
+    let counters = net.fabric.counters(PortId(2));
+    assert_eq!((counters.arrived[Priority::Low as usize], counters.delivered), (4, 2));
+    assert_eq!((counters.delivered_bytes, counters.dropped_of(Priority::Low)), (2000, 2));
+    assert_eq!(net.fabric.counters(PortId(0)).delivered, 4);
+}
+
+#[test]
+fn a_place_is_free_when_the_last_bit_has_left() {
+    let (topology, a, b) = line(link(1, 0, 2), link(1, 0, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    // One in transmission and one that waits. The wire is free at 1 ms: who comes then finds a place.
+    (0..3).for_each(|_| _ = net.send(0, a, 0));
+    (0..2).for_each(|_| _ = net.send(1, a, 0));
+    net.run(1000);
+    assert_eq!(net.delivered, [(2, b, 0), (3, b, 1), (4, b, 3)]);
+    assert!(net.log.0.contains(&(0, "overflow", 0, 2)) && net.log.0.contains(&(1, "overflow", 0, 4)));
+}
+
+#[test]
+fn ties_at_a_router_go_to_the_packet_that_was_sent_first() {
+    for order in [[0, 1], [1, 0]] {
+        let (topology, hosts) = star(link(1, 5, 10));
+        let mut net = Net::new(&topology);
+        net.fabric.set_destination(7, hosts[2]);
+        // Both are at the router after 6 ms.
+        for host in order {
+            net.send(0, hosts[host], 7);
+        }
+        net.run(1000);
+        assert_eq!(net.delivered, [(12, hosts[2], 0), (13, hosts[2], 1)], "{order:?}");
+        assert_eq!(net.log.0[0].2, order[0] as u32 * 2, "the port of that host");
+    }
+}
+
+#[test]
+fn ties_between_hosts_come_out_in_the_order_in_which_their_links_were_entered() {
+    let (topology, hosts) = star(link(1, 5, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, hosts[2]);
+    net.fabric.set_destination(1, hosts[1]);
+    net.send(0, hosts[0], 1);
+    net.send(0, hosts[1], 0);
+    net.run(1000);
+    assert_eq!(net.delivered, [(12, hosts[1], 0), (12, hosts[2], 1)]);
+}
+
+#[test]
+fn what_is_due_when_a_host_sends_happens_first_and_waits_to_be_asked_for() {
+    let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    net.send(0, a, 0);
+    net.send(10, a, 0);
+    assert_eq!(net.fabric.packets_inside(), 2);
+    // The first one arrives at 28 ms: nobody has asked.
+    net.send(28, a, 0);
+    assert_eq!(net.fabric.packets_inside(), 3, "also what has arrived and was not asked for");
+    assert_eq!(net.log.count("passed"), 3);
+    assert_eq!(net.run(28), Out::Wait(ms(34)));
+    assert_eq!(net.delivered, [(28, b, 0)]);
+    assert_eq!(net.fabric.packets_inside(), 2);
+    net.send(100, a, 0);
+    net.send(200, a, 0);
+    assert_eq!(net.run(200), Out::Wait(ms(206)));
+    assert_eq!(net.delivered[1..], [(38, b, 1), (56, b, 2), (128, b, 3)], "in order");
+}
+
+#[test]
+fn each_flow_goes_where_it_was_told_to_and_may_be_told_again() {
+    let (topology, hosts) = star(link(1, 0, 10));
+    for first in [0, Fabric::SECOND_FLOWS] {
+        let mut net = Net::new(&topology);
+        // Numbers need not come in order.
+        net.fabric.set_destination(first + 3, hosts[2]);
+        net.fabric.set_destination(first, hosts[1]);
+        net.send(0, hosts[0], first + 3);
+        net.send(10, hosts[0], first);
+        net.send(20, hosts[1], first + 3);
+        net.run(100);
+        net.fabric.set_destination(first + 3, hosts[0]);
+        net.send(100, hosts[2], first + 3);
+        net.run(200);
+        let [a, b, c] = hosts;
+        assert_eq!(net.delivered, [(2, c, 0), (12, b, 1), (22, c, 2), (102, a, 3)], "flows from {first} on");
+    }
+}
+
+#[test]
+fn flows_of_both_kinds_with_the_same_number_have_their_own_destinations() {
+    let (topology, [a, b, c]) = star(link(1, 0, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(5, b);
+    net.fabric.set_destination(Fabric::SECOND_FLOWS + 5, c);
+    net.send(0, a, 5);
+    net.send(10, a, Fabric::SECOND_FLOWS + 5);
+    net.send(20, a, 5);
+    net.run(100);
+    assert_eq!(net.delivered, [(2, b, 0), (12, c, 1), (22, b, 2)]);
+}
+
+#[test]
+fn a_packet_lost_on_a_wire_never_passes_it() {
+    let lossy = LinkSpec { wire_loss: Some(LossSpec::List { packets: vec![2] }), ..link(1, 5, 10) };
+    let (topology, a, b) = line(lossy, link(2, 20, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    (0..3).for_each(|_| _ = net.send(0, a, 0));
+    net.run(6);
+    assert_eq!(net.fabric.packets_inside(), 3);
+    net.run(1000);
+    // The third one finds the link to the host free again at 8 ms, because the second one has not come.
+    assert_eq!(net.delivered, [(28, b, 0), (30, b, 2)]);
+    assert!(net.log.0.contains(&(7, "loss", 0, 1)), "{:?}", net.log.0);
+    assert_eq!((net.log.count("passed"), net.fabric.packets_inside()), (4, 0));
+}
+
+#[test]
+fn loss_before_a_queue_takes_no_time_on_the_wire() {
+    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![2] }), ..link(1, 5, 10) };
+    let (topology, a, b) = line(lossy, link(1, 20, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    (0..3).for_each(|_| _ = net.send(0, a, 0));
+    net.run(1000);
+    assert_eq!(net.delivered, [(27, b, 0), (28, b, 2)]);
+    assert!(net.log.0.contains(&(0, "loss", 0, 1)), "{:?}", net.log.0);
+}
+
+#[test]
+fn the_way_back_has_its_own_rate_and_loss() {
+    let there = LinkSpec {
+        rate_back: Some(link(7, 0, 1).rate),
+        loss_back: Some(LossSpec::List { packets: vec![1] }),
+        ..link(1, 5, 10)
+    };
+    let (topology, a, b) = line(there, link(1, 0, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    net.fabric.set_destination(1, a);
+    net.send(0, a, 0);
+    net.send(0, b, 1);
+    net.send(10, b, 1);
+    net.run(1000);
+    assert_eq!(net.delivered, [(7, b, 0), (10 + 1 + 7 + 5, a, 2)]);
+}
+
+#[test]
+fn hosts_need_no_router_between_them() {
+    let mut topology = Topology::default();
+    let (a, b) = (topology.host("a"), topology.host("b"));
+    topology.link(a, b, link(1, 5, 10));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    net.fabric.set_destination(1, a);
+    net.send(0, a, 0);
+    net.send(0, b, 1);
+    net.run(100);
+    assert_eq!(net.delivered, [(6, b, 0), (6, a, 1)]);
+}
+
+/// Routers in a ring of four with a chord, hosts on three of them: r0 - r1 - r2 - r3 - r0, and r0 - r2.
+fn ring() -> (Topology, [NodeId; 3]) {
+    let mut topology = Topology::default();
+    let routers = [0, 1, 2, 3].map(|n| topology.router(format!("r{n}")));
+    let hosts = [0, 1, 2].map(|n| topology.host(format!("h{n}")));
+    for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)] {
+        topology.link(routers[from], routers[to], link(1, 0, 10));
+    }
+    for (host, router) in [(0, 0), (1, 2), (2, 3)] {
+        topology.link(hosts[host], routers[router], link(1, 0, 10));
+    }
+    (topology, hosts)
+}
+
+#[test]
+fn a_path_has_the_fewest_hops_and_of_equals_the_lowest_ports() {
+    let (topology, [at_0, at_2, at_3]) = ring();
+    let ports = |from, to| topology.path(from, to).unwrap().iter().map(|port| port.0).collect::<Vec<_>>();
+    // Links 5, 6 and 7 belong to the hosts; port 2 n leads from the first node of link n to the second one.
+    assert_eq!(ports(at_0, at_2), [10, 8, 13], "over the chord");
+    assert_eq!(ports(at_2, at_0), [12, 9, 11]);
+    assert_eq!(ports(at_3, at_0), [14, 6, 11]);
+    assert_eq!(ports(at_3, at_2), [14, 5, 13]);
+
+    let mut topology = Topology::default();
+    let (a, b) = (topology.host("a"), topology.host("b"));
+    let (left, right) = (topology.router("left"), topology.router("right"));
+    topology.link(a, left, link(1, 0, 10));
+    let twice = topology.links([(left, right), (left, right)], link(1, 0, 10));
+    topology.link(right, b, link(1, 0, 10));
+    assert_eq!(topology.path(a, b).unwrap()[1], twice[0].forward());
+    assert_eq!(topology.path(b, a).unwrap()[1], twice[0].back());
+}
+
+#[test]
+fn packets_take_the_path_that_the_topology_says() {
+    let (topology, hosts) = ring();
+    for from in hosts {
+        for to in hosts.into_iter().filter(|&to| to != from) {
+            let mut net = Net::new(&topology);
+            net.fabric.set_destination(0, to);
+            net.send(0, from, 0);
+            net.run(1000);
+            let entered = net.log.0.iter().filter(|entry| entry.1 == "entered");
+            let taken: Vec<PortId> = entered.map(|entry| PortId(entry.2)).collect();
+            assert_eq!(Ok(taken), topology.path(from, to));
+        }
+    }
+}
+
+#[test]
+fn nobody_forwards_for_others_but_routers() {
+    let mut topology = Topology::default();
+    let [a, between, b] = ["a", "between", "b"].map(|name| topology.host(name));
+    topology.link(a, between, link(1, 0, 10));
+    topology.link(between, b, link(1, 0, 10));
+    assert_eq!(topology.path(a, b).unwrap_err().to_string(), "no route from a to b");
+    assert!(topology.check_routes([(a, between)]).is_ok());
+    assert!(topology.check_routes([(a, between), (b, a)]).is_err());
+}
+
+#[test]
+fn a_topology_knows_its_nodes_and_ports() {
+    let (topology, hosts) = star(link(1, 5, 10));
+    assert_eq!((topology.node_count(), topology.name(hosts[1])), (4, "b"));
+    let ends: Vec<_> = topology.ports().iter().map(|port| (port.from.0, port.to.0)).collect();
+    assert_eq!(ends, [(0, 3), (3, 0), (1, 3), (3, 1), (2, 3), (3, 2)]);
+}
+
+/// What hosts of the ring offer: (gap in microseconds, from, to, bytes).
+fn traffic() -> impl Strategy<Value = Vec<(u64, usize, usize, u32)>> {
+    prop::collection::vec((0u64..4000, 0usize..3, 1usize..3, 40u32..1500), 1..120)
+}
+
+/// A ring where links are slow, vary, lose, and queues are short.
+fn bad_ring() -> (Topology, [NodeId; 3]) {
+    let (good, hosts) = ring();
+    let mut bad = Topology::default();
+    (0..4).for_each(|n| _ = bad.router(format!("r{n}")));
+    (0..3).for_each(|n| _ = bad.host(format!("h{n}")));
+    for (n, pair) in good.ports().chunks(2).enumerate() {
+        let plain = link(1 + n as u64 % 3, n as u64 % 4, 2 + n as u32 % 4);
+        let loss = Some(LossSpec::Bernoulli { probability: 0.1 });
+        let jitter = Some(JitterSpec::Exponential { mean: Span::from_millis(1) });
+        let spec = match n % 4 {
+            0 => plain,
+            1 => LinkSpec { loss, ..plain },
+            2 => LinkSpec { wire_loss: loss, ..plain },
+            _ => LinkSpec { jitter, ..plain },
+        };
+        bad.link(pair[0].from, pair[0].to, spec);
+    }
+    (bad, hosts)
+}
+
+/// Offers the traffic; asks for deliveries before each packet with this probability only, at a time up to then. What was
+/// delivered and what was dropped, and when.
+type Ends = (Vec<(Time, NodeId, u32)>, Vec<(Time, PortId, u32)>);
+
+#[derive(Default)]
+struct Drops(Vec<(Time, PortId, u32)>);
+
+impl NetworkFate for Drops {
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, _why: DropReason) {
+        self.0.push((now, at, packet.body));
+    }
+}
+
+fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> Ends {
+    let (topology, hosts) = bad_ring();
+    let mut fabric = Fabric::new(&topology, seed);
+    let (mut drops, mut out) = (Drops::default(), Vec::new());
+    let mut rng = Rng::new(seed, Stream::Workload(3));
+    for (flow, to) in [1, 2, 2, 0, 0, 1].into_iter().enumerate() {
+        fabric.set_destination(flow as u32, hosts[to]);
+    }
+    let (mut now, mut asked) = (Time::ZERO, Time::ZERO);
+    let mut take = |fabric: &mut Fabric, until: Time, drops: &mut Drops| {
+        while let Out::Deliver(at, node, packet) = fabric.poll(until, drops) {
+            out.push((at, node, packet.body));
+        }
+        out.len()
+    };
+    for (body, &(gap_us, from, turn, len)) in traffic.iter().enumerate() {
+        now += Span::from_micros(gap_us);
+        if rng.chance(attention) {
+            let share = if attention < 1.0 { rng.uniform() } else { 1.0 };
+            asked += Span::from_nanos((now.since(asked).as_nanos() as f64 * share) as u64);
+            let delivered = take(&mut fabric, asked, &mut drops);
+            let gone = delivered + drops.0.len();
+            assert_eq!(fabric.packets_inside() as usize + gone, body, "nothing is lost silently");
+        }
+        // From each host a flow to either of the other two.
+        let flow = (2 * from + turn - 1) as u32;
+        let (body, ecn, priority) = (body as u32, Ecn::NotEct, Priority::Low);
+        let packet = Packet { arrived: now, flow, len, body, ecn, priority, class: 0 };
+        fabric.arrive(now, hosts[from], packet, &mut drops);
+    }
+    take(&mut fabric, now + Span::from_secs(10), &mut drops);
+    assert_eq!(fabric.packets_inside(), 0);
+    (out, drops.0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn packets_in_a_network_are_delivered_dropped_or_inside_whenever_somebody_asks(
+        traffic in traffic(), seed in 0u64..1000
+    ) {
+        let prompt = offer(&traffic, seed, 1.0);
+        let mut seen: Vec<u32> = prompt.0.iter().map(|d| d.2).chain(prompt.1.iter().map(|d| d.2)).collect();
+        seen.sort_unstable();
+        prop_assert_eq!(seen, (0..traffic.len() as u32).collect::<Vec<_>>());
+        prop_assert!(prompt.0.is_sorted_by_key(|delivery| delivery.0), "time does not go back");
+        for attention in [0.0, 0.5] {
+            prop_assert_eq!(&offer(&traffic, seed, attention), &prompt, "asked with probability {}", attention);
+        }
+    }
+}
+
+#[test]
+fn a_network_counts_its_drops_like_its_host() {
+    let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 2));
+    let mut net = Net::new(&topology);
+    net.fabric.set_destination(0, b);
+    (0..20).for_each(|n| _ = net.send(n, a, 0));
+    net.run(1000);
+    let counted: u64 = (0..4).map(|port| net.fabric.counters(PortId(port)).dropped_of(Priority::Low)).sum();
+    assert_eq!((counted as usize, net.delivered.len()), (net.dropped(), 20 - net.dropped()));
+    assert!(net.dropped() > 0);
+}

@@ -1,0 +1,486 @@
+//! Laws of the simulated world, each worked out by hand: when documents arrive, what applications hear and in which order,
+//! when connections are over, and that no packet gets lost without anybody hearing of it.
+
+use catnip_base::{Rate, Span, Time};
+use catnip_net::loss::LossSpec;
+use catnip_net::queue::QueueSpec;
+use catnip_net::{LinkSpec, NodeId, Topology};
+use catnip_sim::app::{AnyApp, AppAction, AppEvent, Application};
+use catnip_sim::record::{ConnectionRecord, DatagramStep};
+use catnip_sim::{Event, Opener, Recorder, Sim, TcpId, Transfer};
+use catnip_tcp::{DelayedAck, RtoConfig, TcpConfig, profile};
+use std::sync::{Arc, Mutex};
+
+/// A byte takes a microsecond on every link, and ten milliseconds to the other end.
+const DELAY_US: u64 = 10_000;
+/// Without data.
+const ACK_US: u64 = 40 + DELAY_US;
+/// A full segment.
+const SEGMENT_US: u64 = 1000 + DELAY_US;
+
+/// Segments of 1000 bytes without headers, an ACK for each, two at first; no handshake, no FIN.
+fn tcp() -> TcpConfig {
+    TcpConfig {
+        segment_bytes: 1000,
+        header_bytes: 0,
+        ack_bytes: 40,
+        initial_window: 2,
+        receive_window: 100_000,
+        handshake: false,
+        fin: false,
+        delayed_ack: None,
+        ..profile::rfc()
+    }
+}
+
+fn link() -> LinkSpec {
+    let rate = Rate::from_bits_per_second(8_000_000).unwrap();
+    LinkSpec::new(rate, Span::from_micros(DELAY_US), QueueSpec::DropTail { limit: 100 })
+}
+
+/// What is recorded of a run: (microseconds, event).
+#[derive(Debug, Default)]
+struct Record(Vec<(u64, Event)>);
+
+impl Recorder for Record {
+    const PACKETS: bool = true;
+    fn record(&mut self, now: Time, event: &Event) {
+        self.0.push((micros(now), *event));
+    }
+}
+
+/// What an application hears: (microseconds, event).
+type Heard = Arc<Mutex<Vec<(u64, AppEvent)>>>;
+
+/// An application that does these things at these times, one after the other, and notes what it hears.
+#[derive(Debug)]
+struct Script {
+    steps: Vec<(u64, AppAction)>,
+    heard: Heard,
+}
+
+impl Application for Script {
+    fn on_event(&mut self, now: Time, _id: u32, event: AppEvent, actions: &mut Vec<AppAction>) {
+        self.heard.lock().unwrap().push((micros(now), event));
+        match event {
+            AppEvent::Timer => actions.push(self.steps.remove(0).1),
+            AppEvent::Start => {}
+            _ => return,
+        }
+        if let Some((at, _)) = self.steps.first() {
+            actions.push(AppAction::TimerAt(us(*at)));
+        }
+    }
+}
+
+/// A client and a server with one link between them, and what an application at the client hears.
+struct World {
+    sim: Sim<Record>,
+    heard: Heard,
+    client: NodeId,
+    server: NodeId,
+}
+
+impl World {
+    /// `link` leads from the server to the client.
+    fn new(link: LinkSpec, config: TcpConfig) -> Self {
+        let mut topology = Topology::default();
+        let (client, server) = (topology.host("client"), topology.host("server"));
+        topology.link(server, client, link);
+        let mut sim = Sim::new(&topology, 1, Record::default());
+        assert_eq!(sim.add_tcp(config, None), TcpId(0));
+        Self { sim, heard: Heard::default(), client, server }
+    }
+
+    /// A document of so many bytes that the server sends without being asked.
+    fn document(&self, bytes: u64) -> Transfer {
+        Transfer {
+            server: self.server,
+            client: self.client,
+            request_bytes: 0,
+            bytes,
+            tells_size: false,
+            opener: Opener::Server,
+            tcp: TcpId(0),
+            notify_at: None,
+            tag: 7,
+        }
+    }
+
+    fn plays(&mut self, steps: &[(u64, AppAction)]) -> u32 {
+        let script = Script { steps: steps.to_vec(), heard: self.heard.clone() };
+        self.sim.add_app(AnyApp::Custom(Box::new(script)))
+    }
+
+    /// Opens a connection at time zero and runs until all is done.
+    fn fetches(&mut self, transfer: Transfer) {
+        self.plays(&[(0, AppAction::Open(transfer))]);
+        self.sim.run(us(60_000_000));
+    }
+
+    /// What the application has heard besides its start and its timers.
+    fn heard(&self) -> Vec<(u64, AppEvent)> {
+        let timing = |event: &AppEvent| matches!(event, AppEvent::Start | AppEvent::Timer);
+        self.heard.lock().unwrap().iter().filter(|(_, event)| !timing(event)).copied().collect()
+    }
+
+    /// When each data segment left: (microseconds, first byte).
+    fn sent(&self) -> Vec<(u64, u64)> {
+        self.events(|event| if let Event::Sent(view) = event { Some(view.seq) } else { None })
+    }
+
+    fn timeouts(&self) -> Vec<(u64, ())> {
+        self.events(|event| matches!(event, Event::Timeout(_)).then_some(()))
+    }
+
+    fn connections(&self) -> Vec<(u64, ConnectionRecord)> {
+        self.events(|event| if let Event::Connection(record) = event { Some(*record) } else { None })
+    }
+
+    fn events<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Vec<(u64, T)> {
+        self.sim.recorder().0.iter().filter_map(|(at, event)| Some((*at, pick(event)?))).collect()
+    }
+}
+
+fn us(n: u64) -> Time {
+    Time::from_nanos(n * 1000)
+}
+
+fn micros(at: Time) -> u64 {
+    assert_eq!(at.as_nanos() % 1000, 0, "{at} is no whole microsecond");
+    at.as_nanos() / 1000
+}
+
+const COMPLETE: AppEvent = AppEvent::Complete { tag: 7 };
+const REACHED: AppEvent = AppEvent::Reached { tag: 7 };
+
+#[test]
+fn a_document_arrives_after_its_rounds_of_slow_start() {
+    let mut world = World::new(link(), tcp());
+    world.fetches(world.document(4000));
+    // Two segments at once; the ACK of the first one makes room for two more.
+    let second_round = SEGMENT_US + ACK_US;
+    assert_eq!(world.sent(), [(0, 0), (0, 1000), (second_round, 2000), (second_round, 3000)]);
+    // The last one waits for the one before it on the wire.
+    assert_eq!(world.heard(), [(second_round + 1000 + SEGMENT_US, COMPLETE)]);
+}
+
+#[test]
+fn a_short_document_takes_the_time_of_its_bytes() {
+    let mut world = World::new(link(), tcp());
+    world.fetches(world.document(300));
+    assert_eq!(world.heard(), [(300 + DELAY_US, COMPLETE)]);
+}
+
+#[test]
+fn documents_share_the_wire_in_the_order_in_which_they_were_asked_for() {
+    let mut world = World::new(link(), tcp());
+    let document = |tag| Transfer { tag, ..world.document(1000) };
+    let open = |tag| (5000, AppAction::Open(document(tag)));
+    world.plays(&[open(1), open(2), open(3)]);
+    world.sim.run(us(1_000_000));
+    let first = 5000 + SEGMENT_US;
+    let complete = |n: u32| (first + 1000 * u64::from(n), AppEvent::Complete { tag: n + 1 });
+    assert_eq!(world.heard(), [complete(0), complete(1), complete(2)]);
+}
+
+#[test]
+fn the_server_answers_when_the_whole_request_has_arrived() {
+    let mut world = World::new(link(), tcp());
+    world.fetches(Transfer { request_bytes: 1500, opener: Opener::Client, ..world.document(1000) });
+    // The request is a segment of 1000 and one of 500 bytes; the ACK of the second one rides on the document.
+    let asked = 1500 + DELAY_US;
+    assert_eq!(world.sent(), [(0, 0), (0, 1000), (asked, 0)]);
+    // The ACK of the first one left at 11 ms and is long gone.
+    assert_eq!(world.heard(), [(asked + SEGMENT_US, COMPLETE)]);
+}
+
+#[test]
+fn a_handshake_by_the_client_carries_its_request_and_one_by_the_server_its_document() {
+    let config = TcpConfig { handshake: true, ..tcp() };
+    let mut world = World::new(link(), config.clone());
+    world.fetches(Transfer { request_bytes: 200, opener: Opener::Client, ..world.document(1000) });
+    // SYN, SYN with ACK, request, document.
+    assert_eq!(world.heard(), [(2 * ACK_US + 200 + DELAY_US + SEGMENT_US, COMPLETE)]);
+    let mut world = World::new(link(), config);
+    world.fetches(world.document(1000));
+    assert_eq!(world.heard(), [(2 * ACK_US + SEGMENT_US, COMPLETE)]);
+}
+
+#[test]
+fn an_application_hears_once_that_so_much_has_arrived() {
+    for (notify_at, segments) in [(1, 1), (1000, 1), (1001, 2), (2000, 2)] {
+        let mut world = World::new(link(), TcpConfig { initial_window: 4, ..tcp() });
+        world.fetches(Transfer { notify_at: Some(notify_at), ..world.document(4000) });
+        let at = |segments: u64| DELAY_US + 1000 * segments;
+        assert_eq!(world.heard(), [(at(segments), REACHED), (at(4), COMPLETE)], "{notify_at} bytes");
+    }
+    // The end is told as the end only.
+    let mut world = World::new(link(), tcp());
+    world.fetches(Transfer { notify_at: Some(1500), ..world.document(2000) });
+    assert_eq!(world.heard(), [(SEGMENT_US + 1000, COMPLETE)]);
+}
+
+#[test]
+fn what_arrives_out_of_order_counts_when_the_gap_is_filled() {
+    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![1] }), ..link() };
+    let mut world = World::new(lossy, TcpConfig { initial_window: 4, limited_transmit: false, ..tcp() });
+    world.fetches(Transfer { notify_at: Some(1000), ..world.document(5000) });
+    // Segments 2 to 4 arrive; three duplicates later the first one goes out again, and fills the gap: 4000 bytes at once.
+    // The first one took no time: it was lost before the wire. Each ACK reports one block of 8 bytes.
+    let resent = 3 * 1000 + DELAY_US + ACK_US + 8;
+    assert_eq!(world.sent()[4], (resent, 0));
+    assert_eq!(world.heard()[0], (resent + SEGMENT_US, REACHED));
+    assert_eq!(world.heard().len(), 2);
+}
+
+#[test]
+fn a_connection_is_over_when_the_server_has_heard_that_all_has_arrived() {
+    let mut world = World::new(link(), tcp());
+    world.plays(&[(500, AppAction::Open(world.document(2000)))]);
+    world.sim.run(us(1_000_000));
+    let received = 500 + 1000 + SEGMENT_US;
+    let acked = received + ACK_US;
+    let record = ConnectionRecord {
+        connection: 0,
+        app: 0,
+        bytes: 2000,
+        opened: us(500),
+        received: us(received),
+        acked: us(acked),
+        sent: 2,
+        sent_high: 0,
+        retransmitted: 0,
+        timeouts: 0,
+        fast_retransmits: 0,
+        dropped: 0,
+    };
+    assert_eq!(world.connections(), [(acked, record)]);
+    assert_eq!((world.sim.now(), world.sim.packets_out()), (us(acked), 0));
+    assert_eq!((world.sim.connections_opened(), world.sim.transfers_completed()), (1, 1));
+    assert_eq!(world.sim.data_segments(), (2, 0));
+}
+
+#[test]
+fn a_record_waits_for_the_last_packet_of_its_connection() {
+    // The timer expires before the ACK comes: the segment goes out twice, and the first ACK closes the connection while the
+    // second one is still on its way to the client.
+    let early = RtoConfig { first: Span::from_micros(15_000), min: Span::ZERO, ..tcp().rto };
+    let mut world = World::new(link(), TcpConfig { rto: early, ..tcp() });
+    world.fetches(world.document(1000));
+    let [(at, record)] = world.connections()[..] else { panic!("one connection") };
+    assert_eq!((record.sent, record.retransmitted, record.timeouts), (2, 1, 1));
+    assert_eq!((record.received, record.acked), (us(SEGMENT_US), us(SEGMENT_US + ACK_US)));
+    // The second copy finds the connection closed; nobody answers it.
+    assert_eq!(at, 15_000 + SEGMENT_US);
+    assert_eq!((world.sim.packets_out(), world.heard().len()), (0, 1));
+}
+
+#[test]
+fn an_ack_that_arrives_as_its_timer_expires_stops_it() {
+    let rtt = SEGMENT_US + ACK_US;
+    for (first, timeouts) in [(rtt, 0), (rtt - 1, 1)] {
+        let rto = RtoConfig { first: Span::from_micros(first), min: Span::ZERO, ..tcp().rto };
+        let mut world = World::new(link(), TcpConfig { rto, ..tcp() });
+        world.fetches(world.document(1000));
+        assert_eq!(world.timeouts().len(), timeouts, "a timeout of {first} microseconds");
+    }
+}
+
+#[test]
+fn a_lost_segment_goes_out_again_when_its_timer_expires() {
+    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![1, 2] }), ..link() };
+    let mut world = World::new(lossy, tcp());
+    world.fetches(world.document(1000));
+    // RFC 6298: 1 s, then 2 s.
+    assert_eq!(world.sent(), [(0, 0), (1_000_000, 0), (3_000_000, 0)]);
+    assert_eq!(world.timeouts().iter().map(|t| t.0).collect::<Vec<_>>(), [1_000_000, 3_000_000]);
+    assert_eq!(world.heard(), [(3_000_000 + SEGMENT_US, COMPLETE)]);
+    let (_, record) = world.connections()[0];
+    assert_eq!((record.dropped, record.sent, record.timeouts), (2, 3, 2));
+    assert_eq!(world.sim.data_segments(), (3, 2));
+}
+
+#[test]
+fn a_lost_ack_is_repaired_by_the_next_one() {
+    let lossy = LinkSpec { loss_back: Some(LossSpec::List { packets: vec![1] }), ..link() };
+    let mut world = World::new(lossy, tcp());
+    world.fetches(world.document(2000));
+    let (at, record) = world.connections()[0];
+    assert_eq!((at, record.sent), (SEGMENT_US + 1000 + ACK_US, 2));
+    assert_eq!((record.dropped, world.sim.data_segments()), (0, (2, 0)), "an ACK is no data segment");
+}
+
+#[test]
+fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
+    // Ticks of 100 ms, and a round trip of 150 ms: one tick or two, and a timeout of three times that (RFC 6298, 2.2). The
+    // second segment is lost.
+    let slow = LinkSpec {
+        delay: Span::from_micros(74_480),
+        loss: Some(LossSpec::List { packets: vec![2] }),
+        ..link()
+    };
+    let rto = RtoConfig { tick: Span::from_millis(100), min: Span::ZERO, ..tcp().rto };
+    for (phase_ms, timeout) in [(0, 300_000), (49, 300_000), (50, 600_000), (99, 600_000)] {
+        let mut world = World::new(slow.clone(), TcpConfig { rto, initial_window: 1, ..tcp() });
+        world.sim.set_tick_phase(Some(Span::from_millis(phase_ms)));
+        world.fetches(world.document(2000));
+        assert_eq!(world.sent()[1], (150_000, 1000));
+        assert_eq!(world.timeouts(), [(150_000 + timeout, ())], "phase {phase_ms} ms");
+    }
+}
+
+#[test]
+fn an_ack_timer_beats_in_the_phase_of_its_host() {
+    let beats =
+        DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: true };
+    let mut world = World::new(link(), TcpConfig { delayed_ack: Some(beats), ..tcp() });
+    world.sim.set_tick_phase(Some(Span::from_millis(50)));
+    world.fetches(world.document(1000));
+    // 50 ms before the run began, so at 150 ms.
+    assert_eq!(world.connections()[0].0, 150_000 + ACK_US);
+}
+
+#[test]
+fn datagrams_take_their_time_and_are_counted() {
+    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![2] }), ..link() };
+    let mut world = World::new(lossy, tcp());
+    let flow = world.sim.add_flow(world.server, world.client);
+    let back = world.sim.add_flow(world.client, world.server);
+    let send = |at, bytes| (at, AppAction::Send { flow, bytes });
+    world.plays(&[send(0, 500), send(100, 500), send(200, 700)]);
+    world.sim.run(us(600));
+    assert_eq!((world.sim.packets_out(), world.sim.fabric().packets_inside()), (2, 2));
+    world.sim.run(us(1_000_000));
+    let counters = world.sim.datagrams(flow);
+    assert_eq!((counters.sent, counters.sent_bytes, counters.received, counters.dropped), (3, 1700, 2, 1));
+    // The third one waits for 300 us, until the first one has left.
+    let delays = [500 + DELAY_US, 300 + 700 + DELAY_US];
+    assert!((counters.delay_s.mean() - (delays[0] + delays[1]) as f64 / 2e6).abs() < 1e-12);
+    assert_eq!(world.sim.datagrams(back), Default::default());
+    let told =
+        world.events(|event| if let Event::Datagram { what, .. } = event { Some(*what) } else { None });
+    let times: Vec<u64> = told.iter().map(|step| step.0).collect();
+    assert_eq!(times, [0, 100, 100, 200, delays[0], 200 + delays[1]]);
+    assert_eq!(told[4].1, DatagramStep::Received(Span::from_micros(delays[0])));
+    assert!(matches!(told[2].1, DatagramStep::Dropped(..)));
+    assert!(world.heard().is_empty() && world.sent().is_empty());
+}
+
+#[test]
+fn a_timer_in_the_past_comes_at_once_and_an_event_of_now_in_its_order() {
+    let mut world = World::new(link(), tcp());
+    let open = |tag| AppAction::Open(Transfer { tag, ..world.document(1000) });
+    // The second time lies before the first one.
+    world.plays(&[(3000, open(1)), (1000, open(2))]);
+    world.sim.run(us(1_000_000));
+    let times: Vec<u64> = world.heard.lock().unwrap().iter().map(|heard| heard.0).collect();
+    assert_eq!(times, [0, 3000, 3000, 3000 + SEGMENT_US, 3000 + SEGMENT_US + 1000]);
+}
+
+/// Three clients and three servers around a short, lossy queue, with documents, requests and datagrams.
+fn busy() -> Sim<Record> {
+    let mut topology = Topology::default();
+    let clients = [0, 1, 2].map(|n| topology.host(format!("client {n}")));
+    let servers = [0, 1, 2].map(|n| topology.host(format!("server {n}")));
+    let (left, right) = (topology.router("left"), topology.router("right"));
+    let loss = Some(LossSpec::Bernoulli { probability: 0.05 });
+    let bottleneck = LinkSpec {
+        queue: QueueSpec::DropTail { limit: 8 },
+        loss: loss.clone(),
+        loss_back: loss.clone(),
+        wire_loss: loss,
+        ..link()
+    };
+    topology.link(left, right, bottleneck);
+    topology.links(servers.map(|server| (server, left)), link());
+    topology.links(clients.map(|client| (client, right)), link());
+    let mut sim = Sim::new(&topology, 5, Record::default());
+    let config = TcpConfig { handshake: true, fin: true, ..tcp() };
+    let tcp = sim.add_tcp(config, None);
+    let flow = sim.add_flow(servers[0], clients[2]);
+    for n in 0..12u64 {
+        let (server, client) = (servers[n as usize % 3], clients[n as usize / 4]);
+        let transfer = Transfer {
+            server,
+            client,
+            request_bytes: 300 * (n % 2),
+            bytes: 3000 * (n + 1),
+            tells_size: true,
+            opener: if n % 2 == 1 { Opener::Client } else { Opener::Server },
+            tcp,
+            notify_at: Some(2000),
+            tag: n as u32,
+        };
+        let steps = vec![
+            (n * 7000, AppAction::Open(transfer)),
+            (n * 7000, AppAction::Send { flow, bytes: 700 }),
+            (n * 7000 + 300_000, AppAction::Open(transfer)),
+        ];
+        sim.add_app(AnyApp::Custom(Box::new(Script { steps, heard: Heard::default() })));
+    }
+    sim
+}
+
+#[test]
+fn at_every_moment_the_packets_that_hosts_wait_for_are_inside_the_network() {
+    let mut sim = busy();
+    let mut steps = 0;
+    while sim.transfers_completed() < 24 || sim.packets_out() > 0 {
+        steps += 1;
+        assert!(steps < 1_000_000, "the transfers end");
+        sim.run(us(steps * 100));
+        assert_eq!(sim.packets_out() as u64, sim.fabric().packets_inside(), "after {} us", steps * 100);
+    }
+    let (sent, dropped) = sim.data_segments();
+    assert!(dropped > 0 && sent > dropped);
+    assert_eq!(sim.connections_opened(), 24);
+}
+
+#[test]
+fn a_run_in_steps_is_the_run_in_one_go() {
+    let (mut once, mut steps) = (busy(), busy());
+    once.run(us(100_000_000));
+    // Not in step with anything.
+    (1..10_000).for_each(|n| steps.run(Time::from_nanos(n * 7_777_777)));
+    steps.run(us(100_000_000));
+    assert!(once.recorder().0.len() > 1000);
+    assert_eq!(once.recorder().0, steps.recorder().0);
+    assert_eq!(once.now(), steps.now());
+}
+
+#[test]
+fn a_run_in_the_memory_of_another_one_is_the_same_run() {
+    let mut world = World::new(link(), tcp());
+    world.fetches(world.document(30_000));
+    let expected = world.heard();
+    let mut used = busy();
+    used.run(us(150_000));
+    assert!(used.packets_out() > 0, "it ends in the middle");
+    let mut topology = Topology::default();
+    let (client, server) = (topology.host("client"), topology.host("server"));
+    topology.link(server, client, link());
+    let mut again = World::new(link(), tcp());
+    again.sim = Sim::with_memory(&topology, 1, Record::default(), used.into_memory());
+    again.sim.add_tcp(tcp(), None);
+    again.fetches(again.document(30_000));
+    assert_eq!(again.heard(), expected);
+    assert_eq!(again.sim.recorder().0, world.sim.recorder().0);
+}
+
+#[test]
+fn a_run_ends_with_its_time_and_goes_on_from_there() {
+    let mut world = World::new(link(), tcp());
+    world.plays(&[(0, AppAction::Open(world.document(1000)))]);
+    world.sim.run(us(SEGMENT_US - 1));
+    assert_eq!((world.heard().len(), world.sim.transfers_completed()), (0, 0));
+    world.sim.run(us(SEGMENT_US));
+    assert_eq!(
+        (world.heard().len(), world.sim.transfers_completed()),
+        (1, 1),
+        "what is due at the end happens"
+    );
+    assert!(world.connections().is_empty());
+    world.sim.run(us(1_000_000));
+    assert_eq!(world.connections().len(), 1);
+}

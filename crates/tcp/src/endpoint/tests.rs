@@ -1,0 +1,388 @@
+use super::*;
+use crate::recovery::RecoveryKind;
+use crate::testing::{ms, rfc};
+use crate::{DelayedAck, RtoConfig};
+use proptest::prelude::*;
+
+/// The standards of today with everything: handshake, delayed ACKs, FIN.
+fn config() -> TcpConfig {
+    TcpConfig {
+        handshake: true,
+        fin: true,
+        delayed_ack: crate::profile::rfc().delayed_ack,
+        ..rfc(RecoveryKind::SackRfc6675, 10)
+    }
+}
+
+/// One end, and what it hears and says.
+struct End {
+    config: TcpConfig,
+    endpoint: Endpoint,
+}
+
+impl End {
+    fn new(role: Role, config: TcpConfig) -> Self {
+        Self { endpoint: Endpoint::new(Time::ZERO, role, &config, Span::ZERO), config }
+    }
+
+    fn writes(&mut self, at: u64, bytes: u64) {
+        self.endpoint.write(ms(at), bytes, None, true, &self.config);
+    }
+
+    fn hears(&mut self, at: u64, segment: Segment) {
+        self.endpoint.on_segment(ms(at), &segment, &self.config);
+    }
+
+    /// The one segment that it sends now.
+    #[track_caller]
+    fn says(&mut self, at: u64) -> Segment {
+        let said = self.all(at);
+        assert_eq!(said.len(), 1, "{said:?}");
+        said[0]
+    }
+
+    fn all(&mut self, at: u64) -> Vec<Segment> {
+        let said = std::iter::from_fn(|| self.endpoint.transmit(ms(at), &self.config));
+        said.map(|out| out.segment).take(1000).collect()
+    }
+
+    fn expires(&mut self, at: u64) -> bool {
+        self.endpoint.on_time(ms(at), &self.config)
+    }
+}
+
+fn pair(config: &TcpConfig) -> (End, End) {
+    (End::new(Role::Active, config.clone()), End::new(Role::Passive, config.clone()))
+}
+
+/// Two ends after a handshake of 100 ms.
+fn open(config: &TcpConfig) -> (End, End) {
+    let (mut client, mut server) = pair(config);
+    server.hears(50, client.says(0));
+    client.hears(100, server.says(50));
+    server.hears(150, client.says(100));
+    (client, server)
+}
+
+const SYN: Flags = Flags { syn: true, ack: false, fin: false };
+const SYN_ACK: Flags = Flags { syn: true, ack: true, fin: false };
+const ACK: Flags = Flags { syn: false, ack: true, fin: false };
+
+#[test]
+fn a_connection_opens_with_syn_syn_ack_and_ack() {
+    let (mut client, mut server) = pair(&config());
+    assert_eq!(server.all(0), [], "the passive side waits");
+    assert_eq!(server.endpoint.deadline(), None);
+    // RFC 9293, section 3.5, figure 6.
+    let syn = client.says(0);
+    assert_eq!((syn.flags.syn, syn.flags.ack, syn.span()), (true, false, 0));
+    server.hears(50, syn);
+    let answer = server.says(50);
+    assert_eq!(answer.flags, SYN_ACK);
+    client.hears(100, answer);
+    assert_eq!(client.endpoint.deadline(), None, "nothing is out");
+    assert_eq!(client.says(100).flags, ACK);
+    server.hears(150, Segment { flags: ACK, ..Segment::default() });
+    assert_eq!((server.all(150), server.endpoint.deadline()), (vec![], None));
+}
+
+#[test]
+fn the_syn_says_which_side_it_comes_from() {
+    let (mut client, mut server) = pair(&config());
+    assert_eq!(client.says(0).flags.ack, false);
+    server.hears(50, Segment { flags: SYN, ..Segment::default() });
+    assert!(server.says(50).flags.ack);
+}
+
+#[test]
+fn data_waits_for_the_handshake_and_rides_on_its_last_ack() {
+    let (mut client, mut server) = pair(&config());
+    client.writes(0, 500);
+    let syn = client.says(0);
+    assert_eq!(syn.len, 0);
+    server.hears(50, syn);
+    client.hears(100, server.says(50));
+    let first = client.says(100);
+    assert_eq!((first.seq, first.len, first.flags), (0, 500, Flags { fin: true, ..ACK }));
+    // Data opens the passive side like the bare ACK that it could not wait for.
+    server.hears(150, first);
+    assert_eq!(server.endpoint.received(), 500);
+}
+
+#[test]
+fn without_a_handshake_both_sides_are_open_at_once() {
+    let (mut client, mut server) = pair(&TcpConfig { handshake: false, ..config() });
+    client.writes(0, 500);
+    server.writes(0, 700);
+    assert_eq!((client.says(0).len, server.says(0).len), (500, 700));
+}
+
+#[test]
+fn a_syn_goes_out_again_with_a_timeout_that_doubles_up_to_the_greatest_one() {
+    let rto = RtoConfig { max: Span::from_secs(5), ..config().rto };
+    let mut client = End::new(Role::Active, TcpConfig { rto, ..config() });
+    client.says(0);
+    // RFC 6298, section 2.1: 1 second at first; 5.5: back off; 2.5: up to the greatest timeout.
+    for (at, next) in [(1000, 3000), (3000, 7000), (7000, 12_000), (12_000, 17_000)] {
+        assert!(!client.expires(at - 1), "not before {at} ms");
+        assert_eq!(client.all(at - 1), []);
+        assert!(client.expires(at));
+        assert_eq!(client.says(at).flags, SYN);
+        assert_eq!(client.endpoint.deadline(), Some(ms(next)));
+    }
+}
+
+#[test]
+fn a_syn_ack_goes_out_again_by_its_timer_and_for_each_syn() {
+    let (mut client, mut server) = pair(&config());
+    let syn = client.says(0);
+    server.hears(50, syn);
+    server.says(50);
+    assert!(server.expires(1050));
+    assert_eq!(server.says(1050).flags, SYN_ACK);
+    server.hears(1100, syn);
+    assert_eq!(server.says(1100).flags, SYN_ACK);
+}
+
+#[test]
+fn a_syn_ack_that_comes_again_is_acknowledged_again() {
+    let (mut client, mut server) = pair(&config());
+    server.hears(50, client.says(0));
+    let answer = server.says(50);
+    client.hears(100, answer);
+    client.says(100);
+    // RFC 9293, section 3.10.7.4: our ACK was lost.
+    client.hears(1200, answer);
+    assert_eq!(client.says(1200).flags, ACK);
+}
+
+#[test]
+fn a_waiting_side_answers_nothing_but_a_syn_and_an_opening_one_nothing_but_its_answer() {
+    let (mut client, mut server) = pair(&config());
+    for flags in [ACK, SYN_ACK, Flags { fin: true, ..ACK }] {
+        server.hears(10, Segment { len: 100, flags, ..Segment::default() });
+        assert_eq!((server.all(10), server.endpoint.received()), (vec![], 0), "{flags:?}");
+    }
+    client.says(0);
+    for flags in [ACK, SYN] {
+        client.hears(10, Segment { len: 100, flags, ..Segment::default() });
+        assert_eq!((client.all(10), client.endpoint.received()), (vec![], 0), "{flags:?}");
+    }
+    assert_eq!(client.endpoint.deadline(), Some(ms(1000)), "it still waits for its answer");
+}
+
+#[test]
+fn a_handshake_at_the_first_try_is_the_first_round_trip() {
+    let rto = RtoConfig { min: Span::from_millis(1), ..config().rto };
+    let config = TcpConfig { rto, ..config() };
+    // RFC 6298, section 2.2: R + 4 * R / 2. It counts also if the application writes first, or later.
+    let (mut client, mut server) = open(&config);
+    client.writes(200, 100);
+    client.all(200);
+    assert_eq!(client.endpoint.deadline(), Some(ms(200 + 300)), "SYN at 0, answer at 100 ms");
+    server.writes(200, 100);
+    server.all(200);
+    assert_eq!(server.endpoint.deadline(), Some(ms(200 + 300)), "SYN+ACK at 50, ACK at 150 ms");
+    let (mut client, mut server) = pair(&config);
+    client.writes(0, 100);
+    server.hears(50, client.says(0));
+    client.hears(80, server.says(50));
+    client.all(80);
+    assert_eq!(client.endpoint.deadline(), Some(ms(80 + 240)));
+}
+
+#[test]
+fn after_a_syn_that_was_sent_twice_one_segment_and_three_seconds_are_the_beginning() {
+    for writes_first in [false, true] {
+        let (mut client, mut server) = pair(&config());
+        if writes_first {
+            client.writes(0, 20_000);
+        }
+        client.says(0);
+        assert!(client.expires(1000));
+        server.hears(1050, client.says(1000));
+        client.hears(1100, server.says(1050));
+        if !writes_first {
+            client.says(1100);
+            client.writes(1100, 20_000);
+        }
+        // RFC 5681, section 3.1, and RFC 6298, section 5.7; which of the two SYNs was answered is unknown (Karn's rule).
+        assert_eq!(client.says(1100).len, 1000);
+        assert_eq!(client.endpoint.deadline(), Some(ms(1100 + 3000)));
+    }
+}
+
+#[test]
+fn data_carries_the_ack_that_was_delayed() {
+    let (mut client, mut server) = open(&config());
+    client.writes(200, 500);
+    server.hears(250, Segment { flags: ACK, ..client.says(200) });
+    assert_eq!(
+        (server.all(250), server.endpoint.deadline()),
+        (vec![], Some(ms(450))),
+        "RFC 5681, section 4.2"
+    );
+    server.endpoint.write(ms(260), 700, None, false, &server.config);
+    let answer = server.says(260);
+    assert_eq!((answer.len, answer.ack), (700, 500));
+    assert_eq!(server.all(460), []);
+}
+
+#[test]
+fn a_delayed_ack_goes_out_when_it_is_due() {
+    let (mut client, mut server) = open(&config());
+    client.endpoint.write(ms(200), 500, None, false, &client.config);
+    server.hears(250, client.says(200));
+    assert!(!server.expires(450), "a delayed ACK is no timeout");
+    assert_eq!(server.all(449), []);
+    let ack = server.says(450);
+    assert_eq!((ack.ack, ack.len, ack.flags, ack.window), (500, 0, ACK, 100_000));
+    assert_eq!((server.all(450), server.endpoint.deadline()), (vec![], None));
+}
+
+#[test]
+fn a_fin_is_acknowledged_at_once_and_is_no_data() {
+    let (mut client, mut server) = open(&config());
+    client.writes(200, 500);
+    server.hears(250, client.says(200));
+    assert!(server.endpoint.peer_closed());
+    // RFC 9293, section 3.4: the FIN takes a number of its own.
+    assert_eq!((server.says(250).ack, server.endpoint.received()), (501, 500));
+}
+
+#[test]
+fn a_fin_out_of_order_closes_when_what_was_missing_has_arrived() {
+    let (mut client, mut server) = open(&config());
+    client.writes(200, 2500);
+    let [first, second, third] = client.all(200)[..] else { panic!("three segments") };
+    server.hears(250, third);
+    assert!(!server.endpoint.peer_closed());
+    let ack = server.says(250);
+    assert_eq!((ack.ack, ack.sack.ranges(0).collect::<Vec<_>>()), (0, vec![(2000, 2501)]));
+    server.hears(260, first);
+    assert_eq!(server.endpoint.received(), 1000);
+    server.hears(270, second);
+    assert!(server.endpoint.peer_closed());
+    assert_eq!(server.endpoint.received(), 2500);
+}
+
+#[test]
+fn blocks_are_reported_only_where_the_recovery_looks_at_them() {
+    for (recovery, blocks) in
+        [(RecoveryKind::NewReno, 0), (RecoveryKind::Sack1, 1), (RecoveryKind::SackRfc6675, 1)]
+    {
+        let (_, mut server) = open(&TcpConfig { recovery, ..config() });
+        server.hears(250, Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() });
+        assert_eq!(server.says(250).sack.len(), blocks, "{recovery:?}");
+    }
+}
+
+#[test]
+fn an_end_that_never_wrote_has_no_sender_and_expects_no_acks() {
+    let (client, mut server) = open(&config());
+    assert!(client.endpoint.sender().is_none());
+    server.hears(200, Segment { ack: 700, flags: ACK, ..Segment::default() });
+    assert_eq!((server.all(200), server.endpoint.deadline()), (vec![], None));
+    assert!(!server.expires(10_000));
+}
+
+#[test]
+fn a_timer_that_expires_says_so_and_sends_again() {
+    let (mut client, _) = open(&config());
+    client.writes(200, 500);
+    client.says(200);
+    assert!(!client.expires(1199));
+    assert!(client.expires(1200));
+    let again = client.endpoint.transmit(ms(1200), &client.config).expect("the segment");
+    assert!(again.retransmission && again.segment.seq == 0 && again.segment.flags.fin);
+}
+
+#[test]
+fn a_marker_hears_where_in_its_document_a_segment_is() {
+    let (mut client, _) = open(&config());
+    let config = client.config.clone();
+    let ack = Outgoing { segment: Segment { flags: ACK, ..Segment::default() }, retransmission: false };
+    assert!(client.endpoint.sending(&ack, &config).is_none(), "it has nothing to send");
+    client.endpoint.write(ms(200), 2000, Some(FlowContext::document(2000)), true, &config);
+    client.all(200);
+    let segment = Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() };
+    let sending = client.endpoint.sending(&Outgoing { segment, retransmission: true }, &config).unwrap();
+    assert_eq!((sending.offset, sending.segment, sending.window), (1000, 1000, 10_000));
+    assert_eq!(sending.context, Some(FlowContext::document(2000)));
+    assert!(sending.slow_start && sending.retransmission && sending.acknowledges.is_none());
+    assert_eq!(client.endpoint.sending(&ack, &config).unwrap().acknowledges, Some(Priority::Low));
+}
+
+/// Carries segments both ways, 50 ms each, and loses those of these numbers. What has arrived in the end, how many
+/// segments were out at most, and when.
+fn transfer(config: &TcpConfig, bytes: u64, lost: &[usize]) -> (u64, u64, Time) {
+    let mut ends = [End::new(Role::Active, config.clone()), End::new(Role::Passive, config.clone())];
+    ends[0].writes(0, bytes);
+    let mut flying: Vec<(Time, usize, Segment)> = Vec::new();
+    let (mut now, mut sent, mut most_out) = (Time::ZERO, 0, 0);
+    for step in 0.. {
+        assert!(step < 20_000, "it never ends");
+        for (side, end) in ends.iter_mut().enumerate() {
+            while let Some(out) = end.endpoint.transmit(now, config) {
+                if !lost.contains(&sent) {
+                    flying.push((now + Span::from_millis(50), 1 - side, out.segment));
+                }
+                let una = end.endpoint.sender().map_or(0, |sender| sender.una());
+                most_out = most_out.max((out.segment.seq + out.segment.span()).saturating_sub(una));
+                sent += 1;
+                assert!(sent < 10_000, "it never stops");
+            }
+        }
+        let timers = ends.iter().filter_map(|end| end.endpoint.deadline());
+        let Some(next) = flying.iter().map(|f| f.0).chain(timers).min() else { break };
+        assert!(next >= now, "time goes on");
+        now = next;
+        if let Some(first) = flying.iter().position(|f| f.0 == now) {
+            let (_, side, segment) = flying.remove(first);
+            ends[side].endpoint.on_segment(now, &segment, config);
+        } else {
+            ends.iter_mut().for_each(|end| _ = end.endpoint.on_time(now, config));
+        }
+    }
+    assert!(ends[0].endpoint.sender().is_some_and(|sender| sender.is_done()));
+    (ends[1].endpoint.received(), most_out, now)
+}
+
+const RECOVERIES: [RecoveryKind; 5] = [
+    RecoveryKind::Tahoe,
+    RecoveryKind::Reno,
+    RecoveryKind::NewReno,
+    RecoveryKind::Sack1,
+    RecoveryKind::SackRfc6675,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_lost_everything_arrives_and_no_more_is_out_than_was_allowed(
+        segments in 1u64..60, short in 0u64..1000, lost in prop::collection::vec(0usize..120, 0..30), window in 4u64..40
+    ) {
+        let bytes = segments * 1000 - short;
+        let heartbeat = DelayedAck { heartbeat: true, ..config().delayed_ack.unwrap() };
+        for recovery in RECOVERIES {
+            for (limited_transmit, delayed_ack) in [(false, None), (true, config().delayed_ack), (true, Some(heartbeat))] {
+                let receive_window = window * 1000;
+                let config = TcpConfig { recovery, receive_window, limited_transmit, delayed_ack, ..config() };
+                let (received, most_out, _) = transfer(&config, bytes, &lost);
+                prop_assert_eq!(received, bytes, "{:?}", recovery);
+                prop_assert!(most_out <= receive_window + 1, "{:?}: {} bytes out", recovery, most_out);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_loss_a_transfer_takes_the_round_trips_of_slow_start() {
+    // SYN, then 10, 20 and 40 of 70 segments: one round trip of 100 ms each, and half of one for what nobody answers.
+    let config = TcpConfig { delayed_ack: None, ..config() };
+    for recovery in RECOVERIES {
+        let (received, most_out, end) = transfer(&TcpConfig { recovery, ..config.clone() }, 70_000, &[]);
+        assert_eq!((received, most_out, end), (70_000, 40_001, ms(400)), "{recovery:?}");
+    }
+}

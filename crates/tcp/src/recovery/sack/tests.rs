@@ -1,0 +1,189 @@
+use crate::TcpConfig;
+use crate::recovery::RecoveryKind::{Sack1, SackRfc6675};
+use crate::testing::{Scene, ns2, rfc, unsampled};
+
+const TEN: [u64; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+
+#[test]
+fn sack1_counts_what_is_in_the_pipe_and_resends_before_it_sends() {
+    let mut tcp = Scene::new(ns2(Sack1, 10), 100);
+    // 1 and 4 are lost.
+    tcp.sends(&TEN).at(200).sack(0, &[2..=2]).sack(0, &[2..=3]).sends(&[]);
+    // Fall and Floyd 1996, section 3: with the third duplicate three of ten have left, and seven are in the pipe.
+    tcp.sack(0, &[5..=5, 2..=3]).sends(&[1]).cwnd(5.0).ssthresh(5.0).timer(200 + 6000);
+    // "the variable pipe ... is decremented by one when the sender receives a dup ACK packet with a SACK option reporting
+    // that new data has been received"; the sender sends when it is below cwnd, what is missing first.
+    tcp.sack(0, &[5..=6, 2..=3]).sack(0, &[5..=7, 2..=3]).sends(&[]);
+    tcp.sack(0, &[5..=8, 2..=3]).sends(&[4]).sack(0, &[5..=9, 2..=3]).sends(&[11]);
+    tcp.sack(0, &[5..=10, 2..=3]).sends(&[12]);
+    // "For partial ACKs, pipe is decremented by two rather than one".
+    tcp.at(400).sack(3, &[5..=10]).sends(&[13, 14]).cwnd(5.0);
+    // "the sender exits Fast Recovery when a recovery ACK is received acknowledging all data that was outstanding".
+    tcp.ack(10).sends(&[15]).cwnd(5.0);
+    assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().timeouts), (1, 0));
+}
+
+#[test]
+fn each_partial_ack_of_a_sack_recovery_restarts_the_timer() {
+    for kind in [Sack1, SackRfc6675] {
+        let mut tcp = Scene::new(unsampled(rfc(kind, 10)), 10);
+        // 1, 4 and 7 are lost.
+        tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[5..=5, 2..=3]);
+        tcp.sack(0, &[5..=6, 2..=3]).sack(0, &[8..=8, 5..=6, 2..=3]).sack(0, &[8..=9, 5..=6, 2..=3]);
+        tcp.sack(0, &[8..=10, 5..=6, 2..=3]).sends(&[1, 4, 7]).timer(100 + 3000);
+        // RFC 6298, section 5.3. No sample: all of them were out when the first one was sent again.
+        tcp.at(200).sack(3, &[8..=10, 5..=6]).timer(200 + 3000);
+        tcp.at(300).sack(6, &[8..=10]).timer(300 + 3000);
+    }
+}
+
+#[test]
+fn a_partial_ack_ends_a_back_off() {
+    let mut tcp = Scene::new(unsampled(rfc(SackRfc6675, 10)), 15);
+    tcp.sends(&TEN).at(3000).times_out().sends(&[1]).timer(3000 + 6000);
+    tcp.at(3100)
+        .ack(1)
+        .sends(&[2, 3])
+        .at(3200)
+        .ack(3)
+        .sends(&[4, 5, 6])
+        .at(3300)
+        .ack(6)
+        .sends(&[7, 8, 9, 10]);
+    // 11 and 13 are lost.
+    tcp.at(3400).ack(10).sends(&[11, 12, 13, 14, 15]).timer(3400 + 6000);
+    tcp.at(3500).sack(10, &[12..=12]).sack(10, &[14..=14, 12..=12]).sack(10, &[14..=15, 12..=12]);
+    tcp.sends(&[11]).timer(3500 + 6000);
+    // Karn and Partridge 1987: the backed-off timeout stays until an ACK comes for a packet that was sent once: 12. ns-2:
+    // "t_backoff_ = 1" at a partial ACK. There is still no sample.
+    tcp.at(3600).sack(12, &[14..=15]).sends(&[13]).timer(3600 + 3000);
+}
+
+#[test]
+fn a_report_of_nothing_new_is_no_duplicate() {
+    for (kind, config) in [(Sack1, ns2(Sack1, 10)), (SackRfc6675, rfc(SackRfc6675, 10))] {
+        let mut tcp = Scene::new(config, 100);
+        // RFC 6675, section 2: a duplicate is "a segment that arrives carrying a SACK block that identifies previously
+        // unacknowledged and un-SACKed octets between HighACK and HighData".
+        tcp.sends(&TEN).at(200).sack(0, &[2..=3]);
+        (0..5).for_each(|_| _ = tcp.dup().sack(0, &[2..=3]).sack(0, &[3..=3]));
+        assert_eq!(tcp.sender().dupacks(), 1, "{kind:?}");
+        // What was never sent cannot have arrived.
+        tcp.sack(0, &[10..=11]).sack(0, &[11..=14]).cwnd(10.0);
+        assert_eq!(tcp.sender().dupacks(), 1, "{kind:?}");
+    }
+}
+
+#[test]
+fn reports_of_nothing_new_during_a_recovery_take_one_out_of_the_pipe_of_1996_only() {
+    let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
+    tcp.sends(&TEN).at(200).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]);
+    // RFC 6675, section 4: SetPipe counts octets, not ACKs: 1, sent again, and 5 to 10.
+    (0..9).for_each(|_| _ = tcp.dup());
+    tcp.sends(&[]);
+}
+
+#[test]
+fn by_rfc_6675_three_segments_reported_at_once_are_a_loss() {
+    let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
+    // RFC 6675, section 5, step 2: "If DupAcks < DupThresh but IsLost (HighACK + 1) returns true -- indicating at least
+    // three segments have arrived above the current cumulative acknowledgment point, which is taken to indicate loss --
+    // go to step (4)."
+    tcp.sends(&TEN).at(200).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0).ssthresh(5.0);
+
+    // IsLost: "more than (DupThresh - 1) * SMSS bytes": two segments are not more.
+    let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
+    tcp.sends(&TEN).at(200).sack(0, &[2..=3]).sends(&[]).cwnd(10.0);
+
+    // 1996 counts duplicates.
+    let mut tcp = Scene::new(ns2(Sack1, 10), 100);
+    tcp.sends(&TEN).at(200).sack(0, &[2..=4]).sends(&[]).cwnd(10.0);
+}
+
+#[test]
+fn by_rfc_6675_three_ranges_are_a_loss_however_short() {
+    let mut tcp = Scene::new(TcpConfig { segment_bytes: 3000, ..rfc(SackRfc6675, 4) }, 30);
+    // Segments of 3000 bytes, of which the scene's blocks report thirds: three ranges are 3000 bytes, no more than
+    // 2 * SMSS. IsLost: "either DupThresh discontiguous SACKed sequences have arrived above 'SeqNum' or ...".
+    tcp.sends(&[1, 4, 7, 10]).at(200).sack(0, &[4..=4, 6..=6, 8..=8]).sends(&[1]);
+    let mut tcp = Scene::new(TcpConfig { segment_bytes: 3000, ..rfc(SackRfc6675, 4) }, 30);
+    tcp.sends(&[1, 4, 7, 10]).at(200).sack(0, &[4..=4, 6..=6]).sends(&[]);
+}
+
+#[test]
+fn by_rfc_6675_only_what_counts_as_lost_goes_out_before_new_data() {
+    let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
+    // 1 and 5 are lost.
+    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0);
+    // Section 4, SetPipe: 1 is lost and sent again; 5, of which nothing is known yet, counts; so do 7 to 10.
+    tcp.sack(0, &[6..=6, 2..=4]).sends(&[]).sack(0, &[6..=7, 2..=4]).sends(&[]);
+    // Three above 5 make it lost: 1, 9 and 10 are in the pipe. NextSeg, rule 1: 5; rule 2: "unsent data".
+    tcp.sack(0, &[6..=8, 2..=4]).sends(&[5, 11]);
+    tcp.sack(0, &[6..=9, 2..=4]).sends(&[12]);
+    tcp.at(200).sack(4, &[6..=10]).sends(&[13, 14]);
+    // Section 5, step A: "An incoming cumulative ACK for a sequence number greater than RecoveryPoint signals the end of
+    // loss recovery".
+    tcp.at(300).ack(11).sends(&[15, 16]).cwnd(5.0);
+}
+
+#[test]
+fn by_rfc_6675_a_hole_that_may_not_be_lost_goes_out_when_there_is_no_new_data() {
+    let eight = [1, 2, 3, 4, 5, 6, 7, 8];
+    let mut tcp = Scene::new(rfc(SackRfc6675, 8), 8);
+    // 1 and 7 are lost.
+    tcp.sends(&eight).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(4.0);
+    tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]);
+    // NextSeg, rule 3: "If the conditions for rules (1) and (2) fail, but there exists an unSACKed sequence number 'S3'
+    // that meets the criteria for detecting loss given in steps (1.a) and (1.b) above (specifically excluding step (1.c))
+    // then one segment of up to SMSS octets starting with S3 SHOULD be returned."
+    tcp.sack(0, &[8..=8, 2..=6]).sends(&[7]);
+
+    // With new data it waits for more reports.
+    let mut tcp = Scene::new(rfc(SackRfc6675, 8), 9);
+    tcp.sends(&eight).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(4.0);
+    tcp.sack(0, &[2..=5]).sends(&[]).sack(0, &[8..=8, 2..=5]).sends(&[9]);
+}
+
+#[test]
+fn new_data_of_a_recovery_fits_into_the_window_of_the_other_side() {
+    for kind in [Sack1, SackRfc6675] {
+        let mut tcp = Scene::new(rfc(kind, 10), 100);
+        tcp.sends(&TEN).advertises(11_000).at(100);
+        tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]);
+        tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sack(0, &[2..=7]).sends(&[11]).sack(0, &[2..=10]).sends(&[]);
+    }
+}
+
+#[test]
+fn after_a_timeout_no_recovery_begins_for_what_was_out() {
+    for kind in [Sack1, SackRfc6675] {
+        let mut tcp = Scene::new(rfc(kind, 10), 100);
+        tcp.sends(&TEN).at(1000).times_out().sends(&[1]).cwnd(1.0);
+        tcp.at(1100).ack(1).sends(&[2, 3]).at(1200);
+        // RFC 6675, section 5.1: "a new recovery phase (as described in Section 5) MUST NOT be initiated until HighACK is
+        // greater than or equal to the new value of RecoveryPoint."
+        tcp.sack(1, &[3..=3]).sack(1, &[3..=4]).sack(1, &[3..=5]).sack(1, &[3..=6]).sends(&[]).cwnd(2.0);
+    }
+}
+
+#[test]
+fn after_a_timeout_rfc_6675_asks_for_an_ack_of_what_was_out_and_sack1_for_one_beyond() {
+    for (kind, resent) in [(Sack1, &[][..]), (SackRfc6675, &[5])] {
+        let mut tcp = Scene::new(TcpConfig { limited_transmit: true, ..rfc(kind, 4) }, 8);
+        tcp.sends(&[1, 2, 3, 4]).at(1000).times_out().sends(&[1]).at(1100).ack(4).sends(&[5, 6]);
+        // 4 is RecoveryPoint, and 5 is lost. ns-2's bugFix_ wants 5 acknowledged.
+        tcp.at(1200).sack(4, &[6..=6]).sends(&[7]).sack(4, &[6..=7]).sends(&[8]);
+        tcp.sack(4, &[6..=8]).sends(resent);
+    }
+}
+
+#[test]
+fn the_ack_that_ends_a_recovery_by_rfc_6675_makes_way_for_the_next_one() {
+    let mut tcp = Scene::new(TcpConfig { limited_transmit: true, ..rfc(SackRfc6675, 4) }, 10);
+    tcp.sends(&[1, 2, 3, 4]).at(100).sack(0, &[2..=2]).sends(&[5]).sack(0, &[2..=3]).sends(&[6]);
+    tcp.sack(0, &[2..=4]).sends(&[1]).cwnd(2.0);
+    // RFC 6675, section 5, step A: the ACK of RecoveryPoint, 6, ends it. 7 is lost next.
+    tcp.at(200).ack(6).sends(&[7, 8]).cwnd(2.0);
+    tcp.at(300).sack(6, &[8..=8]).sends(&[9]).sack(6, &[8..=9]).sends(&[10]).sack(6, &[8..=10]).sends(&[7]);
+    assert_eq!(tcp.sender().stats().fast_retransmits, 2);
+}

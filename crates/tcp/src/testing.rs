@@ -1,0 +1,198 @@
+//! Scenes: a sender stepped by hand, without a network.
+
+use crate::recovery::RecoveryKind;
+use crate::{Flags, Halving, RtoConfig, SackBlocks, Segment, Sender, TcpConfig, profile};
+use catnip_base::{Span, Time};
+use std::ops::RangeInclusive;
+
+/// Bytes of a segment.
+pub(crate) const SEGMENT: u64 = 1000;
+
+/// The standards of today, about data only: no handshake, no FIN. ACKs in a scene come when the scene says so.
+pub(crate) fn rfc(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
+    TcpConfig {
+        segment_bytes: SEGMENT as u32,
+        initial_window,
+        receive_window: 100 * SEGMENT,
+        recovery,
+        limited_transmit: false,
+        handshake: false,
+        fin: false,
+        delayed_ack: None,
+        ..profile::rfc()
+    }
+}
+
+/// ns-2 of 2002, which may retransmit fast from the first segment on.
+pub(crate) fn ns2(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
+    TcpConfig {
+        segment_bytes: SEGMENT as u32,
+        initial_window,
+        receive_window: 20 * SEGMENT,
+        recovery,
+        halving: Halving::WholeSegments,
+        earliest_fast_retransmit: 0,
+        ..profile::ns2_2002()
+    }
+}
+
+/// A first timeout that no sample of a scene would give: who sees it knows that there was no sample.
+pub(crate) fn unsampled(config: TcpConfig) -> TcpConfig {
+    TcpConfig { rto: RtoConfig { first: Span::from_secs(3), ..config.rto }, ..config }
+}
+
+pub(crate) fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+/// A sender, what it hears, and what it sends. Segments are numbered from 1, times are milliseconds.
+///
+/// Each step reads like a line of packetdrill: when, what arrives, what leaves. A segment that leaves unsaid, or a timer
+/// that is passed over, fails the scene.
+pub(crate) struct Scene {
+    config: TcpConfig,
+    sender: Sender,
+    now: Time,
+    /// The last cumulative ACK, and the window advertised with all of them.
+    acked: u64,
+    window: u64,
+    left: Vec<u64>,
+}
+
+impl Scene {
+    /// The application writes so many segments at time zero, and all that may leave leaves.
+    pub(crate) fn new(config: TcpConfig, segments: u64) -> Self {
+        Self::of_bytes(config, segments * SEGMENT)
+    }
+
+    pub(crate) fn of_bytes(config: TcpConfig, bytes: u64) -> Self {
+        let mut sender = Sender::new(&config, Span::ZERO);
+        sender.write(Time::ZERO, bytes, None, true, &config);
+        let window = config.receive_window;
+        let mut scene = Self { config, sender, now: Time::ZERO, acked: 0, window, left: Vec::new() };
+        scene.drain();
+        scene
+    }
+
+    /// Time passes, and nothing happens meanwhile.
+    #[track_caller]
+    pub(crate) fn at(&mut self, at: u64) -> &mut Self {
+        self.sends(&[]);
+        assert!(self.now <= ms(at), "a scene does not go back");
+        let missed = self.sender.deadline().filter(|&deadline| deadline < ms(at));
+        assert_eq!(missed, None, "the sender wanted to be asked before {at} ms");
+        self.now = ms(at);
+        self
+    }
+
+    /// An ACK says that everything up to this segment has arrived.
+    pub(crate) fn ack(&mut self, segments: u64) -> &mut Self {
+        self.sack(segments, &[])
+    }
+
+    /// The same ACK as before, once more.
+    pub(crate) fn dup(&mut self) -> &mut Self {
+        self.sack(self.acked, &[])
+    }
+
+    /// An ACK that also reports segments beyond, the most recent first.
+    pub(crate) fn sack(&mut self, segments: u64, blocks: &[RangeInclusive<u64>]) -> &mut Self {
+        self.acked = segments;
+        let ack = segments * SEGMENT;
+        let range = |block: &RangeInclusive<u64>| ((block.start() - 1) * SEGMENT, block.end() * SEGMENT);
+        self.hears(&Segment {
+            ack,
+            window: self.window as u32,
+            flags: Flags { ack: true, ..Flags::default() },
+            sack: SackBlocks::new(ack, blocks.iter().map(range)),
+            ..Segment::default()
+        })
+    }
+
+    /// The other side's window from now on, bytes.
+    pub(crate) fn advertises(&mut self, bytes: u64) -> &mut Self {
+        self.window = bytes;
+        self
+    }
+
+    pub(crate) fn hears(&mut self, segment: &Segment) -> &mut Self {
+        self.sender.on_ack(self.now, segment, &self.config);
+        self.drain();
+        self
+    }
+
+    /// The retransmission timer expires now, and not a moment before.
+    #[track_caller]
+    pub(crate) fn times_out(&mut self) -> &mut Self {
+        let before = Time::from_nanos(self.now.as_nanos() - 1);
+        assert!(!self.sender.on_time(before, &self.config), "the timer expired too early");
+        assert!(self.sender.on_time(self.now, &self.config), "the timer did not expire");
+        self.drain();
+        self
+    }
+
+    /// The host asks, as it was told to, and no timer has expired.
+    #[track_caller]
+    pub(crate) fn wakes(&mut self) -> &mut Self {
+        assert!(!self.sender.on_time(self.now, &self.config), "the timer expired");
+        self.drain();
+        self
+    }
+
+    /// Exactly these segments have left since they were last asked for.
+    #[track_caller]
+    pub(crate) fn sends(&mut self, segments: &[u64]) -> &mut Self {
+        assert_eq!(self.take(), segments, "segments sent at {}", self.now);
+        self
+    }
+
+    /// The segments that have left since they were last asked for.
+    pub(crate) fn take(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// The window of the controller, segments.
+    #[track_caller]
+    pub(crate) fn cwnd(&mut self, segments: f64) -> &mut Self {
+        assert_eq!(self.sender.control().cwnd, (segments * SEGMENT as f64) as u64, "cwnd at {}", self.now);
+        self
+    }
+
+    /// The window in use, with what recovery adds or takes, segments.
+    #[track_caller]
+    pub(crate) fn window(&mut self, segments: u64) -> &mut Self {
+        assert_eq!(self.sender.window(), segments * SEGMENT, "the window at {}", self.now);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn ssthresh(&mut self, segments: f64) -> &mut Self {
+        let bytes = (segments * SEGMENT as f64) as u64;
+        assert_eq!(self.sender.control().ssthresh, Some(bytes), "ssthresh at {}", self.now);
+        self
+    }
+
+    /// When the sender wants to be asked again.
+    #[track_caller]
+    pub(crate) fn timer(&mut self, at: u64) -> &mut Self {
+        assert_eq!(self.sender.deadline(), Some(ms(at)), "the timer at {}", self.now);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn no_timer(&mut self) -> &mut Self {
+        assert_eq!(self.sender.deadline(), None, "the timer at {}", self.now);
+        self
+    }
+
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    fn drain(&mut self) {
+        while let Some(sent) = self.sender.transmit(self.now, &self.config) {
+            self.left.push(sent.seq / SEGMENT + 1);
+            assert!(self.left.len() < 1000, "it never stops: {:?}", &self.left[..20]);
+        }
+    }
+}
