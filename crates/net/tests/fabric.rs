@@ -6,7 +6,7 @@ use catnip_net::jitter::JitterSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::{
-    DropReason, Ecn, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
+    DropReason, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
 };
 use proptest::prelude::*;
 
@@ -67,11 +67,11 @@ impl Net {
     }
 
     /// Sends 1000 bytes without asking for anything first. Packets are numbered from 0.
-    fn send(&mut self, at: u64, from: NodeId, flow: u32) -> u32 {
+    fn send(&mut self, at: u64, from: NodeId, to: NodeId) -> u32 {
         let body = self.next_body;
         self.next_body += 1;
-        let (ecn, priority) = (Ecn::NotEct, Priority::Low);
-        let packet = Packet { arrived: Time::ZERO, flow, len: 1000, body, ecn, priority, class: 0 };
+        let route = self.fabric.route(from, to).expect("the test has made a way");
+        let packet = Packet::new(Time::ZERO, route, 1000, body);
         self.fabric.arrive(ms(at), from, packet, &mut self.log);
         body
     }
@@ -113,9 +113,8 @@ fn star(link: LinkSpec) -> (Topology, [NodeId; 3]) {
 fn a_packet_takes_transmission_and_propagation_on_each_link() {
     let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
     assert_eq!(net.run(100), Out::Idle);
-    net.send(100, a, 0);
+    net.send(100, a, b);
     // 1 + 5 ms to the router, which has all of it then, 2 + 20 ms to the host.
     assert_eq!(net.run(100), Out::Wait(ms(106)));
     assert_eq!(net.run(127), Out::Wait(ms(128)));
@@ -127,8 +126,7 @@ fn a_packet_takes_transmission_and_propagation_on_each_link() {
 fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
     let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    (0..3).for_each(|_| _ = net.send(0, a, 0));
+    (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
     // At the router after 6, 7 and 8 ms; from there 4 ms apart.
     assert_eq!(net.delivered, [(30, b, 0), (34, b, 1), (38, b, 2)]);
@@ -138,8 +136,7 @@ fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
 fn a_host_hears_of_every_port_that_a_packet_enters_and_leaves() {
     let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    net.send(0, a, 0);
+    net.send(0, a, b);
     net.run(1000);
     let story = [(0, "entered", 0, 0), (6, "passed", 0, 0), (6, "entered", 2, 0), (28, "passed", 2, 0)];
     assert_eq!(net.log.0, story);
@@ -150,8 +147,7 @@ fn what_overflows_is_told_at_once_and_where() {
     // A limit of two counts the packet in transmission.
     let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 2));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    (0..4).for_each(|_| _ = net.send(0, a, 0));
+    (0..4).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
     // They reach the router after 6, 7, 8 and 9 ms; the first one leaves it at 10 ms.
     assert_eq!(net.delivered, [(30, b, 0), (34, b, 1)]);
@@ -167,10 +163,9 @@ fn what_overflows_is_told_at_once_and_where() {
 fn a_place_is_free_when_the_last_bit_has_left() {
     let (topology, a, b) = line(link(1, 0, 2), link(1, 0, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
     // One in transmission and one that waits. The wire is free at 1 ms: who comes then finds a place.
-    (0..3).for_each(|_| _ = net.send(0, a, 0));
-    (0..2).for_each(|_| _ = net.send(1, a, 0));
+    (0..3).for_each(|_| _ = net.send(0, a, b));
+    (0..2).for_each(|_| _ = net.send(1, a, b));
     net.run(1000);
     assert_eq!(net.delivered, [(2, b, 0), (3, b, 1), (4, b, 3)]);
     assert!(net.log.0.contains(&(0, "overflow", 0, 2)) && net.log.0.contains(&(1, "overflow", 0, 4)));
@@ -181,10 +176,9 @@ fn ties_at_a_router_go_to_the_packet_that_was_sent_first() {
     for order in [[0, 1], [1, 0]] {
         let (topology, hosts) = star(link(1, 5, 10));
         let mut net = Net::new(&topology);
-        net.fabric.set_destination(7, hosts[2]);
         // Both are at the router after 6 ms.
         for host in order {
-            net.send(0, hosts[host], 7);
+            net.send(0, hosts[host], hosts[2]);
         }
         net.run(1000);
         assert_eq!(net.delivered, [(12, hosts[2], 0), (13, hosts[2], 1)], "{order:?}");
@@ -196,10 +190,8 @@ fn ties_at_a_router_go_to_the_packet_that_was_sent_first() {
 fn ties_between_hosts_come_out_in_the_order_in_which_their_links_were_entered() {
     let (topology, hosts) = star(link(1, 5, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, hosts[2]);
-    net.fabric.set_destination(1, hosts[1]);
-    net.send(0, hosts[0], 1);
-    net.send(0, hosts[1], 0);
+    net.send(0, hosts[0], hosts[1]);
+    net.send(0, hosts[1], hosts[2]);
     net.run(1000);
     assert_eq!(net.delivered, [(12, hosts[1], 0), (12, hosts[2], 1)]);
 }
@@ -208,54 +200,36 @@ fn ties_between_hosts_come_out_in_the_order_in_which_their_links_were_entered() 
 fn what_is_due_when_a_host_sends_happens_first_and_waits_to_be_asked_for() {
     let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    net.send(0, a, 0);
-    net.send(10, a, 0);
+    net.send(0, a, b);
+    net.send(10, a, b);
     assert_eq!(net.fabric.packets_inside(), 2);
     // The first one arrives at 28 ms: nobody has asked.
-    net.send(28, a, 0);
+    net.send(28, a, b);
     assert_eq!(net.fabric.packets_inside(), 3, "also what has arrived and was not asked for");
     assert_eq!(net.log.count("passed"), 3);
     assert_eq!(net.run(28), Out::Wait(ms(34)));
     assert_eq!(net.delivered, [(28, b, 0)]);
     assert_eq!(net.fabric.packets_inside(), 2);
-    net.send(100, a, 0);
-    net.send(200, a, 0);
+    net.send(100, a, b);
+    net.send(200, a, b);
     assert_eq!(net.run(200), Out::Wait(ms(206)));
     assert_eq!(net.delivered[1..], [(38, b, 1), (56, b, 2), (128, b, 3)], "in order");
 }
 
 #[test]
-fn each_flow_goes_where_it_was_told_to_and_may_be_told_again() {
-    let (topology, hosts) = star(link(1, 0, 10));
-    for first in [0, Fabric::SECOND_FLOWS] {
-        let mut net = Net::new(&topology);
-        // Numbers need not come in order.
-        net.fabric.set_destination(first + 3, hosts[2]);
-        net.fabric.set_destination(first, hosts[1]);
-        net.send(0, hosts[0], first + 3);
-        net.send(10, hosts[0], first);
-        net.send(20, hosts[1], first + 3);
-        net.run(100);
-        net.fabric.set_destination(first + 3, hosts[0]);
-        net.send(100, hosts[2], first + 3);
-        net.run(200);
-        let [a, b, c] = hosts;
-        assert_eq!(net.delivered, [(2, c, 0), (12, b, 1), (22, c, 2), (102, a, 3)], "flows from {first} on");
-    }
-}
-
-#[test]
-fn flows_of_both_kinds_with_the_same_number_have_their_own_destinations() {
-    let (topology, [a, b, c]) = star(link(1, 0, 10));
+fn routes_lead_from_each_host_to_each_other_and_nowhere_else() {
+    let (mut topology, hosts) = star(link(1, 0, 10));
+    let (lone, nobody) = (topology.host("lone"), topology.router("nobody's"));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(5, b);
-    net.fabric.set_destination(Fabric::SECOND_FLOWS + 5, c);
-    net.send(0, a, 5);
-    net.send(10, a, Fabric::SECOND_FLOWS + 5);
-    net.send(20, a, 5);
-    net.run(100);
-    assert_eq!(net.delivered, [(2, b, 0), (12, c, 1), (22, b, 2)]);
+    let pairs = hosts.into_iter().flat_map(|from| hosts.map(|to| (from, to)));
+    for (n, (from, to)) in (0..).zip(pairs) {
+        net.send(10 * n, from, to);
+        net.run(10 * n + 5);
+        assert_eq!(net.delivered.last(), Some(&(10 * n + 2, to, n as u32)));
+    }
+    assert_eq!(net.fabric.route(hosts[0], lone), None);
+    assert_eq!(net.fabric.route(lone, hosts[0]), None);
+    assert_eq!(net.fabric.route(hosts[0], nobody), None);
 }
 
 #[test]
@@ -263,8 +237,7 @@ fn a_packet_lost_on_a_wire_never_passes_it() {
     let lossy = LinkSpec { wire_loss: Some(LossSpec::List { packets: vec![2] }), ..link(1, 5, 10) };
     let (topology, a, b) = line(lossy, link(2, 20, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    (0..3).for_each(|_| _ = net.send(0, a, 0));
+    (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(6);
     assert_eq!(net.fabric.packets_inside(), 3);
     net.run(1000);
@@ -279,8 +252,7 @@ fn loss_before_a_queue_takes_no_time_on_the_wire() {
     let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![2] }), ..link(1, 5, 10) };
     let (topology, a, b) = line(lossy, link(1, 20, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    (0..3).for_each(|_| _ = net.send(0, a, 0));
+    (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
     assert_eq!(net.delivered, [(27, b, 0), (28, b, 2)]);
     assert!(net.log.0.contains(&(0, "loss", 0, 1)), "{:?}", net.log.0);
@@ -295,11 +267,9 @@ fn the_way_back_has_its_own_rate_and_loss() {
     };
     let (topology, a, b) = line(there, link(1, 0, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    net.fabric.set_destination(1, a);
-    net.send(0, a, 0);
-    net.send(0, b, 1);
-    net.send(10, b, 1);
+    net.send(0, a, b);
+    net.send(0, b, a);
+    net.send(10, b, a);
     net.run(1000);
     assert_eq!(net.delivered, [(7, b, 0), (10 + 1 + 7 + 5, a, 2)]);
 }
@@ -310,10 +280,8 @@ fn hosts_need_no_router_between_them() {
     let (a, b) = (topology.host("a"), topology.host("b"));
     topology.link(a, b, link(1, 5, 10));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    net.fabric.set_destination(1, a);
-    net.send(0, a, 0);
-    net.send(0, b, 1);
+    net.send(0, a, b);
+    net.send(0, b, a);
     net.run(100);
     assert_eq!(net.delivered, [(6, b, 0), (6, a, 1)]);
 }
@@ -358,8 +326,7 @@ fn packets_take_the_path_that_the_topology_says() {
     for from in hosts {
         for to in hosts.into_iter().filter(|&to| to != from) {
             let mut net = Net::new(&topology);
-            net.fabric.set_destination(0, to);
-            net.send(0, from, 0);
+            net.send(0, from, to);
             net.run(1000);
             let entered = net.log.0.iter().filter(|entry| entry.1 == "entered");
             let taken: Vec<PortId> = entered.map(|entry| PortId(entry.2)).collect();
@@ -431,9 +398,6 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
     let mut fabric = Fabric::new(&topology, seed);
     let (mut drops, mut out) = (Drops::default(), Vec::new());
     let mut rng = Rng::new(seed, Stream::Workload(3));
-    for (flow, to) in [1, 2, 2, 0, 0, 1].into_iter().enumerate() {
-        fabric.set_destination(flow as u32, hosts[to]);
-    }
     let (mut now, mut asked) = (Time::ZERO, Time::ZERO);
     let mut take = |fabric: &mut Fabric, until: Time, drops: &mut Drops| {
         while let Out::Deliver(at, node, packet) = fabric.poll(until, drops) {
@@ -450,10 +414,10 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
             let gone = delivered + drops.0.len();
             assert_eq!(fabric.packets_inside() as usize + gone, body, "nothing is lost silently");
         }
-        // From each host a flow to either of the other two.
-        let flow = (2 * from + turn - 1) as u32;
-        let (body, ecn, priority) = (body as u32, Ecn::NotEct, Priority::Low);
-        let packet = Packet { arrived: now, flow, len, body, ecn, priority, class: 0 };
+        // From each host to either of the other two.
+        let to = hosts[(from + turn) % hosts.len()];
+        let route = fabric.route(hosts[from], to).expect("the ring connects all");
+        let packet = Packet::new(now, route, len, body as u32);
         fabric.arrive(now, hosts[from], packet, &mut drops);
     }
     take(&mut fabric, now + Span::from_secs(10), &mut drops);
@@ -483,8 +447,7 @@ proptest! {
 fn a_network_counts_its_drops_like_its_host() {
     let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 2));
     let mut net = Net::new(&topology);
-    net.fabric.set_destination(0, b);
-    (0..20).for_each(|n| _ = net.send(n, a, 0));
+    (0..20).for_each(|n| _ = net.send(n, a, b));
     net.run(1000);
     let counted: u64 = (0..4).map(|port| net.fabric.counters(PortId(port)).dropped_of(Priority::Low)).sum();
     assert_eq!((counted as usize, net.delivered.len()), (net.dropped(), 20 - net.dropped()));

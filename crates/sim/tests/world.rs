@@ -7,7 +7,7 @@ use catnip_net::queue::QueueSpec;
 use catnip_net::{LinkSpec, NodeId, Topology};
 use catnip_sim::app::{AnyApp, AppAction, AppEvent, Application};
 use catnip_sim::record::{ConnectionRecord, DatagramStep};
-use catnip_sim::{Event, Opener, Recorder, Sim, TcpId, Transfer};
+use catnip_sim::{Event, Opener, Sim, TcpId, Transfer, Watch};
 use catnip_tcp::{DelayedAck, RtoConfig, TcpConfig, profile};
 use std::sync::{Arc, Mutex};
 
@@ -42,11 +42,17 @@ fn link() -> LinkSpec {
 #[derive(Debug, Default)]
 struct Record(Vec<(u64, Event)>);
 
-impl Recorder for Record {
+impl Watch for Record {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
         self.0.push((micros(now), *event));
     }
+}
+
+/// Data segments that servers have sent, and how many of them were dropped.
+fn data_segments(sim: &Sim<Record>) -> (u64, u64) {
+    let tally = sim.tally();
+    (tally.data_sent, tally.data_dropped)
 }
 
 /// What an application hears: (microseconds, event).
@@ -138,7 +144,7 @@ impl World {
     }
 
     fn events<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Vec<(u64, T)> {
-        self.sim.recorder().0.iter().filter_map(|(at, event)| Some((*at, pick(event)?))).collect()
+        self.sim.watch().0.iter().filter_map(|(at, event)| Some((*at, pick(event)?))).collect()
     }
 }
 
@@ -257,8 +263,8 @@ fn a_connection_is_over_when_the_server_has_heard_that_all_has_arrived() {
     };
     assert_eq!(world.connections(), [(acked, record)]);
     assert_eq!((world.sim.now(), world.sim.packets_out()), (us(acked), 0));
-    assert_eq!((world.sim.connections_opened(), world.sim.transfers_completed()), (1, 1));
-    assert_eq!(world.sim.data_segments(), (2, 0));
+    assert_eq!((world.sim.tally().opened, world.sim.tally().completed), (1, 1));
+    assert_eq!(data_segments(&world.sim), (2, 0));
 }
 
 #[test]
@@ -298,7 +304,7 @@ fn a_lost_segment_goes_out_again_when_its_timer_expires() {
     assert_eq!(world.heard(), [(3_000_000 + SEGMENT_US, COMPLETE)]);
     let (_, record) = world.connections()[0];
     assert_eq!((record.dropped, record.sent, record.timeouts), (2, 3, 2));
-    assert_eq!(world.sim.data_segments(), (3, 2));
+    assert_eq!(data_segments(&world.sim), (3, 2));
 }
 
 #[test]
@@ -308,7 +314,7 @@ fn a_lost_ack_is_repaired_by_the_next_one() {
     world.fetches(world.document(2000));
     let (at, record) = world.connections()[0];
     assert_eq!((at, record.sent), (SEGMENT_US + 1000 + ACK_US, 2));
-    assert_eq!((record.dropped, world.sim.data_segments()), (0, (2, 0)), "an ACK is no data segment");
+    assert_eq!((record.dropped, data_segments(&world.sim)), (0, (2, 0)), "an ACK is no data segment");
 }
 
 #[test]
@@ -426,15 +432,15 @@ fn busy() -> Sim<Record> {
 fn at_every_moment_the_packets_that_hosts_wait_for_are_inside_the_network() {
     let mut sim = busy();
     let mut steps = 0;
-    while sim.transfers_completed() < 24 || sim.packets_out() > 0 {
+    while sim.tally().completed < 24 || sim.packets_out() > 0 {
         steps += 1;
         assert!(steps < 1_000_000, "the transfers end");
         sim.run(us(steps * 100));
         assert_eq!(sim.packets_out() as u64, sim.fabric().packets_inside(), "after {} us", steps * 100);
     }
-    let (sent, dropped) = sim.data_segments();
+    let (sent, dropped) = data_segments(&sim);
     assert!(dropped > 0 && sent > dropped);
-    assert_eq!(sim.connections_opened(), 24);
+    assert_eq!(sim.tally().opened, 24);
 }
 
 #[test]
@@ -444,8 +450,8 @@ fn a_run_in_steps_is_the_run_in_one_go() {
     // Not in step with anything.
     (1..10_000).for_each(|n| steps.run(Time::from_nanos(n * 7_777_777)));
     steps.run(us(100_000_000));
-    assert!(once.recorder().0.len() > 1000);
-    assert_eq!(once.recorder().0, steps.recorder().0);
+    assert!(once.watch().0.len() > 1000);
+    assert_eq!(once.watch().0, steps.watch().0);
     assert_eq!(once.now(), steps.now());
 }
 
@@ -465,7 +471,7 @@ fn a_run_in_the_memory_of_another_one_is_the_same_run() {
     again.sim.add_tcp(tcp(), None);
     again.fetches(again.document(30_000));
     assert_eq!(again.heard(), expected);
-    assert_eq!(again.sim.recorder().0, world.sim.recorder().0);
+    assert_eq!(again.sim.watch().0, world.sim.watch().0);
 }
 
 #[test]
@@ -473,13 +479,9 @@ fn a_run_ends_with_its_time_and_goes_on_from_there() {
     let mut world = World::new(link(), tcp());
     world.plays(&[(0, AppAction::Open(world.document(1000)))]);
     world.sim.run(us(SEGMENT_US - 1));
-    assert_eq!((world.heard().len(), world.sim.transfers_completed()), (0, 0));
+    assert_eq!((world.heard().len(), world.sim.tally().completed), (0, 0));
     world.sim.run(us(SEGMENT_US));
-    assert_eq!(
-        (world.heard().len(), world.sim.transfers_completed()),
-        (1, 1),
-        "what is due at the end happens"
-    );
+    assert_eq!((world.heard().len(), world.sim.tally().completed), (1, 1), "what is due at the end happens");
     assert!(world.connections().is_empty());
     world.sim.run(us(1_000_000));
     assert_eq!(world.connections().len(), 1);
