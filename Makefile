@@ -12,7 +12,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-python lint bench profile validate docs ci
+.PHONY: help build demo test test-python lint bench profile validate docs ci fresh
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,10 @@ docs:  ## List the documents
 	@for file in README.md docs/*.md; do printf '%-26s %s\n' $$file "$$(sed -n '1s/^#* *//p' $$file)"; done
 
 ci: lint test  ## All that must be green
+
+fresh:  ## Run demo and test in a fresh clone on a bare Debian made on the spot, with nothing skipped (as root)
+	@tools/need.sh fresh
+	tools/fresh.sh $(ARGS)
 
 # The emulator is a program of its own.
 .venv/built: Makefile pyproject.toml $(RUST)

@@ -2,7 +2,7 @@
 # Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
 # with rustup, Python packages in .venv. No other file says what is needed.
 #
-# usage: tools/need.sh build|test|lint|validate|bench|profile
+# usage: tools/need.sh build|test|lint|validate|bench|profile|fresh
 #
 # Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
 set -euo pipefail
@@ -28,6 +28,7 @@ list() {
   need bench     g++         g++           "ns-3"
   need bench     /usr/include/ns3/core-module.h libns3-dev "ns-3"
   need profile   perf        linux-perf
+  need fresh     debootstrap debootstrap
   # Debian keeps the part of Python that makes virtual environments in a package of its own.
   if is_for $compiled && has "$python" && ! has_venv; then
     lacks "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" "$in_python"
