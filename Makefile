@@ -1,12 +1,18 @@
-# One entry point for people and CI alike. Everything below builds what it needs, from a fresh clone on.
+# One entry point for people and CI alike. Everything below builds what it needs, from a fresh clone on; what it takes from the
+# machine is in tools/need.sh.
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || echo python3)
 BIN := .venv/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
+export PYTHON
+# rustup and Debian put programs where the PATH of ordinary users may not lead.
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test lint bench profile validate docs ci
+.PHONY: help build demo test test-python lint bench profile validate docs ci fresh
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -16,12 +22,19 @@ build: .venv/built  ## Make .venv with the compiled module and all that it needs
 demo: .venv/built  ## Build, reproduce the CATNIP paper with few seeds, write build/catnip-report.html
 	$(BIN)/catnip reproduce catnip --quick --report build/catnip-report.html
 
-test: .venv/built  ## Run the Rust and the Python tests
+test:  ## Run the Rust and the Python tests; what cannot run on this machine is counted at the end
+	@mkdir -p build && rm -f $(CATNIP_SKIPPED)
+	@tools/need.sh test
 	cargo test --workspace --exclude catnip-py
+	@test ! -e .venv/packages-dev || $(MAKE) --no-print-directory test-python
+	$(PYTHON) benches/instructions.py
+	@tools/skipped.sh
+
+test-python: .venv/built
 	$(BIN)/pytest
-	$(BIN)/python benches/instructions.py
 
 lint: .venv/built  ## Check format, lints, types and the stubs of the compiled module
+	@tools/need.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check
@@ -30,9 +43,11 @@ lint: .venv/built  ## Check format, lints, types and the stubs of the compiled m
 	$(BIN)/python -m mypy.stubtest catnip._core
 
 bench: .venv/built  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ (seven minutes; ARGS=--quick: seconds)
+	@tools/need.sh bench
 	$(BIN)/python benches/run.py $(ARGS)
 
-profile:  ## Draw build/profile.svg, a flame graph of 100 flows (needs perf)
+profile:  ## Draw build/profile.svg, a flame graph of 100 flows
+	@tools/need.sh profile
 	cargo build --quiet --release -p catnip-lab --example bench
 	@test -x target/tools/bin/inferno-flamegraph || cargo install --quiet --root target/tools inferno
 	@mkdir -p build
@@ -42,6 +57,7 @@ profile:  ## Draw build/profile.svg, a flame graph of 100 flows (needs perf)
 	  | target/tools/bin/inferno-flamegraph --title "CATNIP: 100 flows" > build/profile.svg
 
 validate: .venv/built  ## Compare with the paper and ns-2 at full length, rewrite validation/ and docs/figures/
+	@tools/need.sh validate
 	$(BIN)/catnip reproduce catnip --report validation/catnip.html --table validation/catnip.md --figures docs/figures
 	$(BIN)/catnip reproduce testbed --report validation/testbed.html --table validation/testbed.md --figures docs/figures
 	$(BIN)/catnip reproduce hysteresis --report validation/hysteresis.html --table validation/hysteresis.md --figures docs/figures
@@ -52,16 +68,14 @@ docs:  ## List the documents
 
 ci: lint test  ## All that must be green
 
-# `maturin develop` also installs what pyproject.toml asks for; the emulator is a program of its own.
-.venv/built: Makefile pyproject.toml $(RUST) | $(BIN)/maturin
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --extras dev
+fresh:  ## Run demo and test in a fresh clone on a bare Debian made on the spot, with nothing skipped (as root)
+	@tools/need.sh fresh
+	tools/fresh.sh $(ARGS)
+
+# The emulator is a program of its own.
+.venv/built: Makefile pyproject.toml $(RUST)
+	@tools/need.sh build
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release
 	cargo build --quiet --release -p catnip-emu
 	install -m 755 target/release/catnip-emu $(BIN)/
 	@touch $@
-
-# Debian keeps the part of Python that makes virtual environments in a package of its own.
-$(BIN)/maturin:
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
-	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends $(PYTHON)-venv)
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet 'maturin>=1.9,<2'

@@ -111,8 +111,12 @@ def main() -> int:
         write(json.loads(RESULTS.read_text()))
         return 0
     try:
-        simulators = prepare(options.only, options.install)
+        simulators = prepare(options.only)
         cases = [case for case in all_cases() if not options.cases or case.name in options.cases]
+        complete = not options.cases and simulators == list(SIMULATORS) and options.rounds >= LEAST_ROUNDS
+        recorded = complete and is_clean()
+        if complete and not recorded:
+            progress("the tree has changes that are not committed: nothing will be written")
         document = measure(cases, simulators, options.rounds)
     except Failure as failure:
         print(f"error: {failure}", file=sys.stderr)
@@ -120,13 +124,14 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     print(json.dumps(document, indent=2) if options.json else speed_table(document))
-    complete = not options.cases and simulators == list(SIMULATORS) and options.rounds >= LEAST_ROUNDS
-    if complete:
+    if recorded:
         RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
         write(document)
         progress("wrote results.json, results.svg, README.md and BIAS.md in benches/")
     else:
-        progress(f"nothing written: that takes all cases and simulators and {LEAST_ROUNDS} rounds")
+        progress(
+            f"nothing written: that takes all cases and simulators, {LEAST_ROUNDS} rounds and a clean tree"
+        )
     return 0
 
 
@@ -142,7 +147,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="the same as --only ours --rounds 1")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout instead of a table")
     parser.add_argument("--redraw", action="store_true", help="only redo tables and plot from results.json")
-    parser.add_argument("--no-install", dest="install", action="store_false", help="never call apt-get")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
@@ -225,13 +229,9 @@ def ns3(program: str, *arguments: str) -> list[str]:
 # Building.
 
 
-def prepare(only: str | None, install: bool) -> list[str]:
+def prepare(only: str | None) -> list[str]:
     """Builds what is asked for; the simulators that are there."""
     wanted = [NAMES[only]] if only else list(SIMULATORS)
-    if install:
-        missing = [package for name, package in PACKAGES.items() if name in wanted and not PRESENT[name]()]
-        if missing:
-            apt_install(missing)
     there = [name for name in wanted if name == CATNIP or PRESENT[name]()]
     for name in wanted:
         if name not in there:
@@ -248,19 +248,15 @@ def prepare(only: str | None, install: bool) -> list[str]:
 
 
 PACKAGES = {NS2: "ns2", NS3: "libns3-dev"}
+BUILDS = {
+    NS2: "Debian's build",
+    NS3: "Debian's build: profile release with log statements, not ns-3's optimized one",
+}
+"""Whose programs are measured; Debian's sources say how it builds them (`debian/rules`)."""
 PRESENT: dict[str, Callable[[], bool]] = {
     NS2: lambda: shutil.which("ns") is not None,
     NS3: lambda: Path("/usr/include/ns3/core-module.h").exists() and shutil.which("g++") is not None,
 }
-
-
-def apt_install(packages: list[str]) -> None:
-    """Tries to; what is still missing afterwards is left out."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        return
-    progress(f"installing {' '.join(packages)}")
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-        subprocess.run(["apt-get", "-qq", *arguments], check=False, capture_output=True)
 
 
 def compile_ns3(source: Path, program: Path) -> None:
@@ -397,14 +393,22 @@ def machine() -> Document:
 
 def versions(simulators: list[str]) -> Document:
     """Of everything that takes part."""
-    result = {CATNIP: f"{_core.__version__}, {output('git', 'describe', '--always', '--dirty')}"}
+    result = {CATNIP: f"{_core.__version__} ({output('git', 'describe', '--always', '--dirty')})"}
     for name in simulators:
         if name in PACKAGES:
-            result[name] = output("dpkg-query", "--show", "--showformat=${Version}", PACKAGES[name])
+            version = output("dpkg-query", "--show", "--showformat=${Version}", PACKAGES[name])
+            result[name] = f"{version} ({BUILDS[name]})"
     return result | {
         "rustc": output("rustc", "--version").removeprefix("rustc "),
         "g++": output("g++", "-dumpfullversion"),
     }
+
+
+def is_clean() -> bool:
+    """What is measured is a commit, so that anybody can measure it again."""
+    status = ["git", "status", "--porcelain"]
+    done = subprocess.run(status, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode == 0 and not done.stdout
 
 
 def output(*command: str) -> str:

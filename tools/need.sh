@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
+# with rustup, Python packages in .venv. No other file says what is needed.
+#
+# usage: tools/need.sh build|test|lint|validate|bench|profile|fresh
+#
+# Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=$1
+python=${PYTHON:-python3}
+compiled=build,test,lint,validate,bench
+# rustup and Debian put programs where the PATH of ordinary users may not lead.
+PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin
+
+# need TARGETS PROGRAM PACKAGES [WHAT IS SKIPPED WITHOUT IT]; a package without a program is known by one of its files.
+list() {
+  need $compiled cc          "gcc libc6-dev"
+  need $compiled "$python"   python3
+  need test      ip          iproute2      "tests of the router"
+  need test      nginx       nginx-light   "tests with nginx"
+  need test      tcpdump     tcpdump       "tests with tcpdump"
+  need test      chromium    chromium      "tests with a browser"
+  need test      valgrind    valgrind      "the count of instructions"
+  need validate  nginx       nginx-light
+  need validate  apache2     apache2-bin
+  need bench     ns          ns2           "ns-2"
+  need bench     g++         g++           "ns-3"
+  need bench     /usr/include/ns3/core-module.h libns3-dev "ns-3"
+  need profile   perf        linux-perf
+  need fresh     debootstrap debootstrap
+  # Debian keeps the part of Python that makes virtual environments in a package of its own.
+  if is_for $compiled && has "$python" && ! has_venv; then
+    lacks "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" "$in_python"
+  fi
+}
+# Tests in Rust need no Python packages.
+in_python=$([[ $target != test ]] || echo "tests in Python")
+
+main() {
+  look
+  if ((${#packages[@]})) && install_packages; then look; fi
+  if is_for $compiled; then
+    has cargo || misses "Rust: not installed, take it from https://rustup.rs"
+    [[ $target != lint ]] || install_parts_of_rust
+    ((${#fatal[@]})) || ! has_venv || install_python_packages
+  fi
+  local line
+  for line in "${skipped[@]}"; do
+    echo "will be skipped: $line"
+    # All other tests find out by themselves.
+    [[ $target != test || $line != "$in_python"* ]] || echo "pytest::all: ${line#*, }" >>"${CATNIP_SKIPPED:-/dev/null}"
+  done
+  for line in "${fatal[@]}"; do echo "make $target: $line" >&2; done
+  ((${#fatal[@]} == 0))
+}
+
+look() {
+  packages=() skipped=() fatal=()
+  list
+}
+
+need() { ! is_for "$1" || has "$2" || lacks "$3" "${4:-}"; }
+
+is_for() { [[ ,$1, == *,$target,* ]]; }
+
+has() { command -v "$1" >/dev/null || [[ $1 == /* && -e $1 ]]; }
+
+has_venv() { "$python" -c 'import ensurepip, venv' 2>/dev/null; }
+
+# lacks PACKAGES [WHAT IS SKIPPED]
+lacks() {
+  local names
+  read -ra names <<<"$1"
+  packages+=("${names[@]}")
+  misses "$1 is not installed (as root: apt-get install $1)" "${2:-}"
+}
+
+# misses WHY [WHAT IS SKIPPED]
+misses() { if [[ ${2:-} ]]; then skipped+=("$2, $1"); else fatal+=("$1"); fi; }
+
+install_packages() {
+  if ((EUID)) || ! has apt-get; then return 1; fi
+  echo "installing ${packages[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  local install=(apt-get -qq install --yes --no-install-recommends) name
+  apt-get -qq update || true
+  # One that cannot be had must not keep the others away.
+  "${install[@]}" "${packages[@]}" >/dev/null ||
+    for name in "${packages[@]}"; do "${install[@]}" "$name" >/dev/null || true; done
+}
+
+install_parts_of_rust() {
+  local part
+  for part in rustfmt clippy; do
+    cargo "${part/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$part" ||
+      misses "$part is not installed (rustup component add $part)"
+  done
+}
+
+# What pyproject.toml asks for; for tests and lints also what it asks of developers.
+install_python_packages() {
+  local extra=
+  if [[ $target == test || $target == lint ]]; then extra=dev; fi
+  local stamp=.venv/packages-${extra:-run}
+  if [[ $stamp -nt pyproject.toml ]]; then return; fi
+  rm -f "$stamp"
+  [[ -x .venv/bin/pip ]] || "$python" -m venv .venv
+  local ask='import sys, tomllib
+file = tomllib.load(open("pyproject.toml", "rb"))
+project = file["project"]
+print(*file["build-system"]["requires"], *project["dependencies"],
+      *project["optional-dependencies"].get(sys.argv[1], []), sep="\n")'
+  if .venv/bin/python -c "$ask" "$extra" | .venv/bin/pip install --quiet --requirement /dev/stdin; then
+    touch "$stamp"
+  else
+    misses "pip cannot install what pyproject.toml asks for" "$in_python"
+  fi
+}
+
+main
