@@ -2,10 +2,9 @@
 
 use crate::buffers::Buffers;
 use crate::classify::Class;
-use crate::emulate::stranger::Strangers;
-use crate::emulate::{Heard, Identity, Socket};
 use crate::mark::Marker;
 use crate::netlink::Network;
+use crate::socket::{Heard, Identity, Socket, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::Sending;
 use catnip_net::{DropReason, Ecn, NodeId, Packet, PortId, Priority, Route};
@@ -40,12 +39,85 @@ impl Outside for () {
     }
 }
 
+/// What simulated hosts have to do with hosts outside. The unit type: nothing.
+///
+/// Its methods without a world are told of packets that it has said are its own.
+pub trait Foreign: std::fmt::Debug + Default {
+    /// A packet from outside enters the network: what it belongs to, if to anything.
+    fn see(&mut self, _packet: &[u8], _high: bool) -> Option<Belongs> {
+        None
+    }
+    /// One of its packets has left the network at a host outside.
+    fn left<W: Watch>(&mut self, _now: Time, _connection: u32, _watch: &mut W) {}
+    /// One of its packets was dropped at a port.
+    fn dropped<W: Watch>(
+        &mut self,
+        _now: Time,
+        _at: PortId,
+        _packet: &Packet,
+        _of: Belongs,
+        _why: DropReason,
+        _watch: &mut W,
+    ) {
+    }
+    /// How many connections are remembered.
+    fn connections(&self) -> usize {
+        0
+    }
+    /// Where servers of a traffic group listen.
+    fn server_port(&self, _tcp: TcpId) -> u16 {
+        80
+    }
+    /// An address of a client with a port that no connection to this server uses.
+    fn client_at(&mut self, _client: NodeId, address: Ipv4Addr, _server: SocketAddrV4) -> SocketAddrV4 {
+        SocketAddrV4::new(address, 1 << 15)
+    }
+    /// An application opens a transfer from a server outside.
+    fn fetch<O: Outside, W: Watch>(
+        _world: &mut World<Frames<O, Self>, W>,
+        _now: Time,
+        _app: u32,
+        _transfer: Transfer,
+    ) {
+        unreachable!("no application knows of anybody outside")
+    }
+    /// A packet has come to a simulated host, from outside or from somebody unknown.
+    fn delivered<O: Outside, W: Watch>(
+        world: &mut World<Frames<O, Self>, W>,
+        _now: Time,
+        _node: NodeId,
+        packet: Packet,
+    ) {
+        world.medium_mut().release(packet.body);
+    }
+    /// A timer that it has planned has come.
+    fn on_timer<O: Outside, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time, _key: u32) {
+        unreachable!("it plans nothing")
+    }
+}
+
+impl Foreign for () {}
+
+/// The connection with a host outside that a packet belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Belongs {
+    /// Its number.
+    pub connection: u32,
+    /// The server has sent the packet, not the client.
+    pub from_server: bool,
+    /// Where in the stream its data begins, if it is ours.
+    pub seq: u64,
+    /// Bytes of data.
+    pub data_bytes: u32,
+}
+
 /// Packets in buffers, and all that is known of addresses.
 #[derive(Debug)]
-pub struct Frames<O> {
+pub struct Frames<O, F = ()> {
     /// What is not simulated.
     pub outside: O,
-    pub(crate) strangers: Strangers,
+    /// What simulated hosts have to do with it.
+    pub foreign: F,
     buffers: Buffers,
     /// What is in each buffer.
     parcels: Vec<Parcel>,
@@ -103,11 +175,9 @@ struct Marking {
 struct Parcel {
     origin: Origin,
     owner: Owner,
-    /// A connection with a host outside that it belongs to, and whether its server has sent it.
-    stranger: Option<(u32, bool)>,
-    /// Where in the stream its data begins, and how much there is.
-    seq: u64,
-    data_bytes: u32,
+    /// Of an end of the engine: where in the stream its data begins, and how much there is.
+    data: (u64, u32),
+    foreign: Option<Belongs>,
     /// Bytes in the buffer, and how many of them are before the IP packet.
     len: u32,
     header: u32,
@@ -118,9 +188,8 @@ impl Default for Parcel {
         Self {
             origin: Origin::default(),
             owner: Owner::Other,
-            stranger: None,
-            seq: 0,
-            data_bytes: 0,
+            data: (0, 0),
+            foreign: None,
             len: 0,
             header: 0,
         }
@@ -132,7 +201,7 @@ const MOST_PACKETS: u32 = 1 << 18;
 const MOST_BYTES: usize = 4 << 30;
 const UDP_HEADERS: usize = 28;
 
-impl<O: Outside> Frames<O> {
+impl<O: Outside, F: Foreign> Frames<O, F> {
     /// Packets of up to `mtu` bytes from outside, of up to `longest` bytes from simulated hosts. The hosts at these nodes
     /// are outside.
     pub fn new(
@@ -154,7 +223,7 @@ impl<O: Outside> Frames<O> {
         routing.networks.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix));
         Self {
             outside,
-            strangers: Strangers::default(),
+            foreign: F::default(),
             buffers: Buffers::new(slot, most),
             parcels: Vec::new(),
             entered: 0,
@@ -211,25 +280,20 @@ impl<O: Outside> Frames<O> {
         self.codec
     }
 
-    /// Packets for connections and services that do not exist.
-    pub fn stray_packets(&self) -> u64 {
-        self.strangers.stray
-    }
-
     /// A free buffer.
     pub(crate) fn take(&mut self) -> Option<u32> {
         self.buffers.take()
     }
 
     /// The bytes of a packet from its IP header on, beside those who may want to read it.
-    pub(crate) fn packet_and_strangers(&mut self, body: u32) -> (&[u8], &mut Strangers) {
+    pub(crate) fn packet_and_foreign(&mut self, body: u32) -> (&[u8], &mut F) {
         let Parcel { len, header, .. } = self.parcels[body as usize];
-        (&self.buffers.bytes(body)[header as usize..len as usize], &mut self.strangers)
+        (&self.buffers.bytes(body)[header as usize..len as usize], &mut self.foreign)
     }
 
     /// All bytes of a buffer, beside those who may want to write to it.
-    pub(crate) fn room_and_strangers(&mut self, body: u32) -> (&mut [u8], &mut Strangers) {
-        (self.buffers.bytes_mut(body), &mut self.strangers)
+    pub(crate) fn room_and_foreign(&mut self, body: u32) -> (&mut [u8], &mut F) {
+        (self.buffers.bytes_mut(body), &mut self.foreign)
     }
 
     /// All bytes of a buffer, beside the devices from which they may be read.
@@ -248,9 +312,9 @@ impl<O: Outside> Frames<O> {
         &mut self.buffers.bytes_mut(body)[header as usize..len as usize]
     }
 
-    /// The connection with a host outside that a packet belongs to, and whether its server has sent it.
-    pub(crate) fn stranger(&self, body: u32) -> Option<(u32, bool)> {
-        self.parcels[body as usize].stranger
+    /// The connection with a host outside that a packet belongs to.
+    pub(crate) fn belongs(&self, body: u32) -> Option<Belongs> {
+        self.parcels[body as usize].foreign
     }
 
     /// The parameters of a connection, to keep.
@@ -262,27 +326,18 @@ impl<O: Outside> Frames<O> {
 
     /// Where a server of this traffic group listens.
     pub(crate) fn server_at(&self, transfer: &Transfer) -> SocketAddrV4 {
-        let port = self.strangers.services.get(transfer.tcp.0 as usize).map_or(80, |service| service.port);
-        SocketAddrV4::new(self.address(transfer.server), port)
+        SocketAddrV4::new(self.address(transfer.server), self.foreign.server_port(transfer.tcp))
     }
 
     /// Where a client of a server connects from.
     pub(crate) fn client_at(&mut self, client: NodeId, server: SocketAddrV4) -> SocketAddrV4 {
         let address = self.address(client);
-        self.strangers.client_at(client, address, server)
+        self.foreign.client_at(client, address, server)
     }
 
-    /// The packet of a connection with a host outside, which one of our sockets has written to a buffer.
-    pub(crate) fn put(
-        &mut self,
-        body: u32,
-        len: usize,
-        out: Option<&Outgoing>,
-        stranger: Option<(u32, bool)>,
-    ) {
-        let (seq, data_bytes) = out.map_or((0, 0), |out| (out.segment.seq, out.segment.len));
-        let parcel = Parcel { stranger, seq, data_bytes, len: len as u32, ..Parcel::default() };
-        self.note(body, parcel);
+    /// A packet that the engine knows nothing of is in a buffer.
+    pub(crate) fn put(&mut self, body: u32, len: usize, foreign: Option<Belongs>) {
+        self.note(body, Parcel { foreign, len: len as u32, ..Parcel::default() });
     }
 
     /// A packet from outside is in a buffer, behind `header` bytes: marks it, and makes a packet of the network of it.
@@ -307,9 +362,9 @@ impl<O: Outside> Frames<O> {
                 let _ = self.codec.write(bytes, priority);
             }
         }
-        let (stranger, data_bytes) = self.strangers.see(bytes, priority == Priority::High);
+        let foreign = self.foreign.see(bytes, priority == Priority::High);
         let (len, header) = (len as u32, header as u32);
-        self.note(body, Parcel { stranger, data_bytes, len, header, ..Parcel::default() });
+        self.note(body, Parcel { foreign, len, header, ..Parcel::default() });
         Packet { flow: class.flow, ecn: class.ecn, priority, ..Packet::new(at, route, class.len, body) }
     }
 
@@ -329,7 +384,7 @@ impl<O: Outside> Frames<O> {
     }
 }
 
-impl<O: Outside> Medium for Frames<O> {
+impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
     type End = Socket;
 
     fn connect(
@@ -371,8 +426,8 @@ impl<O: Outside> Medium for Frames<O> {
             self.buffers.release(body);
             return None;
         };
-        let Segment { seq, len: data_bytes, .. } = out.segment;
-        self.note(body, Parcel { owner, seq, data_bytes, len: len as u32, ..Parcel::default() });
+        let data = (out.segment.seq, out.segment.len);
+        self.note(body, Parcel { owner, data, len: len as u32, ..Parcel::default() });
         Some((out, body))
     }
 
@@ -392,12 +447,11 @@ impl<O: Outside> Medium for Frames<O> {
     }
 
     fn data(&self, body: u32) -> (u64, u32) {
-        let parcel = &self.parcels[body as usize];
-        (parcel.seq, parcel.data_bytes)
+        self.parcels[body as usize].data
     }
 
     fn hear(&mut self, now: Time, body: u32, end: &mut Socket, _config: &TcpConfig) -> Option<Segment> {
-        let (_, tcp) = crate::emulate::stranger::parse(self.ip_packet(body))?;
+        let (_, tcp) = parse(self.ip_packet(body))?;
         match end.receive(now, &tcp, |_| ()) {
             Heard::Segment(segment) => Some(segment),
             Heard::Reset | Heard::Nothing => None,
@@ -437,11 +491,11 @@ impl<O: Outside> Medium for Frames<O> {
     }
 
     fn connections(&self) -> usize {
-        self.strangers.in_use()
+        self.foreign.connections()
     }
 
     fn fetch<W: Watch>(world: &mut World<Self, W>, now: Time, app: u32, transfer: Transfer) {
-        Strangers::fetch(world, now, app, transfer);
+        F::fetch(world, now, app, transfer);
     }
 
     fn delivered<W: Watch>(world: &mut World<Self, W>, now: Time, node: NodeId, packet: Packet) {
@@ -451,9 +505,9 @@ impl<O: Outside> Medium for Frames<O> {
             let _ = ip::set_ecn(frames.ip_packet(packet.body), Ecn::Ce);
         }
         if !frames.is_outside(node) {
-            return Strangers::delivered(world, now, node, packet);
+            return F::delivered(world, now, node, packet);
         }
-        let Parcel { len, header, origin, .. } = frames.parcels[packet.body as usize];
+        let Parcel { len, header, origin, foreign, .. } = frames.parcels[packet.body as usize];
         let bytes = &mut frames.buffers.bytes_mut(packet.body)[..len as usize];
         if let Some(Marking { marker, at_servers: Some(servers) }) = &mut frames.marking
             && servers[node.0 as usize]
@@ -462,12 +516,11 @@ impl<O: Outside> Medium for Frames<O> {
             marker.mark(usize::MAX, &bytes[header as usize..]);
         }
         let Delivery { actual, written } = frames.outside.deliver(now, node, bytes);
-        let stranger = frames.stranger(packet.body);
         frames.release(packet.body);
         let (frames, watch) = world.parts_mut();
         watch.packet(now, &packet, origin, Step::Left { at: node, actual, written });
-        if let Some((id, _)) = stranger {
-            frames.strangers.arrived(now, id, watch);
+        if let Some(belongs) = foreign {
+            frames.foreign.left(now, belongs.connection, watch);
         }
     }
 
@@ -479,15 +532,13 @@ impl<O: Outside> Medium for Frames<O> {
         why: DropReason,
         watch: &mut W,
     ) -> bool {
-        let Parcel { stranger, seq, data_bytes, .. } = self.parcels[packet.body as usize];
-        let Some((id, from_server)) = stranger else { return false };
-        let server_data = from_server && data_bytes > 0;
-        self.strangers.dropped(now, id, (at, seq, server_data, why), packet, watch);
-        server_data
+        let Some(of) = self.parcels[packet.body as usize].foreign else { return false };
+        self.foreign.dropped(now, at, packet, of, why, watch);
+        of.from_server && of.data_bytes > 0
     }
 
     fn on_timer<W: Watch>(world: &mut World<Self, W>, now: Time, key: u32) {
-        Strangers::on_timer(world, now, key);
+        F::on_timer(world, now, key);
     }
 }
 

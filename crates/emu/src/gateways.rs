@@ -2,7 +2,7 @@
 
 use crate::classify::{classify, classify_any};
 use crate::clock::{Clock, PacketIo};
-use crate::frames::{Delivery, Frames, Outside};
+use crate::frames::{Delivery, Foreign, Frames, Outside};
 use catnip_base::Time;
 use catnip_net::{NodeId, Packet};
 use catnip_sim::watch::{Gate, Refusal, Watch};
@@ -63,14 +63,14 @@ impl<C: Clock, I: PacketIo> Outside for Gateways<C, I> {
 /// Times inside the world are ideal: what is written late leaves the times of all later packets as they are, so
 /// lateness never adds up, and the same arrivals give the same departures as in the simulator.
 #[derive(Debug)]
-pub struct Emulator<C: Clock, I: PacketIo, W> {
+pub struct Emulator<C: Clock, I: PacketIo, F: Foreign, W> {
     /// What is emulated.
-    pub world: World<Frames<Gateways<C, I>>, W>,
+    pub world: World<Frames<Gateways<C, I>, F>, W>,
 }
 
-impl<C: Clock, I: PacketIo, W: Watch> Emulator<C, I, W> {
+impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
     /// A world whose gateways are read and written from now on.
-    pub fn new(world: World<Frames<Gateways<C, I>>, W>) -> Self {
+    pub fn new(world: World<Frames<Gateways<C, I>, F>, W>) -> Self {
         Self { world }
     }
 
@@ -195,8 +195,8 @@ impl<C: Clock, I: PacketIo, W: Watch> Emulator<C, I, W> {
 
 /// A packet from outside has come, in a buffer, behind `header` bytes and `len` bytes long with them: it enters the
 /// network, or it is refused. The world has been told of all that happened before.
-pub fn admit<O: Outside, W: Watch>(
-    world: &mut World<Frames<O>, W>,
+pub fn admit<O: Outside, F: Foreign, W: Watch>(
+    world: &mut World<Frames<O, F>, W>,
     at: Time,
     from: NodeId,
     body: u32,
@@ -204,8 +204,8 @@ pub fn admit<O: Outside, W: Watch>(
 ) {
     match enter(world, at, from, body, (header, len)) {
         Ok(packet) => {
-            if let Some((_, true)) = world.medium().stranger(body) {
-                world.tally_mut().data_sent += u64::from(world.medium().data(body).1 > 0);
+            if let Some(belongs) = world.medium().belongs(body) {
+                world.tally_mut().data_sent += u64::from(belongs.from_server && belongs.data_bytes > 0);
             }
             world.launch(at, from, packet);
         }
@@ -218,8 +218,8 @@ pub fn admit<O: Outside, W: Watch>(
 }
 
 #[inline]
-fn enter<O: Outside, W: Watch>(
-    world: &mut World<Frames<O>, W>,
+fn enter<O: Outside, F: Foreign, W: Watch>(
+    world: &mut World<Frames<O, F>, W>,
     at: Time,
     from: NodeId,
     body: u32,

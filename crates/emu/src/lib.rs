@@ -22,5 +22,6 @@ pub mod record;
 pub mod report;
 pub mod router;
 pub mod segment;
+pub mod socket;
 pub mod sys;
 pub mod timing;

@@ -65,7 +65,7 @@ impl LinkTopology {
 }
 
 /// What a link is while it runs.
-pub type RunningLink<W> = Emulator<WallClock, Tun, W>;
+pub type RunningLink<W> = Emulator<WallClock, Tun, (), W>;
 
 /// What a link needs beside its two directions.
 #[derive(Clone, Debug)]

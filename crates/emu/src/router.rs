@@ -44,7 +44,7 @@ pub struct Setup {
 }
 
 /// A router at work.
-pub type RunningRouter<W> = Emulator<WallClock, Ethernet, W>;
+pub type RunningRouter<W> = Emulator<WallClock, Ethernet, (), W>;
 
 /// How often to see whether the interfaces are still there.
 const CHECK: Span = Span::from_secs(1);

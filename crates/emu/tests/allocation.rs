@@ -81,7 +81,7 @@ fn an_emulator_does_not_allocate_per_packet() {
         let marker = Marker::new(vec![Some(SpmParameters::FULL); 2], true);
         let marked = |frames: Frames<_>| frames.with_marker(Some(marker));
         let mut emulator = emulator(&link, 1, &clock, devices, marked, link.monitor());
-        let turns = |emulator: &mut Emulator<_, Script, _>, until: usize| {
+        let turns = |emulator: &mut Emulator<_, Script, (), _>, until: usize| {
             while emulator.gateways()[0].io.left() > until {
                 let next = emulator.turn().unwrap();
                 emulator.sleep_until(next);

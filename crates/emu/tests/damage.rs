@@ -115,7 +115,7 @@ fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
     account(packets.len(), bridge.world.watch(), inside, written);
 }
 
-fn run<I: PacketIo>(emulator: &mut Emulator<LateClock, I, Monitor>, left: impl Fn(&I) -> usize) {
+fn run<I: PacketIo>(emulator: &mut Emulator<LateClock, I, (), Monitor>, left: impl Fn(&I) -> usize) {
     while emulator.gateways().iter().any(|gateway| left(&gateway.io) > 0) || emulator.world.packets_out() > 0
     {
         let next = emulator.turn().unwrap();

@@ -5,7 +5,8 @@
 mod skip;
 
 use catnip_base::{Rng, Span, Stream, Time};
-use catnip_emu::emulate::{self, filling, fuzz};
+use catnip_emu::emulate::{self, fuzz};
+use catnip_emu::socket::filling;
 use catnip_emu::sys;
 use catnip_lab::Scenario;
 use catnip_sim::{Event, Watch};

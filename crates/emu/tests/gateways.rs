@@ -58,7 +58,7 @@ fn wire(queue: QueueSpec, loss: bool, jitter: bool) -> WireSpec {
     }
 }
 
-type Emulated<W> = Emulator<LateClock, Script, W>;
+type Emulated<W> = Emulator<LateClock, Script, (), W>;
 
 /// A link with what comes from inside (to 10.0.0.2) and outside (to 10.0.0.1).
 fn emulated<W: Watch>(

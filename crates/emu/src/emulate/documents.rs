@@ -74,7 +74,7 @@ impl Documents {
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         inside().try_for_each(|folder| fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)))?;
         match bytes {
-            ..=FILLED_BYTES => file.write_all(&(0..bytes).map(super::filling).collect::<Vec<u8>>()),
+            ..=FILLED_BYTES => file.write_all(&(0..bytes).map(crate::socket::filling).collect::<Vec<u8>>()),
             _ => file.set_len(bytes),
         }
     }
@@ -129,7 +129,7 @@ mod tests {
         let made = Documents::create(&parent).unwrap();
         let file = made.folder.join("pages/1/image");
         made.write(&file, 3).unwrap();
-        assert_eq!(fs::read(&file).unwrap(), [0, 1, 2].map(crate::emulate::filling));
+        assert_eq!(fs::read(&file).unwrap(), [0, 1, 2].map(crate::socket::filling));
         assert_eq!(mode(&file), FILE_MODE);
         for folder in [made.folder.clone(), made.folder.join("pages"), made.folder.join("pages/1")] {
             assert_eq!(mode(&folder), FOLDER_MODE, "{}", folder.display());

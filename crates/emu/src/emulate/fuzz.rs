@@ -1,8 +1,9 @@
 //! Simulated hosts that hear anything. What they do does not matter here, only that they go on, and within bounds.
 
-use super::{Heard, Identity, Socket, filling, finish};
+use super::finish;
 use crate::frames::{Delivery, Outside};
 use crate::gateways::admit;
+use crate::socket::{Heard, Identity, Socket, filling};
 use catnip_base::{Span, Time};
 use catnip_lab::Plan;
 use catnip_net::NodeId;

@@ -5,16 +5,13 @@ mod fetch;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod http;
-mod inbox;
 mod kept;
 mod real;
 pub mod results;
 mod run;
-mod socket;
-pub(crate) mod stranger;
+pub mod stranger;
 mod world;
 
 pub use kept::{Kept, NamedLink, Served};
 pub use run::{EmulatedWorld, Finished, HostReport, Setup, run};
-pub use socket::{Heard, Identity, Socket, filling, refuse};
 pub use world::{finish, is_done, world};

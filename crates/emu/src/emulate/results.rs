@@ -335,7 +335,7 @@ fn certify(seed: u64, finished: &Finished, world: &EmulatedWorld, tolerance: Tol
         verdict: if green { Verdict::Green } else { Verdict::Red },
         failures,
         packets_inside: inside,
-        stray_packets: world.medium().stray_packets(),
+        stray_packets: world.medium().foreign.stray_packets(),
         lateness_us,
         links,
         hosts,

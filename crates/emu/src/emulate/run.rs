@@ -2,6 +2,7 @@
 
 use super::kept::{Kept, Served};
 use super::real::{Commands, Environment, RealHosts};
+use super::stranger::Strangers;
 use super::world::{self, is_done};
 use crate::capture::Capture;
 use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
@@ -65,7 +66,7 @@ pub struct HostReport {
 }
 
 /// The world of a run.
-pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>>, Kept>;
+pub type EmulatedWorld = World<Frames<Gateways<WallClock, Tun>, Strangers>, Kept>;
 
 /// Does a run of a plan. `folder` is where its scenario file is.
 pub fn run(
@@ -129,7 +130,7 @@ impl Ending {
 }
 
 fn is_over<C: Clock, I: PacketIo>(
-    emulator: &Emulator<C, I, Kept>,
+    emulator: &Emulator<C, I, Strangers, Kept>,
     plan: &Plan,
     commands: &Commands,
     next: Time,

@@ -2,9 +2,9 @@
 
 use super::fetch::{Fetch, Next};
 use super::http::{self, Version};
-use super::socket::{Heard, Identity, Socket, refuse};
 use crate::classify::flow;
-use crate::frames::{Frames, Outside};
+use crate::frames::{Belongs, Foreign, Frames, Outside};
+use crate::socket::{Ends, Heard, Identity, Socket, parse, refuse};
 use catnip_base::{FlowContext, Slab, Span, Time};
 use catnip_lab::{ObjectName, Plan, Service};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm};
@@ -14,21 +14,17 @@ use catnip_sim::medium::Medium;
 use catnip_sim::record::{ConnectionRecord, NOBODY, Reply, SenderView};
 use catnip_sim::{CLIENT, Event, Opener, SERVER, TcpId, Transfer, Watch, World, tick_phase};
 use catnip_tcp::{Outgoing, Role, Sender};
-use catnip_wire::ip::{self, Ip};
 use catnip_wire::{Addresses, Tcp, TcpFlags};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
-
-/// The two addresses of a connection, ours first.
-pub(crate) type Ends = (SocketAddrV4, SocketAddrV4);
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The connections of simulated hosts with hosts outside, and the services that simulated hosts offer them.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers {
+pub struct Strangers {
     connections: Slab<Connection>,
     by_ends: BTreeMap<Ends, u32>,
     /// By [`TcpId`].
-    pub(crate) services: Vec<Service>,
+    services: Vec<Service>,
     /// Traffic groups by where their simulated servers wait.
     listeners: BTreeMap<SocketAddrV4, TcpId>,
     /// What these servers have.
@@ -36,8 +32,11 @@ pub(crate) struct Strangers {
     /// Ports given to clients, per node.
     ports: Vec<u16>,
     /// Packets for connections and services that do not exist.
-    pub(crate) stray: u64,
+    stray: u64,
 }
+
+/// A world whose simulated hosts talk to hosts outside.
+type FrameWorld<O, W> = World<Frames<O, Strangers>, W>;
 
 /// A connection of which one end is simulated.
 #[derive(Debug)]
@@ -84,19 +83,6 @@ const PORTS: u16 = u16::MAX - FIRST_PORT;
 const LONGEST_REQUEST: usize = 1 << 17;
 const HOP_LIMIT: u8 = 64;
 
-/// The addresses in a TCP packet, the receiver's first.
-pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
-    let ip = Ip::parse(bytes).ok()?;
-    let tcp = Tcp::parse(ip.transport(ip::TCP).ok()?).ok()?;
-    let (IpAddr::V4(source), IpAddr::V4(destination)) = (ip.source(), ip.destination()) else { return None };
-    // A piece of a packet is not the packet.
-    if ip.fragment().is_some() {
-        return None;
-    }
-    let to = SocketAddrV4::new(destination, tcp.destination_port());
-    Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
-}
-
 impl Strangers {
     /// Those of a plan: simulated servers wait for clients outside.
     pub(crate) fn of(
@@ -120,81 +106,6 @@ impl Strangers {
         strangers
     }
 
-    /// How many connections are remembered.
-    pub(crate) fn in_use(&self) -> usize {
-        self.connections.in_use()
-    }
-
-    /// An address of a client with a port that no connection to this server uses.
-    pub(crate) fn client_at(
-        &mut self,
-        client: NodeId,
-        address: Ipv4Addr,
-        server: SocketAddrV4,
-    ) -> SocketAddrV4 {
-        let index = client.0 as usize;
-        self.ports.resize(self.ports.len().max(index + 1), 0);
-        let mut at = SocketAddrV4::new(address, FIRST_PORT);
-        // If all are in use, the oldest one's connection is past its time.
-        for _ in 0..PORTS {
-            at.set_port(FIRST_PORT + self.ports[index]);
-            self.ports[index] = (self.ports[index] + 1) % PORTS;
-            if !self.by_ends.contains_key(&(at, server)) {
-                break;
-            }
-        }
-        at
-    }
-
-    /// A packet from outside enters the network: the connection that it belongs to, whether its server has sent it, and
-    /// how much data it has.
-    pub(crate) fn see(&mut self, packet: &[u8], high: bool) -> (Option<(u32, bool)>, u32) {
-        if self.by_ends.is_empty() {
-            return (None, 0);
-        }
-        let Some((ends, tcp)) = parse(packet) else { return (None, 0) };
-        let Some(&id) = self.by_ends.get(&ends) else { return (None, 0) };
-        let connection = &mut self.connections[id];
-        connection.in_network += 1;
-        if let Talk::Fetch(fetch) = &mut connection.talk {
-            fetch.server.see(&tcp);
-            connection.sent_high += u32::from(high);
-        }
-        (Some((id, connection.side == CLIENT)), tcp.payload().len() as u32)
-    }
-
-    /// One of a connection's packets has left the network at a host outside.
-    pub(crate) fn arrived<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
-        self.connections[id].in_network -= 1;
-        self.retire_if_over(now, id, watch);
-    }
-
-    /// One of them was dropped at a port.
-    pub(crate) fn dropped<W: Watch>(
-        &mut self,
-        now: Time,
-        id: u32,
-        (port, seq, server_data, why): (PortId, u64, bool, DropReason),
-        packet: &Packet,
-        watch: &mut W,
-    ) {
-        let connection = &mut self.connections[id];
-        connection.in_network -= 1;
-        connection.dropped += u32::from(server_data);
-        if W::PACKETS {
-            let event = Event::Dropped {
-                connection: connection.number,
-                seq,
-                wire_bytes: packet.len,
-                port,
-                priority: packet.priority,
-                why,
-            };
-            watch.record(now, &event);
-        }
-        self.retire_if_over(now, id, watch);
-    }
-
     /// Ends the run: records connections whose documents have arrived, though the last word is missing.
     pub(crate) fn finish<W: Watch>(&mut self, now: Time, watch: &mut W) {
         let mut open: Vec<u32> = self.by_ends.values().copied().collect();
@@ -208,96 +119,9 @@ impl Strangers {
         }
     }
 
-    /// An application opens a connection to a server outside.
-    pub(crate) fn fetch<O: Outside, W: Watch>(
-        world: &mut World<Frames<O>, W>,
-        now: Time,
-        app: u32,
-        transfer: Transfer,
-    ) {
-        let (number, mut rng) = world.number();
-        let clock = world.tcp(transfer.tcp).0.slowest_clock();
-        let phase = tick_phase(clock, rng.uniform());
-        let server = world.medium().server_at(&transfer);
-        let local = world.medium_mut().client_at(transfer.client, server);
-        let identity = Identity { local, remote: server, initial_sequence: rng.next_u32(), stranger: true };
-        let paths = &world.medium().strangers.services[transfer.tcp.0 as usize].paths;
-        let mut fetch = request(world.app(app), app, &transfer, server, paths);
-        let (config, marker) = world.tcp(transfer.tcp).clone();
-        let config = world.medium_mut().config(transfer.tcp, &config);
-        let mut socket = Socket::new(now, Role::Active, &config, phase, identity);
-        if let Some(request) = fetch.ask() {
-            socket.write(now, &request);
-        }
-        let route = world.fabric().checked_route(transfer.client, transfer.server);
-        let id = world.medium_mut().strangers.insert(Connection {
-            marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
-            app,
-            talk: Talk::Fetch(Box::new(fetch)),
-            ..Connection::new(now, number, socket, CLIENT, route, transfer)
-        });
-        pump(world, now, id);
-    }
-
-    /// A packet has come to a simulated host, from a host outside or from somebody unknown.
-    pub(crate) fn delivered<O: Outside, W: Watch>(
-        world: &mut World<Frames<O>, W>,
-        now: Time,
-        node: NodeId,
-        packet: Packet,
-    ) {
-        let (frames, watch) = world.parts_mut();
-        let sender = frames.stranger(packet.body);
-        if let Some((id, _)) = sender {
-            frames.strangers.connections[id].in_network -= 1;
-        }
-        let (bytes, strangers) = frames.packet_and_strangers(packet.body);
-        let known = parse(bytes).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
-        if let Some((id, tcp)) = known {
-            let (heard, before) = strangers.connections[id].hear(now, &tcp, packet.len, watch);
-            frames.release(packet.body);
-            return match frames.strangers.connections[id].talk {
-                Talk::Fetch(_) => on_response(world, now, id, heard, before),
-                Talk::Serve { .. } => on_request(world, now, id, heard),
-            };
-        }
-        let bytes = bytes.to_vec();
-        frames.release(packet.body);
-        if let Some((id, _)) = sender {
-            frames.strangers.retire_if_over(now, id, watch);
-        }
-        on_stray(world, now, node, &bytes);
-    }
-
-    pub(crate) fn on_timer<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
-        let (frames, watch) = world.parts_mut();
-        let strangers = &mut frames.strangers;
-        let connection = &mut strangers.connections[id];
-        if connection.planned != now {
-            return;
-        }
-        connection.planned = Time::NEVER;
-        if connection.closed.is_some() {
-            return strangers.retire_if_over(now, id, watch);
-        }
-        let knocked = matches!(connection.talk, Talk::Serve { .. }) && !connection.socket.is_open();
-        if knocked && now >= connection.opened + LINGER {
-            // Whoever knocked has gone away.
-            connection.done_at_client = Some(now);
-            close(world, now, id);
-            let (frames, watch) = world.parts_mut();
-            return frames.strangers.retire_if_over(now, id, watch);
-        }
-        let expired = connection.socket.on_time(now);
-        if W::PACKETS
-            && expired
-            && let Some(sender) = connection.socket.sender()
-        {
-            let una = sender.una();
-            let view = SenderView::new(connection.number, sender, una, 0, true, Priority::Low);
-            watch.record(now, &Event::Timeout(view));
-        }
-        pump(world, now, id);
+    /// Packets for connections and services that do not exist.
+    pub(crate) fn stray_packets(&self) -> u64 {
+        self.stray
     }
 
     fn insert(&mut self, connection: Connection) -> u32 {
@@ -355,6 +179,163 @@ impl Strangers {
             dropped: connection.dropped,
         };
         watch.record(now, &Event::Connection(record));
+    }
+}
+
+impl Foreign for Strangers {
+    fn see(&mut self, packet: &[u8], high: bool) -> Option<Belongs> {
+        if self.by_ends.is_empty() {
+            return None;
+        }
+        let (ends, tcp) = parse(packet)?;
+        let &id = self.by_ends.get(&ends)?;
+        let connection = &mut self.connections[id];
+        connection.in_network += 1;
+        if let Talk::Fetch(fetch) = &mut connection.talk {
+            fetch.server.see(&tcp);
+            connection.sent_high += u32::from(high);
+        }
+        let data_bytes = tcp.payload().len() as u32;
+        Some(Belongs { connection: id, from_server: connection.side == CLIENT, seq: 0, data_bytes })
+    }
+
+    fn left<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
+        self.connections[id].in_network -= 1;
+        self.retire_if_over(now, id, watch);
+    }
+
+    fn dropped<W: Watch>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        packet: &Packet,
+        of: Belongs,
+        why: DropReason,
+        watch: &mut W,
+    ) {
+        let connection = &mut self.connections[of.connection];
+        connection.in_network -= 1;
+        connection.dropped += u32::from(of.from_server && of.data_bytes > 0);
+        if W::PACKETS {
+            let event = Event::Dropped {
+                connection: connection.number,
+                seq: of.seq,
+                wire_bytes: packet.len,
+                port,
+                priority: packet.priority,
+                why,
+            };
+            watch.record(now, &event);
+        }
+        self.retire_if_over(now, of.connection, watch);
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.in_use()
+    }
+
+    fn server_port(&self, tcp: TcpId) -> u16 {
+        self.services[tcp.0 as usize].port
+    }
+
+    fn client_at(&mut self, client: NodeId, address: Ipv4Addr, server: SocketAddrV4) -> SocketAddrV4 {
+        let index = client.0 as usize;
+        self.ports.resize(self.ports.len().max(index + 1), 0);
+        let mut at = SocketAddrV4::new(address, FIRST_PORT);
+        // If all are in use, the oldest one's connection is past its time.
+        for _ in 0..PORTS {
+            at.set_port(FIRST_PORT + self.ports[index]);
+            self.ports[index] = (self.ports[index] + 1) % PORTS;
+            if !self.by_ends.contains_key(&(at, server)) {
+                break;
+            }
+        }
+        at
+    }
+
+    fn fetch<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, app: u32, transfer: Transfer) {
+        let (number, mut rng) = world.number();
+        let clock = world.tcp(transfer.tcp).0.slowest_clock();
+        let phase = tick_phase(clock, rng.uniform());
+        let server = world.medium().server_at(&transfer);
+        let local = world.medium_mut().client_at(transfer.client, server);
+        let identity = Identity { local, remote: server, initial_sequence: rng.next_u32(), stranger: true };
+        let paths = &world.medium().foreign.services[transfer.tcp.0 as usize].paths;
+        let mut fetch = request(world.app(app), app, &transfer, server, paths);
+        let (config, marker) = world.tcp(transfer.tcp).clone();
+        let config = world.medium_mut().config(transfer.tcp, &config);
+        let mut socket = Socket::new(now, Role::Active, &config, phase, identity);
+        if let Some(request) = fetch.ask() {
+            socket.write(now, &request);
+        }
+        let route = world.fabric().checked_route(transfer.client, transfer.server);
+        let id = world.medium_mut().foreign.insert(Connection {
+            marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
+            app,
+            talk: Talk::Fetch(Box::new(fetch)),
+            ..Connection::new(now, number, socket, CLIENT, route, transfer)
+        });
+        pump(world, now, id);
+    }
+
+    fn delivered<O: Outside, W: Watch>(
+        world: &mut FrameWorld<O, W>,
+        now: Time,
+        node: NodeId,
+        packet: Packet,
+    ) {
+        let (frames, watch) = world.parts_mut();
+        let sender = frames.belongs(packet.body);
+        if let Some(of) = sender {
+            frames.foreign.connections[of.connection].in_network -= 1;
+        }
+        let (bytes, strangers) = frames.packet_and_foreign(packet.body);
+        let known = parse(bytes).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
+        if let Some((id, tcp)) = known {
+            let (heard, before) = strangers.connections[id].hear(now, &tcp, packet.len, watch);
+            frames.release(packet.body);
+            return match frames.foreign.connections[id].talk {
+                Talk::Fetch(_) => on_response(world, now, id, heard, before),
+                Talk::Serve { .. } => on_request(world, now, id, heard),
+            };
+        }
+        let bytes = bytes.to_vec();
+        frames.release(packet.body);
+        if let Some(of) = sender {
+            frames.foreign.retire_if_over(now, of.connection, watch);
+        }
+        on_stray(world, now, node, &bytes);
+    }
+
+    fn on_timer<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
+        let (frames, watch) = world.parts_mut();
+        let strangers = &mut frames.foreign;
+        let connection = &mut strangers.connections[id];
+        if connection.planned != now {
+            return;
+        }
+        connection.planned = Time::NEVER;
+        if connection.closed.is_some() {
+            return strangers.retire_if_over(now, id, watch);
+        }
+        let knocked = matches!(connection.talk, Talk::Serve { .. }) && !connection.socket.is_open();
+        if knocked && now >= connection.opened + LINGER {
+            // Whoever knocked has gone away.
+            connection.done_at_client = Some(now);
+            close(world, now, id);
+            let (frames, watch) = world.parts_mut();
+            return frames.foreign.retire_if_over(now, id, watch);
+        }
+        let expired = connection.socket.on_time(now);
+        if W::PACKETS
+            && expired
+            && let Some(sender) = connection.socket.sender()
+        {
+            let una = sender.una();
+            let view = SenderView::new(connection.number, sender, una, 0, true, Priority::Low);
+            watch.record(now, &Event::Timeout(view));
+        }
+        pump(world, now, id);
     }
 }
 
@@ -468,13 +449,13 @@ fn request(
 
 /// A client has heard from a server outside.
 fn on_response<O: Outside, W: Watch>(
-    world: &mut World<Frames<O>, W>,
+    world: &mut FrameWorld<O, W>,
     now: Time,
     id: u32,
     heard: Heard,
     before: u64,
 ) {
-    let connection = &mut world.medium_mut().strangers.connections[id];
+    let connection = &mut world.medium_mut().foreign.connections[id];
     let Talk::Fetch(fetch) = &mut connection.talk else { return };
     let socket = &mut connection.socket;
     let (transfer, app) = (connection.transfer, connection.app);
@@ -513,8 +494,8 @@ fn on_response<O: Outside, W: Watch>(
 }
 
 /// A simulated server has heard from a client outside.
-fn on_request<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32, heard: Heard) {
-    let strangers = &mut world.medium_mut().strangers;
+fn on_request<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32, heard: Heard) {
+    let strangers = &mut world.medium_mut().foreign;
     let connection = &mut strangers.connections[id];
     let Talk::Serve { request, status } = &mut connection.talk else { return };
     let socket = &mut connection.socket;
@@ -544,14 +525,14 @@ fn on_request<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, 
     end_if_over(world, now, id);
 }
 
-fn tell_reply<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
+fn tell_reply<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
     let (frames, watch) = world.parts_mut();
-    watch.record(now, &Event::Reply(frames.strangers.connections[id].reply()));
+    watch.record(now, &Event::Reply(frames.foreign.connections[id].reply()));
 }
 
 /// Closes a connection once both sides know that it is over.
-fn end_if_over<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
-    let connection = &mut world.medium_mut().strangers.connections[id];
+fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
+    let connection = &mut world.medium_mut().foreign.connections[id];
     if !connection.socket.is_over() || connection.closed.is_some() {
         return;
     }
@@ -569,11 +550,11 @@ fn end_if_over<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time,
         tell_reply(world, now, id);
     }
     let (frames, watch) = world.parts_mut();
-    frames.strangers.retire_if_over(now, id, watch);
+    frames.foreign.retire_if_over(now, id, watch);
 }
 
-fn close<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
-    let connection = &mut world.medium_mut().strangers.connections[id];
+fn close<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
+    let connection = &mut world.medium_mut().foreign.connections[id];
     if connection.closed.is_none() {
         connection.closed = Some(now);
         let of_app = usize::from(connection.app != NOBODY);
@@ -582,15 +563,15 @@ fn close<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u
 }
 
 /// A packet that is for nobody: a SYN for a service, or to be refused.
-fn on_stray<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, node: NodeId, bytes: &[u8]) {
+fn on_stray<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, node: NodeId, bytes: &[u8]) {
     let frames = world.medium_mut();
-    frames.strangers.stray += 1;
+    frames.foreign.stray += 1;
     let Some((ends, tcp)) = parse(bytes) else { return };
     let Some(peer) = frames.node(*ends.1.ip()).filter(|&peer| frames.is_outside(peer)) else { return };
     let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
-    let room = frames.strangers.in_use() < MOST_CONNECTIONS;
-    if let Some(&listener) = frames.strangers.listeners.get(&ends.0).filter(|_| syn && room) {
-        frames.strangers.stray -= 1;
+    let room = frames.foreign.connections() < MOST_CONNECTIONS;
+    if let Some(&listener) = frames.foreign.listeners.get(&ends.0).filter(|_| syn && room) {
+        frames.foreign.stray -= 1;
         return accept(world, now, (node, peer), &tcp, ends, listener);
     }
     let addresses = Addresses {
@@ -606,7 +587,7 @@ fn on_stray<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, no
 
 /// A client outside knocks at a simulated server.
 fn accept<O: Outside, W: Watch>(
-    world: &mut World<Frames<O>, W>,
+    world: &mut FrameWorld<O, W>,
     now: Time,
     (server, client): (NodeId, NodeId),
     syn: &Tcp<'_>,
@@ -632,7 +613,7 @@ fn accept<O: Outside, W: Watch>(
         notify_at: None,
         tag: 0,
     };
-    let id = world.medium_mut().strangers.insert(Connection {
+    let id = world.medium_mut().foreign.insert(Connection {
         marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
         ..Connection::new(now, number, socket, SERVER, route, transfer)
     });
@@ -641,7 +622,7 @@ fn accept<O: Outside, W: Watch>(
 
 /// Sends a packet that belongs to no connection.
 fn say<O: Outside, W: Watch>(
-    world: &mut World<Frames<O>, W>,
+    world: &mut FrameWorld<O, W>,
     now: Time,
     from: NodeId,
     to: NodeId,
@@ -651,15 +632,15 @@ fn say<O: Outside, W: Watch>(
     let frames = world.medium_mut();
     let Some(body) = frames.take() else { return };
     frames.room(body)[..bytes.len()].copy_from_slice(bytes);
-    frames.put(body, bytes.len(), None, None);
+    frames.put(body, bytes.len(), None);
     world.launch(now, from, Packet::new(now, route, bytes.len() as u32, body));
 }
 
 /// Sends what our end has to send, and plans its timer.
-fn pump<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u32) {
+fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
     while let Some(body) = world.medium_mut().take() {
         let (frames, watch) = world.parts_mut();
-        let (room, strangers) = frames.room_and_strangers(body);
+        let (room, strangers) = frames.room_and_foreign(body);
         let connection = &mut strangers.connections[id];
         let from_server = connection.side == SERVER;
         let Some((out, len)) = connection.socket.transmit(now, room) else {
@@ -679,7 +660,8 @@ fn pump<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u3
             watch.record(now, &Event::Sent(view));
         }
         let from = connection.transfer.node(connection.side);
-        frames.put(body, len, Some(&out), Some((id, from_server)));
+        let (seq, data_bytes) = (out.segment.seq, out.segment.len);
+        frames.put(body, len, Some(Belongs { connection: id, from_server, seq, data_bytes }));
         packet.flow = flow(frames.ip_packet(body));
         if marked {
             frames.stamp(&packet);
@@ -687,7 +669,7 @@ fn pump<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>, now: Time, id: u3
         world.tally_mut().data_sent += u64::from(out.segment.len > 0 && from_server);
         world.launch(now, from, packet);
     }
-    let connection = &mut world.medium_mut().strangers.connections[id];
+    let connection = &mut world.medium_mut().foreign.connections[id];
     if connection.closed.is_none()
         && let Some(deadline) = connection.socket.deadline()
         && deadline < connection.planned

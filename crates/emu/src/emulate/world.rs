@@ -23,7 +23,7 @@ pub fn world<O: Outside, W: Watch>(
     mtu: u32,
     outside: O,
     watch: W,
-) -> World<Frames<O>, W> {
+) -> World<Frames<O, Strangers>, W> {
     let count = plan.topology().node_count();
     let addresses = addresses(count, plan);
     let at = |node: NodeId| addresses[node.0 as usize];
@@ -40,7 +40,7 @@ pub fn world<O: Outside, W: Watch>(
     let mut frames = Frames::new(outside, real(), routing, mtu as usize, longest)
         .with_marker_at(Marker::new(markers, true), marked)
         .with_addresses(addresses);
-    frames.strangers = strangers;
+    frames.foreign = strangers;
     let mut world = World::over(plan.topology(), seed, frames, watch);
     plan.start(seed, &mut world);
     world
@@ -48,17 +48,17 @@ pub fn world<O: Outside, W: Watch>(
 
 /// Is all that simulated users came for done, and nothing of theirs on its way? Background traffic does not count, and
 /// never if there were no users.
-pub fn is_done<O: Outside, W: Watch>(world: &World<Frames<O>, W>) -> bool {
+pub fn is_done<O: Outside, W: Watch>(world: &World<Frames<O, Strangers>, W>) -> bool {
     let tally = world.tally();
     let quiet = tally.open == 0 || world.told() >= tally.last_end + LAST_WORDS;
     world.is_idle() && quiet
 }
 
 /// Ends a run: records connections with real hosts whose documents have arrived, though the last word is missing.
-pub fn finish<O: Outside, W: Watch>(world: &mut World<Frames<O>, W>) {
+pub fn finish<O: Outside, W: Watch>(world: &mut World<Frames<O, Strangers>, W>) {
     let told = world.told();
     let (frames, watch) = world.parts_mut();
-    frames.strangers.finish(told, watch);
+    frames.foreign.finish(told, watch);
 }
 
 /// One address per node: those that were given, and others from 10.0.0.0/8.

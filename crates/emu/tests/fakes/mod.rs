@@ -120,7 +120,7 @@ pub(crate) fn emulator<I: PacketIo, W: Watch>(
     [inside, outside]: [I; 2],
     with: impl FnOnce(Frames<Gateways<LateClock, I>>) -> Frames<Gateways<LateClock, I>>,
     watch: W,
-) -> Emulator<LateClock, I, W> {
+) -> Emulator<LateClock, I, (), W> {
     let network = |number, node| (Network::new(Ipv4Addr::new(10, 0, 0, number), 32), node);
     let networks = vec![network(1, link.inside), network(2, link.outside)];
     let routing = Routing { networks, ..Routing::default() };
@@ -138,7 +138,7 @@ pub(crate) fn bridge_or_router<I: PacketIo, W: Watch>(
     mtu: usize,
     with: impl FnOnce(Frames<Gateways<LateClock, I>>) -> Frames<Gateways<LateClock, I>>,
     watch: W,
-) -> Emulator<LateClock, I, W> {
+) -> Emulator<LateClock, I, (), W> {
     let gateways =
         vec![Gateway { io: inside, node: link.inside }, Gateway { io: outside, node: link.outside }];
     let gateways = Gateways::new(clock.clone(), gateways);

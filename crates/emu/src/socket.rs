@@ -1,9 +1,14 @@
-use super::inbox::Inbox;
+//! TCP of simulated hosts over real packets.
+
+mod inbox;
+
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::mark::Sending;
 use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
+use catnip_wire::ip::{self, Ip};
 use catnip_wire::{Addresses, Announcement, Incoming, Tcp, TcpFlags, TcpHeader, Translation};
-use std::net::SocketAddrV4;
+use inbox::Inbox;
+use std::net::{IpAddr, SocketAddrV4};
 use std::sync::Arc;
 
 /// One end of a TCP connection of a simulated host: the simulator's endpoint, which speaks with real packets.
@@ -413,6 +418,22 @@ impl Socket {
     pub fn ends(&self) -> (SocketAddrV4, SocketAddrV4) {
         (self.local, self.remote)
     }
+}
+
+/// The two addresses of a connection, ours first.
+pub(crate) type Ends = (SocketAddrV4, SocketAddrV4);
+
+/// The addresses in a TCP packet, the receiver's first.
+pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
+    let ip = Ip::parse(bytes).ok()?;
+    let tcp = Tcp::parse(ip.transport(ip::TCP).ok()?).ok()?;
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (ip.source(), ip.destination()) else { return None };
+    // A piece of a packet is not the packet.
+    if ip.fragment().is_some() {
+        return None;
+    }
+    let to = SocketAddrV4::new(destination, tcp.destination_port());
+    Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
 }
 
 /// What documents are filled with: the alphabet, by place in the stream.
