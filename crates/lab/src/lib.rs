@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-mod checks;
 mod error;
 mod fingerprint;
 mod notation;
@@ -14,7 +13,6 @@ mod single_flow;
 mod table;
 mod trace;
 
-pub use checks::{Check, component_checks};
 pub use error::InputError;
 pub use fingerprint::fingerprint;
 pub use notation::{QUEUES, RateText, control, jitter, loss, marker, pacing, queue, rate, recovery};

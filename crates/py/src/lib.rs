@@ -28,8 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(queues, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
-    module.add_function(wrap_pyfunction!(bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(component_checks, module)?)
+    module.add_function(wrap_pyfunction!(bytes, module)?)
 }
 
 fn bad_input(error: BadInput) -> PyErr {
@@ -172,13 +171,6 @@ fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec
         scenario.0.plan(name).map(|plan| (name.to_string(), catnip_lab::fingerprint(plan, seed)))
     };
     py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(bad_input)
-}
-
-/// Components driven on their own: (id, claim, value, limit) of each check.
-#[pyfunction]
-fn component_checks(py: Python<'_>, seed: u64) -> Vec<(&'static str, &'static str, f64, f64)> {
-    let checks = py.detach(|| catnip_lab::component_checks(seed));
-    checks.into_iter().map(|check| (check.id, check.claim, check.value, check.limit)).collect()
 }
 
 /// One transfer over one link, event by event.
