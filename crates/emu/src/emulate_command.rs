@@ -8,6 +8,7 @@ use catnip_emu::clock::Stopwatch;
 use catnip_emu::emulate::results::{Results, RunCertificate, write_csv};
 use catnip_emu::emulate::{self, Finished, Setup};
 use catnip_emu::failure::Failure;
+use catnip_emu::sys;
 use catnip_lab::{Plan, Scenario};
 use catnip_net::NodeId;
 use catnip_wire::pcapng::LinkType;
@@ -82,6 +83,8 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let folder = options.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
+    // Writing results takes as long as it takes.
+    sys::run_as_others().map_err(|error| Failure::new("SCHED_FIFO", format!("cannot leave it: {error}")))?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
     if let (Some(capture), Some(path)) = (world.into_watch().capture, options.pcap.as_deref()) {
         finish(capture, path)?;
