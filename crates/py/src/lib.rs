@@ -28,7 +28,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(queues, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
-    module.add_function(wrap_pyfunction!(bytes, module)?)
+    module.add_function(wrap_pyfunction!(bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(tables, module)?)
 }
 
 fn bad_input(error: BadInput) -> PyErr {
@@ -287,6 +288,19 @@ fn profiles() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn queues() -> Vec<(&'static str, &'static str)> {
     catnip_lab::QUEUES.to_vec()
+}
+
+/// Name, type, unit and meaning of a column.
+type ColumnText = (&'static str, &'static str, &'static str, &'static str);
+
+/// The tables of results: name, what they have rows for, and of each column the name, the type, the unit (empty for names and
+/// counts) and what it holds.
+#[pyfunction]
+fn tables() -> Vec<(&'static str, &'static str, Vec<ColumnText>)> {
+    let columns = |table: TableName| {
+        table.headings().iter().map(|it| (it.name, it.empty.kind(), it.unit(), it.about)).collect()
+    };
+    TableName::ALL.map(|table| (table.name(), table.about(), columns(table))).to_vec()
 }
 
 fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
