@@ -88,6 +88,8 @@ def list_(seed: int, as_json: bool) -> None:
         output.print_table("Queues", ("name", "what it does"), queues)
         described = [(name, about) for name, about, _ in _core.tables()]
         output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
+        described = [(name, about) for name, about, _ in _core.tables()]
+        output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
 
 
 def _choose_variants(scenario: Scenario, names: Sequence[str]) -> list[str]:

@@ -60,7 +60,7 @@ pub fn write_parquet(table: &Table, variant: &str, out: impl Write + Send) -> Re
         field.with_logical_type(logical).build().map(Arc::new)
     });
     let schema = Type::group_type_builder("schema").with_fields(fields.collect::<Result<_, _>>()?).build()?;
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(Default::default()));
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
     let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))?;
     for first in (0..table.rows()).step_by(ROW_GROUP) {
         let rows = first..table.rows().min(first + ROW_GROUP);
