@@ -101,6 +101,7 @@ def test_list(catnip: Run) -> None:
     assert "CAT-E2" in ended.out
     assert "ns2-2002" in ended.out
     assert "catnip-good" in ended.out
+    assert all(f" {table} " in ended.out for table in results.TABLES)
 
 
 def test_list_as_json(catnip: Run) -> None:
@@ -109,6 +110,9 @@ def test_list_as_json(catnip: Run) -> None:
     assert scenario["seeds"][0] == 5
     assert len(scenario["variants"]) >= 4
     assert "rfc" in listed["profiles"]
+    assert list(listed["tables"]) == list(results.TABLES)
+    column = listed["tables"]["pages"]["columns"]["time_s"]
+    assert (column["type"], column["unit"]) == ("float", "s")
 
 
 def test_a_scenario_goes_by_path_name_and_id(catnip: Run) -> None:

@@ -44,6 +44,10 @@ CONNECTIONS: Table = {
 }
 
 
+def without_rows(table: Table) -> Table:
+    return {key: values[:0] for key, values in table.items()}
+
+
 def test_page_times_by_seed_and_page() -> None:
     np.testing.assert_array_equal(measures.page_times(PAGES, 0, SEEDS), [[2, 5], [4, 6]])
     np.testing.assert_array_equal(measures.page_times(PAGES, 0, SEEDS, np.max), [[3, 5], [4, 6]])
@@ -64,14 +68,36 @@ def test_sender_loss_of_a_group() -> None:
 
 
 def test_summary_of_pages_weighs_each_page_the_same() -> None:
-    row = measures.summary({"pages": PAGES, "ports": PORTS, "connections": {}}, ["web"], SEEDS)["web"]
+    row = measures.summary(
+        {"pages": PAGES, "ports": PORTS, "connections": without_rows(CONNECTIONS)}, ["web"], SEEDS
+    )["web"]
     assert row["page_time_s"].mean == approx((3.5 + 5) / 2)
     assert row["loss_pct"].mean == approx(6)
     assert row["high_loss_pct"].mean == approx(1.25)
 
 
 def test_summary_of_transfers_without_pages_or_ports() -> None:
-    row = measures.summary({"pages": {}, "ports": {}, "connections": CONNECTIONS}, ["bulk"], SEEDS)["bulk"]
+    tables = {"pages": without_rows(PAGES), "ports": without_rows(PORTS), "connections": CONNECTIONS}
+    row = measures.summary(tables, ["bulk"], SEEDS)["bulk"]
     assert row["received_s"].mean == approx((2 + 3) / 2)
     assert row["completed_s"].mean == approx((2.5 + 3.5) / 2)
     assert "loss_pct" not in row
+
+
+def test_a_summary_of_several_variants_is_that_of_each_alone() -> None:
+    both: Table = {
+        key: [*values, *values] if isinstance(values, list) else np.concatenate([values, values])
+        for key, values in CONNECTIONS.items()
+    } | {"variant": integers(0, 0, 0, 1, 1, 1)}
+    nothing = {"pages": without_rows(PAGES), "ports": without_rows(PORTS)}
+    alone = measures.summary(nothing | {"connections": CONNECTIONS}, ["a"], SEEDS)["a"]
+    assert measures.summary(nothing | {"connections": both}, ["a", "b"], SEEDS) == {"a": alone, "b": alone}
+
+
+def test_seeds_with_as_many_rows_each_are_summed_as_others_are() -> None:
+    values = np.random.default_rng(1).random(60)
+    for seeds in (np.repeat([3, 4], 30), np.repeat([3, 4], [29, 31])):
+        for statistic in (np.sum, np.mean):
+            each = [statistic(values[seeds == seed]) for seed in (3, 4)]
+            made = measures.per_seed({"seed": seeds, "time_s": values}, "time_s", SEEDS, statistic)
+            np.testing.assert_array_equal(made, each)

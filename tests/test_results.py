@@ -1,13 +1,18 @@
 """Tables come back from disk as they were written."""
 
+import dataclasses
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from catnip import InputError, paths, results
+from catnip import InputError, _core, measures, paths, results
+from catnip.cli import emulation
+from conftest import Run
 
 MANIFEST = results.Manifest(
     created_by="catnip 0",
@@ -25,21 +30,92 @@ PAGES: results.Table = {
 }
 
 
+COLUMNS = {name: [key for key, *_ in columns] for name, _, columns in _core.tables()}
+WRITTEN = [name for name in results.TABLES if name != "events"]
+# The simulator's run ends when its last timer has come up, the emulator's when its users are done.
+OF_REAL_TIME = ("end_s", "utilization", "duration_s", "cpu_s", "real_time")
+TINY = """
+id = "X-2"
+title = "A page through a narrow link, and nothing in the background"
+[node]
+server = { kind = "host" }
+client = { kind = "host" }
+[link.bottleneck]
+from = "server"
+to = "client"
+rate = "1Mbit"
+delay = "5ms"
+queue = "catnip-good:4"
+[tcp]
+profile = "ns2-2002"
+marker = "spm"
+[traffic.web]
+kind = "web"
+clients = "client"
+servers = "server"
+pages = "pages.csv"
+think_s = { distribution = "exponential", mean = 0.1 }
+[[variant]]
+name = "narrow"
+"""
+
+
 def test_round_trip(tmp_path: Path) -> None:
-    results.write(tmp_path / "new" / "folder", MANIFEST, {"pages": PAGES, "objects": {}})
+    nothing = {key: values[:0] for key, values in PAGES.items()}
+    results.write(tmp_path / "new" / "folder", MANIFEST, {"pages": PAGES, "objects": nothing})
     manifest, tables = results.read(tmp_path / "new" / "folder")
     assert manifest == MANIFEST
     assert set(tables) == {"pages", "objects"}
-    assert not tables["objects"]
-    assert list(tables["pages"]) == list(PAGES)
+    assert list(tables["pages"]) == list(tables["objects"]) == list(PAGES)
     for key, column in PAGES.items():
         np.testing.assert_array_equal(np.asarray(tables["pages"][key]), np.asarray(column))
+        assert len(tables["objects"][key]) == 0
 
 
 def test_other_readers_see_variants_by_name(tmp_path: Path) -> None:
     results.write(tmp_path, MANIFEST, {"pages": PAGES})
     table = pq.read_table(tmp_path / "pages.parquet")
     assert table["variant"].to_pylist() == ["bad", "bad", "good", "good"]
+
+
+def test_a_table_without_rows_has_the_types_of_one_with_rows(tmp_path: Path) -> None:
+    results.write(tmp_path, MANIFEST, {"pages": PAGES, "none": {key: v[:0] for key, v in PAGES.items()}})
+    assert pq.read_schema(tmp_path / "none.parquet") == pq.read_schema(tmp_path / "pages.parquet")
+
+
+def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None:
+    try:
+        emulator = emulation.program()
+    except InputError as missing:
+        assert "CATNIP_TESTS_MUST_RUN" not in os.environ, missing
+        pytest.skip(str(missing))
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY)
+    (tmp_path / "pages.csv").write_text("page,object_index,kind,bytes\n1,0,html,2000\n1,1,image,30000\n")
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert catnip("run", file, "--seed", 7, "--out", one).code == 0
+    options = ["--seed", "7", "--tolerance", "60s", "--quiet", "--out", str(two)]
+    subprocess.run([str(emulator), "emulate", str(file), *options], check=True, timeout=60)
+    names = {path.name for path in one.glob("*.parquet")}
+    assert names == {path.name for path in two.glob("*.parquet")} == {f"{name}.parquet" for name in WRITTEN}
+    for name in names:
+        simulated, emulated = pq.ParquetFile(one / name), pq.ParquetFile(two / name)
+        assert simulated.schema_arrow.equals(emulated.schema_arrow, check_metadata=True), name
+        # Parquet's own schema: types as they are stored, and that nothing can be missing.
+        assert str(simulated.schema).split("\n", 1)[1] == str(emulated.schema).split("\n", 1)[1]
+    (ran, simulated_tables), (did, emulated_tables) = results.read(one), results.read(two)
+    assert dataclasses.replace(did, created_by=ran.created_by) == ran
+    assert did.created_by.startswith("catnip-emu ")
+    for name in WRITTEN:
+        made, really = simulated_tables[name], emulated_tables[name]
+        assert list(made) == list(really) == COLUMNS[name]
+        for key in made:
+            if key not in OF_REAL_TIME:
+                np.testing.assert_array_equal(np.asarray(made[key]), np.asarray(really[key]), f"{name}.{key}")
+    rows = {name: len(emulated_tables[name]["seed"]) for name in WRITTEN}
+    assert rows == {"runs": 1, "pages": 1, "objects": 2, "connections": 2, "ports": 2, "datagrams": 0}
+    summary = measures.summary(emulated_tables, did.variants, did.seeds)
+    assert summary == measures.summary(simulated_tables, ran.variants, ran.seeds)
 
 
 def test_same_tables_same_bytes(tmp_path: Path) -> None:

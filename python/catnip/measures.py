@@ -12,14 +12,18 @@ from catnip.results import Table
 from catnip.stats import Interval
 
 Floats = NDArray[np.float64]
-Statistic = Callable[[NDArray[Any]], Any]
+Statistic = Callable[..., Any]
 
 
 def summary(
     tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
 ) -> dict[str, dict[str, Interval]]:
     """Per variant, what a reader asks first: page times or transfer times, then losses."""
-    return {name: _summary(tables, variant, seeds) for variant, name in enumerate(variants)}
+    parts = {name: _by_variant(tables[name], len(variants)) for name in ("pages", "connections", "ports")}
+    return {
+        name: _summary({table: part[variant] for table, part in parts.items()}, variant, seeds)
+        for variant, name in enumerate(variants)
+    }
 
 
 def page_times(
@@ -78,29 +82,49 @@ def sender_loss(connections: Table, variant: int, seeds: Sequence[int], group: s
 def per_seed(
     rows: Mapping[str, NDArray[Any]], key: str, seeds: Sequence[int], statistic: Statistic = np.sum
 ) -> Floats:
-    """A statistic of a column for each seed."""
-    return np.array([statistic(rows[key][rows["seed"] == seed]) for seed in seeds], dtype=np.float64)
+    """The sum, or the mean, of a column for each seed."""
+    values, of_seed = rows[key], rows["seed"]
+    rows_per_seed = len(values) // len(seeds)
+    if rows_per_seed and np.array_equal(of_seed, np.repeat(seeds, rows_per_seed)):
+        # As many rows for each, in order: one step instead of one per seed.
+        made = statistic(values.reshape(len(seeds), rows_per_seed), axis=1)
+        return np.asarray(made, dtype=np.float64)
+    return np.array([statistic(values[of_seed == seed]) for seed in seeds], dtype=np.float64)
 
 
 def select(table: Table, variant: int, group: str | None = None) -> dict[str, NDArray[Any]]:
-    """The rows of one variant, and of one group of hosts; a table without rows has no columns."""
-    columns = {key: np.asarray(values) for key, values in table.items()}
-    if columns:
-        chosen = columns["variant"] == variant
-        if group is not None:
-            chosen &= columns["group"] == group
-        columns = {key: values[chosen] for key, values in columns.items()}
-    return columns
+    """The rows of one variant, and of one group of hosts."""
+    columns = _arrays(table)
+    chosen = columns["variant"] == variant
+    if group is not None:
+        chosen &= columns["group"] == group
+    return {key: values[chosen] for key, values in columns.items()}
+
+
+def _arrays(table: Table) -> dict[str, NDArray[Any]]:
+    return {
+        key: np.asarray(values, dtype=str if isinstance(values, list) else None)
+        for key, values in table.items()
+    }
+
+
+def _by_variant(table: Table, variants: int) -> list[dict[str, NDArray[Any]]]:
+    """The rows of each variant, in their order. Finding all at once takes no longer than finding one."""
+    columns = _arrays(table)
+    order = np.argsort(columns["variant"], kind="stable")
+    bounds = np.searchsorted(columns["variant"][order], np.arange(1, variants))
+    parts = {key: np.split(values[order], bounds) for key, values in columns.items()}
+    return [{key: part[variant] for key, part in parts.items()} for variant in range(variants)]
 
 
 def _summary(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> dict[str, Interval]:
-    if _has(select(tables["pages"], variant), "page"):
+    if len(tables["pages"]["page"]):
         # Each page counts the same, as in the papers' averages.
         times = page_times(tables["pages"], variant, seeds).mean(axis=1)
         measured = {"page_time_s": stats.mean(times)}
     else:
         measured = _transfers(select(tables["connections"], variant), seeds)
-    if "bottleneck" in select(tables["ports"], variant).get("port", ()):
+    if "bottleneck" in tables["ports"]["port"]:
         port = port_loss(tables["ports"], variant, seeds)
         measured["loss_pct"] = stats.mean(100 * port.loss)
         if port.high_share.any():
@@ -111,7 +135,7 @@ def _summary(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) ->
 
 
 def _transfers(connections: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> dict[str, Interval]:
-    if not _has(connections, "connection"):
+    if not len(connections["connection"]):
         return {}
     start = connections["start_s"]
     took = {
@@ -125,10 +149,6 @@ def _transfers(connections: Mapping[str, NDArray[Any]], seeds: Sequence[int]) ->
         "retransmitted": stats.mean(per_seed(took, "retransmitted", seeds, np.mean)),
         "timeouts": stats.mean(per_seed(took, "timeouts", seeds, np.mean)),
     }
-
-
-def _has(rows: Mapping[str, NDArray[Any]], key: str) -> bool:
-    return key in rows and len(rows[key]) > 0
 
 
 def _fraction(part: Floats, whole: Floats) -> Floats:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from catnip import paths
+from catnip import _core, paths
 from catnip._core import Scenario, __version__
 from catnip.reproduce import claims
 from catnip.reproduce.outcome import Reproduction
@@ -123,6 +123,34 @@ def scenario_document(scenario: Scenario, seed: int) -> dict[str, Any]:
         "path": scenario.path,
         "variants": scenario.variants,
         "seeds": _seeds(scenario, seed),
+    }
+
+
+def tables_document() -> dict[str, Any]:
+    """The tables of results and their columns."""
+    return {
+        table: {
+            "rows": about,
+            "columns": {
+                name: {"type": kind, "unit": unit or None, "holds": holds}
+                for name, kind, unit, holds in columns
+            },
+        }
+        for table, about, columns in _core.tables()
+    }
+
+
+def tables_document() -> dict[str, Any]:
+    """The tables of results and their columns."""
+    return {
+        table: {
+            "rows": about,
+            "columns": {
+                name: {"type": kind, "unit": unit or None, "holds": holds}
+                for name, kind, unit, holds in columns
+            },
+        }
+        for table, about, columns in _core.tables()
     }
 
 

@@ -1,5 +1,8 @@
 """Tables on disk: Parquet with units in the column names, and a manifest that says where they come from.
 
+The simulator's core declares the tables, and `catnip list` describes them; the emulator writes the same files.
+The core declares the tables, `catnip list` describes them, and the emulator writes the same files.
+
 Running and reporting are separate: whoever draws or compares reads these tables and nothing else.
 """
 
@@ -18,6 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from catnip import _core
+from catnip import _core
 from catnip._core import InputError, Scenario, __version__
 
 Column: TypeAlias = NDArray[Any] | list[str] | list[bool]
@@ -25,7 +30,7 @@ Table: TypeAlias = Mapping[str, Column]
 
 RUNS_PER_PART = 20_000
 
-TABLES = ("runs", "pages", "objects", "connections", "ports", "datagrams", "events")
+TABLES = tuple(name for name, _, _ in _core.tables())
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,13 @@ def write(folder: Path, manifest: Manifest, tables: Mapping[str, Table]) -> None
     """One Parquet file per table, with variants by name, and manifest.json."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        columns = {key: _to_arrow(key, column, manifest.variants) for key, column in table.items()}
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet", compression="zstd")
+        columns = [_to_arrow(key, column, manifest.variants) for key, column in table.items()]
+        # No value is missing anywhere, and the types are those that Parquet itself has.
+        fields = [
+            pa.field(key, column.type, nullable=False) for key, column in zip(table, columns, strict=True)
+        ]
+        made = pa.table(columns, pa.schema(fields))
+        pq.write_table(made, folder / f"{name}.parquet", compression="zstd", store_schema=False)
     (folder / "manifest.json").write_text(json.dumps(asdict(manifest), indent=2) + "\n")
 
 
@@ -138,13 +148,13 @@ def read(folder: Path) -> tuple[Manifest, dict[str, Table]]:
 def _to_arrow(key: str, column: Column, variants: Sequence[str]) -> Any:
     if key == "variant":
         return pa.DictionaryArray.from_arrays(pa.array(column, pa.int32()), pa.array(variants, pa.string()))
-    return pa.array(column)
+    return pa.array(column, pa.string() if isinstance(column, list) else None)
 
 
 def _from_arrow(key: str, column: Any, variants: Sequence[str]) -> Column:
     if key == "variant":
         names = pa.array(variants, pa.string())
-        return np.asarray(pc.index_in(column.cast(pa.string()), names), dtype=np.uint64)
+        return np.asarray(pc.index_in(column, names), dtype=np.uint64)
     if pa.types.is_string(column.type):
         return list(column.to_pylist())
     return np.asarray(column)

@@ -5,10 +5,12 @@ use crate::{RED, finish};
 use catnip_emu::capture::Capture;
 use catnip_emu::certificate::{Tolerance, Verdict};
 use catnip_emu::clock::Stopwatch;
-use catnip_emu::emulate::results::{Results, RunCertificate, write_csv};
+use catnip_emu::emulate::files::{Manifest, write_csv, write_parquet};
+use catnip_emu::emulate::results::{Results, RunCertificate};
 use catnip_emu::emulate::{self, Finished, Setup};
 use catnip_emu::failure::Failure;
-use catnip_lab::{Plan, Scenario};
+use catnip_emu::sys;
+use catnip_lab::{Plan, Scenario, TableName};
 use catnip_net::NodeId;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
@@ -41,7 +43,7 @@ pub(crate) struct Emulate {
     mtu: u32,
     #[command(flatten)]
     timing: TimingOptions,
-    /// Write pages, objects, connections, ports and runs to this folder, as CSV, and the certificate as JSON
+    /// Write the tables of `catnip run --out` to this folder, as Parquet, with manifest.json, and certificate.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write every packet to this file, as pcapng with a comment that says what became of it
@@ -82,6 +84,8 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let folder = options.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
+    // Writing results takes as long as it takes.
+    sys::run_as_others().map_err(|error| Failure::new("SCHED_FIFO", format!("cannot leave it: {error}")))?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
     if let (Some(capture), Some(path)) = (world.into_watch().capture, options.pcap.as_deref()) {
         finish(capture, path)?;
@@ -89,7 +93,10 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     if let Some((path, mut file)) = certificate {
         write_json(&mut file, &results.certificate).map_err(|error| cannot(path, error))?;
     }
-    write_results(options, &results)?;
+    if let Some(folder) = &options.out {
+        write_files(folder, &results, &Manifest::new(&scenario, name, options.seed), name)?;
+    }
+    print(options, &results)?;
     if !options.quiet {
         tell(&finished, &results.certificate);
     }
@@ -119,26 +126,25 @@ fn capture(options: &Emulate, plan: &Plan, stopwatch: Stopwatch) -> Result<Optio
     capture.map(Some).map_err(|error| cannot(path, error))
 }
 
-/// Tables go to their folder, or to standard output: all of them as JSON, or the pages alone.
-fn write_results(options: &Emulate, results: &Results) -> Result<(), Failure> {
-    if let Some(folder) = &options.out {
-        for (name, table) in &results.tables {
-            let path = folder.join(format!("{name}.csv"));
-            let mut file = create(&path)?;
-            write_csv(table, &mut file).and_then(|()| file.flush()).map_err(|error| cannot(&path, error))?;
-        }
-        let path = folder.join("certificate.json");
-        write_json(&mut create(&path)?, &results.certificate).map_err(|error| cannot(&path, error))?;
+fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &str) -> Result<(), Failure> {
+    for (name, table) in &results.tables {
+        let path = folder.join(format!("{}.parquet", name.name()));
+        write_parquet(table, variant, create(&path)?).map_err(|error| cannot(&path, error.into()))?;
     }
+    let path = folder.join("certificate.json");
+    write_json(&mut create(&path)?, &results.certificate).map_err(|error| cannot(&path, error))?;
+    let path = folder.join("manifest.json");
+    write_json(&mut create(&path)?, manifest).map_err(|error| cannot(&path, error))
+}
+
+/// To standard output: everything as JSON, or what there is of pages or connections if it is written nowhere else.
+fn print(options: &Emulate, results: &Results) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    let with_rows = [TableName::Pages, TableName::Connections].map(|name| &results.tables[&name]);
     let written = if options.json {
         write_json(&mut out, &results.json())
-    } else if options.out.is_none() {
-        let with_rows = |name: &&str| results.table(name).is_some_and(|table| !table.columns().is_empty());
-        match ["pages", "connections"].iter().find(|name| with_rows(name)) {
-            Some(name) => write_csv(results.table(name).expect("it was just there"), &mut out),
-            None => Ok(()),
-        }
+    } else if let (None, Some(table)) = (&options.out, with_rows.into_iter().find(|table| table.rows() > 0)) {
+        write_csv(table, &mut out)
     } else {
         Ok(())
     };

@@ -2,26 +2,28 @@
 
 #![forbid(unsafe_code)]
 
-mod checks;
 mod error;
 mod fingerprint;
 mod notation;
 mod plan;
 mod real;
+mod records;
+pub mod rows;
 mod run;
 mod scenario;
 mod single_flow;
 mod table;
 mod trace;
 
-pub use checks::{Check, component_checks};
 pub use error::InputError;
 pub use fingerprint::fingerprint;
 pub use notation::{QUEUES, RateText, control, jitter, loss, marker, pacing, queue, rate, recovery};
 pub use plan::Plan;
 pub use real::{Group, ObjectName, Paths, RealNode, Service};
-pub use run::{Progress, RunRequest, TableName, run_all};
+pub use records::Records;
+pub use rows::TableName;
+pub use run::{Progress, RunRequest, run_all};
 pub use scenario::Scenario;
 pub use single_flow::{Marking, SingleFlow};
-pub use table::{Column, Table};
+pub use table::{Column, Columns, Heading, Row, Table, Tables};
 pub use trace::{TraceRequest, TraceRow, trace};

@@ -1,4 +1,8 @@
-/// One column of results. Its name ends with its unit.
+use crate::rows::{Run, TableName};
+use std::collections::BTreeMap;
+use std::slice::IterMut;
+
+/// One column of results.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
     /// Measured values; NaN where there is none.
@@ -9,13 +13,52 @@ pub enum Column {
     Text(Vec<String>),
 }
 
+impl Column {
+    /// What its values are called where tables are described.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Float(_) => "float",
+            Self::Integer(_) => "integer",
+            Self::Text(_) => "text",
+        }
+    }
+}
+
+/// What a column is called, and what it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heading {
+    /// Its name, which ends in the unit of its values, if they have one.
+    pub name: &'static str,
+    /// What a value says, in one sentence.
+    pub about: &'static str,
+    /// A column of this kind without values.
+    pub empty: Column,
+}
+
+impl Heading {
+    /// The unit of its values; empty for names, numbers of things and counts.
+    pub fn unit(&self) -> &'static str {
+        match self.name.rsplit('_').next() {
+            Some("s") => "s",
+            Some("s2") => "s²",
+            Some("bytes") => "byte",
+            _ => "",
+        }
+    }
+}
+
 /// A table of results, by columns of equal length.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     columns: Vec<(&'static str, Column)>,
 }
 
 impl Table {
+    /// No rows yet, but all columns.
+    pub fn new(name: TableName) -> Self {
+        Self { columns: name.headings().into_iter().map(|heading| (heading.name, heading.empty)).collect() }
+    }
+
     /// The columns in order.
     pub fn columns(&self) -> &[(&'static str, Column)] {
         &self.columns
@@ -26,54 +69,123 @@ impl Table {
         self.columns
     }
 
-    /// Appends a value to an integer column, which is made if it is new.
-    pub fn integer(&mut self, name: &'static str, value: u64) -> &mut Self {
-        match self.column(name, || Column::Integer(Vec::new())) {
-            Column::Integer(values) => values.push(value),
-            other => unreachable!("{name} is not an integer column: {other:?}"),
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        match &self.columns[0].1 {
+            Column::Float(values) => values.len(),
+            Column::Integer(values) => values.len(),
+            Column::Text(values) => values.len(),
         }
-        self
     }
 
-    /// Appends a value to a float column, which is made if it is new.
-    pub fn float(&mut self, name: &'static str, value: f64) -> &mut Self {
-        match self.column(name, || Column::Float(Vec::new())) {
-            Column::Float(values) => values.push(value),
-            other => unreachable!("{name} is not a float column: {other:?}"),
-        }
-        self
+    fn push<R: Row>(&mut self, run: &Run, row: &R) {
+        let mut columns = self.columns.iter_mut();
+        Run::columns(&mut Cells { row: run, columns: &mut columns });
+        R::columns(&mut Cells { row, columns: &mut columns });
     }
 
-    /// Appends a value to a text column, which is made if it is new.
-    pub fn text(&mut self, name: &'static str, value: &str) -> &mut Self {
-        match self.column(name, || Column::Text(Vec::new())) {
-            Column::Text(values) => values.push(value.into()),
-            other => unreachable!("{name} is not a text column: {other:?}"),
-        }
-        self
-    }
-
-    /// Appends the rows of another table with the same columns.
-    pub fn append(&mut self, mut other: Self) {
-        if self.columns.is_empty() {
-            *self = other;
-            return;
-        }
-        for ((_, mine), (_, theirs)) in self.columns.iter_mut().zip(&mut other.columns) {
+    fn append(&mut self, other: Self) {
+        for ((_, mine), (_, theirs)) in self.columns.iter_mut().zip(other.columns) {
             match (mine, theirs) {
-                (Column::Float(a), Column::Float(b)) => a.append(b),
-                (Column::Integer(a), Column::Integer(b)) => a.append(b),
-                (Column::Text(a), Column::Text(b)) => a.append(b),
+                (Column::Float(a), Column::Float(mut b)) => a.append(&mut b),
+                (Column::Integer(a), Column::Integer(mut b)) => a.append(&mut b),
+                (Column::Text(a), Column::Text(mut b)) => a.append(&mut b),
                 (mine, theirs) => unreachable!("columns differ: {mine:?}, {theirs:?}"),
             }
         }
     }
+}
 
-    fn column(&mut self, name: &'static str, new: impl FnOnce() -> Column) -> &mut Column {
-        let index = self.columns.iter().position(|(n, _)| *n == name).unwrap_or_else(|| {
-            self.columns.push((name, new()));
-            self.columns.len() - 1
-        });
-        &mut self.columns[index].1
+/// The tables that were asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tables(BTreeMap<TableName, Table>);
+
+impl Tables {
+    /// These, without rows.
+    pub fn new(wanted: &[TableName]) -> Self {
+        Self(wanted.iter().map(|&name| (name, Table::new(name))).collect())
+    }
+
+    /// Adds rows of a run. If nobody asked for their table, they are not even made.
+    pub fn extend<R: Row>(&mut self, run: Run, rows: impl IntoIterator<Item = R>) {
+        if let Some(table) = self.0.get_mut(&R::TABLE) {
+            rows.into_iter().for_each(|row| table.push(&run, &row));
+        }
+    }
+
+    /// Adds the rows of the same tables.
+    pub fn append(&mut self, other: Self) {
+        for (mine, theirs) in self.0.values_mut().zip(other.0.into_values()) {
+            mine.append(theirs);
+        }
+    }
+
+    /// By name.
+    pub fn into_map(self) -> BTreeMap<TableName, Table> {
+        self.0
+    }
+}
+
+/// What a table has a row for.
+pub trait Row: Sized {
+    /// The table.
+    const TABLE: TableName;
+    /// Declares the table's columns in order: each with its name, what it holds, and its value in a row.
+    fn columns(to: &mut impl Columns<Self>);
+}
+
+/// Hears of the columns of a table with rows made of `R`.
+pub trait Columns<R> {
+    /// A column of measured values, NaN where there is none.
+    fn float(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> f64);
+    /// A column of counts or numbers.
+    fn integer(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> u64);
+    /// A column of names.
+    fn text(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> String);
+}
+
+/// Notes what columns are called.
+#[derive(Debug, Default)]
+pub(crate) struct Headings(pub(crate) Vec<Heading>);
+
+impl<R> Columns<R> for Headings {
+    fn float(&mut self, name: &'static str, about: &'static str, _of: impl Fn(&R) -> f64) {
+        self.0.push(Heading { name, about, empty: Column::Float(Vec::new()) });
+    }
+    fn integer(&mut self, name: &'static str, about: &'static str, _of: impl Fn(&R) -> u64) {
+        self.0.push(Heading { name, about, empty: Column::Integer(Vec::new()) });
+    }
+    fn text(&mut self, name: &'static str, about: &'static str, _of: impl Fn(&R) -> String) {
+        self.0.push(Heading { name, about, empty: Column::Text(Vec::new()) });
+    }
+}
+
+/// Puts the values of one row at the ends of the columns.
+struct Cells<'a, 'b, R> {
+    row: &'a R,
+    columns: &'a mut IterMut<'b, (&'static str, Column)>,
+}
+
+impl<R> Columns<R> for Cells<'_, '_, R> {
+    #[inline]
+    fn float(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> f64) {
+        match self.columns.next() {
+            Some((_, Column::Float(values))) => values.push(of(self.row)),
+            other => unreachable!("{name} was declared as a float, not {other:?}"),
+        }
+    }
+    #[inline]
+    fn integer(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> u64) {
+        match self.columns.next() {
+            Some((_, Column::Integer(values))) => values.push(of(self.row)),
+            other => unreachable!("{name} was declared as an integer, not {other:?}"),
+        }
+    }
+    #[inline]
+    fn text(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> String) {
+        match self.columns.next() {
+            Some((_, Column::Text(values))) => values.push(of(self.row)),
+            other => unreachable!("{name} was declared as text, not {other:?}"),
+        }
     }
 }

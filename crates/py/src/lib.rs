@@ -29,7 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(component_checks, module)?)
+    module.add_function(wrap_pyfunction!(tables, module)?)
 }
 
 fn bad_input(error: BadInput) -> PyErr {
@@ -174,13 +174,6 @@ fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec
     py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(bad_input)
 }
 
-/// Components driven on their own: (id, claim, value, limit) of each check.
-#[pyfunction]
-fn component_checks(py: Python<'_>, seed: u64) -> Vec<(&'static str, &'static str, f64, f64)> {
-    let checks = py.detach(|| catnip_lab::component_checks(seed));
-    checks.into_iter().map(|check| (check.id, check.claim, check.value, check.limit)).collect()
-}
-
 /// One transfer over one link, event by event.
 #[pyfunction]
 #[pyo3(signature = (*, profile, recovery, control, pacing, marker, packets, size, rate, delay, queue, window, drop, delayed_ack, tick_phase, seed))]
@@ -295,6 +288,19 @@ fn profiles() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn queues() -> Vec<(&'static str, &'static str)> {
     catnip_lab::QUEUES.to_vec()
+}
+
+/// Name, type, unit and meaning of a column.
+type ColumnText = (&'static str, &'static str, &'static str, &'static str);
+
+/// The tables of results: name, what they have rows for, and of each column the name, the type, the unit (empty for names and
+/// counts) and what it holds.
+#[pyfunction]
+fn tables() -> Vec<(&'static str, &'static str, Vec<ColumnText>)> {
+    let columns = |table: TableName| {
+        table.headings().iter().map(|it| (it.name, it.empty.kind(), it.unit(), it.about)).collect()
+    };
+    TableName::ALL.map(|table| (table.name(), table.about(), columns(table))).to_vec()
 }
 
 fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {

@@ -69,15 +69,27 @@ def run(
 @click.command("list", epilog="Example: catnip list --json")
 @common
 def list_(seed: int, as_json: bool) -> None:
-    """List the scenarios with the seeds of their runs, the TCP profiles and the queues."""
+    """List the scenarios with the seeds of their runs, TCP profiles, queues and tables of results.
+
+    --json has the columns of the tables too, with their types and units.
+    """
     scenarios, profiles, queues = paths.scenarios(), _core.profiles(), _core.queues()
     if as_json:
-        listed = [output.scenario_document(scenario, seed) for scenario in scenarios]
-        output.print_json({"scenarios": listed, "profiles": dict(profiles), "queues": dict(queues)})
+        listed = {
+            "scenarios": [output.scenario_document(scenario, seed) for scenario in scenarios],
+            "profiles": dict(profiles),
+            "queues": dict(queues),
+            "tables": output.tables_document(),
+        }
+        output.print_json(listed)
     else:
         output.print_scenarios(scenarios, seed)
         output.print_table("TCP profiles", ("name", "what it stands for"), profiles)
         output.print_table("Queues", ("name", "what it does"), queues)
+        described = [(name, about) for name, about, _ in _core.tables()]
+        output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
+        described = [(name, about) for name, about, _ in _core.tables()]
+        output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
 
 
 def _choose_variants(scenario: Scenario, names: Sequence[str]) -> list[str]:

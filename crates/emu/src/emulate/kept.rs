@@ -5,22 +5,27 @@ use crate::clock::Stopwatch;
 use crate::histogram::Histogram;
 use crate::monitor::Monitor;
 use catnip_base::Time;
-use catnip_lab::Plan;
+use catnip_lab::{Plan, Records, TableName};
 use catnip_net::{NodeId, Packet, PortId, WireSpec};
-use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, Reply};
 use catnip_sim::watch::{Gate, Origin, Step};
 use catnip_sim::{Event, Watch};
 use std::sync::Arc;
 
+/// What a run is told in: all tables but that of events.
+pub(super) const TABLES: [TableName; 6] = [
+    TableName::Runs,
+    TableName::Pages,
+    TableName::Objects,
+    TableName::Connections,
+    TableName::Ports,
+    TableName::Datagrams,
+];
+
 /// Keeps what results are made of.
 #[derive(Debug)]
 pub struct Kept {
-    /// When each page was complete.
-    pub pages: Vec<(Time, PageRecord)>,
-    /// When each object was complete, and what a real server had answered.
-    pub objects: Vec<(Time, ObjectRecord, Option<Reply>)>,
-    /// The connections, with what went over those to real hosts.
-    pub connections: Vec<(ConnectionRecord, Option<Reply>)>,
+    /// Users' pages, objects and connections.
+    pub records: Records,
     /// Named links.
     pub links: Vec<NamedLink>,
     /// What they did: both directions of each.
@@ -31,7 +36,6 @@ pub struct Kept {
     pub hosts: Vec<Served>,
     /// Every packet.
     pub capture: Option<Capture>,
-    replies: Vec<Reply>,
     /// Says how late things are; a run without one is never late.
     stopwatch: Option<Stopwatch>,
 }
@@ -71,15 +75,12 @@ impl Kept {
         let monitor =
             Monitor::new(watched.map(|(port, wire)| (port, wire.delay, is_real(ports[port.0 as usize].to))));
         Self {
-            pages: Vec::new(),
-            objects: Vec::new(),
-            connections: Vec::new(),
+            records: Records::new(&TABLES),
             links,
             monitor,
             lateness: Histogram::default(),
             hosts: vec![Served::default(); plan.topology().node_count()],
             capture,
-            replies: Vec::new(),
             stopwatch,
         }
     }
@@ -89,21 +90,7 @@ impl Watch for Kept {
     const PACKETS: bool = false;
 
     fn record(&mut self, now: Time, event: &Event) {
-        match event {
-            Event::Page(page) => self.pages.push((now, *page)),
-            Event::Object(object) => {
-                let answers = |reply: &Reply| reply.app == object.app && reply.tag == object.object;
-                let reply = self.replies.last().copied().filter(answers);
-                self.objects.push((now, *object, reply));
-            }
-            Event::Connection(connection) => {
-                let at = self.replies.iter().position(|reply| reply.connection == connection.connection);
-                let reply = at.map(|at| self.replies.remove(at));
-                self.connections.push((*connection, reply));
-            }
-            Event::Reply(reply) => self.replies.push(*reply),
-            _ => {}
-        }
+        self.records.record(now, event);
     }
 
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {

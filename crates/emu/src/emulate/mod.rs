@@ -2,6 +2,7 @@
 
 mod documents;
 mod fetch;
+pub mod files;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod http;

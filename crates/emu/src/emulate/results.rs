@@ -1,27 +1,28 @@
-//! Tables of a run, with the columns of the simulator's and a few more, and the certificates of its links.
+//! Tables of a run, the same as the simulator's, and the certificates of its links.
 
-use super::kept::{Kept, NamedLink};
+use super::files;
+use super::kept::{NamedLink, TABLES};
 use super::run::{EmulatedWorld, Finished};
 use crate::certificate::{Asked, Certificate, Tolerance, Verdict};
 use crate::histogram::Histogram;
 use crate::link::Outcome;
 use crate::monitor::GateCounts;
 use catnip_base::{Rate, Span};
-use catnip_lab::{Column, Plan, Table};
+use catnip_lab::rows::{RealTime, Run};
+use catnip_lab::{Plan, Table, TableName, Tables};
+use catnip_net::WireSpec;
 use catnip_net::loss::LossSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
-use catnip_net::{DropReason, PortId, Priority, WireSpec};
-use catnip_sim::record::{NOBODY, Reply};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use std::io::{self, Write};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// All that a run has to tell.
 #[derive(Debug)]
 pub struct Results {
     /// By name.
-    pub tables: Vec<(&'static str, Table)>,
+    pub tables: BTreeMap<TableName, Table>,
     /// One per named link, and one for what concerns all of them.
     pub certificate: RunCertificate,
 }
@@ -79,211 +80,20 @@ impl Results {
         world: &EmulatedWorld,
         tolerance: Tolerance,
     ) -> Self {
-        let tables = Tables { plan, variant: variant as u64, seed, world, watch: world.watch() };
-        let all = vec![
-            ("runs", tables.runs(finished)),
-            ("pages", tables.pages()),
-            ("objects", tables.objects()),
-            ("connections", tables.connections()),
-            ("ports", tables.ports()),
-            ("datagrams", tables.datagrams()),
-        ];
-        Self { tables: all, certificate: certify(seed, finished, world, tolerance) }
-    }
-
-    /// A table by name.
-    pub fn table(&self, name: &str) -> Option<&Table> {
-        self.tables.iter().find(|(other, _)| *other == name).map(|(_, table)| table)
+        let run = Run { variant: variant as u64, seed };
+        let real = RealTime { duration: finished.duration, cpu: finished.cpu, scheduled: finished.real_time };
+        let mut tables = Tables::new(&TABLES);
+        world.watch().records.fill(&mut tables, run, plan, world, Some(real));
+        let certificate = certify(seed, finished, world, tolerance);
+        Self { tables: tables.into_map(), certificate }
     }
 
     /// Everything as one JSON document: tables by column, and the certificate.
     pub fn json(&self) -> Value {
-        let tables = self.tables.iter().map(|(name, table)| {
-            let columns = table.columns().iter().map(|(name, column)| {
-                let values = match column {
-                    Column::Float(values) => json!(values),
-                    Column::Integer(values) => json!(values),
-                    Column::Text(values) => json!(values),
-                };
-                (name.to_string(), values)
-            });
-            (name.to_string(), Value::Object(columns.collect()))
-        });
-        let mut document: Map<String, Value> = tables.collect();
+        let mut document = files::json(&self.tables);
         document.insert("certificate".into(), json!(self.certificate));
         Value::Object(document)
     }
-}
-
-/// Writes a table as CSV.
-pub fn write_csv(table: &Table, out: &mut impl Write) -> io::Result<()> {
-    let names: Vec<&str> = table.columns().iter().map(|(name, _)| *name).collect();
-    writeln!(out, "{}", names.join(","))?;
-    let rows = table.columns().first().map_or(0, |(_, column)| match column {
-        Column::Float(values) => values.len(),
-        Column::Integer(values) => values.len(),
-        Column::Text(values) => values.len(),
-    });
-    for row in 0..rows {
-        for (index, (_, column)) in table.columns().iter().enumerate() {
-            let separator = if index == 0 { "" } else { "," };
-            match column {
-                // Nothing is how CSV says that there is no number.
-                Column::Float(values) if values[row].is_nan() => write!(out, "{separator}")?,
-                Column::Float(values) => write!(out, "{separator}{}", values[row])?,
-                Column::Integer(values) => write!(out, "{separator}{}", values[row])?,
-                Column::Text(values) if values[row].contains([',', '"']) => {
-                    write!(out, "{separator}\"{}\"", values[row].replace('"', "\"\""))?;
-                }
-                Column::Text(values) => write!(out, "{separator}{}", values[row])?,
-            }
-        }
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-struct Tables<'a> {
-    plan: &'a Plan,
-    variant: u64,
-    seed: u64,
-    world: &'a EmulatedWorld,
-    watch: &'a Kept,
-}
-
-impl Tables<'_> {
-    fn start<'a>(&self, table: &'a mut Table) -> &'a mut Table {
-        table.integer("variant", self.variant).integer("seed", self.seed)
-    }
-
-    fn runs(&self, finished: &Finished) -> Table {
-        let mut table = Table::default();
-        let world = self.world;
-        let tally = world.tally();
-        let ports = 0..self.plan.topology().ports().len() as u32;
-        let hops = ports.map(|port| world.fabric().counters(PortId(port)).delivered).sum();
-        self.start(&mut table)
-            .float("end_s", world.now().as_secs())
-            .integer("packets_sent", tally.data_sent)
-            .integer("packets_dropped", tally.data_dropped)
-            .integer("packets_open", world.packets_out() as u64)
-            .integer("connections", tally.opened)
-            .integer("hops", hops)
-            .integer("transfers_completed", tally.completed)
-            .float("duration_s", finished.duration.as_secs())
-            .float("cpu_s", finished.cpu.as_secs())
-            .integer("real_time", finished.real_time.into());
-        table
-    }
-
-    fn pages(&self) -> Table {
-        let mut table = Table::default();
-        for (end, page) in &self.watch.pages {
-            self.start(&mut table)
-                .text("group", self.plan.group_of(page.app))
-                .integer("client", page.app.into())
-                .integer("page", u64::from(page.page) + 1)
-                .float("start_s", page.start.as_secs())
-                .float("time_s", (*end - page.start).as_secs())
-                .integer("bytes", page.bytes)
-                .integer("connections", page.connections.into());
-        }
-        table
-    }
-
-    fn objects(&self) -> Table {
-        let mut table = Table::default();
-        for (end, object, reply) in &self.watch.objects {
-            self.start(&mut table)
-                .integer("client", object.app.into())
-                .integer("page", u64::from(object.page) + 1)
-                .integer("object", object.object.into())
-                .integer("bytes", object.bytes)
-                .float("start_s", object.start.as_secs())
-                .float("time_s", (*end - object.start).as_secs());
-            answer(&mut table, reply.as_ref(), object.bytes);
-        }
-        table
-    }
-
-    fn connections(&self) -> Table {
-        let mut table = Table::default();
-        let names: Vec<&str> = self.plan.groups().map(|group| group.name).collect();
-        for (c, reply) in &self.watch.connections {
-            let by_real_client = reply.as_ref().filter(|_| c.app == NOBODY);
-            let group = match by_real_client {
-                Some(reply) => names[reply.tcp.0 as usize],
-                None if c.app == NOBODY => "",
-                None => self.plan.group_of(c.app),
-            };
-            self.start(&mut table)
-                .integer("connection", c.connection)
-                .text("group", group)
-                .integer("client", c.app.into())
-                .integer("bytes", c.bytes)
-                .float("start_s", c.opened.as_secs())
-                .float("received_s", c.received.as_secs())
-                .float("acked_s", c.acked.as_secs())
-                .integer("sent", c.sent.into())
-                .integer("sent_high", c.sent_high.into())
-                .integer("retransmitted", c.retransmitted.into())
-                .integer("timeouts", c.timeouts.into())
-                .integer("fast_retransmits", c.fast_retransmits.into())
-                .integer("dropped", c.dropped.into());
-            answer(&mut table, reply.as_ref(), c.bytes);
-        }
-        table
-    }
-
-    fn ports(&self) -> Table {
-        let mut table = Table::default();
-        for (name, id) in self.plan.ports() {
-            let counters = self.world.fabric().counters(*id);
-            let rate = self.plan.topology().ports()[id.0 as usize].wire.rate.mean();
-            let bits_per_s = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
-            let capacity = bits_per_s * self.world.now().as_secs();
-            self.start(&mut table)
-                .text("port", name)
-                .integer("arrived_high", counters.arrived[Priority::High as usize])
-                .integer("arrived_low", counters.arrived[Priority::Low as usize])
-                .integer("dropped_high", counters.dropped_of(Priority::High))
-                .integer("dropped_low", counters.dropped_of(Priority::Low))
-                .integer("delivered", counters.delivered)
-                .integer("delivered_bytes", counters.delivered_bytes)
-                .float("utilization", counters.delivered_bytes as f64 * 8.0 / capacity);
-            for (why, name) in DropReason::NAMES {
-                table.integer(name, counters.dropped.iter().map(|of| of[why as usize]).sum());
-            }
-        }
-        table
-    }
-
-    fn datagrams(&self) -> Table {
-        let mut table = Table::default();
-        for (app, flow) in self.plan.sources() {
-            let counters = self.world.datagrams(flow);
-            self.start(&mut table)
-                .text("group", self.plan.group_of(app))
-                .integer("source", app.into())
-                .integer("sent", counters.sent)
-                .integer("sent_bytes", counters.sent_bytes)
-                .integer("received", counters.received)
-                .integer("dropped", counters.dropped)
-                .float("delay_mean_s", counters.delay_s.mean())
-                .float("delay_variance_s2", counters.delay_s.variance());
-        }
-        table
-    }
-}
-
-/// What came from a real server, or what would have come from one.
-fn answer(table: &mut Table, reply: Option<&Reply>, bytes: u64) {
-    let digest = reply.map_or(String::new(), |reply| format!("{:016x}", reply.digest));
-    table
-        .integer("status", reply.map_or(200, |reply| reply.status.into()))
-        .integer("body_bytes", reply.map_or(bytes, |reply| reply.body_bytes))
-        .integer("whole", reply.is_none_or(|reply| reply.whole).into())
-        .text("body_fnv1a", &digest);
 }
 
 fn certify(seed: u64, finished: &Finished, world: &EmulatedWorld, tolerance: Tolerance) -> RunCertificate {

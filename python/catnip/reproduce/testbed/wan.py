@@ -1,9 +1,9 @@
 """The CATNIP paper's WAN emulation: 100 emulated clients and one real server (CAT-S24, S25, E10)."""
 
-import csv
 import json
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from catnip import paths, stats
+from catnip import paths, results, stats
 from catnip._core import InputError
 from catnip.cli.emulation import program
-from catnip.measures import Floats
+from catnip.measures import Floats, port_loss, select
 from catnip.reproduce import reference
 from catnip.reproduce.claims import Claim, at_most, exactly, reported, within
 from catnip.reproduce.outcome import Part, Table
@@ -33,19 +34,15 @@ class Emulated:
     """One run of a hundred clients in real time."""
 
     certificate: dict[str, Any]
-    pages: list[dict[str, str]]
-    objects: list[dict[str, str]]
-    ports: list[dict[str, str]]
+    pages: Mapping[str, NDArray[Any]]
+    objects: Mapping[str, NDArray[Any]]
+    ports: Mapping[str, NDArray[Any]]
 
     @cached_property
     def page_means_s(self) -> Floats:
         """Mean time of each of the ten pages."""
-        return np.array(
-            [
-                np.mean([float(row["time_s"]) for row in self.pages if int(row["page"]) == page])
-                for page in range(1, 11)
-            ]
-        )
+        times = (self.pages["time_s"][self.pages["page"] == page] for page in range(1, 11))
+        return np.array([np.mean(of_page) for of_page in times])
 
     @property
     def loss_pct(self) -> float:
@@ -60,16 +57,17 @@ def emulation(runs: Runs) -> Part:
     """CAT-S24, S25 and E10: Table XI."""
     made = _runs(runs)
     everything = [one for both in made.values() for one in both]
-    whole = [row for one in everything for row in one.objects]
+    objects = {key: np.concatenate([one.objects[key] for one in everything]) for key in everything[0].objects}
+    damaged = (objects["whole"] != 1) | (objects["body_bytes"] != objects["bytes"])
     lateness_ms = [one.certificate["lateness_us"][1] / 1e3 for one in everything]
     claims: list[Claim] = [
         exactly(
             "CAT-S24",
-            f"{len(whole)} objects fetched by simulated clients from nginx: not whole or of another size",
-            str(sum(row["whole"] != "1" or row["body_bytes"] != row["bytes"] for row in whole)),
+            f"{len(damaged)} objects fetched by simulated clients from nginx: not whole or of another size",
+            str(damaged.sum()),
             "0",
         ),
-        exactly("CAT-S24", "different contents of one object", str(_differing(whole)), "0"),
+        exactly("CAT-S24", "different contents of one object", str(_differing(objects)), "0"),
         at_most(
             "CAT-S25",
             "100 clients in real time: largest 99th percentile of lateness, ms",
@@ -154,8 +152,8 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
         told = runs.progress.task("100 clients and a real server")
         runs.emulated = {variant: [] for variant in scenario.variants}
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            results = pool.map(lambda job: _run(scenario.path, *job), jobs)
-            for done, ((variant, _), one) in enumerate(zip(jobs, results, strict=True)):
+            ended = pool.map(lambda job: _run(scenario.path, *job), jobs)
+            for done, ((variant, _), one) in enumerate(zip(jobs, ended, strict=True)):
                 runs.emulated[variant].append(one)
                 told(done + 1, len(jobs))
     return runs.emulated
@@ -170,20 +168,12 @@ def _run(scenario: str, variant: str, seed: int) -> Emulated:
             )
             if ended.returncode not in (0, RED):
                 raise InputError(f"{scenario}: {variant}: {ended.stderr.strip()[-300:]}")
-            made = Emulated(
-                json.loads((Path(folder) / "certificate.json").read_text()),
-                _rows(Path(folder) / "pages.csv"),
-                _rows(Path(folder) / "objects.csv"),
-                _rows(Path(folder) / "ports.csv"),
-            )
+            certificate = json.loads((Path(folder) / "certificate.json").read_text())
+            _, tables = results.read(Path(folder))
+            made = Emulated(certificate, *(select(tables[name], 0) for name in ("pages", "objects", "ports")))
             if ended.returncode == 0:
                 break
     return made
-
-
-def _rows(file: Path) -> list[dict[str, str]]:
-    with file.open(newline="") as lines:
-        return list(csv.DictReader(lines))
 
 
 def _ratios(made: dict[str, list[Emulated]], buffer_kb: int) -> Floats:
@@ -201,18 +191,18 @@ def _loss(made: dict[str, list[Emulated]], buffer_kb: int) -> Interval:
 
 
 def _high_loss(made: dict[str, list[Emulated]]) -> Interval:
-    shares = []
+    lost: list[float] = []
     for one in made["64 KB CATNIP"]:
-        port = next(row for row in one.ports if row["port"] == "bottleneck")
-        shares.append(100 * int(port["dropped_high"]) / max(int(port["arrived_high"]), 1))
-    return stats.mean(shares)
+        seeds = [int(seed) for seed in np.unique(one.ports["seed"])]
+        lost.extend(100 * port_loss(one.ports, 0, seeds).high_loss)
+    return stats.mean(lost)
 
 
-def _differing(objects: list[dict[str, str]]) -> int:
+def _differing(objects: Mapping[str, NDArray[Any]]) -> int:
     """Objects whose bodies were not the same in every fetch."""
-    seen: dict[tuple[str, str], set[str]] = {}
-    for row in objects:
-        seen.setdefault((row["page"], row["object"]), set()).add(row["body_fnv1a"])
+    seen: dict[tuple[int, int], set[str]] = {}
+    for page, number, body in zip(*(objects[key] for key in ("page", "object", "body_fnv1a")), strict=True):
+        seen.setdefault((page, number), set()).add(body)
     return sum(len(contents) > 1 for contents in seen.values())
 
 

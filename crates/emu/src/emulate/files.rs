@@ -1,0 +1,139 @@
+//! Results on disk and on paper: tables as Parquet with the manifest that `catnip run` writes, as CSV, and as JSON.
+
+use catnip_lab::{Column, Scenario, Table, TableName};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Rows that are written at a time.
+const ROW_GROUP: usize = 1 << 20;
+
+/// What was run, completely enough to run it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Manifest {
+    created_by: String,
+    scenario: String,
+    title: String,
+    scenario_sha256: String,
+    variants: Vec<String>,
+    seeds: Vec<u64>,
+    /// The same run has the same manifest; when it was is what the file system knows.
+    created: Option<String>,
+}
+
+impl Manifest {
+    /// Of one run of a scenario.
+    pub fn new(scenario: &Scenario, variant: &str, seed: u64) -> Self {
+        let hash = Sha256::digest(scenario.text.as_bytes());
+        Self {
+            created_by: format!("catnip-emu {}", env!("CARGO_PKG_VERSION")),
+            scenario: scenario.id.clone(),
+            title: scenario.title.clone(),
+            scenario_sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            variants: vec![variant.into()],
+            seeds: vec![seed],
+            created: None,
+        }
+    }
+}
+
+/// Writes a table as `catnip run` does: names as text, counts without a sign, nothing missing, and the variant by name.
+pub fn write_parquet(table: &Table, variant: &str, out: impl Write + Send) -> Result<(), ParquetError> {
+    let fields = table.columns().iter().map(|(name, column)| {
+        let unsigned = LogicalType::integer(64, false);
+        let (physical, logical) = match column {
+            _ if *name == VARIANT => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Column::Float(_) => (Physical::DOUBLE, None),
+            Column::Integer(_) => (Physical::INT64, Some(unsigned)),
+            Column::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+        field.with_logical_type(logical).build().map(Arc::new)
+    });
+    let schema = Type::group_type_builder("schema").with_fields(fields.collect::<Result<_, _>>()?).build()?;
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
+    let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))?;
+    for first in (0..table.rows()).step_by(ROW_GROUP) {
+        let rows = first..table.rows().min(first + ROW_GROUP);
+        let mut group = writer.next_row_group()?;
+        for (name, column) in table.columns() {
+            match column {
+                _ if *name == VARIANT => {
+                    write::<ByteArrayType>(&mut group, &vec![ByteArray::from(variant); rows.len()])?;
+                }
+                Column::Float(values) => write::<DoubleType>(&mut group, &values[rows.clone()])?,
+                Column::Integer(values) => {
+                    let bits: Vec<i64> = values[rows.clone()].iter().map(|&value| value as i64).collect();
+                    write::<Int64Type>(&mut group, &bits)?;
+                }
+                Column::Text(values) => {
+                    let texts: Vec<ByteArray> =
+                        values[rows.clone()].iter().map(|text| text.as_str().into()).collect();
+                    write::<ByteArrayType>(&mut group, &texts)?;
+                }
+            }
+        }
+        group.close()?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+const VARIANT: &str = "variant";
+
+fn write<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
+    let mut column = group.next_column()?.expect("the schema has as many columns as the table");
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+/// Writes a table as CSV.
+pub fn write_csv(table: &Table, out: &mut impl Write) -> io::Result<()> {
+    let names: Vec<&str> = table.columns().iter().map(|(name, _)| *name).collect();
+    writeln!(out, "{}", names.join(","))?;
+    for row in 0..table.rows() {
+        for (index, (_, column)) in table.columns().iter().enumerate() {
+            let separator = if index == 0 { "" } else { "," };
+            match column {
+                // Nothing is how CSV says that there is no number.
+                Column::Float(values) if values[row].is_nan() => write!(out, "{separator}")?,
+                Column::Float(values) => write!(out, "{separator}{}", values[row])?,
+                Column::Integer(values) => write!(out, "{separator}{}", values[row])?,
+                Column::Text(values) if values[row].contains([',', '"']) => {
+                    write!(out, "{separator}\"{}\"", values[row].replace('"', "\"\""))?;
+                }
+                Column::Text(values) => write!(out, "{separator}{}", values[row])?,
+            }
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Tables by name and column.
+pub fn json(tables: &BTreeMap<TableName, Table>) -> serde_json::Map<String, Value> {
+    let columns = |table: &Table| -> Value {
+        let columns = table.columns().iter().map(|(name, column)| {
+            let values = match column {
+                Column::Float(values) => json!(values),
+                Column::Integer(values) => json!(values),
+                Column::Text(values) => json!(values),
+            };
+            (name.to_string(), values)
+        });
+        Value::Object(columns.collect())
+    };
+    tables.iter().map(|(name, table)| (name.name().into(), columns(table))).collect()
+}

@@ -1,0 +1,106 @@
+use crate::rows::{
+    ConnectionRow, DatagramRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow, TableName,
+};
+use crate::{Plan, Tables};
+use catnip_base::Time;
+use catnip_net::PortId;
+use catnip_sim::record::{ConnectionRecord, NOBODY, ObjectRecord, PageRecord, Reply};
+use catnip_sim::{Event, Medium, Watch, World};
+
+/// What a run tells of pages, objects and connections, kept if there are tables for it. Hears of no packets.
+#[derive(Debug)]
+pub struct Records {
+    pages: Option<Vec<(Time, PageRecord)>>,
+    objects: Option<Vec<(Time, ObjectRecord, Option<Reply>)>>,
+    connections: Option<Vec<(ConnectionRecord, Option<Reply>)>>,
+    /// Of connections that are not over.
+    replies: Vec<Reply>,
+}
+
+impl Records {
+    /// For these tables.
+    pub fn new(tables: &[TableName]) -> Self {
+        Self {
+            pages: tables.contains(&TableName::Pages).then(Vec::new),
+            objects: tables.contains(&TableName::Objects).then(Vec::new),
+            connections: tables.contains(&TableName::Connections).then(Vec::new),
+            replies: Vec::new(),
+        }
+    }
+
+    /// Adds the rows of this world's run to all tables but that of events.
+    pub fn fill<M: Medium, W: Watch>(
+        &self,
+        tables: &mut Tables,
+        run: Run,
+        plan: &Plan,
+        world: &World<M, W>,
+        real: Option<RealTime>,
+    ) {
+        let whole = || {
+            let ports = 0..plan.topology().ports().len() as u32;
+            let hops = ports.map(|port| world.fabric().counters(PortId(port)).delivered).sum();
+            let open = world.packets_out() as u64;
+            RunRow { end: world.now(), tally: world.tally(), open, hops, real }
+        };
+        tables.extend(run, std::iter::once_with(whole));
+        let pages = self.pages.iter().flatten();
+        tables.extend(
+            run,
+            pages.map(|(end, record)| PageRow { group: plan.group_of(record.app), end: *end, record }),
+        );
+        let objects = self.objects.iter().flatten();
+        tables
+            .extend(run, objects.map(|(end, record, reply)| ObjectRow { end: *end, record, reply: *reply }));
+        let connections = self.connections.iter().flatten();
+        tables.extend(
+            run,
+            connections.map(|(record, reply)| {
+                let group = match reply {
+                    // A real client belongs to the group that it asks.
+                    Some(reply) if record.app == NOBODY => {
+                        plan.groups().nth(reply.tcp.0 as usize).map_or("", |group| group.name)
+                    }
+                    None if record.app == NOBODY => "",
+                    _ => plan.group_of(record.app),
+                };
+                ConnectionRow { group, record, reply: *reply }
+            }),
+        );
+        let ports = plan.ports().iter().map(|(name, id)| {
+            let rate = plan.topology().ports()[id.0 as usize].wire.rate.mean();
+            let bits_per_s = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
+            let capacity_bits = bits_per_s * world.now().as_secs();
+            PortRow { name, counters: world.fabric().counters(*id), capacity_bits }
+        });
+        tables.extend(run, ports);
+        let sources = plan.sources().map(|(source, flow)| DatagramRow {
+            group: plan.group_of(source),
+            source,
+            counters: world.datagrams(flow),
+        });
+        tables.extend(run, sources);
+    }
+}
+
+impl Watch for Records {
+    const PACKETS: bool = false;
+    fn record(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Page(page) => self.pages.iter_mut().for_each(|pages| pages.push((now, *page))),
+            Event::Object(object) => {
+                let answers = |reply: &Reply| reply.app == object.app && reply.tag == object.object;
+                let reply = self.replies.last().copied().filter(answers);
+                self.objects.iter_mut().for_each(|objects| objects.push((now, *object, reply)));
+            }
+            Event::Connection(connection) => {
+                let at = self.replies.iter().position(|reply| reply.connection == connection.connection);
+                let reply = at.map(|at| self.replies.remove(at));
+                self.connections.iter_mut().for_each(|all| all.push((*connection, reply)));
+            }
+            Event::Reply(reply) => self.replies.push(*reply),
+            Event::Sent(_) | Event::Acked(_) | Event::Timeout(_) => {}
+            Event::Dropped { .. } | Event::Datagram { .. } => {}
+        }
+    }
+}

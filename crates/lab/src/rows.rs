@@ -1,0 +1,416 @@
+//! Every table of results, declared once: what its rows are made of, and each column with its name, which ends in its
+//! unit, with a sentence, and with its value. The simulator and the emulator fill the same tables.
+
+use crate::InputError;
+use crate::table::{Columns, Heading, Headings, Row};
+use catnip_base::{Span, Time};
+use catnip_net::{DropReason, PortCounters, Priority};
+use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, Reply, SenderView};
+use catnip_sim::{DatagramCounters, Event, Tally};
+use std::str::FromStr;
+
+/// The tables that a run can fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableName {
+    /// One row per run.
+    Runs,
+    /// One per page fetched.
+    Pages,
+    /// One per object fetched.
+    Objects,
+    /// One per connection.
+    Connections,
+    /// One per port of a named link.
+    Ports,
+    /// One per source of background traffic.
+    Datagrams,
+    /// One per packet sent, ACK received, drop and timeout of a connection.
+    Events,
+}
+
+impl TableName {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Runs,
+        Self::Pages,
+        Self::Objects,
+        Self::Connections,
+        Self::Ports,
+        Self::Datagrams,
+        Self::Events,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Pages => "pages",
+            Self::Objects => "objects",
+            Self::Connections => "connections",
+            Self::Ports => "ports",
+            Self::Datagrams => "datagrams",
+            Self::Events => "events",
+        }
+    }
+
+    /// What it has rows for.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Runs => "One row per run.",
+            Self::Pages => "One row per page that a user has loaded, in order of completion.",
+            Self::Objects => "One row per object of a page, in order of completion.",
+            Self::Connections => "One row per TCP connection, in the order in which they ended.",
+            Self::Ports => {
+                "One row per direction of each `[link]` that is a single one; `:back` is from `to` to `from`."
+            }
+            Self::Datagrams => "One row per source of background traffic.",
+            Self::Events => "One row per data packet sent, ACK received, drop and timeout of a connection.",
+        }
+    }
+
+    /// Its columns, in order.
+    pub fn headings(self) -> Vec<Heading> {
+        match self {
+            Self::Runs => headings::<RunRow>(),
+            Self::Pages => headings::<PageRow<'_>>(),
+            Self::Objects => headings::<ObjectRow>(),
+            Self::Connections => headings::<ConnectionRow<'_>>(),
+            Self::Ports => headings::<PortRow<'_>>(),
+            Self::Datagrams => headings::<DatagramRow<'_>>(),
+            Self::Events => headings::<EventRow>(),
+        }
+    }
+}
+
+impl FromStr for TableName {
+    type Err = InputError;
+    fn from_str(text: &str) -> Result<Self, InputError> {
+        Self::ALL.into_iter().find(|table| table.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            InputError::new("", "tables", format!("{text:?}: expected one of {names}"))
+        })
+    }
+}
+
+fn headings<R: Row>() -> Vec<Heading> {
+    let mut headings = Headings::default();
+    Run::columns(&mut headings);
+    R::columns(&mut headings);
+    headings.0
+}
+
+/// Which run a row is of: the first columns of every table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Number of the variant among those of the tables.
+    pub variant: u64,
+    /// Its seed.
+    pub seed: u64,
+}
+
+impl Run {
+    pub(crate) fn columns(to: &mut impl Columns<Self>) {
+        to.integer("variant", "The scenario's variant: its name in files, its number elsewhere.", |run| {
+            run.variant
+        });
+        to.integer("seed", "The seed of all random choices.", |run| run.seed);
+    }
+}
+
+/// A run as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct RunRow {
+    /// When it ended.
+    pub end: Time,
+    /// What became of its transfers.
+    pub tally: Tally,
+    /// Packets that hosts have sent and whose end they have not heard of.
+    pub open: u64,
+    /// Packets times links.
+    pub hops: u64,
+    /// What it was like to do it in real time.
+    pub real: Option<RealTime>,
+}
+
+/// What it was like to do a run in real time.
+#[derive(Clone, Copy, Debug)]
+pub struct RealTime {
+    /// The clock at the end.
+    pub duration: Span,
+    /// CPU time of the emulator.
+    pub cpu: Span,
+    /// It ran under SCHED_FIFO.
+    pub scheduled: bool,
+}
+
+impl Row for RunRow {
+    const TABLE: TableName = TableName::Runs;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.float("end_s", "When the run ended, on its own clock, which starts at 0.", |run| {
+            run.end.as_secs()
+        });
+        to.integer("packets_sent", "Data packets that TCP senders sent, retransmissions included.", |run| {
+            run.tally.data_sent
+        });
+        to.integer("packets_dropped", "Of these, dropped by the network.", |run| run.tally.data_dropped);
+        to.integer("packets_open", "Packets still in the network at the end, as the hosts count.", |run| {
+            run.open
+        });
+        to.integer("connections", "TCP connections opened.", |run| run.tally.opened);
+        to.integer("hops", "Packets times the links they crossed.", |run| run.hops);
+        to.integer("transfers_completed", "Documents that have arrived whole.", |run| run.tally.completed);
+        let seconds = |run: &Self, of: fn(&RealTime) -> Span| {
+            run.real.as_ref().map_or(f64::NAN, |real| of(real).as_secs())
+        };
+        to.float("duration_s", "Emulator: how long the run took; NaN if simulated.", |run| {
+            seconds(run, |real| real.duration)
+        });
+        to.float("cpu_s", "Emulator: its CPU time; NaN if simulated.", |run| seconds(run, |real| real.cpu));
+        to.integer("real_time", "1 if an emulator ran under SCHED_FIFO.", |run| {
+            run.real.is_some_and(|real| real.scheduled).into()
+        });
+    }
+}
+
+/// A page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRow<'a> {
+    /// Traffic group of its user.
+    pub group: &'a str,
+    /// When it was complete.
+    pub end: Time,
+    /// What was said of it then.
+    pub record: &'a PageRecord,
+}
+
+impl Row for PageRow<'_> {
+    const TABLE: TableName = TableName::Pages;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", GROUP, |page| page.group.into());
+        to.integer("client", CLIENT, |page| page.record.app.into());
+        to.integer("page", PAGE, |page| u64::from(page.record.page) + 1);
+        to.float("start_s", "When the user asked for its HTML.", |page| page.record.start.as_secs());
+        to.float("time_s", "From then to its last byte.", |page| (page.end - page.record.start).as_secs());
+        to.integer("bytes", "Size of all its objects.", |page| page.record.bytes);
+        to.integer("connections", "Connections over which it came.", |page| page.record.connections.into());
+    }
+}
+
+/// An object of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectRow<'a> {
+    /// When it was complete.
+    pub end: Time,
+    /// What was said of it then.
+    pub record: &'a ObjectRecord,
+    /// What a real server answered.
+    pub reply: Option<Reply>,
+}
+
+impl Row for ObjectRow<'_> {
+    const TABLE: TableName = TableName::Objects;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.integer("client", CLIENT, |object| object.record.app.into());
+        to.integer("page", PAGE, |object| u64::from(object.record.page) + 1);
+        to.integer("object", "Number of the object in its page; 0 is the HTML.", |object| {
+            object.record.object.into()
+        });
+        to.integer("bytes", "Its size, as the scenario says.", |object| object.record.bytes);
+        to.float("start_s", "When the client asked for it.", |object| object.record.start.as_secs());
+        to.float("time_s", "From then to its last byte.", |object| {
+            (object.end - object.record.start).as_secs()
+        });
+        reply(to, |object| object.record.bytes, |object| object.reply);
+    }
+}
+
+/// A connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionRow<'a> {
+    /// Traffic group of its client.
+    pub group: &'a str,
+    /// What was said of it at its end.
+    pub record: &'a ConnectionRecord,
+    /// What went over it, if one of its hosts is real.
+    pub reply: Option<Reply>,
+}
+
+impl Row for ConnectionRow<'_> {
+    const TABLE: TableName = TableName::Connections;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.integer("connection", "Number of the connection, in order of opening.", |it| it.record.connection);
+        to.text("group", GROUP, |it| it.group.into());
+        to.integer("client", CLIENT, |it| it.record.app.into());
+        to.integer("bytes", "Size of what it carried, as the scenario says.", |it| it.record.bytes);
+        to.float("start_s", "When it was opened.", |it| it.record.opened.as_secs());
+        to.float("received_s", "When the client had the last byte.", |it| it.record.received.as_secs());
+        to.float("acked_s", "When the server had the ACK of the last byte.", |it| it.record.acked.as_secs());
+        to.integer("sent", "Data packets that the server sent, retransmissions included.", |it| {
+            it.record.sent.into()
+        });
+        to.integer("sent_high", "Of these, marked HIGH.", |it| it.record.sent_high.into());
+        to.integer("retransmitted", "Of these, retransmissions.", |it| it.record.retransmitted.into());
+        to.integer("timeouts", "Retransmission timeouts of the server.", |it| it.record.timeouts.into());
+        to.integer("fast_retransmits", "Fast retransmits of the server.", |it| {
+            it.record.fast_retransmits.into()
+        });
+        to.integer("dropped", "Data packets of the server that the network dropped.", |it| {
+            it.record.dropped.into()
+        });
+        reply(to, |it| it.record.bytes, |it| it.reply);
+    }
+}
+
+/// What came from a real host. A simulated server answers with what it is asked for, and its data has no contents.
+fn reply<R>(to: &mut impl Columns<R>, bytes: impl Fn(&R) -> u64, of: impl Fn(&R) -> Option<Reply>) {
+    to.integer(
+        "status",
+        "HTTP status of the response; 0 without one, 200 if the server is simulated.",
+        |row| of(row).map_or(200, |reply| reply.status.into()),
+    );
+    to.integer("body_bytes", "Size of the body or bodies that came.", |row| {
+        of(row).map_or(bytes(row), |reply| reply.body_bytes)
+    });
+    to.integer("whole", "1 if all of it came, 0 if it ended early.", |row| {
+        of(row).is_none_or(|reply| reply.whole).into()
+    });
+    to.text("body_fnv1a", "FNV-1a hash of the (last) body, hexadecimal; empty if no host is real.", |row| {
+        of(row).map_or(String::new(), |reply| format!("{:016x}", reply.digest))
+    });
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct PortRow<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it counted.
+    pub counters: PortCounters,
+    /// What it could have carried until the end of the run, bits; infinite without a rate.
+    pub capacity_bits: f64,
+}
+
+impl Row for PortRow<'_> {
+    const TABLE: TableName = TableName::Ports;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("port", "Name of the link in the scenario, and its direction.", |port| port.name.into());
+        let arrived = |port: &Self, priority| port.counters.arrived[priority as usize];
+        to.integer("arrived_high", "Packets marked HIGH that came to its queue.", |port| {
+            arrived(port, Priority::High)
+        });
+        to.integer("arrived_low", "All others that came.", |port| arrived(port, Priority::Low));
+        to.integer("dropped_high", "Packets marked HIGH that were dropped.", |port| {
+            port.counters.dropped_of(Priority::High)
+        });
+        to.integer("dropped_low", "All others that were dropped.", |port| {
+            port.counters.dropped_of(Priority::Low)
+        });
+        to.integer("delivered", "Packets that came to the other end.", |port| port.counters.delivered);
+        to.integer("delivered_bytes", "Their size, headers included.", |port| port.counters.delivered_bytes);
+        to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |port| {
+            port.counters.delivered_bytes as f64 * 8.0 / port.capacity_bits
+        });
+        for (why, name) in DropReason::NAMES {
+            let about = match why {
+                DropReason::Overflow => "Dropped on arrival at a full buffer.",
+                DropReason::PushedOut => "Dropped from the queue to make room for a more important arrival.",
+                DropReason::Early => "Dropped by RED at random, the average between its thresholds.",
+                DropReason::Forced => "Dropped by RED, the average at or above its upper threshold.",
+                DropReason::Loss => "Taken by a loss model.",
+            };
+            to.integer(name, about, |port| port.counters.dropped.iter().map(|of| of[why as usize]).sum());
+        }
+    }
+}
+
+/// A source of background traffic.
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramRow<'a> {
+    /// Its traffic group.
+    pub group: &'a str,
+    /// Its number.
+    pub source: u32,
+    /// What became of its packets.
+    pub counters: DatagramCounters,
+}
+
+impl Row for DatagramRow<'_> {
+    const TABLE: TableName = TableName::Datagrams;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", "Traffic group of the source.", |source| source.group.into());
+        to.integer("source", "Number of the source, counted with the users.", |source| source.source.into());
+        to.integer("sent", "Packets it sent.", |source| source.counters.sent);
+        to.integer("sent_bytes", "Their size.", |source| source.counters.sent_bytes);
+        to.integer("received", "Packets that arrived.", |source| source.counters.received);
+        to.integer("dropped", "Packets that the network dropped.", |source| source.counters.dropped);
+        to.float("delay_mean_s", "Mean time from source to sink; NaN if nothing arrived.", |source| {
+            source.counters.delay_s.mean()
+        });
+        to.float("delay_variance_s2", "Variance of that time; NaN with fewer than two packets.", |source| {
+            source.counters.delay_s.variance()
+        });
+    }
+}
+
+/// Something that happened to a connection's sender or to a packet of it.
+#[derive(Clone, Copy, Debug)]
+pub struct EventRow {
+    at: Time,
+    kind: &'static str,
+    connection: u64,
+    seq: u64,
+    sender: Option<SenderView>,
+}
+
+impl EventRow {
+    /// The row of an event, if it has one.
+    pub fn of(at: Time, event: &Event) -> Option<Self> {
+        let of_sender = |kind, view: &SenderView| {
+            Some(Self { at, kind, connection: view.connection, seq: view.seq, sender: Some(*view) })
+        };
+        match event {
+            Event::Sent(view) => of_sender("send", view),
+            Event::Acked(view) => of_sender("ack", view),
+            Event::Timeout(view) => of_sender("rto", view),
+            &Event::Dropped { connection, seq, .. } => {
+                Some(Self { at, kind: "drop", connection, seq, sender: None })
+            }
+            Event::Connection(_) | Event::Object(_) | Event::Page(_) => None,
+            Event::Datagram { .. } | Event::Reply(_) => None,
+        }
+    }
+}
+
+impl Row for EventRow {
+    const TABLE: TableName = TableName::Events;
+    fn columns(to: &mut impl Columns<Self>) {
+        let bytes = |value: Option<u64>| value.map_or(f64::NAN, |bytes| bytes as f64);
+        let sender = |event: &Self| event.sender;
+        to.float("time_s", "When it happened.", |event| event.at.as_secs());
+        to.text("kind", "`send`, `ack`, `drop`, or `rto`: the timer expired.", |event| event.kind.into());
+        to.integer("connection", "Number of the connection, in order of opening.", |event| event.connection);
+        to.integer(
+            "seq_bytes",
+            "First byte of the packet's data, or the byte that an ACK asks for.",
+            |event| event.seq,
+        );
+        to.float("cwnd_bytes", "The sender's congestion window; NaN for drops.", |event| {
+            bytes(sender(event).map(|sender| sender.cwnd))
+        });
+        to.float(
+            "ssthresh_bytes",
+            "Its slow-start threshold; NaN for drops and before there is one.",
+            |event| bytes(sender(event).and_then(|sender| sender.ssthresh)),
+        );
+        to.integer("dupacks", "Duplicate ACKs in a row that it has seen.", |event| {
+            sender(event).map_or(0, |sender| sender.dupacks.into())
+        });
+        to.integer("wire_bytes", "Size of the packet or ACK with its headers; 0 for drops.", |event| {
+            sender(event).map_or(0, |sender| sender.wire_bytes.into())
+        });
+    }
+}
+
+const GROUP: &str = "Traffic group of the client.";
+const CLIENT: &str = "Number of the user, counted over all traffic groups; 4294967295 for a real client.";
+const PAGE: &str = "Number of the page in the file of pages, from 1.";

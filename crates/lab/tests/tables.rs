@@ -1,0 +1,81 @@
+//! The tables of results: their columns are there before there are rows, and docs/tables.md says what they hold.
+
+use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn the_page_about_tables_says_what_is_declared() {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/tables.md");
+    let mut now = String::from(
+        "# Tables\n\n\
+         What `catnip run --out` and `catnip emulate --out` write: one Parquet file per table, the same columns from both, and\n\
+         manifest.json, which says what was run. A column's name ends in its unit: `_s` seconds, `_bytes` bytes. Times are those of\n\
+         the run's own clock, which starts at 0. A `float` is a double and NaN where there is no value, an `integer` an unsigned\n\
+         number of 64 bits, a `text` UTF-8; nothing is null. `catnip list --json` prints the same for programs.\n",
+    );
+    for name in TableName::ALL {
+        writeln!(now, "\n## {}\n\n{}\n", name.name(), name.about()).unwrap();
+        writeln!(now, "| column | type | what it holds |\n|---|---|---|").unwrap();
+        for heading in name.headings() {
+            writeln!(now, "| `{}` | {} | {} |", heading.name, heading.empty.kind(), heading.about).unwrap();
+        }
+    }
+    if std::env::var_os("CATNIP_BLESS").is_some() {
+        std::fs::write(&page, &now).unwrap();
+    }
+    let before = std::fs::read_to_string(&page).unwrap_or_default();
+    assert!(before == now, "docs/tables.md is not what is declared; CATNIP_BLESS=1 writes it");
+}
+
+#[test]
+fn a_table_without_rows_has_the_columns_of_one_with_rows() {
+    let kinds = |table: &Table| -> Vec<_> {
+        table.columns().iter().map(|(name, column)| (*name, column.kind())).collect()
+    };
+    // Nobody loads pages, and the duration is too short for anything to end.
+    let bulk = |duration: &str| {
+        format!(
+            "id = 'X'\ntitle = 'x'\nduration = '{duration}'\n[node]\na = {{ kind = 'host' }}\nb = {{ kind = 'host' }}\n\
+             [link.ab]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\ndelay = '5ms'\nqueue = 'drop-tail:30'\n\
+             [traffic.file]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\npackets = 3\n"
+        )
+    };
+    let tables = |duration| {
+        let scenario = Scenario::parse(Path::new("x.toml"), &bulk(duration)).unwrap();
+        let request = RunRequest {
+            variants: vec!["default"],
+            seeds: vec![1],
+            tables: TableName::ALL.to_vec(),
+            threads: 1,
+        };
+        run_all(&scenario, &request, &mut |_| true).unwrap().unwrap()
+    };
+    let (cut, whole) = (tables("1ms"), tables("60s"));
+    for name in TableName::ALL {
+        let declared: Vec<_> = name.headings().iter().map(|it| (it.name, it.empty.kind())).collect();
+        assert_eq!(kinds(&cut[&name]), declared);
+        assert_eq!(kinds(&whole[&name]), declared);
+        assert_eq!(kinds(&Table::new(name)), declared);
+    }
+    let rows = |name| (cut[&name].rows(), whole[&name].rows());
+    assert_eq!(rows(TableName::Pages), (0, 0));
+    assert_eq!(rows(TableName::Connections), (0, 1));
+    assert_eq!(rows(TableName::Runs), (1, 1));
+}
+
+#[test]
+fn columns_have_names_of_their_own_and_measured_ones_end_in_a_unit() {
+    for name in TableName::ALL {
+        let headings = name.headings();
+        let names: BTreeSet<_> = headings.iter().map(|heading| heading.name).collect();
+        assert_eq!(names.len(), headings.len(), "{}", name.name());
+        for heading in headings {
+            assert!(heading.about.ends_with('.') && !heading.about.contains('|'), "{}", heading.name);
+            if matches!(heading.empty, Column::Float(_)) && heading.name != "utilization" {
+                assert!(!heading.unit().is_empty(), "{} has no unit", heading.name);
+            }
+        }
+    }
+}
