@@ -143,3 +143,59 @@ impl TcpConfig {
         base + self.sack_block_bytes * sack_blocks as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile;
+
+    #[test]
+    fn a_segment_has_its_header_and_its_blocks_on_the_wire() {
+        // RFC 9293 and RFC 2018: 40 bytes of headers and 12 of timestamps, 8 for each block.
+        let config = profile::rfc();
+        assert_eq!(config.wire_bytes(0, 1448, 0), 1500);
+        assert_eq!(config.wire_bytes(1448, 100, 0), 152);
+        assert_eq!((config.wire_bytes(0, 0, 0), config.wire_bytes(0, 0, 3)), (52, 52 + 24));
+        assert_eq!(config.wire_bytes(1448, 1448, 2), 1516);
+    }
+
+    #[test]
+    fn ns_2_sends_whole_packets_and_the_first_one_without_a_header() {
+        // docs/deviations.md, "What ns-2 does and the standards do not", 1.
+        let config = profile::ns2_235();
+        assert_eq!([0, 512, 1024].map(|seq| config.wire_bytes(seq, 512, 0)), [512, 552, 552]);
+        assert_eq!((config.wire_bytes(512, 10, 0), config.wire_bytes(0, 10, 0)), (552, 512));
+        assert_eq!((config.wire_bytes(0, 0, 0), config.wire_bytes(0, 0, 1)), (40, 48));
+    }
+
+    #[test]
+    fn a_window_holds_whole_segments() {
+        let config = TcpConfig { receive_window: 10_000, ..profile::rfc() };
+        assert_eq!(config.receive_window_segments(), 6);
+        assert_eq!(profile::ns2_2002().receive_window_segments(), 20);
+    }
+
+    #[test]
+    fn the_slowest_clock_is_the_tick_or_an_ack_timer_that_beats() {
+        let ms = Span::from_millis;
+        assert_eq!(profile::ns2_2002().slowest_clock(), ms(100));
+        assert_eq!(profile::bsd_reno().slowest_clock(), ms(200));
+        // A timer that starts with its segment has no phase.
+        assert_eq!(profile::rfc().slowest_clock(), Span::from_micros(1));
+        let ticks = RtoConfig { tick: ms(500), ..profile::bsd_reno().rto };
+        assert_eq!(TcpConfig { rto: ticks, ..profile::bsd_reno() }.slowest_clock(), ms(500));
+    }
+
+    #[test]
+    fn an_ack_timer_that_beats_is_due_at_its_next_beat_and_another_one_after_its_delay() {
+        let after = |heartbeat, now_ms: u64, phase_ms| {
+            let timer =
+                DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat };
+            let now = Time::ZERO + Span::from_millis(now_ms);
+            (timer.due(now, Span::from_millis(phase_ms)) - now).as_nanos() / 1_000_000
+        };
+        assert_eq!([0, 30, 390].map(|now| after(false, now, 50)), [200; 3]);
+        assert_eq!([0, 30, 390].map(|now| after(true, now, 50)), [150, 120, 160]);
+        assert_eq!(after(true, 150, 50), 200, "a beat that is now has passed");
+    }
+}

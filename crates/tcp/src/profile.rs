@@ -168,3 +168,79 @@ pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
     let first_at_once = profile.first_without_header;
     DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once, heartbeat: false }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_known_and_another_one_is_an_error_that_lists_them() {
+        let expected = [ns2_2002(), ns2_235(), ns2_s001(), bsd_reno(), rfc()];
+        let known = NAMES.map(|(name, _)| by_name(name).unwrap());
+        assert_eq!(known, expected);
+        let error = by_name("cubic").unwrap_err().to_string();
+        assert!(NAMES.iter().all(|(name, _)| error.contains(name)), "{error}");
+    }
+
+    #[test]
+    fn ns_2_of_2002_has_the_parameters_of_the_catnip_paper() {
+        let tcp = ns2_2002();
+        // catp21, catp22, catp24; packets are 512 bytes and windows 20 packets.
+        assert_eq!((tcp.rto.first, tcp.initial_window), (Span::from_secs(6), 1));
+        assert_eq!((tcp.segment_bytes, tcp.header_bytes, tcp.receive_window), (512, 0, 10_240));
+        let every_second = delayed_ack(&tcp);
+        assert_eq!((every_second.every, every_second.max_delay), (2, Span::from_millis(200)));
+        assert!(!every_second.first_at_once && !every_second.heartbeat);
+        assert!(!tcp.handshake && !tcp.fin && !tcp.limited_transmit && tcp.inflate_without_retransmit);
+    }
+
+    #[test]
+    fn ns_2_2_35_has_the_defaults_of_its_release() {
+        let tcp = ns2_235();
+        // tcl/lib/ns-default.tcl: tcpTick_ 0.01, rtxcur_init_ 3, minrto_ 0.2, maxrto_ 60, rfc2988_ on, singledup_ on,
+        // bugFix_ss_ on, precisionReduce_ on, exitFastRetrans_ on, useHeaders_ on with 40 bytes.
+        let ms = Span::from_millis;
+        let rto = RtoConfig {
+            tick: ms(10),
+            first: ms(3000),
+            min: ms(200),
+            max: ms(60_000),
+            floor_before_backoff: true,
+        };
+        assert_eq!(tcp.rto, rto);
+        assert!(tcp.limited_transmit && tcp.second_always_fast && !tcp.inflate_without_retransmit);
+        assert_eq!((tcp.halving, tcp.header_bytes), (Halving::Window, 40));
+        assert!(tcp.first_without_header && delayed_ack(&tcp).first_at_once);
+        assert_eq!(tcp.receive_window_segments(), 20);
+    }
+
+    #[test]
+    fn the_hysteresis_paper_s_profiles_have_its_segments_windows_and_timers() {
+        for tcp in [ns2_s001(), bsd_reno()] {
+            // Sections 3 and 4: MSS 1433, window 24, timeouts of 1 s at least.
+            assert_eq!((tcp.segment_bytes, tcp.receive_window_segments()), (1433, 24));
+            assert_eq!((tcp.rto.min, tcp.rto.first), (Span::from_secs(1), Span::from_secs(3)));
+        }
+        let bsd = bsd_reno();
+        let timer =
+            DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: true };
+        assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));
+        assert!(!bsd.limited_transmit && !bsd.second_always_fast && !bsd.first_without_header);
+    }
+
+    #[test]
+    fn the_profile_of_today_has_the_numbers_of_the_rfcs() {
+        let tcp = rfc();
+        // RFC 6928: ten segments. RFC 6298, sections 2.1, 2.4 and 2.5: 1 s at first, 1 s at least, a bound of 60 s.
+        assert_eq!(tcp.initial_window, 10);
+        let secs = Span::from_secs;
+        assert_eq!((tcp.rto.first, tcp.rto.min, tcp.rto.max), (secs(1), secs(1), secs(60)));
+        // RFC 5681, section 4.2: "within 500 ms", "for at least every second full-sized segment".
+        let timer = tcp.delayed_ack.unwrap();
+        assert!(timer.every == 2 && timer.max_delay <= Span::from_millis(500) && !timer.heartbeat);
+        // RFC 5681, section 3.1: equation 4, and ssthresh "arbitrarily high". RFC 3042.
+        assert_eq!((tcp.halving, tcp.initial_ssthresh), (Halving::Flight, InitialSsthresh::Infinite));
+        assert!(tcp.limited_transmit && tcp.handshake && tcp.fin && !tcp.grow_unused && !tcp.grow_on_exit);
+        assert_eq!((tcp.earliest_fast_retransmit, tcp.recovery_burst), (0, u32::MAX));
+    }
+}

@@ -81,3 +81,37 @@ pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
         (a, b) => a.or(b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_uses_the_numbers_of_its_data_and_its_fin() {
+        let fin = Flags { fin: true, ..Flags::default() };
+        // RFC 9293, section 3.4: a FIN has a number of its own. A SYN has one on the wire; here data begins at 0.
+        assert_eq!(Segment { len: 10, ..Segment::default() }.span(), 10);
+        assert_eq!(Segment { len: 10, flags: fin, ..Segment::default() }.span(), 11);
+        assert_eq!(Segment { flags: Flags { syn: true, ..fin }, ..Segment::default() }.span(), 1);
+    }
+
+    #[test]
+    fn blocks_are_what_was_put_in_and_three_at_most() {
+        let ranges = [(1100, 1200), (1500, 1700), (1300, 1400), (1900, 2000)];
+        for count in 0..=4 {
+            let sack = SackBlocks::new(1000, ranges[..count].iter().copied());
+            let held = count.min(3);
+            assert_eq!((sack.len(), sack.is_empty()), (held, count == 0));
+            assert_eq!(sack.ranges(1000).collect::<Vec<_>>(), ranges[..held]);
+        }
+    }
+
+    #[test]
+    fn the_earlier_of_two_points_is_the_one_that_is_there() {
+        let [one, two] = [1, 2].map(Time::from_nanos);
+        assert_eq!(earlier(Some(one), Some(two)), Some(one));
+        assert_eq!(earlier(Some(two), Some(one)), Some(one));
+        assert_eq!((earlier(Some(two), None), earlier(None, Some(two))), (Some(two), Some(two)));
+        assert_eq!(earlier(None, None), None);
+    }
+}
