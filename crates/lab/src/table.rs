@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::slice::IterMut;
 
 /// One column of results.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Column {
     /// Measured values; NaN where there is none.
     Float(Vec<f64>),
@@ -11,6 +11,20 @@ pub enum Column {
     Integer(Vec<u64>),
     /// Names.
     Text(Vec<String>),
+}
+
+/// Columns are the same if every value is, to the bit; where there is none, there is none in the other.
+impl PartialEq for Column {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Float(ours), Self::Float(theirs)) => {
+                ours.iter().map(|value| value.to_bits()).eq(theirs.iter().map(|value| value.to_bits()))
+            }
+            (Self::Integer(ours), Self::Integer(theirs)) => ours == theirs,
+            (Self::Text(ours), Self::Text(theirs)) => ours == theirs,
+            _ => false,
+        }
+    }
 }
 
 impl Column {
