@@ -1,6 +1,9 @@
 //! A simulated TCP endpoint that hears any segments.
 #![no_main]
 
+#[path = "../../crates/emu/tests/fuzz/mod.rs"]
+mod fuzz;
+
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    catnip_emu::emulate::fuzz::socket(data);
+    fuzz::socket(data);
 });

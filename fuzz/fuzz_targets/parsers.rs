@@ -1,4 +1,7 @@
 //! Any bytes as a packet and as a capture.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| catnip_wire::fuzz::parsers(data));
+#[path = "../../crates/wire/tests/fuzz/mod.rs"]
+mod fuzz;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::parsers(data));

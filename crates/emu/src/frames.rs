@@ -281,7 +281,7 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
     }
 
     /// A free buffer.
-    pub(crate) fn take(&mut self) -> Option<u32> {
+    pub fn take(&mut self) -> Option<u32> {
         self.buffers.take()
     }
 
@@ -302,7 +302,7 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
     }
 
     /// All bytes of a buffer.
-    pub(crate) fn room(&mut self, body: u32) -> &mut [u8] {
+    pub fn room(&mut self, body: u32) -> &mut [u8] {
         self.buffers.bytes_mut(body)
     }
 

@@ -2,10 +2,11 @@
 //! ones, simulated hosts speak to programs of this machine. Those tests need TUN devices and namespaces; where there are
 //! none, they say so.
 
+mod fuzz;
 mod skip;
 
 use catnip_base::{Rng, Span, Stream, Time};
-use catnip_emu::emulate::{self, fuzz};
+use catnip_emu::emulate;
 use catnip_emu::socket::filling;
 use catnip_emu::sys;
 use catnip_lab::Scenario;

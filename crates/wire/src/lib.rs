@@ -11,8 +11,6 @@ pub mod checksum;
 mod convert;
 mod error;
 mod flow;
-#[doc(hidden)]
-pub mod fuzz;
 pub mod ip;
 pub mod pcapng;
 mod priority;

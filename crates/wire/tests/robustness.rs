@@ -3,9 +3,11 @@
 //! A file of `tests/corpus` holds one packet or capture in hexadecimal, and what is to be seen in it; after `#` comes a
 //! comment. A packet that made trouble once belongs there.
 
+mod fuzz;
+
 use catnip_wire::checksum::transport_is_right;
 use catnip_wire::pcapng::Reader;
-use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, Udp, fuzz, ip};
+use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, Udp, ip};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,6 @@
 mod documents;
 mod fetch;
 pub mod files;
-#[doc(hidden)]
-pub mod fuzz;
 pub mod http;
 mod kept;
 mod real;

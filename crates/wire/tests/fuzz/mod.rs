@@ -1,13 +1,13 @@
 //! Every parser on the same bytes. What they return does not matter here, only that they return.
 
-use crate::pcapng::{Reader, Writer};
-use crate::verify::{Rules, verify};
-use crate::*;
 use catnip_base::{Span, Time};
 use catnip_net::{Ecn, Priority};
+use catnip_wire::pcapng::{Reader, Writer};
+use catnip_wire::verify::{Rules, verify};
+use catnip_wire::*;
 
 /// Reads the bytes as a packet and as a capture, and rewrites them as a packet.
-pub fn parsers(data: &[u8]) {
+pub(crate) fn parsers(data: &[u8]) {
     packet(data);
     let _ = Tcp::parse(data).map(|tcp| tcp.header());
     let _ = Udp::parse(data).map(|udp| udp.payload());

@@ -1,10 +1,9 @@
 //! Simulated hosts that hear anything. What they do does not matter here, only that they go on, and within bounds.
 
-use super::finish;
-use crate::frames::{Delivery, Outside};
-use crate::gateways::admit;
-use crate::socket::{Heard, Identity, Socket, filling};
 use catnip_base::{Span, Time};
+use catnip_emu::frames::{Delivery, Outside};
+use catnip_emu::gateways::admit;
+use catnip_emu::socket::{Heard, Identity, Socket, filling};
 use catnip_lab::Plan;
 use catnip_net::NodeId;
 use catnip_tcp::{Role, TcpConfig, profile};
@@ -45,13 +44,13 @@ const MOST_AT_ONCE: usize = 5000;
 
 /// What a socket has made of a script.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Trace {
+pub(crate) struct Trace {
     /// One letter per packet of the script: what it was for the socket. S for a segment, R for a reset.
-    pub heard: String,
+    pub(crate) heard: String,
     /// Bytes that were handed on.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Flags of the packets that were sent, each after a space.
-    pub sent: String,
+    pub(crate) sent: String,
 }
 
 /// Does what a script says with one socket. Its first byte: bit 0 says that the socket waits for a SYN. Then come
@@ -62,7 +61,7 @@ pub struct Trace {
 /// - 2: time passes: in units of 50 ms (1), or up to the next deadline if 0;
 /// - 3: the host writes: hundreds of bytes (1), of which the last bit says that it closes;
 /// - 4: an acknowledgement with three blocks: distances of their starts and ends from the acknowledgement (12).
-pub fn socket(script: &[u8]) -> Trace {
+pub(crate) fn socket(script: &[u8]) -> Trace {
     let mut script = Script(script);
     let role = if script.byte() & 1 == 1 { Role::Passive } else { Role::Active };
     let config = Arc::new(TcpConfig { receive_window: 100_000, ..profile::rfc() });
@@ -232,9 +231,9 @@ impl Peer {
 /// - 3: a SYN from this port (2) to that port (2) of that host (1).
 ///
 /// Gives the number of packets that came out at the real host.
-pub fn world(plan: &Plan, script: &[u8]) -> usize {
+pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
     let Some(real) = plan.real_nodes().first().map(|real| real.node) else { return 0 };
-    let mut world = super::world(plan, 1, 1500, Wall::default(), ());
+    let mut world = catnip_emu::emulate::world(plan, 1, 1500, Wall::default(), ());
     let mut script = Script(script);
     let mut now = Time::ZERO;
     world.advance(now);
@@ -268,7 +267,7 @@ pub fn world(plan: &Plan, script: &[u8]) -> usize {
         assert_eq!(world.packets_out() as u64, world.fabric().packets_inside());
     }
     world.advance(now + Span::from_secs(200));
-    finish(&mut world);
+    catnip_emu::emulate::finish(&mut world);
     assert_eq!(world.packets_out() as u64, world.fabric().packets_inside());
     world.medium().outside.count
 }
