@@ -18,6 +18,7 @@ demo: .venv/built  ## Build, reproduce the CATNIP paper with few seeds, write bu
 
 test: .venv/built  ## Run the Rust and the Python tests
 	cargo test --workspace --exclude catnip-py
+	cargo test --manifest-path examples/custom-policy/Cargo.toml --target-dir target
 	$(BIN)/pytest
 	$(BIN)/python benches/instructions.py
 

@@ -9,9 +9,7 @@ use catnip_emu::mark::Marker;
 use catnip_emu::monitor::{Direction, Monitor};
 use catnip_emu::netlink::Network;
 use catnip_emu::pump::{Edge, Pump, flow};
-use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::{QueueSpec, VictimRule};
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};
 use fakes::{LateClock, Script, packet};
@@ -52,15 +50,13 @@ fn tcp(mut packet: Vec<u8>, number: u16) -> Vec<u8> {
 #[test]
 fn the_pump_does_not_allocate_per_packet() {
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
-    for queue in
-        [QueueSpec::DropTail { limit: 10 }, QueueSpec::CatnipGood { limit: 10, victim: VictimRule::Random }]
-    {
+    for queue in ["drop-tail:10", "catnip-good:10"] {
         let wire = WireSpec {
             rate: RateSpec::Constant(rate),
             delay: Span::from_millis(5),
-            queue,
+            queue: queue.parse().unwrap(),
             jitter: None,
-            loss: Some(LossSpec::Bernoulli { probability: 0.01 }),
+            loss: Some("bernoulli:0.01".parse().unwrap()),
             wire_loss: None,
         };
         let link = LinkTopology::new(&wire, &wire);

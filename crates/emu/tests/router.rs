@@ -2,7 +2,7 @@
 
 use catnip_emu::sys;
 use catnip_wire::pcapng::Reader;
-use catnip_wire::{Ip, checksum};
+use catnip_wire::{Ip, transport_is_right};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -258,7 +258,7 @@ fn captured(path: &str) -> Vec<String> {
         last = Some(record.nanos);
         if let Some(Ok(ip)) = record.ip().map(Ip::parse) {
             assert!(ip.header_is_right());
-            assert_ne!(checksum::transport_is_right(&ip), Ok(false), "{ip:?}");
+            assert_ne!(transport_is_right(&ip), Ok(false), "{ip:?}");
         }
         comments.push(record.comment.unwrap_or_default().to_string());
     }

@@ -3,8 +3,8 @@
 //! A file of `tests/corpus` holds one packet or capture in hexadecimal, and what is to be seen in it; after `#` comes a
 //! comment. A packet that made trouble once belongs there.
 
-use catnip_wire::checksum::transport_is_right;
 use catnip_wire::pcapng::Reader;
+use catnip_wire::transport_is_right;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, Udp, fuzz, ip};
 use proptest::prelude::*;
 use std::fmt::Write;

@@ -69,15 +69,17 @@ def run(
 @click.command("list", epilog="Example: catnip list --json")
 @common
 def list_(seed: int, as_json: bool) -> None:
-    """List the scenarios with the seeds of their runs, the TCP profiles and the queues."""
-    scenarios, profiles, queues = paths.scenarios(), _core.profiles(), _core.queues()
+    """List the scenarios with the seeds of their runs, the TCP profiles, the queues and all else that scenarios name."""
+    scenarios, profiles, kinds = paths.scenarios(), _core.profiles(), _core.kinds()
     if as_json:
         listed = [output.scenario_document(scenario, seed) for scenario in scenarios]
-        output.print_json({"scenarios": listed, "profiles": dict(profiles), "queues": dict(queues)})
+        named = {family: dict(members) for family, members in kinds}
+        output.print_json({"scenarios": listed, "profiles": dict(profiles), **named})
     else:
         output.print_scenarios(scenarios, seed)
         output.print_table("TCP profiles", ("name", "what it stands for"), profiles)
-        output.print_table("Queues", ("name", "what it does"), queues)
+        for family, members in kinds:
+            output.print_table(family.capitalize(), ("name", "what it does"), members)
 
 
 def _choose_variants(scenario: Scenario, names: Sequence[str]) -> list[str]:
