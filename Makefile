@@ -26,6 +26,7 @@ test:  ## Run the Rust and the Python tests; what cannot run on this machine is 
 	@mkdir -p build && rm -f $(CATNIP_SKIPPED)
 	@tools/need.sh test
 	cargo test --workspace --exclude catnip-py
+	cargo test --manifest-path examples/custom-policy/Cargo.toml --target-dir target
 	@test ! -e .venv/packages-dev || $(MAKE) --no-print-directory test-python
 	$(PYTHON) benches/instructions.py
 	@tools/skipped.sh

@@ -16,9 +16,9 @@ __all__ = [
     "evaluate_model",
     "fingerprint",
     "hysteresis_samples",
+    "kinds",
     "models",
     "profiles",
-    "queues",
     "seconds",
     "tables",
     "trace",
@@ -109,5 +109,5 @@ def wzk_chain_samples(
     packets: int, p: float, it0_s: float, r0_s: float, clamp_s: float, count: int, seed: int
 ) -> NDArray[np.float64]: ...
 def profiles() -> list[tuple[str, str]]: ...
-def queues() -> list[tuple[str, str]]: ...
+def kinds() -> list[tuple[str, list[tuple[str, str]]]]: ...
 def tables() -> list[tuple[str, str, list[tuple[str, str, str, str]]]]: ...

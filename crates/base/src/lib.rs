@@ -1,15 +1,18 @@
-//! The vocabulary that every part of CATNIP shares: time, rates, random streams and what an application knows
-//! about its data. Nothing here reads a clock, allocates per packet or depends on another crate.
+//! The vocabulary that every part of CATNIP shares: time, rates, random streams, distributions, what an application
+//! knows about its data, and how kinds of things are written. Nothing here reads a clock, allocates per packet or depends on another crate.
 
 #![forbid(unsafe_code)]
 
 mod context;
+mod distribution;
+pub mod notation;
 mod rng;
 mod slab;
 mod time;
 mod units;
 
 pub use context::FlowContext;
+pub use distribution::Distribution;
 pub use rng::{Rng, Stream};
 pub use slab::Slab;
 pub use time::{Rate, Span, Time, WireTime};

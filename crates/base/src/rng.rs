@@ -20,8 +20,6 @@ pub enum Stream {
     User(u32),
     /// Properties of the `n`-th connection, such as the phase of its clock tick.
     Connection(u32),
-    /// The packet marker of host `n`.
-    Marker(u32),
     /// Generation of workload `n`.
     Workload(u32),
     /// When the traffic of group `n` starts.
@@ -39,7 +37,6 @@ impl Stream {
             Self::Loss(n) => [2, n],
             Self::User(n) => [3, n],
             Self::Connection(n) => [4, n],
-            Self::Marker(n) => [5, n],
             Self::Workload(n) => [6, n],
             Self::Start(n) => [7, n],
             Self::Victim(n) => [8, n],

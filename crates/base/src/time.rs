@@ -139,12 +139,6 @@ impl fmt::Display for Time {
     }
 }
 
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} s", self.as_secs())
-    }
-}
-
 /// A line rate in bit/s; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u64);

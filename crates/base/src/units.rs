@@ -30,54 +30,104 @@ impl std::error::Error for ParseError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-/// Splits `9.2ms` into 9.2 and `ms`; the number must be finite and not negative.
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+/// Units with their sizes, small ones first.
+type Units = [(&'static str, u64)];
+
+const SPANS: &Units = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+const RATES: &Units = &[("bit", 1), ("kbit", 1_000), ("Mbit", 1_000_000), ("Gbit", 1_000_000_000)];
+
+/// Reads `9.2ms`, rounded to a whole number of the smallest unit; no digit is lost on the way.
+fn parse(text: &str, units: &Units, expected: &str) -> Result<u64, ParseError> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let number: f64 = text[..split].trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some((number, &text[split..]))
+    let (number, unit) = (text[..split].trim(), &text[split..]);
+    let size = units.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
+    size.and_then(|size| scaled(number, size)).ok_or_else(|| ParseError::new(text, expected))
 }
 
-fn parse(text: &str, units: &[(&str, f64)], expected: &str) -> Result<f64, ParseError> {
-    number_and_unit(text)
-        .and_then(|(number, unit)| {
-            units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| number * scale)
-        })
-        .filter(|value| *value < u64::MAX as f64)
-        .ok_or_else(|| ParseError::new(text, expected))
+/// `number`, a decimal without a sign, times `size`.
+fn scaled(number: &str, size: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let digits = |text: &str| match text {
+        "" => Some(0),
+        text if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse::<u64>().ok().map(u128::from),
+        _ => None,
+    };
+    // More digits than these are below half of the smallest unit.
+    let (fraction, rest) = fraction.split_at(fraction.len().min(18));
+    digits(rest)?;
+    let tens = 10u128.pow(fraction.len() as u32);
+    let parts = digits(whole)? * tens + digits(fraction)?;
+    u64::try_from((parts.checked_mul(u128::from(size))? + tens / 2) / tens).ok()
+}
+
+/// Writes a value in the largest unit that it reaches, to the last digit.
+fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &Units) -> fmt::Result {
+    let fits = |(_, size): &&(&str, u64)| value == 0 || value >= *size;
+    let (unit, size) = units.iter().rev().find(fits).expect("the smallest unit is 1");
+    write!(f, "{}", value / size)?;
+    let fraction = format!("{:0width$}", value % size, width = size.ilog10() as usize);
+    match fraction.trim_end_matches('0') {
+        "" => f.write_str(unit),
+        digits => write!(f, ".{digits}{unit}"),
+    }
 }
 
 impl FromStr for Span {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
         let expected = "a time such as 200ms (ns, us, ms, s, min; not negative)";
-        parse(text, &units, expected).map(|nanos| Span::from_nanos(nanos.round() as u64))
+        let with_minutes = [SPANS, &[("min", 60_000_000_000)]].concat();
+        parse(text, &with_minutes, expected).map(Span::from_nanos)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.as_nanos(), SPANS)
     }
 }
 
 impl FromStr for Rate {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let units = [("bit", 1.0), ("kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9)];
         let expected = "a rate such as 1.5Mbit (bit, kbit, Mbit, Gbit per second; positive)";
-        let bits = parse(text, &units, expected)?.round() as u64;
+        let bits = parse(text, RATES, expected)?;
         Rate::from_bits_per_second(bits).ok_or_else(|| ParseError::new(text, expected))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.bits_per_second(), RATES)
     }
 }
 
 impl FromStr for Bytes {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let units = [("", 1.0), ("B", 1.0), ("KB", 1024.0), ("MB", 1024.0 * 1024.0)];
         let expected = "a size such as 512, 512B, 32KB or 1MB (not negative)";
-        parse(text, &units, expected).map(|bytes| Bytes(bytes.round() as u64))
+        parse(text, &[("", 1), ("B", 1), ("KB", 1 << 10), ("MB", 1 << 20)], expected).map(Bytes)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => write!(f, "{}MB", bytes >> 20),
+            bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => write!(f, "{}KB", bytes >> 10),
+            bytes => write!(f, "{bytes}B"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn units_are_read_as_written() {
@@ -93,5 +143,28 @@ mod tests {
             assert!(error.contains(&format!("{bad:?}")), "{error}");
         }
         assert!("5".parse::<Span>().is_err(), "a time without a unit is ambiguous");
+    }
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back_to_the_last_digit(value in any::<u64>(), shift in 0u32..64) {
+            let value = value >> shift;
+            prop_assert_eq!(Span::from_nanos(value).to_string().parse(), Ok(Span::from_nanos(value)));
+            prop_assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+            if let Some(rate) = Rate::from_bits_per_second(value) {
+                prop_assert_eq!(rate.to_string().parse(), Ok(rate));
+            }
+        }
+    }
+
+    #[test]
+    fn units_are_written_as_people_write_them() {
+        let shown = |text: &str| text.parse::<Span>().unwrap().to_string();
+        assert_eq!(["0ms", "9200us", "1.5min", "0.25ms"].map(shown), ["0s", "9.2ms", "90s", "250us"]);
+        let shown = |text: &str| text.parse::<Rate>().unwrap().to_string();
+        assert_eq!(["1500kbit", "0.064Mbit", "10Gbit"].map(shown), ["1.5Mbit", "64kbit", "10Gbit"]);
+        assert_eq!(
+            [Bytes(15 << 10), Bytes(1 << 22), Bytes(1000)].map(|b| b.to_string()),
+            ["15KB", "4MB", "1000B"]
+        );
     }
 }

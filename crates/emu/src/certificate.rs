@@ -4,8 +4,7 @@ use crate::histogram::Histogram;
 use crate::link::Outcome;
 use crate::monitor::{Direction, GateCounts};
 use catnip_base::Span;
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::QueueSpec;
+use catnip_base::notation::or_none;
 use catnip_net::shape::RateSpec;
 use catnip_net::{DropReason, Priority, WireSpec};
 use catnip_sim::watch::Refusal;
@@ -13,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One direction in the words of the user.
+/// One direction in the notation of scenarios.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Asked {
     /// Line rate.
@@ -30,6 +29,21 @@ pub struct Asked {
     pub wire_loss: String,
     /// How packets were marked as they entered.
     pub mark: String,
+}
+
+impl Asked {
+    /// What a wire says of itself.
+    pub fn of(wire: &WireSpec) -> Self {
+        Self {
+            rate: wire.rate.to_string(),
+            delay: wire.delay.to_string(),
+            jitter: or_none(wire.jitter.as_ref()),
+            queue: wire.queue.to_string(),
+            loss: or_none(wire.loss.as_ref()),
+            wire_loss: or_none(wire.wire_loss.as_ref()),
+            mark: "none".into(),
+        }
+    }
 }
 
 /// How far a link may be from what was asked.
@@ -286,15 +300,15 @@ fn judge(
     {
         fail(format!("delay {} ms is less than asked", report.ideal_delay_ms.min));
     }
-    if let Some(limit) = limit(&wire.queue).filter(|_| wire.jitter.is_none())
+    if let Some(limit) = wire.queue.holds().at_most.filter(|_| wire.jitter.is_none())
         && report.largest_queue > limit
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
     }
     // Where both models take packets, nobody knows which one took a packet.
     let trials = match (&wire.loss, &wire.wire_loss) {
-        (Some(loss), None) => probabilities(loss).zip(Some(direction.entered)),
-        (None, Some(loss)) => probabilities(loss).zip(Some(direction.crossed)),
+        (Some(loss), None) => loss.loss().zip(Some(direction.entered)),
+        (None, Some(loss)) => loss.loss().zip(Some(direction.crossed)),
         _ => None,
     };
     if let Some(([high, low], n)) = trials {
@@ -318,26 +332,6 @@ fn judge(
     }
     if let Some(count) = report.refused.get("no_buffer") {
         fail(format!("no memory for {count} packets"));
-    }
-}
-
-/// Loss probabilities by priority, for models whose losses are independent.
-fn probabilities(loss: &LossSpec) -> Option<[f64; 2]> {
-    match *loss {
-        LossSpec::Bernoulli { probability } => Some([probability; 2]),
-        LossSpec::ByPriority { high, low } => Some([high, low]),
-        _ => None,
-    }
-}
-
-/// Most packets that may be in the queue and in transmission.
-fn limit(queue: &QueueSpec) -> Option<u32> {
-    match *queue {
-        QueueSpec::DropTail { limit }
-        | QueueSpec::CatnipGood { limit, .. }
-        | QueueSpec::CatnipBad { limit, .. } => Some(limit),
-        QueueSpec::Red { limit, .. } | QueueSpec::CatnipRed { limit, .. } => Some(limit.saturating_add(1)),
-        _ => None,
     }
 }
 

@@ -1,16 +1,13 @@
 //! What all commands let the user say of a link.
 
-use catnip_base::{ParseError, Span};
+use catnip_base::{Span, notation};
 use catnip_emu::certificate::Asked;
 use catnip_emu::failure::Failure;
 use catnip_emu::mark::Marking;
-use catnip_lab::RateText;
 use catnip_net::WireSpec;
-use catnip_net::queue::QueueSpec;
-use catnip_net::shape::{RateSpec, Trace};
-use catnip_wire::{AfClass, PriorityCodec};
+use catnip_net::shape::RateSpec;
+use catnip_wire::PriorityCodec;
 use clap::Args;
-use std::sync::Arc;
 
 /// One link, each direction by itself if they differ.
 #[derive(Args, Debug)]
@@ -81,7 +78,7 @@ impl WireOptions {
 
     pub(crate) fn marking(&self, asked: &[Asked; 2]) -> Result<Marking, Failure> {
         let mark = |key: &str, text: &str| {
-            catnip_lab::marker(text).map_err(|error| Failure::new(&format!("{key}mark"), error))
+            notation::optional(text).map_err(|error| Failure::new(&format!("{key}mark"), error))
         };
         mark("--", &self.mark)?;
         let edges = [mark("--up ", &asked[0].mark)?, mark("--down ", &asked[1].mark)?];
@@ -89,14 +86,7 @@ impl WireOptions {
     }
 
     pub(crate) fn codec(&self) -> Result<PriorityCodec, Failure> {
-        let class = |text: &str| text.strip_prefix("AF")?.parse().ok().and_then(AfClass::new);
-        let codec = match self.codec.as_str() {
-            "flag-bit" => Some(PriorityCodec::FlagBit),
-            "dscp" => Some(PriorityCodec::default()),
-            other => other.strip_prefix("dscp:").and_then(class).map(PriorityCodec::Dscp),
-        };
-        let wrong = || format!("{:?}: expected dscp, dscp:AF1 to dscp:AF4, or flag-bit", self.codec);
-        codec.ok_or_else(|| Failure::new("--codec", wrong()))
+        read("--codec", &self.codec)
     }
 }
 
@@ -108,8 +98,11 @@ pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 /// Super-packets can be late, and dropped from the end of a full buffer; all else happens to single packets.
 pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
     for wire in wires {
-        let measured = matches!(wire.queue, QueueSpec::DropTailBytes { .. } | QueueSpec::DropTailWait { .. });
-        if !measured || wire.jitter.is_some() || wire.loss.is_some() || wire.wire_loss.is_some() {
+        if wire.queue.counts_packets()
+            || wire.jitter.is_some()
+            || wire.loss.is_some()
+            || wire.wire_loss.is_some()
+        {
             let what =
                 "super-packets have a rate, a delay and a queue such as drop-tail:4MB or drop-tail:50ms only";
             return Err(Failure::new("--offload", what));
@@ -146,21 +139,20 @@ impl TimingOptions {
 fn wire(prefix: &str, asked: &Asked) -> Result<WireSpec, Failure> {
     let key = |name: &str| format!("{prefix}{name}");
     Ok(WireSpec {
-        rate: rate(&key("rate"), &asked.rate)?,
+        rate: RateSpec::read(&asked.rate, open).map_err(|error| Failure::new(&key("rate"), error))?,
         delay: read(&key("delay"), &asked.delay)?,
-        queue: catnip_lab::queue(&asked.queue).map_err(|error| Failure::new(&key("queue"), error))?,
-        jitter: unless_none(&key("jitter"), &asked.jitter, catnip_lab::jitter)?,
-        loss: unless_none(&key("loss"), &asked.loss, catnip_lab::loss)?,
-        wire_loss: unless_none(&key("wire-loss"), &asked.wire_loss, catnip_lab::loss)?,
+        queue: read(&key("queue"), &asked.queue)?,
+        jitter: optional(&key("jitter"), &asked.jitter)?,
+        loss: optional(&key("loss"), &asked.loss)?,
+        wire_loss: optional(&key("wire-loss"), &asked.wire_loss)?,
     })
 }
 
-fn unless_none<T>(
+fn optional<T: std::str::FromStr<Err = catnip_base::ParseError>>(
     key: &str,
     text: &str,
-    parse: impl Fn(&str) -> Result<T, ParseError>,
 ) -> Result<Option<T>, Failure> {
-    (text != "none").then(|| parse(text).map_err(|error| Failure::new(key, error))).transpose()
+    notation::optional(text).map_err(|error| Failure::new(key, error))
 }
 
 pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
@@ -170,18 +162,8 @@ pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
     text.parse().map_err(|error| Failure::new(key, error))
 }
 
-fn rate(key: &str, text: &str) -> Result<RateSpec, Failure> {
-    match catnip_lab::rate(text).map_err(|error| Failure::new(key, error))? {
-        RateText::Constant(rate) => Ok(RateSpec::Constant(rate)),
-        RateText::Unlimited => Ok(RateSpec::Unlimited),
-        RateText::Trace(file) => {
-            let name = file.display();
-            let text = std::fs::read_to_string(&file)
-                .map_err(|error| Failure::new(key, format!("cannot read {name}: {error}")))?;
-            let trace = Trace::parse(&text).map_err(|error| Failure::new(key, format!("{name}: {error}")))?;
-            Ok(RateSpec::Trace(Arc::new(trace)))
-        }
-    }
+fn open(file: &str) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))
 }
 
 const KEYS: [&str; 7] = ["rate", "delay", "jitter", "queue", "loss", "wire-loss", "mark"];

@@ -176,7 +176,7 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catnip_wire::checksum::transport_is_right;
+    use catnip_wire::transport_is_right;
     use proptest::prelude::*;
 
     fn header(kind: u8, size: u16) -> Unfinished {

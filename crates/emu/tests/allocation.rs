@@ -9,9 +9,7 @@ use catnip_emu::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
 use catnip_net::WireSpec;
-use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::{QueueSpec, VictimRule};
 use catnip_net::shape::RateSpec;
 use fakes::{LateClock, Script, emulator, packet};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -50,15 +48,13 @@ fn tcp(mut packet: Vec<u8>, number: u16) -> Vec<u8> {
 #[test]
 fn an_emulator_does_not_allocate_per_packet() {
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
-    for queue in
-        [QueueSpec::DropTail { limit: 10 }, QueueSpec::CatnipGood { limit: 10, victim: VictimRule::Random }]
-    {
+    for queue in ["drop-tail:10", "catnip-good:10"] {
         let wire = WireSpec {
             rate: RateSpec::Constant(rate),
             delay: Span::from_millis(5),
-            queue,
+            queue: queue.parse().unwrap(),
             jitter: None,
-            loss: Some(LossSpec::Bernoulli { probability: 0.01 }),
+            loss: Some("bernoulli:0.01".parse().unwrap()),
             wire_loss: None,
         };
         let link = LinkTopology::new(&wire, &wire);

@@ -12,8 +12,6 @@ use catnip_emu::link::LinkTopology;
 use catnip_emu::monitor::{Direction, Monitor};
 use catnip_emu::netlink::Network;
 use catnip_net::WireSpec;
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::{QueueSpec, VictimRule};
 use catnip_net::shape::RateSpec;
 use catnip_wire::{AfClass, PriorityCodec};
 use fakes::{LateClock, Script, bridge_or_router, packet};
@@ -42,10 +40,10 @@ fn wire() -> WireSpec {
     WireSpec {
         rate: RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap()),
         delay: Span::from_millis(3),
-        queue: QueueSpec::CatnipGood { limit: 8, victim: VictimRule::Random },
+        queue: "catnip-good:8".parse().unwrap(),
         jitter: None,
-        loss: Some(LossSpec::Bernoulli { probability: 0.05 }),
-        wire_loss: Some(LossSpec::Bernoulli { probability: 0.05 }),
+        loss: Some("bernoulli:0.05".parse().unwrap()),
+        wire_loss: Some("bernoulli:0.05".parse().unwrap()),
     }
 }
 

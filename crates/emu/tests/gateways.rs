@@ -8,10 +8,7 @@ use catnip_emu::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
 use catnip_emu::record::{Memory, replay};
-use catnip_net::jitter::JitterSpec;
-use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::{QueueSpec, RedParameters, VictimRule};
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, Priority, WireSpec};
 use catnip_sim::Watch;
@@ -22,38 +19,25 @@ use proptest::prelude::*;
 const MTU: usize = 1500;
 const SEED: u64 = 7;
 
-fn queues() -> Vec<QueueSpec> {
-    let parameters = RedParameters {
-        min_threshold: 1.0,
-        max_threshold: 4.0,
-        weight: 0.2,
-        max_probability: 0.3,
-        gentle: false,
-        wait: true,
-        mean_packet_bytes: 512,
-    };
-    let victims = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest, VictimRule::Probe];
-    let mut queues = vec![
-        QueueSpec::DropTail { limit: 5 },
-        QueueSpec::DropTailBytes { limit: 4_000 },
-        QueueSpec::DropTailWait { limit: Span::from_millis(20) },
-        QueueSpec::Red { limit: 6, parameters },
-    ];
-    for victim in victims {
-        queues.push(QueueSpec::CatnipGood { limit: 5, victim });
-        queues.push(QueueSpec::CatnipBad { limit: 5, victim });
-        queues.push(QueueSpec::CatnipRed { limit: 6, parameters, victim });
+fn queues() -> Vec<String> {
+    let red = "min=1,max=4,weight=0.2,max_p=0.3";
+    let mut queues = ["drop-tail:5", "drop-tail:4000B", "drop-tail:20ms"].map(String::from).to_vec();
+    queues.push(format!("red:6,{red}"));
+    for victim in ["random", "newest", "oldest", "probe"] {
+        queues.push(format!("catnip-good:5,victim={victim}"));
+        queues.push(format!("catnip-bad:5,victim={victim}"));
+        queues.push(format!("catnip-red:6,{red},victim={victim}"));
     }
     queues
 }
 
-fn wire(queue: QueueSpec, loss: bool, jitter: bool) -> WireSpec {
+fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
     WireSpec {
         rate: RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap()),
         delay: Span::from_millis(7),
-        queue,
-        jitter: jitter.then_some(JitterSpec::Uniform { half_width: Span::from_millis(3) }),
-        loss: loss.then_some(LossSpec::Bernoulli { probability: 0.1 }),
+        queue: queue.parse().unwrap(),
+        jitter: jitter.then(|| "uniform:3ms".parse().unwrap()),
+        loss: loss.then(|| "bernoulli:0.1".parse().unwrap()),
         wire_loss: None,
     }
 }
@@ -122,7 +106,7 @@ proptest! {
         jitter: bool,
     ) {
         for queue in queues() {
-            let wire = wire(queue, loss, jitter);
+            let wire = wire(&queue, loss, jitter);
             let (sides, alarms) = script(&arrivals);
             let lateness = lateness_us.iter().map(|&us| Span::from_micros(us)).collect();
             let clock = LateClock::new(alarms, lateness);
@@ -148,7 +132,7 @@ proptest! {
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..100), 1..100),
         good in 0u16..20,
     ) {
-        let wire = wire(QueueSpec::DropTail { limit: 50 }, false, false);
+        let wire = wire("drop-tail:50", false, false);
         let clock = LateClock::new(vec![Time::ZERO], vec![]);
         let read = packets.len() as u64 + u64::from(good);
         let mut inside: Vec<_> = packets.into_iter().map(|bytes| (Time::ZERO, bytes)).collect();
@@ -168,7 +152,7 @@ proptest! {
 
 #[test]
 fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
-    let wire = wire(QueueSpec::DropTail { limit: 5 }, false, false);
+    let wire = wire("drop-tail:5", false, false);
     let clock = LateClock::new(vec![Time::ZERO], vec![Span::from_millis(3)]);
     let inside = (0..20).map(|number| (Time::ZERO, packet(2, number, 1500, 0))).collect();
     let watch = |link: &LinkTopology| (Memory::default(), link.monitor());
@@ -188,7 +172,7 @@ fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
 
 #[test]
 fn what_cannot_pass_is_refused_with_its_reason() {
-    let wire = wire(QueueSpec::DropTail { limit: 50 }, false, false);
+    let wire = wire("drop-tail:50", false, false);
     let clock = LateClock::new(vec![Time::ZERO], vec![]);
     let mut fragment = packet(2, 0, 100, 0);
     fragment[6] = 0x20;
@@ -227,7 +211,7 @@ fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
     for (writes, dscp) in [(false, [0, 0, 0, 0, 10, 0, 0, 0]), (true, [10, 10, 10, 14, 14, 14, 14, 10])] {
         let outside: Incoming = (0..8).map(|n| (Time::from_nanos(1_000_000 * n), data(n as u16))).collect();
         let clock = LateClock::new(outside.iter().map(|(at, _)| *at).collect(), vec![]);
-        let wire = wire(QueueSpec::DropTail { limit: 20 }, false, false);
+        let wire = wire("drop-tail:20", false, false);
         let spm = SpmParameters { leading: 3, trailing: 0, small_window: 0 };
         let marker = Marker::new(vec![None, Some(spm)], writes);
         let mut emulator = emulated(&wire, &clock, [vec![], outside], Some(marker), memory);

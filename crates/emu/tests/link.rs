@@ -8,8 +8,6 @@ use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
 use catnip_emu::record::{Memory, read_log, replay};
 use catnip_emu::sys;
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};
 use serde_json::Value;
@@ -279,7 +277,8 @@ fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, 
     (certificate, live)
 }
 
-fn wire(rate: RateSpec, queue: QueueSpec, loss: Option<LossSpec>) -> WireSpec {
+fn wire(rate: RateSpec, queue: &str, loss: Option<&str>) -> WireSpec {
+    let (queue, loss) = (queue.parse().unwrap(), loss.map(|loss| loss.parse().unwrap()));
     WireSpec { rate, delay: Span::from_millis(5), queue, jitter: None, loss, wire_loss: None }
 }
 
@@ -287,7 +286,7 @@ fn wire(rate: RateSpec, queue: QueueSpec, loss: Option<LossSpec>) -> WireSpec {
 fn the_rate_and_the_limit_of_the_queue_are_exact() {
     let Some(lab) = Lab::open() else { return };
     let rate = RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap());
-    let wire = wire(rate, QueueSpec::DropTail { limit: 12 }, None);
+    let wire = wire(rate, "drop-tail:12", None);
     let options = ["--rate", "1.5Mbit", "--delay", "5ms", "--queue", "drop-tail:12"];
     // Twice the rate for two seconds.
     let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 500 1500 4000");
@@ -305,8 +304,7 @@ fn the_rate_and_the_limit_of_the_queue_are_exact() {
 #[test]
 fn losses_are_as_many_as_asked_for() {
     let Some(lab) = Lab::open() else { return };
-    let loss = LossSpec::Bernoulli { probability: 0.05 };
-    let wire = wire(RateSpec::Unlimited, QueueSpec::DropTail { limit: 1000 }, Some(loss));
+    let wire = wire(RateSpec::Unlimited, "drop-tail:1000", Some("bernoulli:0.05"));
     let options = ["--delay", "5ms", "--loss", "bernoulli:0.05"];
     let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 4000 200 100");
     let lost = live.ends.iter().filter(|end| end.dropped.is_some()).count() as f64;

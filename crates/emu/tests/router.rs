@@ -4,7 +4,7 @@ mod skip;
 
 use catnip_emu::sys;
 use catnip_wire::pcapng::Reader;
-use catnip_wire::{Ip, checksum};
+use catnip_wire::{Ip, transport_is_right};
 use serde_json::Value;
 use skip::skipped;
 use std::fs::{self, File};
@@ -268,7 +268,7 @@ fn captured(path: &str) -> Vec<String> {
         last = Some(record.nanos);
         if let Some(Ok(ip)) = record.ip().map(Ip::parse) {
             assert!(ip.header_is_right());
-            assert_ne!(checksum::transport_is_right(&ip), Ok(false), "{ip:?}");
+            assert_ne!(transport_is_right(&ip), Ok(false), "{ip:?}");
         }
         comments.push(record.comment.unwrap_or_default().to_string());
     }

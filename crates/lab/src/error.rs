@@ -20,3 +20,6 @@ impl fmt::Display for InputError {
 }
 
 impl std::error::Error for InputError {}
+
+/// The same before the file is known: the key, and what is wrong with its value.
+pub(crate) type Wrong = (String, String);

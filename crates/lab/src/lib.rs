@@ -4,7 +4,8 @@
 
 mod error;
 mod fingerprint;
-mod notation;
+mod kinds;
+mod network;
 mod plan;
 mod real;
 mod records;
@@ -13,13 +14,16 @@ mod run;
 mod scenario;
 mod single_flow;
 mod table;
+mod tcp;
+mod text;
 mod trace;
+mod traffic;
 
 pub use error::InputError;
 pub use fingerprint::fingerprint;
-pub use notation::{QUEUES, RateText, control, jitter, loss, marker, pacing, queue, rate, recovery};
-pub use plan::Plan;
-pub use real::{Group, ObjectName, Paths, RealNode, Service};
+pub use kinds::{Kinds, built_in};
+pub use plan::{Group, Plan};
+pub use real::{ObjectName, Paths, RealNode, Service};
 pub use records::Records;
 pub use rows::TableName;
 pub use run::{Progress, RunRequest, run_all};

@@ -1,10 +1,9 @@
 //! What scenarios say of real hosts, which only the emulator has.
 
-use crate::Plan;
-use crate::plan::{TrafficKind, Wrong};
-use crate::scenario::{NodeFile, NodeKind, TrafficFile};
+use crate::error::Wrong;
+use crate::text::one;
 use catnip_net::NodeId;
-use catnip_net::mark::SpmParameters;
+use serde::Deserialize;
 use std::net::Ipv4Addr;
 
 /// A host that is a network namespace of this machine.
@@ -80,91 +79,15 @@ impl Paths {
     }
 }
 
-/// A traffic group as the emulator needs to know it.
-#[derive(Clone, Copy, Debug)]
-pub struct Group<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// How its servers are reached.
-    pub service: &'a Service,
-    /// (server, client)
-    pub pairs: &'a [(NodeId, NodeId)],
-}
-
-impl Plan {
-    /// The real hosts.
-    pub fn real_nodes(&self) -> &[RealNode] {
-        &self.real
-    }
-
-    /// The address of every node that was given one.
-    pub fn addresses(&self) -> &[(NodeId, Ipv4Addr)] {
-        &self.addresses
-    }
-
-    /// The traffic groups, in the order in which [`Plan::start`] adds their TCP parameters.
-    pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        self.traffic().iter().map(|t| Group { name: &t.name, service: &t.service, pairs: &t.pairs })
-    }
-
-    /// How the packets of real hosts are marked for them where they enter the network: as the traffic of a server says,
-    /// else as the scenario says of all TCP.
-    pub fn markers(&self) -> impl Iterator<Item = (NodeId, SpmParameters)> {
-        self.real.iter().filter_map(|real| {
-            let mut groups = self.traffic().iter();
-            let served = groups.find(|traffic| traffic.pairs.iter().any(|pair| pair.0 == real.node));
-            Some((real.node, served.map_or(self.marker, |traffic| traffic.marker)?))
-        })
-    }
-
-    /// Data bytes in the longest segment of any connection.
-    pub fn longest_segment(&self) -> u32 {
-        self.traffic().iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
-    }
-
-    /// The objects that clients may fetch from a host, by path, with their sizes.
-    pub fn documents(&self, server: NodeId) -> Vec<(String, u64)> {
-        let mut documents = Vec::new();
-        for traffic in self.traffic() {
-            let users = traffic.pairs.iter().zip(0..).filter(|((at, _), _)| *at == server);
-            for (_, index) in users {
-                let user = traffic.users.get(index).copied().unwrap_or(0);
-                match &traffic.kind {
-                    TrafficKind::Bulk { bytes, .. } => {
-                        let name = ObjectName { bytes: *bytes, user, ..ObjectName::default() };
-                        documents.push((traffic.service.paths.of(name), *bytes));
-                    }
-                    TrafficKind::Web { config, .. } => {
-                        for (page, objects) in (0..).zip(&config.pages) {
-                            for (object, &bytes) in (0..).zip(&objects.objects) {
-                                let name = ObjectName { page, object, bytes, user };
-                                documents.push((traffic.service.paths.of(name), bytes));
-                            }
-                        }
-                    }
-                    TrafficKind::Background { .. } => {}
-                }
-            }
+impl Service {
+    /// Reads what a scenario says, or which key is wrong.
+    pub(crate) fn read(port: Option<u16>, paths: &str) -> Result<Self, (&'static str, String)> {
+        let port = port.unwrap_or(80);
+        if port == 0 {
+            return Err(("port", "0: expected a port from 1 to 65535".into()));
         }
-        documents.sort();
-        documents.dedup();
-        documents
+        Ok(Self { port, paths: Paths::parse(paths).map_err(|what| ("paths", what))? })
     }
-}
-
-/// The service of a traffic group.
-pub(crate) fn service(spec: &TrafficFile) -> Result<Service, (&'static str, String)> {
-    let (port, paths, by_default) = match spec {
-        TrafficFile::Bulk { port, paths, .. } => (port, paths, "/{bytes}"),
-        TrafficFile::Web { port, paths, .. } => (port, paths, "/{page}/{object}"),
-        TrafficFile::Background { .. } => (&None, &None, "/"),
-    };
-    let port = port.unwrap_or(80);
-    if port == 0 {
-        return Err(("port", "0: expected a port from 1 to 65535".into()));
-    }
-    let paths = Paths::parse(paths.as_deref().unwrap_or(by_default)).map_err(|what| ("paths", what))?;
-    Ok(Service { port, paths })
 }
 
 /// Are these hosts real? They must be alike.
@@ -177,6 +100,36 @@ pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Resul
         ));
     }
     Ok(first)
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodeFile {
+    pub(crate) kind: NodeKind,
+    #[serde(default = "one")]
+    pub(crate) count: u32,
+    /// A namespace of this machine, in the emulator.
+    #[serde(default)]
+    pub(crate) real: bool,
+    /// The same with a program in it: its name and arguments.
+    pub(crate) command: Option<Vec<String>>,
+    pub(crate) address: Option<Ipv4Addr>,
+    /// The run begins when somebody listens here, as in `tcp:80`.
+    pub(crate) ready: Option<String>,
+    /// The run ends with the command.
+    #[serde(default)]
+    pub(crate) ends_run: bool,
+    /// How the kernel of a real node controls congestion, as in `reno`.
+    pub(crate) congestion: Option<String>,
+    /// Its initial window.
+    pub(crate) initial_window_segments: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NodeKind {
+    Host,
+    Router,
 }
 
 impl NodeFile {

@@ -1,14 +1,13 @@
 //! When is a run one that the analytical models speak of? They know a single transfer over a fast path with random loss.
 
 use crate::Plan;
-use crate::plan::{Traffic, TrafficKind};
+use crate::traffic::Traffic;
 use catnip_base::Span;
-use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::QueueSpec;
 use catnip_net::shape::RateSpec;
+use catnip_net::stage::StageSpec;
 use catnip_net::{PortId, WireSpec};
-use catnip_tcp::control::ControlKind;
+use catnip_tcp::control::{ControlSpec, RenoSpec};
 use catnip_tcp::pacing::PacingKind;
 
 /// The inputs of the latency models, read off a run of which they hold.
@@ -53,13 +52,10 @@ impl Plan {
     /// What the models need to know of this run; `None` if its transfer competes with others, is limited by the rate or
     /// the buffers of its path, or is not one of Reno's family.
     pub fn single_flow(&self) -> Option<SingleFlow> {
-        let [Traffic { tcp, marker, pairs, tells_size, kind: TrafficKind::Bulk { bytes, .. }, .. }] =
-            self.traffic()
-        else {
-            return None;
-        };
+        let [Traffic { tcp, marker, pairs, tells_size, workload, .. }] = self.traffic() else { return None };
+        let bytes = workload.lone_transfer()?;
         let &[(server, client)] = &pairs[..] else { return None };
-        if tcp.control != ControlKind::Reno || tcp.pacing != PacingKind::None {
+        if tcp.control != ControlSpec::Reno(RenoSpec) || tcp.pacing != PacingKind::None {
             return None;
         }
         let wires = |from, to| -> Vec<&WireSpec> {
@@ -68,7 +64,7 @@ impl Plan {
         };
         let (there, back) = (wires(server, client), wires(client, server));
         let steady = |wire: &&WireSpec| {
-            !matches!(wire.rate, RateSpec::Trace(_)) && wire.jitter.is_none() && wire.wire_loss.is_none()
+            !matches!(wire.rate, RateSpec::Trace { .. }) && wire.jitter.is_none() && wire.wire_loss.is_none()
         };
         if !there.iter().chain(&back).all(steady) || back.iter().any(|wire| wire.loss.is_some()) {
             return None;
@@ -76,19 +72,14 @@ impl Plan {
         let (data_bytes, w_max) = (tcp.segment_bytes + tcp.header_bytes, tcp.receive_window_segments());
         let rtt_s = delay_s(&there, data_bytes) + delay_s(&back, tcp.ack_bytes);
         let fits = |wire: &&WireSpec| {
-            w_max < u64::from(room(&wire.queue))
+            w_max < u64::from(wire.queue.holds().surely)
                 && (w_max * u64::from(data_bytes)) as f64 <= bytes_per_s(&wire.rate) * rtt_s
         };
         if !there.iter().all(fits) {
             return None;
         }
         let (p_high, p) = there.iter().try_fold((0.0, 0.0), |(high, low), wire| {
-            let (h, l) = match wire.loss {
-                None => (0.0, 0.0),
-                Some(LossSpec::Bernoulli { probability }) => (probability, probability),
-                Some(LossSpec::ByPriority { high, low }) => (high, low),
-                Some(_) => return None,
-            };
+            let [h, l] = wire.loss.as_ref().map_or(Some([0.0; 2]), StageSpec::loss)?;
             Some((either(high, h), either(low, l)))
         })?;
         let (b, delack) = match tcp.delayed_ack {
@@ -126,17 +117,6 @@ fn delay_s(path: &[&WireSpec], bytes: u32) -> f64 {
 
 fn bytes_per_s(rate: &RateSpec) -> f64 {
     rate.mean().map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0)
-}
-
-/// Packets that a queue is sure to hold; RED may drop before it is full, and other measures depend on their sizes.
-fn room(queue: &QueueSpec) -> u32 {
-    match *queue {
-        QueueSpec::DropTail { limit }
-        | QueueSpec::CatnipGood { limit, .. }
-        | QueueSpec::CatnipBad { limit, .. } => limit,
-        QueueSpec::DropTailBytes { .. } | QueueSpec::DropTailWait { .. } => 0,
-        QueueSpec::Red { .. } | QueueSpec::CatnipRed { .. } => 0,
-    }
 }
 
 /// The probability of at least one of two independent events.

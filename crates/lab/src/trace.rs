@@ -1,7 +1,7 @@
 use catnip_base::{Rate, Span, Time};
-use catnip_net::loss::LossSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
+use catnip_net::stage::{PacketListSpec, StageSpec};
 use catnip_net::{LinkSpec, Topology};
 use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::{Event, Opener, Sim, Transfer, Watch};
@@ -59,7 +59,7 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
         server,
         client,
         LinkSpec {
-            loss: (!request.drop.is_empty()).then(|| LossSpec::List { packets: request.drop.clone() }),
+            loss: PacketListSpec::new(request.drop.clone()).map(StageSpec::PacketList),
             ..LinkSpec::new(request.rate, request.delay, request.queue.clone())
         },
     );

@@ -1,13 +1,13 @@
 //! Components driven on their own by many random arrivals. What is measured is kept in validation/components.csv, from where
 //! the reproduction of the CATNIP paper takes it.
 
-use catnip_base::{Rate, Rng, Stream, Time};
+use catnip_base::{Distribution, Rate, Rng, Stream, Time};
 use catnip_net::queue::{
-    AnyQueue, CatnipQueue, CatnipRed, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule,
+    CatnipQueue, CatnipRed, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule,
 };
 use catnip_net::{DropReason, Fate, Packet, Priority, Route};
-use catnip_sim::app::Distribution;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
@@ -104,10 +104,10 @@ fn packet(body: u32, high: bool) -> Packet {
 }
 
 /// Arrivals and departures at random; counts protected packets that were dropped although another could have been.
-fn violations(build: impl Fn(u32, Rng) -> CatnipQueue, protected: Priority, seed: u64) -> f64 {
-    const LIMIT: u32 = 9;
+fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Priority, seed: u64) -> f64 {
+    const LIMIT: NonZeroU32 = NonZeroU32::new(9).unwrap();
     let mut random = Rng::new(seed, Stream::Workload(1));
-    let mut queue = AnyQueue::Catnip(Box::new(build(LIMIT, Rng::new(seed, Stream::Victim(0)))));
+    let mut queue = build(LIMIT, Rng::new(seed, Stream::Victim(0)));
     let mut waiting: Vec<Packet> = Vec::new();
     let mut violations = 0;
     for body in 0..100_000 {
@@ -115,7 +115,7 @@ fn violations(build: impl Fn(u32, Rng) -> CatnipQueue, protected: Priority, seed
         let mut lost = Lost::default();
         queue.enqueue(Time::ZERO, arrival, &mut lost);
         let other_waits = waiting.iter().any(|p| p.priority != protected);
-        let was_full = waiting.len() == LIMIT as usize;
+        let was_full = waiting.len() == LIMIT.get() as usize;
         waiting.push(arrival);
         if let Some(gone) = lost.0 {
             violations += u32::from(gone.priority == protected && (other_waits || !was_full));
@@ -135,7 +135,7 @@ fn victim_chi_square(seed: u64) -> f64 {
     let mut counts = [0u32; LOW.len()];
     let trials = 10_000;
     for trial in 0..trials {
-        let mut queue = CatnipQueue::good(8, VictimRule::Random, Rng::new(seed, Stream::Victim(trial)));
+        let mut queue = CatnipQueue::good(EIGHT, VictimRule::Random, Rng::new(seed, Stream::Victim(trial)));
         let mut lost = Lost::default();
         for body in 0..9 {
             queue.enqueue(Time::ZERO, packet(body, !LOW.contains(&body)), &mut lost);
@@ -158,6 +158,8 @@ fn red_parameters(weight: f64) -> RedParameters {
     }
 }
 
+const EIGHT: NonZeroU32 = NonZeroU32::new(8).unwrap();
+const TEN: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const RATE: Rate = Rate::from_bits_per_second(1_500_000).unwrap();
 
 /// With four packets always waiting p_b is 0.05, and the gaps between drops are uniform on 1 to 20.
@@ -187,8 +189,8 @@ fn red_differences(seed: u64) -> f64 {
     let mut differences = 0;
     for run in 0..50 {
         let law = || RedLaw::new(red_parameters(0.2), RATE, Rng::new(seed, Stream::Queue(run)));
-        let mut red = Red::new(10, law());
-        let mut catnip = CatnipRed::new(10, law(), VictimRule::Random, Rng::new(seed, Stream::Victim(run)));
+        let mut red = Red::new(TEN, law());
+        let mut catnip = CatnipRed::new(TEN, law(), VictimRule::Random, Rng::new(seed, Stream::Victim(run)));
         let mut random = Rng::new(seed, Stream::Workload(run));
         for step in 0..400 {
             let now = Time::from_nanos(u64::from(step) * 1_000_000);

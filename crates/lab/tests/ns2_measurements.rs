@@ -2,10 +2,9 @@
 //! lost packet, and the mean latency of short transfers under random loss.
 
 use catnip_base::{Rate, Span, Time};
-use catnip_lab::{TraceRequest, recovery, trace};
-use catnip_net::loss::LossSpec;
+use catnip_lab::{TraceRequest, trace};
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::QueueSpec;
+use catnip_net::stage::{BernoulliSpec, ByPrioritySpec, StageSpec};
 use catnip_net::{LinkSpec, Topology};
 use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::record::ConnectionRecord;
@@ -37,7 +36,7 @@ fn config(preset: &str, variant: &str, delayed_ack: bool) -> TcpConfig {
     };
     let name = variant.to_lowercase();
     TcpConfig {
-        recovery: recovery(&name).unwrap(),
+        recovery: name.parse().unwrap(),
         delayed_ack: delayed_ack.then(|| profile::delayed_ack(&base)),
         ..base
     }
@@ -58,7 +57,7 @@ fn the_single_loss_profile_agrees_with_ns2_for_every_packet_and_phase() {
                     packets: 28,
                     rate: Rate::from_bits_per_second(1_000_000).unwrap(),
                     delay: Span::from_millis(100),
-                    queue: QueueSpec::DropTail { limit: 1000 },
+                    queue: "drop-tail:1000".parse().unwrap(),
                     drop: if k == 0 { vec![] } else { vec![k] },
                     tick_phase,
                     seed: 1,
@@ -89,7 +88,7 @@ fn transfers_that_lose_the_same_packets_as_in_ns2_take_the_same_time() {
             packets: row[1].parse().unwrap(),
             rate: Rate::from_bits_per_second(10_000_000).unwrap(),
             delay: Span::from_millis(100),
-            queue: QueueSpec::DropTail { limit: 1000 },
+            queue: "drop-tail:1000".parse().unwrap(),
             // ns-2 counts packets from 0.
             drop: row[2].split_whitespace().map(|number| number.parse::<u64>().unwrap() + 1).collect(),
             tick_phase: None,
@@ -125,14 +124,14 @@ impl Watch for One {
 fn one_flow(
     tcp: &TcpConfig,
     marker: Option<SpmParameters>,
-    loss: LossSpec,
+    loss: StageSpec,
     packets: u64,
     seed: u64,
 ) -> ConnectionRecord {
     let mut topology = Topology::default();
     let (server, client) = (topology.host("server"), topology.host("client"));
     let rate = Rate::from_bits_per_second(10_000_000).unwrap();
-    let link = LinkSpec::new(rate, Span::from_millis(100), QueueSpec::DropTail { limit: 1000 });
+    let link = LinkSpec::new(rate, Span::from_millis(100), "drop-tail:1000".parse().unwrap());
     topology.link(server, client, LinkSpec { loss: Some(loss), ..link });
     let mut sim = Sim::new(&topology, seed, One::default());
     let bytes = packets * u64::from(tcp.segment_bytes);
@@ -165,9 +164,9 @@ fn compare_means(file: &str, flows: u64, marked: bool) {
             continue;
         }
         let loss = if marked {
-            LossSpec::ByPriority { high: 0.0, low: p }
+            StageSpec::ByPriority(ByPrioritySpec { high: 0.0, low: p })
         } else {
-            LossSpec::Bernoulli { probability: p }
+            StageSpec::Bernoulli(BernoulliSpec { probability: p })
         };
         let marker = marked.then_some(SpmParameters { small_window: 0, ..SpmParameters::FULL });
         let times: Vec<f64> = (1..=flows)

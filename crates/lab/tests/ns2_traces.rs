@@ -2,8 +2,9 @@
 //! within one clock tick.
 
 use catnip_base::{Rate, Span};
-use catnip_lab::{TraceRequest, TraceRow, recovery, trace};
-use catnip_net::queue::QueueSpec;
+use catnip_lab::{TraceRequest, TraceRow, trace};
+use catnip_net::queue::{DropTailSpec, QueueSpec};
+use catnip_tcp::recovery::RecoveryKind;
 use catnip_tcp::{TcpConfig, profile};
 use std::path::{Path, PathBuf};
 
@@ -13,13 +14,12 @@ fn request(preset: &str, variant: &str, scenario: &str, limit: u32) -> TraceRequ
     let tcp = TcpConfig {
         segment_bytes: 1000,
         receive_window: 64 * 1000,
-        recovery: recovery(match variant {
-            "Tahoe" => "tahoe",
-            "Reno" => "reno",
-            "NewReno" => "newreno",
-            _ => "sack1",
-        })
-        .unwrap(),
+        recovery: match variant {
+            "Tahoe" => RecoveryKind::Tahoe,
+            "Reno" => RecoveryKind::Reno,
+            "NewReno" => RecoveryKind::NewReno,
+            _ => RecoveryKind::Sack1,
+        },
         ..base
     };
     let drop = match scenario {
@@ -36,7 +36,7 @@ fn request(preset: &str, variant: &str, scenario: &str, limit: u32) -> TraceRequ
         packets: 100,
         rate: Rate::from_bits_per_second(1_000_000).unwrap(),
         delay: Span::from_millis(50),
-        queue: QueueSpec::DropTail { limit },
+        queue: QueueSpec::DropTail(DropTailSpec::packets(limit).unwrap()),
         drop,
         tick_phase: None,
         seed: 1,

@@ -1,8 +1,7 @@
 //! What a transfer looks like packet by packet: the papers' examples and the RFCs' cases.
 
 use catnip_base::Span;
-use catnip_lab::{TraceRequest, TraceRow, control, marker, pacing, recovery, trace};
-use catnip_net::queue::QueueSpec;
+use catnip_lab::{TraceRequest, TraceRow, trace};
 use catnip_tcp::{TcpConfig, profile};
 
 /// The CATNIP paper's two-node network (section III-A): 1 Mbit/s, 100 ms, 512 B.
@@ -15,7 +14,7 @@ fn paper(packets: u64, drop: &[u64], change: impl FnOnce(&mut TcpConfig)) -> Tra
         packets,
         rate: "1Mbit".parse().unwrap(),
         delay: Span::from_millis(100),
-        queue: QueueSpec::DropTail { limit: 1000 },
+        queue: "drop-tail:1000".parse().unwrap(),
         drop: drop.to_vec(),
         tick_phase: None,
         seed: 1,
@@ -60,7 +59,7 @@ fn slow_start_sends_bursts_of_1_2_4_and_7() {
 fn eca_sends_bursts_of_1_2_4_4_and_3() {
     for rule in ["eca", "eca:final-window"] {
         assert_eq!(
-            bursts(&paper(14, &[], |tcp| tcp.control = control(rule).unwrap())),
+            bursts(&paper(14, &[], |tcp| tcp.control = rule.parse().unwrap())),
             [1, 2, 4, 4, 3],
             "{rule}"
         );
@@ -69,7 +68,7 @@ fn eca_sends_bursts_of_1_2_4_4_and_3() {
 
 #[test]
 fn rbplw_spreads_the_last_window_over_one_round_trip_and_leaves_the_others_alone() {
-    let paced = sends(&paper(14, &[], |tcp| tcp.pacing = pacing("rbplw").unwrap()));
+    let paced = sends(&paper(14, &[], |tcp| tcp.pacing = "rbplw".parse().unwrap()));
     let plain = sends(&paper(14, &[], |_| {}));
     let times = |rows: &[TraceRow]| rows.iter().map(|row| row.at.as_secs()).collect::<Vec<_>>();
     assert_eq!(times(&paced)[..8], times(&plain)[..8], "bursts 1, 2, 4 and the first of the last window");
@@ -81,8 +80,8 @@ fn rbplw_spreads_the_last_window_over_one_round_trip_and_leaves_the_others_alone
 #[test]
 fn eca_with_rbplw_spreads_only_the_last_three() {
     let request = paper(14, &[], |tcp| {
-        tcp.control = control("eca").unwrap();
-        tcp.pacing = pacing("rbplw").unwrap();
+        tcp.control = "eca".parse().unwrap();
+        tcp.pacing = "rbplw".parse().unwrap();
     });
     let times: Vec<f64> = sends(&request).iter().map(|row| row.at.as_secs()).collect();
     let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
@@ -94,8 +93,8 @@ fn eca_with_rbplw_spreads_only_the_last_three() {
 fn without_loss_eca_and_rbplw_cost_at_most_one_round_trip() {
     for packets in 1..=200 {
         let plain = done_s(&paper(packets, &[], |_| {}));
-        let eca = done_s(&paper(packets, &[], |tcp| tcp.control = control("eca").unwrap()));
-        let paced = done_s(&paper(packets, &[], |tcp| tcp.pacing = pacing("rbplw").unwrap()));
+        let eca = done_s(&paper(packets, &[], |tcp| tcp.control = "eca".parse().unwrap()));
+        let paced = done_s(&paper(packets, &[], |tcp| tcp.pacing = "rbplw".parse().unwrap()));
         assert!(eca <= plain + RTT_S, "ECA, {packets} packets: {eca} against {plain}");
         assert!(paced <= plain + 1.05 * RTT_S, "RBPLW, {packets} packets: {paced} against {plain}");
     }
@@ -122,7 +121,7 @@ fn reno_recovers_one_loss_on_the_third_duplicate_and_needs_a_timeout_for_two_in_
 fn newreno_and_sack_recover_three_losses_of_one_window_without_a_timeout() {
     for (kind, timeouts) in [("newreno", 0), ("sack1", 0), ("sack", 0)] {
         let request = paper(100, &[20, 22, 24], |tcp| {
-            tcp.recovery = recovery(kind).unwrap();
+            tcp.recovery = kind.parse().unwrap();
             tcp.receive_window = 64 * 512;
         });
         assert_eq!(count(&request, "rto"), timeouts, "{kind}");
@@ -136,7 +135,7 @@ fn newreno_resends_one_segment_per_round_trip_and_rfc_6675_as_the_pipe_allows() 
     // RFC 6582, section 3.2: each partial ACK resends one segment, so the third loss waits for two round trips.
     let wait_s = |kind: &str| {
         let rows = sends(&paper(100, &[20, 22, 24], |tcp| {
-            tcp.recovery = recovery(kind).unwrap();
+            tcp.recovery = kind.parse().unwrap();
             tcp.receive_window = 64 * 512;
         }));
         let resent_s =
@@ -170,7 +169,7 @@ fn half_of_the_flight_does_not_count_what_limited_transmit_sent() {
             segment_bytes: 512,
             delayed_ack: None,
             handshake: false,
-            recovery: recovery("newreno").unwrap(),
+            recovery: "newreno".parse().unwrap(),
             ..profile::rfc()
         };
     });
@@ -183,11 +182,11 @@ fn half_of_the_flight_does_not_count_what_limited_transmit_sent() {
 #[test]
 fn spm_marks_the_first_three_the_last_three_and_what_small_windows_send() {
     let mut request = paper(16, &[], |_| {});
-    request.marker = marker("spm:small_window=3").unwrap();
+    request.marker = Some("spm:small_window=3".parse().unwrap());
     let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();
     // Windows below 3 send packets 0 to 2, which lead anyway.
     assert_eq!(high, [0, 1, 2, 13, 14, 15]);
-    request.marker = marker("spm:small_window=4").unwrap();
+    request.marker = Some("spm:small_window=4".parse().unwrap());
     let high: Vec<i64> = sends(&request).iter().filter(|row| row.high).map(|row| row.seq).collect();
     assert_eq!(high, [0, 1, 2, 3, 4, 13, 14, 15], "the window is 3 when packets 3 and 4 go out");
 }

@@ -1,10 +1,10 @@
-use crate::loss::Lossy;
-use crate::queue::AnyQueue;
+use crate::port::Extras;
+use crate::queue::{AnyQueue, Site};
 use crate::shape::AnyShaper;
+use crate::stage::StageSpec;
 use crate::topology::Routes;
 use crate::{
-    Calendar, DropReason, Fate, Impairments, NodeId, Packet, Port, PortCounters, PortId, Route, Topology,
-    WireSpec,
+    Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, Route, Topology, WireSpec,
 };
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
@@ -40,8 +40,8 @@ enum End {
     Host(NodeId),
     /// Its index in [`Fabric::next`].
     Router(u32),
-    /// To this node, but some packets are lost on the wire.
-    Lossy(NodeId),
+    /// To this node, behind stages of the port.
+    Behind(NodeId),
 }
 
 const UNKNOWN: PortId = PortId(u32::MAX);
@@ -91,7 +91,7 @@ impl Fabric {
         let routes = Routes::new(topology);
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
             let port = build_port(&spec.wire, seed, id as u32);
-            let to = if port.is_lossy() { End::Lossy(spec.to) } else { end_of(&routes, spec.to) };
+            let to = if port.has_stages_behind() { End::Behind(spec.to) } else { end_of(&routes, spec.to) };
             Station { to, planned: Time::NEVER, port }
         });
         Self {
@@ -111,9 +111,9 @@ impl Fabric {
             let port = self.routes.next(at, to)?;
             match self.ports[port.0 as usize].to {
                 End::Router(router) => at = self.routes.routers()[router as usize],
-                End::Host(node) | End::Lossy(node) if node == to => return Some(Route(to.0)),
-                End::Lossy(node) if self.routes.router_index(node).is_some() => at = node,
-                End::Host(_) | End::Lossy(_) => return None,
+                End::Host(node) | End::Behind(node) if node == to => return Some(Route(to.0)),
+                End::Behind(node) if self.routes.router_index(node).is_some() => at = node,
+                End::Host(_) | End::Behind(_) => return None,
             }
         }
         None
@@ -198,15 +198,15 @@ impl Fabric {
                 self.calendar.pop();
             }
         }
-        let packet = packet?;
+        let mut packet = packet?;
         let to = match station.to {
-            End::Lossy(_) if station.port.loses(packet, &mut local) => return None,
-            End::Lossy(node) => end_of(&self.routes, node),
+            End::Behind(_) if !station.port.passes(&mut packet, &mut local) => return None,
+            End::Behind(node) => end_of(&self.routes, node),
             to => to,
         };
         fate.passed(at, PortId(id), &packet);
         match to {
-            End::Lossy(_) => unreachable!("no node is an end"),
+            End::Behind(_) => unreachable!("no node is an end"),
             End::Host(node) => {
                 debug_assert_eq!(packet.route.0, node.0, "hosts forward nothing");
                 Some((at, node, packet))
@@ -257,18 +257,14 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let queue = spec.queue.build(&spec.rate, seed, id);
-    let queue = match &spec.loss {
-        None => queue,
-        Some(loss) => {
-            let loss = loss.build(Rng::new(seed, Stream::Loss(id)));
-            AnyQueue::Lossy(Box::new(Lossy { loss, queue }))
-        }
+    let queue = spec.queue.build(&Site { rate: &spec.rate, seed, port: id });
+    let stages = |stage: &Option<StageSpec>, stream| {
+        stage.iter().map(|stage| stage.build(Rng::new(seed, stream))).collect()
     };
-    if spec.jitter.is_none() && spec.wire_loss.is_none() {
-        return Port::new(queue, spec.rate.build(), spec.delay);
-    }
-    let jitter = spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))));
-    let loss = spec.wire_loss.as_ref().map(|loss| loss.build(Rng::new(seed, Stream::WireLoss(id))));
-    Port::impaired(queue, spec.rate.build(), spec.delay, Impairments { jitter, loss })
+    let extras = Extras {
+        before: stages(&spec.loss, Stream::Loss(id)),
+        jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
+        behind: stages(&spec.wire_loss, Stream::WireLoss(id)),
+    };
+    Port::new(queue, spec.rate.build(), spec.delay).with(extras)
 }

@@ -6,16 +6,16 @@
 mod calendar;
 mod fabric;
 pub mod jitter;
-pub mod loss;
 pub mod mark;
 mod packet;
 mod port;
 pub mod queue;
 pub mod shape;
+pub mod stage;
 mod topology;
 
 pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
 pub use packet::{Backlog, DropReason, Ecn, Fate, Packet, Priority, Route};
-pub use port::{Impairments, Next, Port, PortCounters};
+pub use port::{Extras, Next, Port, PortCounters};
 pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError, WireSpec};

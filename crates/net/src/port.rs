@@ -1,7 +1,7 @@
 use crate::jitter::Jitter;
-use crate::loss::{AnyLoss, LossModel};
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
+use crate::stage::{AnyStage, Stage};
 use crate::{Backlog, DropReason, Fate, Packet, Priority};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// order in which they will arrive at the other end; this is why a port needs one calendar entry, for the first
 /// of them, whatever its queue discipline.
 ///
-/// If the queue is a plain FIFO ([`QueueDiscipline::fifo_limit`]), a packet's departure is known as it arrives. Then
+/// If the queue is a plain FIFO ([`QueueDiscipline::room`]), a packet's departure is known as it arrives. Then
 /// it goes on the wire at once with its time of arrival at the other end, and waiting is only a matter of counting:
 /// the packets whose turn has not come.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Port<Q, S> {
     free_at: Time,
     delay: Span,
     /// How many packets may wait, if departures are known at arrival.
-    fifo_limit: Option<u32>,
+    room: Option<u32>,
     /// The wire was free and the queue had nothing to send.
     idle: bool,
     shaper: S,
@@ -34,16 +34,24 @@ pub struct Port<Q, S> {
     /// Most ports never drop anything.
     drops: Option<Box<Drops>>,
     /// Only where departures are not known at arrival.
-    impairments: Option<Box<Impairments>>,
+    extras: Option<Box<Extras>>,
 }
 
-/// What may happen to packets on the wire.
+/// What few ports have beside a queue and a wire.
 #[derive(Debug, Default)]
-pub struct Impairments {
+pub struct Extras {
+    /// What packets pass on their way to the queue.
+    pub before: Vec<AnyStage>,
     /// Propagation takes longer for some than for others; nobody overtakes.
     pub jitter: Option<Jitter>,
-    /// Takes packets that have crossed the wire: they took their time in transmission and do not arrive.
-    pub loss: Option<AnyLoss>,
+    /// What packets pass that have crossed the wire: whom it takes has had its time in transmission.
+    pub behind: Vec<AnyStage>,
+}
+
+impl Extras {
+    fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.jitter.is_none() && self.behind.is_empty()
+    }
 }
 
 /// What a port has dropped.
@@ -109,21 +117,23 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             wire: Wire::default(),
             free_at: Time::ZERO,
             delay,
-            fifo_limit: queue.fifo_limit(),
+            room: queue.room(),
             idle: true,
             shaper,
             arrived: [0; Priority::COUNT],
             arrived_bytes: 0,
             queue,
             drops: None,
-            impairments: None,
+            extras: None,
         }
     }
 
-    /// A port that is idle and whose wire is not perfect.
-    pub fn impaired(queue: Q, shaper: S, delay: Span, impairments: Impairments) -> Self {
-        let impairments = Some(Box::new(impairments));
-        Self { fifo_limit: None, impairments, ..Self::new(queue, shaper, delay) }
+    /// The same port with these.
+    pub fn with(self, extras: Extras) -> Self {
+        if extras.is_empty() {
+            return self;
+        }
+        Self { room: None, extras: Some(Box::new(extras)), ..self }
     }
 
     /// A packet arrives; departures due by then come first. Arrivals must not go back in time.
@@ -132,14 +142,20 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         packet.arrived = at;
         self.arrived[packet.priority as usize] += 1;
         self.arrived_bytes += u64::from(packet.len);
-        if let Some(limit) = self.fifo_limit {
-            if self.wire.waiting(at, self.delay) >= limit {
+        if let Some(room) = self.room {
+            if self.wire.waiting(at, self.delay) >= room {
                 let (mut counting, _) = self.counting(fate);
                 return counting.dropped(at, packet, DropReason::Overflow);
             }
             return self.start(at.max(self.free_at), packet);
         }
         self.advance(at, fate);
+        if let Some(extras) = &mut self.extras
+            && let Err(why) = pass(&mut extras.before, at, &mut packet)
+        {
+            let (mut counting, _) = self.counting(fate);
+            return counting.dropped(at, packet, why);
+        }
         let (mut counting, queue) = self.counting(&mut *fate);
         queue.enqueue(at, packet, &mut counting);
         if self.idle {
@@ -167,8 +183,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    let packet = self.take(fate).expect("what is due after advancing is on the wire");
-                    if !self.loses(packet, fate) {
+                    let mut packet = self.take(fate).expect("what is due after advancing is on the wire");
+                    if self.passes(&mut packet, fate) {
                         return Next::Deliver(at, packet);
                     }
                 }
@@ -181,7 +197,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn next_at(&self) -> Option<Time> {
         match self.wire.first() {
             Some(packet) => Some(packet.arrived),
-            None if self.fifo_limit.is_some() => None,
+            None if self.room.is_some() => None,
             None => self.queue.wake_at(),
         }
     }
@@ -190,26 +206,24 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline]
     pub(crate) fn take(&mut self, fate: &mut dyn Fate) -> Option<Packet> {
         let packet = self.wire.pop()?;
-        if self.fifo_limit.is_none() {
+        if self.room.is_none() {
             self.advance(packet.arrived, fate);
         }
         Some(packet)
     }
 
-    /// Can packets be lost on the wire?
-    pub(crate) fn is_lossy(&self) -> bool {
-        self.impairments.as_ref().is_some_and(|impairments| impairments.loss.is_some())
+    /// Are there stages behind the wire?
+    pub(crate) fn has_stages_behind(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| !extras.behind.is_empty())
     }
 
-    /// Was this packet, which has just been taken, lost on the wire?
-    pub(crate) fn loses(&mut self, packet: Packet, fate: &mut dyn Fate) -> bool {
-        let loss = self.impairments.as_mut().and_then(|impairments| impairments.loss.as_mut());
-        let lost = loss.is_some_and(|loss| loss.loses(&packet));
-        if lost {
-            let (mut counting, _) = self.counting(fate);
-            counting.dropped(packet.arrived, packet, DropReason::Loss);
-        }
-        lost
+    /// Does this packet, which has just been taken, pass the stages behind the wire?
+    pub(crate) fn passes(&mut self, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
+        let Some(extras) = &mut self.extras else { return true };
+        let Err(why) = pass(&mut extras.behind, packet.arrived, packet) else { return true };
+        let (mut counting, _) = self.counting(fate);
+        counting.dropped(packet.arrived, *packet, why);
+        false
     }
 
     /// What has happened so far.
@@ -243,8 +257,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let next = queue.dequeue(start, &mut counting);
         self.idle = next.is_none();
         if let Some(packet) = next {
-            match &self.impairments {
-                Some(it) if it.jitter.is_some() => self.start_jittered(start, packet),
+            match &self.extras {
+                Some(extras) if extras.jitter.is_some() => self.start_jittered(start, packet),
                 _ => self.start(start, packet),
             }
         }
@@ -260,7 +274,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline(never)]
     fn start_jittered(&mut self, start: Time, mut packet: Packet) {
         self.free_at = self.shaper.finish(start, packet.len);
-        let jitter = self.impairments.as_mut().and_then(|impairments| impairments.jitter.as_mut());
+        let jitter = self.extras.as_mut().and_then(|extras| extras.jitter.as_mut());
         packet.arrived = jitter.expect("the caller saw it").arrival(self.free_at, self.delay);
         self.wire.push(packet);
     }
@@ -269,6 +283,10 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     fn counting<'a>(&'a mut self, fate: &'a mut dyn Fate) -> (Counting<'a>, &'a mut Q) {
         (Counting { drops: &mut self.drops, fate }, &mut self.queue)
     }
+}
+
+fn pass(stages: &mut [AnyStage], now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+    stages.iter_mut().try_for_each(|stage| stage.pass(now, packet))
 }
 
 /// Packets with a known time of arrival at the other end (`arrived`), in that order.

@@ -1,7 +1,7 @@
 use crate::jitter::JitterSpec;
-use crate::loss::LossSpec;
 use crate::queue::QueueSpec;
 use crate::shape::RateSpec;
+use crate::stage::StageSpec;
 use catnip_base::Span;
 use std::collections::VecDeque;
 use std::fmt;
@@ -53,9 +53,9 @@ pub struct WireSpec {
     /// How much the delay varies, if it does.
     pub jitter: Option<JitterSpec>,
     /// Loss before the queue, if any.
-    pub loss: Option<LossSpec>,
+    pub loss: Option<StageSpec>,
     /// Loss behind the queue, of packets that took their time in transmission, if any.
-    pub wire_loss: Option<LossSpec>,
+    pub wire_loss: Option<StageSpec>,
 }
 
 /// A kind of link: what its two directions have in common, and what may differ.
@@ -72,13 +72,13 @@ pub struct LinkSpec {
     /// Queue of either direction.
     pub queue: QueueSpec,
     /// Loss from → to, before the queue.
-    pub loss: Option<LossSpec>,
+    pub loss: Option<StageSpec>,
     /// The same on the way back.
-    pub loss_back: Option<LossSpec>,
+    pub loss_back: Option<StageSpec>,
     /// Loss from → to, behind the queue.
-    pub wire_loss: Option<LossSpec>,
+    pub wire_loss: Option<StageSpec>,
     /// The same on the way back.
-    pub wire_loss_back: Option<LossSpec>,
+    pub wire_loss_back: Option<StageSpec>,
 }
 
 impl LinkSpec {
@@ -341,7 +341,7 @@ mod tests {
 
     fn link() -> LinkSpec {
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
-        LinkSpec::new(rate, Span::ZERO, QueueSpec::DropTail { limit: 10 })
+        LinkSpec::new(rate, Span::ZERO, "drop-tail:10".parse().unwrap())
     }
 
     #[test]

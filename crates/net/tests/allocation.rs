@@ -1,10 +1,10 @@
 //! A port in steady state allocates nothing: a counting allocator proves it for every queue discipline.
 
-use catnip_base::{Rate, Span, Time};
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::{AnyQueue, QueueSpec, RedParameters, VictimRule};
+use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_net::queue::{QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, Constant};
-use catnip_net::{DropReason, Fate, Next, Packet, Port, Priority, Route};
+use catnip_net::stage::StageSpec;
+use catnip_net::{DropReason, Extras, Fate, Next, Packet, Port, Priority, Route};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,32 +36,23 @@ impl Fate for Ignore {
 
 #[test]
 fn no_queue_discipline_allocates_per_packet() {
-    let parameters = RedParameters {
-        min_threshold: 2.0,
-        max_threshold: 6.0,
-        weight: 0.1,
-        max_probability: 0.1,
-        gentle: false,
-        wait: true,
-        mean_packet_bytes: 512,
-    };
-    let victim = VictimRule::Random;
-    let specs = [
-        QueueSpec::DropTail { limit: 10 },
-        QueueSpec::DropTailBytes { limit: 5_000 },
-        QueueSpec::DropTailWait { limit: Span::from_millis(20) },
-        QueueSpec::Red { limit: 10, parameters },
-        QueueSpec::CatnipGood { limit: 10, victim },
-        QueueSpec::CatnipBad { limit: 10, victim },
-        QueueSpec::CatnipRed { limit: 10, parameters, victim },
+    let queues = [
+        "drop-tail:10",
+        "drop-tail:5000B",
+        "drop-tail:20ms",
+        "red:10,weight=0.1",
+        "catnip-good:10",
+        "catnip-bad:10",
+        "catnip-red:10,weight=0.1",
     ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
-    for spec in specs {
-        let queue = spec.build(&rate.into(), 1, 0);
-        let loss = LossSpec::Bernoulli { probability: 0.01 }
-            .build(catnip_base::Rng::new(1, catnip_base::Stream::Loss(0)));
-        let lossy = AnyQueue::Lossy(Box::new(catnip_net::loss::Lossy { loss, queue }));
-        let mut port = Port::new(lossy, AnyShaper::Constant(Constant::new(rate)), Span::from_millis(5));
+    for text in queues {
+        let site = Site { rate: &rate.into(), seed: 1, port: 0 };
+        let queue = text.parse::<QueueSpec>().unwrap().build(&site);
+        let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Loss(0)));
+        let extras = Extras { before: vec![loss], ..Extras::default() };
+        let wire = AnyShaper::Constant(Constant::new(rate));
+        let mut port = Port::new(queue, wire, Span::from_millis(5)).with(extras);
         let mut at = Time::ZERO;
         let mut feed = |packets: u32| {
             for body in 0..packets {
@@ -76,6 +67,6 @@ fn no_queue_discipline_allocates_per_packet() {
         feed(1_000);
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         feed(100_000);
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{spec:?}");
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{text}");
     }
 }

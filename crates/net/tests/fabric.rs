@@ -2,18 +2,20 @@
 //! host is told, and that it does not matter when it asks.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
-use catnip_net::jitter::JitterSpec;
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::QueueSpec;
 use catnip_net::{
     DropReason, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
 };
 use proptest::prelude::*;
 
+/// A kind as scenarios write it.
+fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
+
 /// A link on which 1000 bytes take so many milliseconds, and then so many to the other end.
 fn link(transmission_ms: u64, delay_ms: u64, limit: u32) -> LinkSpec {
     let rate = Rate::from_bits_per_second(8_000_000 / transmission_ms).unwrap();
-    LinkSpec::new(rate, Span::from_millis(delay_ms), QueueSpec::DropTail { limit })
+    LinkSpec::new(rate, Span::from_millis(delay_ms), read(&format!("drop-tail:{limit}")))
 }
 
 /// What a network tells its host: (milliseconds, what, port, packet).
@@ -234,7 +236,7 @@ fn routes_lead_from_each_host_to_each_other_and_nowhere_else() {
 
 #[test]
 fn a_packet_lost_on_a_wire_never_passes_it() {
-    let lossy = LinkSpec { wire_loss: Some(LossSpec::List { packets: vec![2] }), ..link(1, 5, 10) };
+    let lossy = LinkSpec { wire_loss: Some(read("packets:2")), ..link(1, 5, 10) };
     let (topology, a, b) = line(lossy, link(2, 20, 10));
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
@@ -249,7 +251,7 @@ fn a_packet_lost_on_a_wire_never_passes_it() {
 
 #[test]
 fn loss_before_a_queue_takes_no_time_on_the_wire() {
-    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![2] }), ..link(1, 5, 10) };
+    let lossy = LinkSpec { loss: Some(read("packets:2")), ..link(1, 5, 10) };
     let (topology, a, b) = line(lossy, link(1, 20, 10));
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
@@ -261,8 +263,8 @@ fn loss_before_a_queue_takes_no_time_on_the_wire() {
 #[test]
 fn the_way_back_has_its_own_rate_and_loss() {
     let there = LinkSpec {
-        rate_back: Some(link(7, 0, 1).rate),
-        loss_back: Some(LossSpec::List { packets: vec![1] }),
+        rate_back: Some(link(7, 0, 2).rate),
+        loss_back: Some(read("packets:1")),
         ..link(1, 5, 10)
     };
     let (topology, a, b) = line(there, link(1, 0, 10));
@@ -367,8 +369,8 @@ fn bad_ring() -> (Topology, [NodeId; 3]) {
     (0..3).for_each(|n| _ = bad.host(format!("h{n}")));
     for (n, pair) in good.ports().chunks(2).enumerate() {
         let plain = link(1 + n as u64 % 3, n as u64 % 4, 2 + n as u32 % 4);
-        let loss = Some(LossSpec::Bernoulli { probability: 0.1 });
-        let jitter = Some(JitterSpec::Exponential { mean: Span::from_millis(1) });
+        let loss = Some(read("bernoulli:0.1"));
+        let jitter = Some(read("exponential:1ms"));
         let spec = match n % 4 {
             0 => plain,
             1 => LinkSpec { loss, ..plain },

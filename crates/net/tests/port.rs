@@ -2,16 +2,16 @@
 //! the host wakes up.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
-use catnip_net::jitter::JitterSpec;
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueSpec, RedParameters, VictimRule};
-use catnip_net::shape::{AnyShaper, RateSpec, Shaper, Trace};
+use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueSpec, Site};
+use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
+use catnip_net::stage::StageSpec;
 use catnip_net::{
-    Backlog, DropReason, Fabric, Fate, Impairments, LinkSpec, NetworkFate, Next, NodeId, Out, Packet, Port,
+    Backlog, DropReason, Extras, Fabric, Fate, LinkSpec, NetworkFate, Next, NodeId, Out, Packet, Port,
     PortId, Priority, Route, Topology,
 };
 use proptest::prelude::*;
-use std::sync::Arc;
+use std::num::NonZeroU32;
+use std::str::FromStr;
 
 #[derive(Default)]
 struct Log {
@@ -24,39 +24,35 @@ impl NetworkFate for Log {
     }
 }
 
+fn read<T: FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
+
+const TRACE: &str = "1\n1\n2\n7\n9\n9\n20\n";
+
+fn rate(text: &str) -> RateSpec {
+    RateSpec::read(text, |_| Ok(TRACE.into())).unwrap()
+}
+
+const RED: &str = "min=1,max=4,weight=0.3,max_p=0.5,gentle=true,mean_packet=500";
+
 fn queues() -> Vec<QueueSpec> {
-    let parameters = RedParameters {
-        min_threshold: 1.0,
-        max_threshold: 4.0,
-        weight: 0.3,
-        max_probability: 0.5,
-        gentle: true,
-        wait: true,
-        mean_packet_bytes: 500,
-    };
-    let victim = VictimRule::Random;
-    vec![
-        QueueSpec::DropTail { limit: 5 },
-        QueueSpec::DropTailBytes { limit: 4000 },
-        QueueSpec::DropTailWait { limit: Span::from_millis(7) },
-        QueueSpec::Red { limit: 5, parameters },
-        QueueSpec::CatnipGood { limit: 5, victim },
-        QueueSpec::CatnipBad { limit: 5, victim: VictimRule::Probe },
-        QueueSpec::CatnipRed { limit: 5, parameters, victim },
-    ]
+    let with_red = [format!("red:5,{RED}"), format!("catnip-red:5,{RED}")];
+    let others = ["catnip-good:5", "catnip-bad:5,victim=probe"];
+    let drop_tail = ["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
+    drop_tail.into_iter().chain(with_red.iter().map(String::as_str)).chain(others).map(read).collect()
 }
 
 /// Links of all kinds: every queue on a good wire, and some queues on worse ones.
 fn links() -> Vec<LinkSpec> {
-    let rate = Rate::from_bits_per_second(3_000_001).unwrap();
-    let of = |queue| LinkSpec::new(rate, Span::from_micros(11), queue);
-    let trace = || RateSpec::Trace(Arc::new(Trace::parse("1\n1\n2\n7\n9\n9\n20\n").unwrap()));
-    let jitter = Some(JitterSpec::Exponential { mean: Span::from_millis(2) });
-    let wire_loss = Some(LossSpec::Bernoulli { probability: 0.2 });
+    let constant = Rate::from_bits_per_second(3_000_001).unwrap();
+    let of = |queue| LinkSpec::new(constant, Span::from_micros(11), queue);
+    let jitter = Some(read("exponential:2ms"));
+    let wire_loss = Some(read("bernoulli:0.2"));
     let worse = |queue: &QueueSpec| {
         [
-            LinkSpec { rate: trace(), ..of(queue.clone()) },
-            LinkSpec { rate: trace(), jitter, wire_loss: wire_loss.clone(), ..of(queue.clone()) },
+            LinkSpec { rate: rate("trace:x"), ..of(queue.clone()) },
+            LinkSpec { rate: rate("trace:x"), jitter, wire_loss: wire_loss.clone(), ..of(queue.clone()) },
             LinkSpec { jitter, ..of(queue.clone()) },
             LinkSpec { wire_loss: wire_loss.clone(), ..of(queue.clone()) },
             LinkSpec { rate: RateSpec::Unlimited, jitter, ..of(queue.clone()) },
@@ -76,7 +72,7 @@ fn network(bottleneck: LinkSpec) -> (Topology, [NodeId; 2], NodeId) {
     let (left, right) = (topology.router("left"), topology.router("right"));
     let link = |rate, delay_us| {
         let rate = Rate::from_bits_per_second(rate).unwrap();
-        LinkSpec::new(rate, Span::from_micros(delay_us), QueueSpec::DropTail { limit: 100 })
+        LinkSpec::new(rate, Span::from_micros(delay_us), read("drop-tail:100"))
     };
     topology.link(sources[0], left, link(8_000_000, 3));
     topology.link(sources[1], left, link(7_000_000, 0));
@@ -152,8 +148,8 @@ proptest! {
     #[test]
     fn every_packet_comes_out_in_order_or_is_reported_dropped(arrivals in arrivals(), seed in 0u64..1000) {
         for link in links() {
-            let loss = LossSpec::GilbertElliott { to_bad: 0.1, to_good: 0.4, loss_good: 0.01, loss_bad: 0.6 };
-            let link = LinkSpec { loss: Some(loss), ..link };
+            let loss = "gilbert-elliott:to_bad=0.1,to_good=0.4,loss_good=0.01,loss_bad=0.6";
+            let link = LinkSpec { loss: Some(read(loss)), ..link };
             let (out, log, fabric) = offer(&link, &arrivals, Span::ZERO, seed);
             let mut seen: Vec<u32> = out.iter().map(|d| d.2).chain(log.dropped.iter().map(|d| d.2)).collect();
             seen.sort_unstable();
@@ -210,11 +206,12 @@ impl Fate for Lost {
 proptest! {
     #[test]
     fn a_port_that_counts_does_what_a_port_with_a_queue_does(
-        arrivals in arrivals(), rate in 0usize..3, limit in 1u32..6, delay_us in 0u64..5000
+        arrivals in arrivals(), rate in 0usize..3, waiting in 1u32..6, delay_us in 0u64..5000
     ) {
         let wire = || rates()[rate].build();
-        let mut counting = Port::new(DropTail::new(limit), wire(), Span::from_micros(delay_us));
-        let mut queueing = Port::new(Opaque(DropTail::new(limit)), wire(), Span::from_micros(delay_us));
+        let waiting = NonZeroU32::new(waiting).unwrap();
+        let mut counting = Port::new(DropTail::new(waiting), wire(), Span::from_micros(delay_us));
+        let mut queueing = Port::new(Opaque(DropTail::new(waiting)), wire(), Span::from_micros(delay_us));
         let (mut lost, mut out) = ([Lost::default(), Lost::default()], [Vec::new(), Vec::new()]);
         let end = arrivals.last().unwrap().at + Span::from_secs(10);
         let steps = arrivals.iter().map(Some).chain([None]);
@@ -241,25 +238,31 @@ proptest! {
 
 /// A rate of each kind.
 fn rates() -> [RateSpec; 3] {
-    let trace = Trace::parse("1\n1\n2\n7\n9\n9\n20\n").unwrap();
-    [
-        Rate::from_bits_per_second(3_000_001).unwrap().into(),
-        RateSpec::Trace(Arc::new(trace)),
-        RateSpec::Unlimited,
-    ]
+    ["3000001bit", "trace:x", "unlimited"].map(rate)
+}
+
+/// The queue of port 0 with this rate, in the run with seed 1.
+fn build(queue: &QueueSpec, rate: &RateSpec) -> AnyQueue {
+    queue.build(&Site { rate, seed: 1, port: 0 })
+}
+
+/// A buffer that is not measured in packets.
+#[derive(Clone, Copy, Debug)]
+enum Buffer {
+    Bytes(u64),
+    Wait(Span),
 }
 
 /// What a buffer that is not measured in packets has room for, computed from all that was accepted before:
 /// (end of transmission, bytes).
-fn fits(queue: &QueueSpec, at: Time, len: u32, accepted: &[(Time, u32)]) -> bool {
-    match *queue {
-        QueueSpec::DropTailBytes { limit } => {
+fn fits(buffer: Buffer, at: Time, len: u32, accepted: &[(Time, u32)]) -> bool {
+    match buffer {
+        Buffer::Bytes(limit) => {
             let inside: u64 =
                 accepted.iter().filter(|(end, _)| *end > at).map(|(_, len)| u64::from(*len)).sum();
             inside + u64::from(len) <= limit
         }
-        QueueSpec::DropTailWait { limit } => accepted.last().is_none_or(|(end, _)| end.since(at) <= limit),
-        _ => unreachable!("measured in packets"),
+        Buffer::Wait(limit) => accepted.last().is_none_or(|(end, _)| end.since(at) <= limit),
     }
 }
 
@@ -270,14 +273,16 @@ proptest! {
     ) {
         let rate = &rates()[rate];
         let wait = Span::from_micros(wait_us);
-        for queue in [QueueSpec::DropTailBytes { limit: bytes }, QueueSpec::DropTailWait { limit: wait }] {
-            let mut port = Port::new(queue.build(rate, 1, 0), rate.build(), Span::ZERO);
+        for (buffer, queue) in [
+            (Buffer::Bytes(bytes), format!("drop-tail:{bytes}B")), (Buffer::Wait(wait), format!("drop-tail:{wait}"))
+        ] {
+            let mut port = Port::new(build(&read(&queue), rate), rate.build(), Span::ZERO);
             let mut wire = rate.build();
             let (mut lost, mut accepted, mut dropped) = (Lost::default(), Vec::new(), Vec::new());
             let mut out = Vec::new();
             for (body, arrival) in arrivals.iter().enumerate() {
                 let (at, body) = (arrival.at, body as u32);
-                if fits(&queue, at, arrival.len, &accepted) {
+                if fits(buffer, at, arrival.len, &accepted) {
                     let free_at = accepted.last().map_or(Time::ZERO, |last: &(Time, u32)| last.0);
                     accepted.push((wire.finish(at.max(free_at), arrival.len), arrival.len));
                 } else {
@@ -307,8 +312,8 @@ fn send(port: &mut Port<AnyQueue, AnyShaper>, at_us: u64, len: u32, body: u32, f
 fn limits_in_bytes_and_in_time_by_hand() {
     // 1000 bytes take 1 ms.
     let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
-    let port = |queue: QueueSpec| Port::new(queue.build(&rate, 1, 0), rate.build(), Span::ZERO);
-    let (mut by_bytes, mut lost) = (port(QueueSpec::DropTailBytes { limit: 2500 }), Lost::default());
+    let port = |queue: &str| Port::new(build(&read(queue), &rate), rate.build(), Span::ZERO);
+    let (mut by_bytes, mut lost) = (port("drop-tail:2500B"), Lost::default());
     for (body, (at_us, len)) in
         [(0, 1000), (0, 1000), (0, 501), (0, 500), (999, 1), (1000, 1000)].into_iter().enumerate()
     {
@@ -317,8 +322,7 @@ fn limits_in_bytes_and_in_time_by_hand() {
     let bodies = |lost: &Lost| lost.0.iter().map(|lost| lost.1).collect::<Vec<_>>();
     assert_eq!(bodies(&lost), [2, 4], "the first packet keeps its place until its last bit has left");
 
-    let (mut by_wait, mut lost) =
-        (port(QueueSpec::DropTailWait { limit: Span::from_millis(2) }), Lost::default());
+    let (mut by_wait, mut lost) = (port("drop-tail:2ms"), Lost::default());
     for (body, (at_us, len)) in
         [(0, 1000), (0, 1000), (0, 1), (0, 1), (1, 1), (1, 1), (2, 1)].into_iter().enumerate()
     {
@@ -330,10 +334,10 @@ fn limits_in_bytes_and_in_time_by_hand() {
 #[test]
 fn a_packet_lost_on_the_wire_took_its_time_on_it() {
     let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
-    let loss = LossSpec::List { packets: vec![1, 3] }.build(Rng::new(1, Stream::WireLoss(0)));
-    let queue = QueueSpec::DropTail { limit: 10 }.build(&rate, 1, 0);
-    let impairments = Impairments { loss: Some(loss), ..Impairments::default() };
-    let mut port = Port::impaired(queue, rate.build(), Span::from_millis(5), impairments);
+    let loss = read::<StageSpec>("packets:1,3").build(Rng::new(1, Stream::WireLoss(0)));
+    let extras = Extras { behind: vec![loss], ..Extras::default() };
+    let queue = build(&read("drop-tail:10"), &rate);
+    let mut port = Port::new(queue, rate.build(), Span::from_millis(5)).with(extras);
     let mut lost = Lost::default();
     (0..3).for_each(|body| send(&mut port, 0, 1000, body, &mut lost));
     let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
@@ -349,8 +353,8 @@ fn a_packet_lost_on_the_wire_took_its_time_on_it() {
 #[test]
 fn a_link_of_pure_delay_delays_and_does_nothing_else() {
     let rate = RateSpec::Unlimited;
-    for queue in [QueueSpec::DropTail { limit: 2 }, QueueSpec::DropTailBytes { limit: 1000 }] {
-        let mut port = Port::new(queue.build(&rate, 1, 0), rate.build(), Span::from_millis(5));
+    for queue in ["drop-tail:2", "drop-tail:1000B"] {
+        let mut port = Port::new(build(&read(queue), &rate), rate.build(), Span::from_millis(5));
         let mut lost = Lost::default();
         (0..100).for_each(|body| send(&mut port, u64::from(body / 10), 1000, body, &mut lost));
         for body in 0..100 {
@@ -369,7 +373,7 @@ fn an_m_d_1_queue_waits_as_long_as_theory_says() {
         let mut topology = Topology::default();
         let (a, b) = (topology.host("a"), topology.host("b"));
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
-        topology.link(a, b, LinkSpec::new(rate, Span::ZERO, QueueSpec::DropTail { limit: 1_000_000 }));
+        topology.link(a, b, LinkSpec::new(rate, Span::ZERO, read("drop-tail:1000000")));
         let mut fabric = Fabric::new(&topology, 1);
         let route = fabric.route(a, b).unwrap();
         let mut rng = Rng::new(5, Stream::Workload((rho * 10.0) as u32));

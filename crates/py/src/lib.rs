@@ -2,7 +2,7 @@
 
 mod models;
 
-use catnip_base::{Bytes, ParseError, Span};
+use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::{
     Column, InputError as BadInput, Marking, RunRequest, Scenario, Table, TableName, TraceRequest, TraceRow,
 };
@@ -25,7 +25,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     models::register(module)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(profiles, module)?)?;
-    module.add_function(wrap_pyfunction!(queues, module)?)?;
+    module.add_function(wrap_pyfunction!(kinds, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
@@ -222,9 +222,9 @@ fn trace<'py>(
     let tcp = TcpConfig {
         segment_bytes,
         receive_window: window * u64::from(segment_bytes),
-        recovery: recovery.map_or(Ok(base.recovery), catnip_lab::recovery).map_err(named("recovery"))?,
-        control: control.map_or(Ok(base.control), catnip_lab::control).map_err(named("control"))?,
-        pacing: pacing.map_or(Ok(base.pacing), catnip_lab::pacing).map_err(named("pacing"))?,
+        recovery: recovery.map_or(Ok(base.recovery), str::parse).map_err(named("recovery"))?,
+        control: control.map_or(Ok(base.control.clone()), str::parse).map_err(named("control"))?,
+        pacing: pacing.map_or(Ok(base.pacing), str::parse).map_err(named("pacing"))?,
         delayed_ack: if delayed_ack {
             base.delayed_ack.or(Some(profile::delayed_ack(&base)))
         } else {
@@ -240,11 +240,11 @@ fn trace<'py>(
     }
     let request = TraceRequest {
         tcp,
-        marker: marker.map_or(Ok(None), catnip_lab::marker).map_err(named("marker"))?,
+        marker: marker.map_or(Ok(None), notation::optional).map_err(named("marker"))?,
         packets: positive("packets", packets)?,
         rate: rate.parse().map_err(named("rate"))?,
         delay: delay.parse().map_err(named("delay"))?,
-        queue: catnip_lab::queue(queue).map_err(named("queue"))?,
+        queue: queue.parse().map_err(named("queue"))?,
         drop,
         tick_phase: tick_phase.map(str::parse::<Span>).transpose().map_err(named("tick_phase"))?,
         seed,
@@ -284,10 +284,10 @@ fn profiles() -> Vec<(&'static str, &'static str)> {
     profile::NAMES.to_vec()
 }
 
-/// The queue disciplines: notation and description.
+/// The families of what scenarios name, queues first: notation and description of each kind.
 #[pyfunction]
-fn queues() -> Vec<(&'static str, &'static str)> {
-    catnip_lab::QUEUES.to_vec()
+fn kinds() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
+    catnip_lab::built_in().to_vec()
 }
 
 /// Name, type, unit and meaning of a column.

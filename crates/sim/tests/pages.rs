@@ -1,7 +1,8 @@
 //! Pages from distributions of their parts.
 
+use catnip_base::Distribution;
 use catnip_base::{Rng, Stream};
-use catnip_sim::app::{Distribution, Page, PageGenerator};
+use catnip_sim::app::{Page, PageGenerator};
 
 fn pages(html: f64, images: Distribution, image: f64) -> Vec<Page> {
     let (html_bytes, image_bytes) = (Distribution::Constant(html), Distribution::Constant(image));

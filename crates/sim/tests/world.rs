@@ -2,14 +2,17 @@
 //! when connections are over, and that no packet gets lost without anybody hearing of it.
 
 use catnip_base::{Rate, Span, Time};
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::QueueSpec;
 use catnip_net::{LinkSpec, NodeId, Topology};
 use catnip_sim::app::{AnyApp, AppAction, AppEvent, Application};
 use catnip_sim::record::{ConnectionRecord, DatagramStep};
 use catnip_sim::{Event, Opener, Sim, TcpId, Transfer, Watch};
 use catnip_tcp::{DelayedAck, RtoConfig, TcpConfig, profile};
 use std::sync::{Arc, Mutex};
+
+/// A kind as scenarios write it.
+fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
 
 /// A byte takes a microsecond on every link, and ten milliseconds to the other end.
 const DELAY_US: u64 = 10_000;
@@ -35,7 +38,7 @@ fn tcp() -> TcpConfig {
 
 fn link() -> LinkSpec {
     let rate = Rate::from_bits_per_second(8_000_000).unwrap();
-    LinkSpec::new(rate, Span::from_micros(DELAY_US), QueueSpec::DropTail { limit: 100 })
+    LinkSpec::new(rate, Span::from_micros(DELAY_US), read("drop-tail:100"))
 }
 
 /// What is recorded of a run: (microseconds, event).
@@ -229,7 +232,7 @@ fn an_application_hears_once_that_so_much_has_arrived() {
 
 #[test]
 fn what_arrives_out_of_order_counts_when_the_gap_is_filled() {
-    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![1] }), ..link() };
+    let lossy = LinkSpec { loss: Some(read("packets:1")), ..link() };
     let mut world = World::new(lossy, TcpConfig { initial_window: 4, limited_transmit: false, ..tcp() });
     world.fetches(Transfer { notify_at: Some(1000), ..world.document(5000) });
     // Segments 2 to 4 arrive; three duplicates later the first one goes out again, and fills the gap: 4000 bytes at once.
@@ -295,7 +298,7 @@ fn an_ack_that_arrives_as_its_timer_expires_stops_it() {
 
 #[test]
 fn a_lost_segment_goes_out_again_when_its_timer_expires() {
-    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![1, 2] }), ..link() };
+    let lossy = LinkSpec { loss: Some(read("packets:1,2")), ..link() };
     let mut world = World::new(lossy, tcp());
     world.fetches(world.document(1000));
     // RFC 6298: 1 s, then 2 s.
@@ -309,7 +312,7 @@ fn a_lost_segment_goes_out_again_when_its_timer_expires() {
 
 #[test]
 fn a_lost_ack_is_repaired_by_the_next_one() {
-    let lossy = LinkSpec { loss_back: Some(LossSpec::List { packets: vec![1] }), ..link() };
+    let lossy = LinkSpec { loss_back: Some(read("packets:1")), ..link() };
     let mut world = World::new(lossy, tcp());
     world.fetches(world.document(2000));
     let (at, record) = world.connections()[0];
@@ -321,11 +324,7 @@ fn a_lost_ack_is_repaired_by_the_next_one() {
 fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
     // Ticks of 100 ms, and a round trip of 150 ms: one tick or two, and a timeout of three times that (RFC 6298, 2.2). The
     // second segment is lost.
-    let slow = LinkSpec {
-        delay: Span::from_micros(74_480),
-        loss: Some(LossSpec::List { packets: vec![2] }),
-        ..link()
-    };
+    let slow = LinkSpec { delay: Span::from_micros(74_480), loss: Some(read("packets:2")), ..link() };
     let rto = RtoConfig { tick: Span::from_millis(100), min: Span::ZERO, ..tcp().rto };
     for (phase_ms, timeout) in [(0, 300_000), (49, 300_000), (50, 600_000), (99, 600_000)] {
         let mut world = World::new(slow.clone(), TcpConfig { rto, initial_window: 1, ..tcp() });
@@ -349,7 +348,7 @@ fn an_ack_timer_beats_in_the_phase_of_its_host() {
 
 #[test]
 fn datagrams_take_their_time_and_are_counted() {
-    let lossy = LinkSpec { loss: Some(LossSpec::List { packets: vec![2] }), ..link() };
+    let lossy = LinkSpec { loss: Some(read("packets:2")), ..link() };
     let mut world = World::new(lossy, tcp());
     let flow = world.sim.add_flow(world.server, world.client);
     let back = world.sim.add_flow(world.client, world.server);
@@ -390,9 +389,9 @@ fn busy() -> Sim<Record> {
     let clients = [0, 1, 2].map(|n| topology.host(format!("client {n}")));
     let servers = [0, 1, 2].map(|n| topology.host(format!("server {n}")));
     let (left, right) = (topology.router("left"), topology.router("right"));
-    let loss = Some(LossSpec::Bernoulli { probability: 0.05 });
+    let loss = Some(read("bernoulli:0.05"));
     let bottleneck = LinkSpec {
-        queue: QueueSpec::DropTail { limit: 8 },
+        queue: read("drop-tail:8"),
         loss: loss.clone(),
         loss_back: loss.clone(),
         wire_loss: loss,

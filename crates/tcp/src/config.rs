@@ -1,4 +1,4 @@
-use crate::control::ControlKind;
+use crate::control::ControlSpec;
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
 use catnip_base::{Span, Time};
@@ -27,7 +27,7 @@ pub struct TcpConfig {
     /// What to resend.
     pub recovery: RecoveryKind,
     /// How fast to grow, how much to cut.
-    pub control: ControlKind,
+    pub control: ControlSpec,
     /// What half of the window means.
     pub halving: Halving,
     /// cwnd grows even while the application or the receive window keeps it unused.

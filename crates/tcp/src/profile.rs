@@ -3,7 +3,7 @@
 //! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release;
 //! `rfc` follows the standards of today.
 
-use crate::control::ControlKind;
+use crate::control::{ControlSpec, RenoSpec};
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
 use crate::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
@@ -49,7 +49,7 @@ pub fn ns2_2002() -> TcpConfig {
         receive_window: 20 * 512,
         initial_ssthresh: InitialSsthresh::ReceiveWindow,
         recovery: RecoveryKind::Reno,
-        control: ControlKind::Reno,
+        control: ControlSpec::Reno(RenoSpec),
         halving: Halving::WholeSegments,
         grow_unused: true,
         grow_on_exit: true,
@@ -134,7 +134,7 @@ pub fn rfc() -> TcpConfig {
         receive_window: 1 << 20,
         initial_ssthresh: InitialSsthresh::Infinite,
         recovery: RecoveryKind::SackRfc6675,
-        control: ControlKind::Reno,
+        control: ControlSpec::Reno(RenoSpec),
         halving: Halving::Flight,
         grow_unused: false,
         grow_on_exit: false,

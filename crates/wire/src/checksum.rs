@@ -1,7 +1,5 @@
 //! The Internet checksum: of whole packets (RFC 1071) and of single changes (RFC 1624).
 
-use crate::WireError;
-use crate::ip::Ip;
 use std::net::IpAddr;
 
 /// A sum that grows part by part. All parts but the last have an even length.
@@ -61,28 +59,6 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     sum = (sum >> 16) + (sum & 0xffff);
     sum = (sum >> 16) + (sum & 0xffff);
     !(sum as u16)
-}
-
-/// Is the checksum of the packet's TCP or UDP part right? UDP without a checksum over IPv4 is.
-pub fn transport_is_right(ip: &Ip<'_>) -> Result<bool, WireError> {
-    if ip.fragment().is_some() {
-        return Err(WireError::Fragment);
-    }
-    let payload = ip.payload();
-    let (source, destination) = (ip.source(), ip.destination());
-    let bytes = match ip.protocol() {
-        crate::ip::TCP => crate::Tcp::parse(payload).map(|_| payload)?,
-        crate::ip::UDP => {
-            let udp = crate::Udp::parse(payload)?;
-            if udp.checksum() == 0 && source.is_ipv4() {
-                return Ok(true);
-            }
-            udp.bytes()
-        }
-        other => return Err(WireError::Protocol(other)),
-    };
-    let sum = Sum::default().pseudo_header(source, destination, ip.protocol(), bytes.len());
-    Ok(sum.bytes(bytes).checksum() == 0)
 }
 
 #[cfg(test)]

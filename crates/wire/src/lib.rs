@@ -15,6 +15,7 @@ pub mod ip;
 pub mod pcapng;
 mod priority;
 mod tcp;
+mod transport;
 mod udp;
 pub mod verify;
 
@@ -24,4 +25,5 @@ pub use flow::FlowKey;
 pub use ip::{Fragment, Ip, Version};
 pub use priority::{AfClass, PriorityCodec};
 pub use tcp::{Addresses, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks};
+pub use transport::transport_is_right;
 pub use udp::Udp;

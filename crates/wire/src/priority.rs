@@ -1,6 +1,8 @@
 use crate::ip::{self, Ip, TCP};
 use crate::tcp::set_flags;
 use crate::{Tcp, TcpFlags, WireError};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, as_text};
 use catnip_net::{Ecn, Priority};
 
 /// How a packet says its loss priority.
@@ -46,6 +48,33 @@ impl Default for PriorityCodec {
         Self::Dscp(AfClass::AF1)
     }
 }
+
+impl Kind for PriorityCodec {
+    const USAGE: &'static [Usage] = &[
+        ("dscp[:AF1]", "AF11 is HIGH, AF13 is LOW; or another class, AF2 to AF4"),
+        ("flag-bit", "the historical bit in the TCP flags, which excludes ECN"),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        if text.name() == "flag-bit" {
+            return Ok(Self::FlagBit);
+        }
+        let Some(class) = text.next() else { return Ok(Self::default()) };
+        let number = class.strip_prefix("AF").and_then(|number| number.parse().ok());
+        let class = number.and_then(AfClass::new);
+        class.map(Self::Dscp).ok_or_else(|| text.error("dscp:AF1 to dscp:AF4"))
+    }
+
+    fn write(&self, to: &mut Written) {
+        match self {
+            Self::FlagBit => _ = to.name("flag-bit"),
+            Self::Dscp(AfClass::AF1) => _ = to.name("dscp"),
+            Self::Dscp(AfClass(class)) => _ = to.name("dscp").value(format_args!("AF{class}")),
+        }
+    }
+}
+
+as_text!(PriorityCodec);
 
 impl PriorityCodec {
     /// The priority of a packet. One that says nothing, or something else, is LOW; so is AFx2, as there are two

@@ -12,7 +12,7 @@ mod track;
 pub use report::{Connection, Fault, FaultKind, Reason, Report, Side};
 
 use crate::pcapng::{CaptureError, Reader};
-use crate::{FlowKey, Ip, PriorityCodec, Tcp, TcpFlags, checksum, ip};
+use crate::{FlowKey, Ip, PriorityCodec, Tcp, TcpFlags, ip, transport_is_right};
 use catnip_net::mark::SpmParameters;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -154,7 +154,7 @@ impl Verifier {
         let connection = &mut self.report.connections[index];
         let server = flow.source == connection.server;
         let side = connection.side_mut(server);
-        let right = ip.header_is_right() && checksum::transport_is_right(&ip) == Ok(true);
+        let right = ip.header_is_right() && transport_is_right(&ip) == Ok(true);
         let number = self.report.packets;
         if !complete {
             side.unchecked += 1;

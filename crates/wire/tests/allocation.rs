@@ -3,8 +3,8 @@
 use catnip_base::{Span, Time};
 use catnip_net::{Ecn, Priority};
 use catnip_tcp::{Flags, SackBlocks, Segment};
-use catnip_wire::checksum::transport_is_right;
 use catnip_wire::pcapng::{Reader, Writer};
+use catnip_wire::transport_is_right;
 use catnip_wire::{
     Addresses, Announcement, FlowKey, Incoming, Ip, PriorityCodec, Tcp, TcpHeader, Translation, ip,
 };

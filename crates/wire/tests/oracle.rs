@@ -1,7 +1,7 @@
 //! Packets against etherparse, which shares no code with this crate: what one writes the other reads.
 
 use catnip_net::Ecn;
-use catnip_wire::checksum::transport_is_right;
+use catnip_wire::transport_is_right;
 use catnip_wire::{
     Addresses, Fragment, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, Udp, WireError, ip,
 };

@@ -5,8 +5,8 @@
 
 mod fuzz;
 
-use catnip_wire::checksum::transport_is_right;
 use catnip_wire::pcapng::Reader;
+use catnip_wire::transport_is_right;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, Udp, ip};
 use proptest::prelude::*;
 use std::fmt::Write;

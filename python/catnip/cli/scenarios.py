@@ -69,25 +69,24 @@ def run(
 @click.command("list", epilog="Example: catnip list --json")
 @common
 def list_(seed: int, as_json: bool) -> None:
-    """List the scenarios with the seeds of their runs, TCP profiles, queues and tables of results.
+    """List the scenarios with the seeds of their runs, all that scenarios name, and the tables of results.
 
     --json has the columns of the tables too, with their types and units.
     """
-    scenarios, profiles, queues = paths.scenarios(), _core.profiles(), _core.queues()
+    scenarios, profiles, kinds = paths.scenarios(), _core.profiles(), _core.kinds()
     if as_json:
         listed = {
             "scenarios": [output.scenario_document(scenario, seed) for scenario in scenarios],
             "profiles": dict(profiles),
-            "queues": dict(queues),
+            **{family: dict(members) for family, members in kinds},
             "tables": output.tables_document(),
         }
         output.print_json(listed)
     else:
         output.print_scenarios(scenarios, seed)
         output.print_table("TCP profiles", ("name", "what it stands for"), profiles)
-        output.print_table("Queues", ("name", "what it does"), queues)
-        described = [(name, about) for name, about, _ in _core.tables()]
-        output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
+        for family, members in kinds:
+            output.print_table(family.capitalize(), ("name", "what it does"), members)
         described = [(name, about) for name, about, _ in _core.tables()]
         output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
 

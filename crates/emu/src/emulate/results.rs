@@ -7,13 +7,9 @@ use crate::certificate::{Asked, Certificate, Tolerance, Verdict};
 use crate::histogram::Histogram;
 use crate::link::Outcome;
 use crate::monitor::GateCounts;
-use catnip_base::{Rate, Span};
+use catnip_base::Span;
 use catnip_lab::rows::{RealTime, Run};
 use catnip_lab::{Plan, Table, TableName, Tables};
-use catnip_net::WireSpec;
-use catnip_net::loss::LossSpec;
-use catnip_net::queue::QueueSpec;
-use catnip_net::shape::RateSpec;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -175,53 +171,7 @@ fn certify_link(
         ended: world.told(),
     };
     let wires = [&*link.wires[0], &*link.wires[1]];
-    let asked = wires.map(asked);
+    let asked = wires.map(Asked::of);
     let certificate = Certificate::new(wires, seed, asked, &outcome, directions, tolerance);
     LinkCertificate { name: link.name.clone(), certificate }
-}
-
-/// A wire in the words of a scenario.
-fn asked(wire: &WireSpec) -> Asked {
-    let loss = |loss: &Option<LossSpec>| loss.as_ref().map_or("none".into(), loss_text);
-    Asked {
-        rate: match &wire.rate {
-            RateSpec::Constant(rate) => rate_text(*rate),
-            RateSpec::Unlimited => "unlimited".into(),
-            RateSpec::Trace(_) => "trace".into(),
-        },
-        delay: format!("{}ms", wire.delay.as_nanos() as f64 / 1e6),
-        jitter: wire.jitter.map_or("none".into(), |jitter| format!("{jitter:?}").to_lowercase()),
-        queue: queue_text(&wire.queue),
-        loss: loss(&wire.loss),
-        wire_loss: loss(&wire.wire_loss),
-        mark: "none".into(),
-    }
-}
-
-fn rate_text(rate: Rate) -> String {
-    let bits = rate.bits_per_second() as f64;
-    match bits {
-        b if b >= 1e9 => format!("{}Gbit", b / 1e9),
-        b if b >= 1e6 => format!("{}Mbit", b / 1e6),
-        b => format!("{}kbit", b / 1e3),
-    }
-}
-
-fn queue_text(queue: &QueueSpec) -> String {
-    match *queue {
-        QueueSpec::DropTail { limit } => format!("drop-tail:{limit}"),
-        QueueSpec::Red { limit, .. } => format!("red:{limit}"),
-        QueueSpec::CatnipGood { limit, .. } => format!("catnip-good:{limit}"),
-        QueueSpec::CatnipBad { limit, .. } => format!("catnip-bad:{limit}"),
-        QueueSpec::CatnipRed { limit, .. } => format!("catnip-red:{limit}"),
-        _ => format!("{queue:?}"),
-    }
-}
-
-fn loss_text(loss: &LossSpec) -> String {
-    match loss {
-        LossSpec::Bernoulli { probability } => format!("bernoulli:{probability}"),
-        LossSpec::ByPriority { high, low } => format!("priority:high={high},low={low}"),
-        other => format!("{other:?}"),
-    }
 }

@@ -7,7 +7,7 @@ use catnip_emu::socket::{Heard, Identity, Socket, filling};
 use catnip_lab::Plan;
 use catnip_net::NodeId;
 use catnip_tcp::{Role, TcpConfig, profile};
-use catnip_wire::checksum::transport_is_right;
+use catnip_wire::transport_is_right;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, ip};
 use std::net::SocketAddrV4;
 use std::sync::Arc;

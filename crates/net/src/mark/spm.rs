@@ -1,6 +1,7 @@
 use super::{PacketMarker, Sending};
 use crate::{Packet, Priority};
-use catnip_base::Time;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Time, as_text};
 
 /// What selective packet marking looks at (CATNIP paper, section III-B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,34 @@ impl SpmParameters {
     /// The paper's kernel prototype, which does not know where a document ends.
     pub const PARTIAL: Self = Self { trailing: 0, ..Self::FULL };
 }
+
+impl Kind for SpmParameters {
+    const USAGE: &'static [Usage] = &[
+        (
+            "spm[:leading=3,trailing=3,small_window=3]",
+            "HIGH: the first and last packets of a document, and small windows",
+        ),
+        ("spm-partial[:…]", "the same without the last ones"),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let usual = if text.name() == "spm" { Self::FULL } else { Self::PARTIAL };
+        Ok(Self {
+            leading: text.option("leading", usual.leading)?,
+            trailing: text.option("trailing", usual.trailing)?,
+            small_window: text.option("small_window", usual.small_window)?,
+        })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("spm")
+            .option("leading", self.leading, Self::FULL.leading)
+            .option("trailing", self.trailing, Self::FULL.trailing)
+            .option("small_window", self.small_window, Self::FULL.small_window);
+    }
+}
+
+as_text!(SpmParameters);
 
 /// Selective packet marking: the packets whose loss would cost a timeout are HIGH, the others LOW.
 ///

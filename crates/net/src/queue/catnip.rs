@@ -1,38 +1,77 @@
-use super::QueueDiscipline;
 use super::fifo::Fifo;
+use super::victim::VictimRule;
+use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, DropReason, Fate, Packet, Priority};
-use catnip_base::{Rng, Time};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+use std::num::NonZeroU32;
 
-/// Which of the queued packets of the sacrificed priority gives its place to a protected arrival.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum VictimRule {
-    /// One of them, uniformly at random: the paper's example.
-    #[default]
-    Random,
-    /// The one that arrived last.
-    Newest,
-    /// The one that arrived first.
-    Oldest,
-    /// One queued packet of any priority is drawn; if it is protected itself, the arrival is dropped.
-    Probe,
+/// CATNIP-Good: DropTail in which a HIGH arrival takes the place of a LOW packet, as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatnipGoodSpec(Buffer);
+
+/// CATNIP-Bad, its mirror image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatnipBadSpec(Buffer);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Buffer {
+    limit: Places,
+    victim: VictimRule,
 }
 
-impl VictimRule {
-    /// The place of the packet of priority `sacrificed` that goes, if one is found.
-    pub(super) fn choose(self, queue: &Fifo, sacrificed: Priority, rng: &mut Rng) -> Option<u32> {
-        let candidates = queue.count(sacrificed);
-        if candidates == 0 {
-            return None;
-        }
-        match self {
-            Self::Random => Some(queue.nth_of(sacrificed, rng.below(candidates))),
-            Self::Newest => Some(queue.nth_of(sacrificed, candidates - 1)),
-            Self::Oldest => Some(queue.nth_of(sacrificed, 0)),
-            Self::Probe => {
-                let drawn = rng.below(queue.len());
-                (queue.priority_at(drawn) == sacrificed).then_some(drawn)
-            }
-        }
+impl Buffer {
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { limit: text.value(Places::EXPECTED)?, victim: VictimRule::read(text)? })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.value(self.limit).option("victim", self.victim, VictimRule::default());
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { surely: self.limit.all(), at_most: Some(self.limit.all()) }
+    }
+}
+
+impl Kind for CatnipGoodSpec {
+    const USAGE: &'static [Usage] =
+        &[("catnip-good:LIMIT[,victim=random|newest|oldest|probe]", "HIGH arrivals push LOW packets out")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Buffer::read(text).map(Self)
+    }
+    fn write(&self, to: &mut Written) {
+        self.0.write(to.name("catnip-good"));
+    }
+}
+
+impl Kind for CatnipBadSpec {
+    const USAGE: &'static [Usage] = &[("catnip-bad:LIMIT[,victim=…]", "LOW arrivals push HIGH packets out")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Buffer::read(text).map(Self)
+    }
+    fn write(&self, to: &mut Written) {
+        self.0.write(to.name("catnip-bad"));
+    }
+}
+
+impl QueueKind for CatnipGoodSpec {
+    type Queue = Box<CatnipQueue>;
+    fn build(&self, site: &Site<'_>) -> Box<CatnipQueue> {
+        Box::new(CatnipQueue::good(self.0.limit.waiting(), self.0.victim, site.victims()))
+    }
+    fn holds(&self) -> Holds {
+        self.0.holds()
+    }
+}
+
+impl QueueKind for CatnipBadSpec {
+    type Queue = Box<CatnipQueue>;
+    fn build(&self, site: &Site<'_>) -> Box<CatnipQueue> {
+        Box::new(CatnipQueue::bad(self.0.limit.waiting(), self.0.victim, site.victims()))
+    }
+    fn holds(&self) -> Holds {
+        self.0.holds()
     }
 }
 
@@ -43,7 +82,7 @@ impl VictimRule {
 #[derive(Debug)]
 pub struct CatnipQueue {
     queue: Fifo,
-    waiting_limit: u32,
+    waiting: NonZeroU32,
     protected: Priority,
     sacrificed: Priority,
     victim: VictimRule,
@@ -51,11 +90,11 @@ pub struct CatnipQueue {
 }
 
 impl CatnipQueue {
-    /// CATNIP-Good: HIGH packets are protected at the cost of LOW ones.
-    pub fn good(waiting_limit: u32, victim: VictimRule, rng: Rng) -> Self {
+    /// CATNIP-Good, in which at most `waiting` packets wait beside the one in transmission: HIGH packets are protected at the cost of LOW ones.
+    pub fn good(waiting: NonZeroU32, victim: VictimRule, rng: Rng) -> Self {
         Self {
             queue: Fifo::default(),
-            waiting_limit,
+            waiting,
             protected: Priority::High,
             sacrificed: Priority::Low,
             victim,
@@ -64,15 +103,15 @@ impl CatnipQueue {
     }
 
     /// CATNIP-Bad: LOW packets are protected at the cost of HIGH ones.
-    pub fn bad(waiting_limit: u32, victim: VictimRule, rng: Rng) -> Self {
-        let good = Self::good(waiting_limit, victim, rng);
+    pub fn bad(waiting: NonZeroU32, victim: VictimRule, rng: Rng) -> Self {
+        let good = Self::good(waiting, victim, rng);
         Self { protected: good.sacrificed, sacrificed: good.protected, ..good }
     }
 }
 
 impl QueueDiscipline for CatnipQueue {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if self.queue.len() >= self.waiting_limit {
+        if self.queue.len() >= self.waiting.get() {
             let victim = (packet.priority == self.protected)
                 .then(|| self.victim.choose(&self.queue, self.sacrificed, &mut self.rng))
                 .flatten();

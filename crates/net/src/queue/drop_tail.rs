@@ -1,27 +1,160 @@
-use super::QueueDiscipline;
+use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
+use crate::shape::{AnyShaper, Shaper};
 use crate::{Backlog, DropReason, Fate, Packet};
-use catnip_base::Time;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{Bytes, ParseError, Span, Time};
 use std::collections::VecDeque;
+use std::num::{NonZeroU32, NonZeroU64};
 
-/// FIFO; an arrival that finds the buffer full is dropped (CATNIP paper, section III-C).
+/// FIFO that drops arrivals at a full buffer (CATNIP paper, section III-C), as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropTailSpec(Limit);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Packets(Places),
+    Bytes(NonZeroU64),
+    /// Above zero.
+    Wait(Span),
+}
+
+impl DropTailSpec {
+    /// A buffer for so many packets, the one in transmission included; at least 2.
+    pub fn packets(limit: u32) -> Option<Self> {
+        Places::new(limit.into()).map(|places| Self(Limit::Packets(places)))
+    }
+
+    /// A buffer for so many bytes, those of the packet in transmission included until its last bit has left. A packet
+    /// larger than all of it never passes.
+    pub fn bytes(limit: u64) -> Option<Self> {
+        NonZeroU64::new(limit).map(|limit| Self(Limit::Bytes(limit)))
+    }
+
+    /// A buffer measured in time: an arrival is dropped if more than that would pass until its own transmission begins,
+    /// with the rest of the packet in transmission before it.
+    pub fn wait(limit: Span) -> Option<Self> {
+        (limit > Span::ZERO).then_some(Self(Limit::Wait(limit)))
+    }
+}
+
+impl Kind for DropTailSpec {
+    const USAGE: &'static [Usage] = &[
+        ("drop-tail:LIMIT", "FIFO; LIMIT counts the packet in transmission"),
+        (
+            "drop-tail:15KB, drop-tail:200ms",
+            "the same in bytes, or dropping what would wait longer than that for its turn",
+        ),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let limit = text.next().and_then(|limit| {
+            if !limit.ends_with(|last: char| last.is_ascii_alphabetic()) {
+                return limit.parse().ok().map(|places| Self(Limit::Packets(places)));
+            }
+            let bytes = limit.parse().ok().and_then(|Bytes(limit)| Self::bytes(limit));
+            bytes.or_else(|| limit.parse().ok().and_then(Self::wait))
+        });
+        limit.ok_or_else(|| {
+            text.error("a limit such as drop-tail:10 (packets; at least 2), drop-tail:15KB or drop-tail:200ms (above zero)")
+        })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("drop-tail");
+        match self.0 {
+            Limit::Packets(places) => to.value(places),
+            Limit::Bytes(limit) => to.value(Bytes(limit.get())),
+            Limit::Wait(limit) => to.value(limit),
+        };
+    }
+}
+
+impl QueueKind for DropTailSpec {
+    type Queue = DropTail;
+
+    fn build(&self, site: &Site<'_>) -> DropTail {
+        match self.0 {
+            Limit::Packets(places) => DropTail::new(places.waiting()),
+            Limit::Bytes(limit) => DropTail::with(Room::Bytes { limit: limit.get(), in_transmission: 0 }),
+            Limit::Wait(limit) => {
+                let wire = site.rate.build();
+                DropTail::with(Room::Wait(Box::new(Waiting { limit, wire, free_at: Time::ZERO })))
+            }
+        }
+    }
+
+    fn holds(&self) -> Holds {
+        match self.0 {
+            Limit::Packets(places) => Holds { surely: places.all(), at_most: Some(places.all()) },
+            Limit::Bytes(_) | Limit::Wait(_) => Holds::default(),
+        }
+    }
+
+    fn counts_packets(&self) -> bool {
+        matches!(self.0, Limit::Packets(_))
+    }
+}
+
+/// FIFO; an arrival that finds the buffer full is dropped.
 #[derive(Debug)]
 pub struct DropTail {
     packets: VecDeque<Packet>,
-    waiting_limit: u32,
     bytes: u64,
+    room: Room,
+}
+
+#[derive(Debug)]
+enum Room {
+    /// For those that wait.
+    Packets(NonZeroU32),
+    Bytes {
+        limit: u64,
+        /// Of the packet in transmission, which keeps its place until its last bit has left.
+        in_transmission: u32,
+    },
+    Wait(Box<Waiting>),
+}
+
+#[derive(Debug)]
+struct Waiting {
+    limit: Span,
+    /// A copy of the wire, which knows when it will have sent all that was accepted.
+    wire: AnyShaper,
+    free_at: Time,
 }
 
 impl DropTail {
-    /// A queue in which at most `waiting_limit` packets wait beside the one in transmission.
-    pub fn new(waiting_limit: u32) -> Self {
-        Self { packets: VecDeque::new(), waiting_limit, bytes: 0 }
+    /// A queue in which at most `waiting` packets wait beside the one in transmission.
+    pub fn new(waiting: NonZeroU32) -> Self {
+        Self::with(Room::Packets(waiting))
+    }
+
+    fn with(room: Room) -> Self {
+        Self { packets: VecDeque::new(), bytes: 0, room }
+    }
+
+    /// Is there room for an arrival of `len` bytes? If so, it comes.
+    fn accepts(&mut self, now: Time, len: u32) -> bool {
+        match &mut self.room {
+            Room::Packets(waiting) => (self.packets.len() as u32) < waiting.get(),
+            Room::Bytes { limit, in_transmission } => {
+                self.bytes + u64::from(*in_transmission) + u64::from(len) <= *limit
+            }
+            Room::Wait(wait) => {
+                let accepts = wait.free_at.since(now) <= wait.limit;
+                if accepts {
+                    wait.free_at = wait.wire.finish(now.max(wait.free_at), len);
+                }
+                accepts
+            }
+        }
     }
 }
 
 impl QueueDiscipline for DropTail {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if self.packets.len() as u32 >= self.waiting_limit {
+        if !self.accepts(now, packet.len) {
             return fate.dropped(now, packet, DropReason::Overflow);
         }
         self.bytes += u64::from(packet.len);
@@ -30,13 +163,20 @@ impl QueueDiscipline for DropTail {
 
     #[inline]
     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
-        let packet = self.packets.pop_front()?;
-        self.bytes -= u64::from(packet.len);
-        Some(packet)
+        let packet = self.packets.pop_front();
+        let len = packet.map_or(0, |packet| packet.len);
+        self.bytes -= u64::from(len);
+        if let Room::Bytes { in_transmission, .. } = &mut self.room {
+            *in_transmission = len;
+        }
+        packet
     }
 
-    fn fifo_limit(&self) -> Option<u32> {
-        Some(self.waiting_limit)
+    fn room(&self) -> Option<u32> {
+        match self.room {
+            Room::Packets(waiting) => Some(waiting.get()),
+            Room::Bytes { .. } | Room::Wait(_) => None,
+        }
     }
 
     fn backlog(&self) -> Backlog {

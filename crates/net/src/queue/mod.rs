@@ -1,24 +1,27 @@
-//! Queue disciplines: which packet waits, which one leaves next, which one is given up.
+//! Queue disciplines: which packet waits, which one leaves next, which one is given up. A queue is one file, and one
+//! line of [`QueueSpec`].
 
 mod catnip;
 mod catnip_red;
 mod drop_tail;
 mod fifo;
-mod measured;
+mod places;
 mod red;
 #[cfg(test)]
 mod tests;
+mod victim;
 
-pub use catnip::{CatnipQueue, VictimRule};
-pub use catnip_red::CatnipRed;
-pub use drop_tail::DropTail;
-pub use measured::MeasuredDropTail;
-pub use red::{Red, RedLaw, RedParameters, Verdict};
+pub use catnip::{CatnipBadSpec, CatnipGoodSpec, CatnipQueue};
+pub use catnip_red::{CatnipRed, CatnipRedSpec};
+pub use drop_tail::{DropTail, DropTailSpec};
+pub use places::Places;
+pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
+pub use victim::VictimRule;
 
-use crate::loss::Lossy;
 use crate::shape::RateSpec;
 use crate::{Backlog, Fate, Packet};
-use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_base::notation::{Custom, Kind, Registry};
+use catnip_base::{ParseError, Rng, Stream, Time, kinds};
 use std::fmt::Debug;
 
 /// The contract of every queue.
@@ -31,9 +34,9 @@ pub trait QueueDiscipline: Debug + Send {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);
     /// The packet that goes on the wire at `now`.
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet>;
-    /// For a queue that serves in order of arrival, drops nothing but arrivals, and that only for want of room: how many
-    /// packets may wait. A port then counts by itself and never calls `enqueue`.
-    fn fifo_limit(&self) -> Option<u32> {
+    /// For a plain FIFO, which drops nothing but arrivals, and that only for want of room: how many packets may wait.
+    /// Departures are then known at arrival, and a port counts by itself and never calls `enqueue`.
+    fn room(&self) -> Option<u32> {
         None
     }
     /// When a queue that holds packets back wants to be asked again.
@@ -44,149 +47,176 @@ pub trait QueueDiscipline: Debug + Send {
     fn backlog(&self) -> Backlog;
 }
 
-/// A queue discipline as configuration: plain data from which a port builds its queue.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QueueSpec {
-    /// FIFO that drops arrivals at a full buffer. `limit` counts the packet in transmission.
-    DropTail {
-        /// Packets the buffer holds, the one in transmission included; at least 2.
-        limit: u32,
-    },
-    /// The same with a buffer measured in bytes. A packet larger than all of it never passes.
-    DropTailBytes {
-        /// Bytes the buffer holds, those of the packet in transmission included until its last bit has left.
-        limit: u64,
-    },
-    /// The same with a buffer measured in time: an arrival is dropped if more than that would pass until its own
-    /// transmission begins, with the rest of the packet in transmission before it.
-    DropTailWait {
-        /// The longest wait.
-        limit: Span,
-    },
-    /// Random early detection.
-    Red {
-        /// Packets that may wait beside the one in transmission.
-        limit: u32,
-        /// The law's numbers.
-        parameters: RedParameters,
-    },
-    /// CATNIP-Good. `limit` as for DropTail.
-    CatnipGood {
-        /// Packets the buffer holds, the one in transmission included; at least 2.
-        limit: u32,
-        /// Which LOW packet gives its place.
-        victim: VictimRule,
-    },
-    /// CATNIP-Bad, its mirror image.
-    CatnipBad {
-        /// Packets the buffer holds, the one in transmission included; at least 2.
-        limit: u32,
-        /// Which HIGH packet gives its place.
-        victim: VictimRule,
-    },
-    /// RED decides when a packet goes, CATNIP which one.
-    CatnipRed {
-        /// Packets that may wait beside the one in transmission.
-        limit: u32,
-        /// The law's numbers.
-        parameters: RedParameters,
-        /// Which LOW packet gives its place.
-        victim: VictimRule,
-    },
-}
-
-/// Stands for a wire without a bound.
-const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
-
-impl QueueSpec {
-    /// The queue of port number `port` with this line rate, in the run with this seed.
-    pub fn build(&self, rate: &RateSpec, seed: u64, port: u32) -> AnyQueue {
-        let victims = Rng::new(seed, Stream::Victim(port));
-        let law = |parameters| {
-            let mean = rate.mean().unwrap_or(FASTEST);
-            RedLaw::new(parameters, mean, Rng::new(seed, Stream::Queue(port)))
-        };
-        match *self {
-            Self::DropTail { limit } => AnyQueue::DropTail(DropTail::new(limit - 1)),
-            Self::DropTailBytes { limit } => AnyQueue::Measured(Box::new(MeasuredDropTail::bytes(limit))),
-            Self::DropTailWait { limit } => {
-                AnyQueue::Measured(Box::new(MeasuredDropTail::wait(limit, rate.build())))
-            }
-            Self::Red { limit, parameters } => AnyQueue::Red(Box::new(Red::new(limit, law(parameters)))),
-            Self::CatnipGood { limit, victim } => {
-                AnyQueue::Catnip(Box::new(CatnipQueue::good(limit - 1, victim, victims)))
-            }
-            Self::CatnipBad { limit, victim } => {
-                AnyQueue::Catnip(Box::new(CatnipQueue::bad(limit - 1, victim, victims)))
-            }
-            Self::CatnipRed { limit, parameters, victim } => {
-                AnyQueue::CatnipRed(Box::new(CatnipRed::new(limit, law(parameters), victim, victims)))
-            }
-        }
+/// A kind of queue: plain data from which a port builds its queue.
+pub trait QueueKind: Kind {
+    /// What holds the packets. A large one is boxed, so that ports stay small.
+    type Queue: QueueDiscipline;
+    /// The queue of one port.
+    fn build(&self, site: &Site<'_>) -> Self::Queue;
+    /// What it says of its buffer.
+    fn holds(&self) -> Holds {
+        Holds::default()
+    }
+    /// Does it matter to it how many packets its bytes are cut into?
+    fn counts_packets(&self) -> bool {
+        true
     }
 }
 
-/// The built-in queues, wrappers around them, and one of your own.
-///
-/// DropTail stands inline because most ports of most networks have it; the others are behind one pointer so that
-/// ports stay small.
-#[derive(Debug)]
-pub enum AnyQueue {
-    /// See [`DropTail`].
-    DropTail(DropTail),
-    /// See [`MeasuredDropTail`].
-    Measured(Box<MeasuredDropTail>),
-    /// See [`Red`].
-    Red(Box<Red>),
-    /// CATNIP-Good and CATNIP-Bad: see [`CatnipQueue`].
-    Catnip(Box<CatnipQueue>),
-    /// See [`CatnipRed`].
-    CatnipRed(Box<CatnipRed>),
-    /// A loss model around any of these.
-    Lossy(Box<Lossy<AnyQueue>>),
-    /// Anything else.
-    Custom(Box<dyn QueueDiscipline>),
+/// How many packets a queue has room for, the one in transmission included, as far as its configuration says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// It drops nothing while there are no more than these.
+    pub surely: u32,
+    /// There are never more.
+    pub at_most: Option<u32>,
 }
 
-macro_rules! each_queue {
-    ($any:expr, $queue:ident => $do:expr) => {
-        match $any {
-            AnyQueue::DropTail($queue) => $do,
-            AnyQueue::Measured($queue) => $do,
-            AnyQueue::Red($queue) => $do,
-            AnyQueue::Catnip($queue) => $do,
-            AnyQueue::CatnipRed($queue) => $do,
-            AnyQueue::Lossy($queue) => $do,
-            AnyQueue::Custom($queue) => $do,
+/// Where a queue is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The line rate.
+    pub rate: &'a RateSpec,
+    /// Of the run.
+    pub seed: u64,
+    /// Number of the port.
+    pub port: u32,
+}
+
+impl Site<'_> {
+    /// Random numbers for the decision whether to drop.
+    pub fn drops(&self) -> Rng {
+        Rng::new(self.seed, Stream::Queue(self.port))
+    }
+
+    /// Random numbers for the decision whom to drop.
+    pub fn victims(&self) -> Rng {
+        Rng::new(self.seed, Stream::Victim(self.port))
+    }
+}
+
+macro_rules! queues {
+    ($($Kind:ident($Spec:ty)),+ $(,)?) => {
+        kinds! {
+            /// A queue discipline as configuration.
+            pub enum QueueSpec { $($Kind($Spec)),+ }
+        }
+
+        /// The queue of a port: those that are built in are known to the compiler, one from outside is behind a pointer.
+        #[derive(Debug)]
+        pub enum AnyQueue {
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind(<$Spec as QueueKind>::Queue)),+
+        }
+
+        impl QueueSpec {
+            /// See [`QueueKind::build`].
+            pub fn build(&self, site: &Site<'_>) -> AnyQueue {
+                match self { $(Self::$Kind(kind) => AnyQueue::$Kind(QueueKind::build(kind, site))),+ }
+            }
+            /// See [`QueueKind::holds`].
+            pub fn holds(&self) -> Holds {
+                match self { $(Self::$Kind(kind) => QueueKind::holds(kind)),+ }
+            }
+            /// See [`QueueKind::counts_packets`].
+            pub fn counts_packets(&self) -> bool {
+                match self { $(Self::$Kind(kind) => QueueKind::counts_packets(kind)),+ }
+            }
+        }
+
+        impl QueueDiscipline for AnyQueue {
+            #[inline]
+            fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+                match self { $(Self::$Kind(queue) => queue.enqueue(now, packet, fate)),+ }
+            }
+            #[inline]
+            fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+                match self { $(Self::$Kind(queue) => queue.dequeue(now, fate)),+ }
+            }
+            fn room(&self) -> Option<u32> {
+                match self { $(Self::$Kind(queue) => queue.room()),+ }
+            }
+            #[inline(always)]
+            fn wake_at(&self) -> Option<Time> {
+                match self { $(Self::$Kind(queue) => queue.wake_at()),+ }
+            }
+            fn backlog(&self) -> Backlog {
+                match self { $(Self::$Kind(queue) => queue.backlog()),+ }
+            }
         }
     };
 }
 
-impl QueueDiscipline for AnyQueue {
+queues! {
+    DropTail(DropTailSpec),
+    Red(RedSpec),
+    CatnipGood(CatnipGoodSpec),
+    CatnipBad(CatnipBadSpec),
+    CatnipRed(CatnipRedSpec),
+    Custom(Custom<dyn CustomQueue>),
+}
+
+/// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`.
+pub type CustomQueues = Registry<dyn CustomQueue>;
+
+impl QueueSpec {
+    /// Reads a built-in queue or one of these.
+    pub fn read_with(text: &str, outside: &CustomQueues) -> Result<Self, ParseError> {
+        outside.read(text, Self::Custom)
+    }
+}
+
+/// A [`QueueKind`] of which no more is known.
+pub trait CustomQueue: Debug + Send + Sync {
+    /// See [`QueueKind::build`].
+    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline>;
+    /// See [`QueueKind::holds`].
+    fn holds(&self) -> Holds;
+    /// See [`QueueKind::counts_packets`].
+    fn counts_packets(&self) -> bool;
+}
+
+impl<K: QueueKind<Queue: 'static> + Debug + Send + Sync> CustomQueue for K {
+    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline> {
+        Box::new(QueueKind::build(self, site))
+    }
+    fn holds(&self) -> Holds {
+        QueueKind::holds(self)
+    }
+    fn counts_packets(&self) -> bool {
+        QueueKind::counts_packets(self)
+    }
+}
+
+impl QueueKind for Custom<dyn CustomQueue> {
+    type Queue = Box<dyn QueueDiscipline>;
+    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline> {
+        (**self).build(site)
+    }
+    fn holds(&self) -> Holds {
+        (**self).holds()
+    }
+    fn counts_packets(&self) -> bool {
+        (**self).counts_packets()
+    }
+}
+
+impl<Q: QueueDiscipline + ?Sized> QueueDiscipline for Box<Q> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        each_queue!(self, queue => queue.enqueue(now, packet, fate));
+        (**self).enqueue(now, packet, fate);
     }
     #[inline]
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        each_queue!(self, queue => queue.dequeue(now, fate))
+        (**self).dequeue(now, fate)
+    }
+    fn room(&self) -> Option<u32> {
+        (**self).room()
     }
     #[inline(always)]
     fn wake_at(&self) -> Option<Time> {
-        match self {
-            AnyQueue::DropTail(_)
-            | AnyQueue::Measured(_)
-            | AnyQueue::Red(_)
-            | AnyQueue::Catnip(_)
-            | AnyQueue::CatnipRed(_) => None,
-            AnyQueue::Lossy(queue) => queue.wake_at(),
-            AnyQueue::Custom(queue) => queue.wake_at(),
-        }
-    }
-    fn fifo_limit(&self) -> Option<u32> {
-        each_queue!(self, queue => queue.fifo_limit())
+        (**self).wake_at()
     }
     fn backlog(&self) -> Backlog {
-        each_queue!(self, queue => queue.backlog())
+        (**self).backlog()
     }
 }

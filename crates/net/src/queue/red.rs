@@ -1,7 +1,85 @@
-use super::QueueDiscipline;
 use super::fifo::Fifo;
+use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, DropReason, Fate, Packet};
-use catnip_base::{Rate, Rng, Span, Time};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rate, Rng, Span, Time};
+use std::num::NonZeroU32;
+
+/// Random early detection as configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedSpec {
+    /// Packets that may wait beside the one in transmission.
+    pub waiting: NonZeroU32,
+    /// The law's numbers.
+    pub parameters: RedParameters,
+}
+
+/// Stands for a wire without a bound.
+const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
+
+impl RedSpec {
+    pub(super) fn law(&self, site: &Site<'_>) -> RedLaw {
+        RedLaw::new(self.parameters, site.rate.mean().unwrap_or(FASTEST), site.drops())
+    }
+
+    pub(super) fn write_numbers<'a>(&self, to: &'a mut Written) -> &'a mut Written {
+        let (p, usual) = (&self.parameters, RedParameters::of_the_paper(self.waiting));
+        to.value(self.waiting)
+            .option("min", p.min_threshold, usual.min_threshold)
+            .option("max", p.max_threshold, usual.max_threshold)
+            .option("weight", p.weight, usual.weight)
+            .option("max_p", p.max_probability, usual.max_probability)
+            .option("gentle", p.gentle, usual.gentle)
+            .option("wait", p.wait, usual.wait)
+            .option("mean_packet", p.mean_packet_bytes, usual.mean_packet_bytes)
+    }
+}
+
+impl Kind for RedSpec {
+    const USAGE: &'static [Usage] = &[(
+        "red:LIMIT[,min=,max=,weight=,max_p=,gentle=,wait=,mean_packet=]",
+        "random early detection; LIMIT packets may wait; thresholds default to 20 % and 60 % of it",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let waiting =
+            text.value("a limit in packets, at least 1 packet (only drop-tail has one in bytes or time)")?;
+        let usual = RedParameters::of_the_paper(waiting);
+        let parameters = RedParameters {
+            min_threshold: text.option("min", usual.min_threshold)?,
+            max_threshold: text.option("max", usual.max_threshold)?,
+            weight: text.option("weight", usual.weight)?,
+            max_probability: text.option("max_p", usual.max_probability)?,
+            gentle: text.option("gentle", usual.gentle)?,
+            wait: text.option("wait", usual.wait)?,
+            mean_packet_bytes: text.option("mean_packet", usual.mean_packet_bytes)?,
+        };
+        let p = &parameters;
+        let ordered = 0.0 <= p.min_threshold && p.min_threshold < p.max_threshold;
+        let fraction = |value: f64| value > 0.0 && value <= 1.0;
+        if !(ordered && fraction(p.weight) && fraction(p.max_probability) && p.mean_packet_bytes > 0) {
+            return Err(text.error("0 <= min < max, weight and max_p in (0, 1], and mean_packet positive"));
+        }
+        Ok(Self { waiting, parameters })
+    }
+
+    fn write(&self, to: &mut Written) {
+        self.write_numbers(to.name("red"));
+    }
+}
+
+impl QueueKind for RedSpec {
+    type Queue = Box<Red>;
+
+    fn build(&self, site: &Site<'_>) -> Box<Red> {
+        Box::new(Red::new(self.waiting, self.law(site)))
+    }
+
+    /// It may drop long before it is full.
+    fn holds(&self) -> Holds {
+        Holds { surely: 0, at_most: Some(self.waiting.get().saturating_add(1)) }
+    }
+}
 
 /// RED's numbers (Floyd and Jacobson, "Random early detection gateways", 1993); the queue is measured in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +98,22 @@ pub struct RedParameters {
     pub wait: bool,
     /// The packet size for which an idle wire's missed arrivals are counted, bytes.
     pub mean_packet_bytes: u32,
+}
+
+impl RedParameters {
+    /// The CATNIP paper, section V-D: thresholds of 20 % and 60 % of the buffer, weight 0.01 (catp28 to catp30).
+    pub fn of_the_paper(waiting: NonZeroU32) -> Self {
+        let limit = f64::from(waiting.get());
+        Self {
+            min_threshold: 0.2 * limit,
+            max_threshold: 0.6 * limit,
+            weight: 0.01,
+            max_probability: 0.1,
+            gentle: false,
+            wait: true,
+            mean_packet_bytes: 512,
+        }
+    }
 }
 
 /// What RED wants done with an arrival.
@@ -145,20 +239,20 @@ pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
 #[derive(Debug)]
 pub struct Red {
     queue: Fifo,
-    waiting_limit: u32,
+    waiting: NonZeroU32,
     law: RedLaw,
 }
 
 impl Red {
-    /// A queue in which at most `waiting_limit` packets wait.
-    pub fn new(waiting_limit: u32, law: RedLaw) -> Self {
-        Self { queue: Fifo::default(), waiting_limit, law }
+    /// A queue in which at most `waiting` packets wait.
+    pub fn new(waiting: NonZeroU32, law: RedLaw) -> Self {
+        Self { queue: Fifo::default(), waiting, law }
     }
 }
 
 impl QueueDiscipline for Red {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        match red_drop(&mut self.law, now, &self.queue, self.waiting_limit) {
+        match red_drop(&mut self.law, now, &self.queue, self.waiting) {
             Some(why) => fate.dropped(now, packet, why),
             None => self.queue.push(packet),
         }
@@ -178,9 +272,9 @@ impl QueueDiscipline for Red {
 }
 
 /// Why RED or the end of the buffer wants a packet dropped at this arrival, if so.
-pub(super) fn red_drop(law: &mut RedLaw, now: Time, queue: &Fifo, waiting_limit: u32) -> Option<DropReason> {
+pub(super) fn red_drop(law: &mut RedLaw, now: Time, queue: &Fifo, waiting: NonZeroU32) -> Option<DropReason> {
     let verdict = law.on_arrival(now, queue.len());
-    if queue.len() >= waiting_limit {
+    if queue.len() >= waiting.get() {
         law.on_overflow();
         return Some(DropReason::Overflow);
     }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::{DropReason, Priority, Route};
-use catnip_base::{Rng, Stream};
+use catnip_base::{Rate, Rng, Span, Stream};
 use proptest::prelude::*;
+use std::num::NonZeroU32;
 
 /// Remembers what was dropped.
 #[derive(Default)]
@@ -33,6 +34,10 @@ fn red_parameters() -> RedParameters {
     }
 }
 
+fn packets(waiting: u32) -> NonZeroU32 {
+    NonZeroU32::new(waiting).unwrap()
+}
+
 const RATE: Rate = Rate::from_bits_per_second(1_500_000).unwrap();
 
 fn contents(queue: &mut impl QueueDiscipline) -> Vec<Packet> {
@@ -40,8 +45,51 @@ fn contents(queue: &mut impl QueueDiscipline) -> Vec<Packet> {
 }
 
 #[test]
+fn the_papers_red_has_thresholds_of_20_and_60_percent() {
+    let QueueSpec::Red(RedSpec { waiting, parameters }) = "red:10".parse().unwrap() else {
+        panic!("not RED")
+    };
+    assert_eq!(waiting.get(), 10);
+    assert_eq!((parameters.min_threshold, parameters.max_threshold), (2.0, 6.0));
+}
+
+#[test]
+fn what_is_wrong_with_a_queue_is_named() {
+    for (text, named) in [
+        ("drop-tail", "limit"),
+        ("drop-tail:1", "at least 2"),
+        ("drop-tail:-5", "limit"),
+        ("fifo:10", "one of drop-tail, red, catnip-good, catnip-bad, catnip-red"),
+        ("red:0", "at least 1"),
+        ("red:10,min=7", "min < max"),
+        ("red:10,colour=blue", "colour"),
+        ("catnip-good:1", "at least 2"),
+        ("catnip-good:10,victim=me", "victim="),
+        ("drop-tail:10,20", "20"),
+        ("drop-tail:0KB", "above zero"),
+        ("drop-tail:0ms", "above zero"),
+        ("drop-tail:1.5", "limit"),
+        ("drop-tail:15kB", "drop-tail:15KB"),
+        ("drop-tail:15KB,victim=random", "victim"),
+        ("catnip-good:15KB", "only drop-tail"),
+        ("red:200ms", "only drop-tail"),
+    ] {
+        let error = text.parse::<QueueSpec>().unwrap_err().to_string();
+        assert!(error.contains(text) && error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn a_queue_without_room_cannot_be_built() {
+    assert_eq!([0, 1].map(DropTailSpec::packets), [None, None]);
+    assert_eq!(DropTailSpec::bytes(0).or(DropTailSpec::wait(Span::ZERO)), None);
+    assert_eq!(Places::new(0).or(Places::new(1)).or(Places::new(u64::MAX)), None);
+    assert_eq!(Places::new(1 << 32).unwrap().waiting().get(), u32::MAX);
+}
+
+#[test]
 fn drop_tail_keeps_the_first_and_drops_the_rest() {
-    let (mut queue, mut lost) = (DropTail::new(3), Lost::default());
+    let (mut queue, mut lost) = (DropTail::new(packets(3)), Lost::default());
     for body in 0..5 {
         queue.enqueue(Time::ZERO, packet(body, Priority::Low), &mut lost);
     }
@@ -89,15 +137,15 @@ proptest! {
         arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12, rule in 0usize..3
     ) {
         let victim = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest][rule];
-        let mut queue = AnyQueue::Catnip(Box::new(CatnipQueue::good(limit, victim, rng(1))));
+        let mut queue = AnyQueue::CatnipGood(Box::new(CatnipQueue::good(packets(limit), victim, rng(1))));
         check_protection(&mut queue, Priority::High, &arrivals, limit as usize)?;
     }
 
     #[test]
     fn catnip_bad_is_its_mirror_image(arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12) {
         let mirrored: Vec<bool> = arrivals.iter().map(|high| !high).collect();
-        let mut bad = AnyQueue::Catnip(Box::new(CatnipQueue::bad(limit, VictimRule::Random, rng(1))));
-        let mut good = AnyQueue::Catnip(Box::new(CatnipQueue::good(limit, VictimRule::Random, rng(1))));
+        let mut bad = AnyQueue::CatnipBad(Box::new(CatnipQueue::bad(packets(limit), VictimRule::Random, rng(1))));
+        let mut good = AnyQueue::CatnipGood(Box::new(CatnipQueue::good(packets(limit), VictimRule::Random, rng(1))));
         check_protection(&mut bad, Priority::Low, &arrivals, limit as usize)?;
         check_protection(&mut good, Priority::High, &mirrored, limit as usize)?;
     }
@@ -108,7 +156,7 @@ fn the_random_victim_is_uniform_among_low_packets() {
     let mut counts = [0u32; 5];
     let trials = 10_000;
     for trial in 0..trials {
-        let mut queue = CatnipQueue::good(8, VictimRule::Random, rng(trial));
+        let mut queue = CatnipQueue::good(packets(8), VictimRule::Random, rng(trial));
         let mut lost = Lost::default();
         for body in 0..8 {
             // LOW packets at places 0, 2, 3, 5 and 7.
@@ -129,7 +177,7 @@ fn a_probe_drops_the_arrival_as_often_as_it_finds_a_high_packet() {
     let trials = 4000;
     let arrival_dropped = (0..trials)
         .filter(|&trial| {
-            let mut queue = CatnipQueue::good(4, VictimRule::Probe, rng(trial));
+            let mut queue = CatnipQueue::good(packets(4), VictimRule::Probe, rng(trial));
             let mut lost = Lost::default();
             for body in 0..4 {
                 queue.enqueue(
@@ -244,8 +292,8 @@ fn gentle_red_rises_to_certainty_at_twice_the_upper_threshold() {
 fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_without_low() {
     for seed in 0..50 {
         let law = || RedLaw::new(RedParameters { weight: 0.2, ..red_parameters() }, RATE, rng(seed));
-        let mut red = Red::new(10, law());
-        let mut catnip = CatnipRed::new(10, law(), VictimRule::Random, rng(seed + 1000));
+        let mut red = Red::new(packets(10), law());
+        let mut catnip = CatnipRed::new(packets(10), law(), VictimRule::Random, rng(seed + 1000));
         let mut arrivals = rng(seed + 2000);
         let mut substituted = false;
         let mut inside: Vec<Packet> = Vec::new();

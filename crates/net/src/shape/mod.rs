@@ -4,8 +4,9 @@ mod trace;
 
 pub use trace::{Trace, TraceDriven, TraceError};
 
-use catnip_base::{Rate, Time, WireTime};
-use std::fmt::Debug;
+use catnip_base::notation::Usage;
+use catnip_base::{ParseError, Rate, Time, WireTime};
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 /// When has the last bit left, if the first one leaves at `start`? Remainders are carried, so that rates stay
@@ -39,7 +40,12 @@ pub enum RateSpec {
     /// The same at all times.
     Constant(Rate),
     /// Opportunities to send, as recorded.
-    Trace(Arc<Trace>),
+    Trace {
+        /// What the file is called.
+        file: String,
+        /// What it holds.
+        trace: Arc<Trace>,
+    },
     /// Transmission takes no time, so that nothing ever waits: a link of pure delay.
     Unlimited,
 }
@@ -50,12 +56,46 @@ impl From<Rate> for RateSpec {
     }
 }
 
+impl fmt::Display for RateSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(rate) => write!(f, "{rate}"),
+            Self::Trace { file, .. } => write!(f, "trace:{file}"),
+            Self::Unlimited => f.write_str("unlimited"),
+        }
+    }
+}
+
 impl RateSpec {
+    /// The ways to write one, with what each does.
+    pub const USAGE: &[Usage] = &[
+        ("1.5Mbit", "constant; bit, kbit, Mbit or Gbit per second"),
+        ("trace:FILE", "recorded opportunities to send, as mahimahi writes them"),
+        ("unlimited", "transmission takes no time"),
+    ];
+
+    /// Reads a rate. `open` gives the text of a file, or says why it cannot.
+    pub fn read(text: &str, open: impl FnOnce(&str) -> Result<String, String>) -> Result<Self, ParseError> {
+        match text.split_once(':') {
+            Some(("trace", file)) if !file.trim().is_empty() => {
+                let file = file.trim();
+                let trace = open(file).and_then(|lines| Trace::parse(&lines).map_err(|error| error.to_string()));
+                let trace = trace.map_err(|what| ParseError::new(text, format!("a trace: {what}")))?;
+                Ok(Self::Trace { file: file.into(), trace: Arc::new(trace) })
+            }
+            None if text == "unlimited" => Ok(Self::Unlimited),
+            _ => text.parse().map(Self::Constant).map_err(|_| {
+                let expected = "a rate such as 1.5Mbit (bit, kbit, Mbit, Gbit per second; positive), trace:FILE or unlimited";
+                ParseError::new(text, expected)
+            }),
+        }
+    }
+
     /// An idle wire.
     pub fn build(&self) -> AnyShaper {
         match self {
             Self::Constant(rate) => AnyShaper::Constant(Constant::new(*rate)),
-            Self::Trace(trace) => AnyShaper::Trace(Box::new(TraceDriven::new(trace.clone()))),
+            Self::Trace { trace, .. } => AnyShaper::Trace(Box::new(TraceDriven::new(trace.clone()))),
             Self::Unlimited => AnyShaper::Unlimited,
         }
     }
@@ -64,13 +104,13 @@ impl RateSpec {
     pub fn mean(&self) -> Option<Rate> {
         match self {
             Self::Constant(rate) => Some(*rate),
-            Self::Trace(trace) => Some(trace.mean_rate()),
+            Self::Trace { trace, .. } => Some(trace.mean_rate()),
             Self::Unlimited => None,
         }
     }
 }
 
-/// The shapers that a topology can name, and one of your own.
+/// The shapers that a topology can name.
 #[derive(Debug)]
 pub enum AnyShaper {
     /// Constant rate.
@@ -79,8 +119,6 @@ pub enum AnyShaper {
     Trace(Box<TraceDriven>),
     /// Transmission takes no time.
     Unlimited,
-    /// Anything else.
-    Custom(Box<dyn Shaper>),
 }
 
 impl AnyShaper {
@@ -91,7 +129,6 @@ impl AnyShaper {
             Self::Constant(shaper) => shaper.finish(start, len),
             Self::Trace(shaper) => shaper.finish(start, len),
             Self::Unlimited => start,
-            Self::Custom(shaper) => shaper.finish(start, len),
         }
     }
 }

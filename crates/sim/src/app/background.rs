@@ -1,6 +1,6 @@
-use super::{AppAction, AppEvent, Application, Distribution};
+use super::{AppAction, AppEvent, Application};
 use crate::FlowId;
-use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_base::{Distribution, Rate, Rng, Span, Stream, Time};
 use std::sync::Arc;
 
 /// What sources of background traffic have in common: bursts of packets at a peak rate, with silence in between.

@@ -2,13 +2,11 @@
 
 mod background;
 mod bulk;
-mod distribution;
 mod pages;
 mod web;
 
 pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
-pub use distribution::Distribution;
 pub use pages::{Page, PageGenerator};
 pub use web::{Http, WebClient, WebConfig};
 

@@ -1,5 +1,4 @@
-use super::Distribution;
-use catnip_base::{Rng, Stream};
+use catnip_base::{Distribution, Rng, Stream};
 
 /// A Web page: the sizes in bytes of its objects, the HTML first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
-use super::{AppAction, AppEvent, Application, Distribution, Page};
+use super::{AppAction, AppEvent, Application, Page};
 use crate::Transfer;
 use crate::record::{ObjectRecord, PageRecord};
-use catnip_base::{Rng, Span, Stream, Time};
+use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
 
 /// How a client fetches a page.

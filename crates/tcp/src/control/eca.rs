@@ -1,17 +1,52 @@
-use super::{Ack, Congestion, CongestionControl, Control, Phase, Reno};
-use catnip_base::Time;
+use super::{Ack, Congestion, CongestionControl, Control, ControlKind, Phase, Reno};
+use crate::TcpConfig;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Time, words};
 
-/// When early congestion avoidance stops doubling. The paper prints no rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EcaRule {
-    /// An ACK that finds at most two windows unsent opens the window linearly: the rule that gives the paper's
-    /// idle page times (docs/deviations.md).
-    #[default]
-    LastRound,
-    /// From a window of 4 on, ssthresh becomes the window once the next doubled window would finish the document.
-    FinalWindow,
-    /// ssthresh becomes the window once growing linearly to the end takes at most one round more than doubling.
-    OneMoreRound,
+/// Early congestion avoidance as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EcaSpec(pub EcaRule);
+
+words! {
+    /// When early congestion avoidance stops doubling. The paper prints no rule.
+    #[derive(Default)]
+    pub enum EcaRule {
+        /// An ACK that finds at most two windows unsent opens the window linearly: the rule that gives the paper's
+        /// idle page times (docs/deviations.md).
+        #[default]
+        LastRound = ("last-round", "with at most two windows unsent"),
+        /// From a window of 4 on, ssthresh becomes the window once the next doubled window would finish the document.
+        FinalWindow = ("final-window", "before the doubled window that would finish"),
+        /// ssthresh becomes the window once growing linearly to the end takes at most one round more than doubling.
+        OneMoreRound = ("one-more-round", "when that costs at most one round"),
+    }
+}
+
+impl Kind for EcaSpec {
+    const USAGE: &'static [Usage] = &[
+        ("eca[:last-round]", "early congestion avoidance: linear growth once at most two windows are unsent"),
+        ("eca:final-window", "the same before the doubled window that would finish the document"),
+        ("eca:one-more-round", "the same as soon as it costs at most one round more"),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let rule = text.next().map_or(Ok(EcaRule::default()), str::parse);
+        rule.map(Self).map_err(|_| text.error("eca:last-round, eca:final-window or eca:one-more-round"))
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("eca");
+        if self.0 != EcaRule::default() {
+            to.value(self.0);
+        }
+    }
+}
+
+impl ControlKind for EcaSpec {
+    type Control = Eca;
+    fn build(&self, config: &TcpConfig) -> Eca {
+        Eca::new(Reno::new(config), self.0)
+    }
 }
 
 /// Early congestion avoidance (CATNIP paper, section III-B): a source that knows the size of its document leaves

@@ -1,14 +1,15 @@
 //! Congestion control: how fast to grow, how much to cut. A controller is told of each episode once; which losses
-//! belong to the same episode is the sender's business.
+//! belong to the same episode is the sender's business. A controller is one file, and one line of [`ControlSpec`].
 
 mod eca;
 mod reno;
 
-pub use eca::{Eca, EcaRule};
-pub use reno::Reno;
+pub use eca::{Eca, EcaRule, EcaSpec};
+pub use reno::{Reno, RenoSpec};
 
 use crate::TcpConfig;
-use catnip_base::{FlowContext, Span, Time};
+use catnip_base::notation::{Custom, Kind, Registry};
+use catnip_base::{FlowContext, ParseError, Span, Time, kinds};
 use std::fmt::Debug;
 
 /// An ACK of new data.
@@ -86,66 +87,113 @@ pub trait CongestionControl: Debug + Send {
     fn on_context(&mut self, _now: Time, _context: &FlowContext) {}
 }
 
-/// Which controller a connection uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControlKind {
-    /// Slow start and congestion avoidance.
-    Reno,
-    /// Early congestion avoidance.
-    Eca(EcaRule),
+/// A kind of controller: plain data from which a connection builds its own.
+pub trait ControlKind: Kind {
+    /// What a connection has.
+    type Control: CongestionControl;
+    /// The state of a new connection.
+    fn build(&self, config: &TcpConfig) -> Self::Control;
 }
 
-/// The built-in controllers and one of your own.
-#[derive(Debug)]
-pub enum AnyControl {
-    /// See [`Reno`].
-    Reno(Reno),
-    /// See [`Eca`].
-    Eca(Eca),
-    /// Anything else.
-    Custom(Box<dyn CongestionControl>),
-}
-
-impl AnyControl {
-    /// The controller that a configuration asks for.
-    pub fn new(config: &TcpConfig) -> Self {
-        match config.control {
-            ControlKind::Reno => Self::Reno(Reno::new(config)),
-            ControlKind::Eca(rule) => Self::Eca(Eca::new(Reno::new(config), rule)),
+macro_rules! controls {
+    ($($Kind:ident($Spec:ty)),+ $(,)?) => {
+        kinds! {
+            /// Which controller a connection uses.
+            pub enum ControlSpec { $($Kind($Spec)),+ }
         }
-    }
-}
 
-macro_rules! each_control {
-    ($any:expr, $control:ident => $do:expr) => {
-        match $any {
-            AnyControl::Reno($control) => $do,
-            AnyControl::Eca($control) => $do,
-            AnyControl::Custom($control) => $do,
+        /// The controller of a connection: those that are built in are known to the compiler, one from outside is behind a
+        /// pointer.
+        #[derive(Debug)]
+        pub enum AnyControl {
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind(<$Spec as ControlKind>::Control)),+
+        }
+
+        impl AnyControl {
+            /// The controller that a configuration asks for.
+            pub fn new(config: &TcpConfig) -> Self {
+                match &config.control { $(ControlSpec::$Kind(kind) => Self::$Kind(ControlKind::build(kind, config))),+ }
+            }
+        }
+
+        impl CongestionControl for AnyControl {
+            #[inline]
+            fn control(&self) -> Control {
+                match self { $(Self::$Kind(it) => it.control()),+ }
+            }
+            #[inline]
+            fn phase(&self, unsent: u64) -> Phase {
+                match self { $(Self::$Kind(it) => it.phase(unsent)),+ }
+            }
+            #[inline]
+            fn on_ack(&mut self, ack: &Ack) {
+                match self { $(Self::$Kind(it) => it.on_ack(ack)),+ }
+            }
+            fn on_congestion(&mut self, event: &Congestion) {
+                match self { $(Self::$Kind(it) => it.on_congestion(event)),+ }
+            }
+            fn on_recovered(&mut self, now: Time, limit: u64) {
+                match self { $(Self::$Kind(it) => it.on_recovered(now, limit)),+ }
+            }
+            fn on_context(&mut self, now: Time, context: &FlowContext) {
+                match self { $(Self::$Kind(it) => it.on_context(now, context)),+ }
+            }
         }
     };
 }
 
-impl CongestionControl for AnyControl {
-    #[inline]
+controls! {
+    Reno(RenoSpec),
+    Eca(EcaSpec),
+    Custom(Custom<dyn CustomControl>),
+}
+
+/// Controllers from outside, by name: `controls.add(|control: MyControl| Arc::new(control))`.
+pub type CustomControls = Registry<dyn CustomControl>;
+
+impl ControlSpec {
+    /// Reads a built-in controller or one of these.
+    pub fn read_with(text: &str, outside: &CustomControls) -> Result<Self, ParseError> {
+        outside.read(text, Self::Custom)
+    }
+}
+
+/// A [`ControlKind`] of which no more is known.
+pub trait CustomControl: Debug + Send + Sync {
+    /// See [`ControlKind::build`].
+    fn build(&self, config: &TcpConfig) -> Box<dyn CongestionControl>;
+}
+
+impl<K: ControlKind<Control: 'static> + Debug + Send + Sync> CustomControl for K {
+    fn build(&self, config: &TcpConfig) -> Box<dyn CongestionControl> {
+        Box::new(ControlKind::build(self, config))
+    }
+}
+
+impl ControlKind for Custom<dyn CustomControl> {
+    type Control = Box<dyn CongestionControl>;
+    fn build(&self, config: &TcpConfig) -> Box<dyn CongestionControl> {
+        (**self).build(config)
+    }
+}
+
+impl<C: CongestionControl + ?Sized> CongestionControl for Box<C> {
     fn control(&self) -> Control {
-        each_control!(self, c => c.control())
+        (**self).control()
     }
-    #[inline]
     fn phase(&self, unsent: u64) -> Phase {
-        each_control!(self, c => c.phase(unsent))
+        (**self).phase(unsent)
     }
-    #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        each_control!(self, c => c.on_ack(ack));
+        (**self).on_ack(ack);
     }
     fn on_congestion(&mut self, event: &Congestion) {
-        each_control!(self, c => c.on_congestion(event));
+        (**self).on_congestion(event);
     }
     fn on_recovered(&mut self, now: Time, limit: u64) {
-        each_control!(self, c => c.on_recovered(now, limit));
+        (**self).on_recovered(now, limit);
     }
     fn on_context(&mut self, now: Time, context: &FlowContext) {
-        each_control!(self, c => c.on_context(now, context));
+        (**self).on_context(now, context);
     }
 }

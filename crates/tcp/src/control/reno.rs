@@ -1,6 +1,28 @@
-use super::{Ack, Cause, Congestion, CongestionControl, Control, Phase};
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase};
 use crate::{Halving, InitialSsthresh, TcpConfig};
-use catnip_base::Time;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Time};
+
+/// Slow start and congestion avoidance, as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenoSpec;
+
+impl Kind for RenoSpec {
+    const USAGE: &'static [Usage] = &[("reno", "slow start and congestion avoidance (RFC 5681)")];
+    fn read(_text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self)
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("reno");
+    }
+}
+
+impl ControlKind for RenoSpec {
+    type Control = Reno;
+    fn build(&self, config: &TcpConfig) -> Reno {
+        Reno::new(config)
+    }
+}
 
 /// Slow start and congestion avoidance (RFC 5681, section 3.1), counted in segments with fractions as ns-2 does.
 #[derive(Clone, Debug)]

@@ -4,15 +4,16 @@ mod rbplw;
 
 pub use rbplw::Rbplw;
 
-use catnip_base::{Span, Time};
+use catnip_base::{Span, Time, words};
 
-/// How a connection paces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacingKind {
-    /// Not at all.
-    None,
-    /// The last window is spread over one round trip.
-    Rbplw,
+words! {
+    /// How a connection paces.
+    pub enum PacingKind {
+        /// Not at all.
+        None = ("none", "segments leave as soon as the window has room"),
+        /// See [`Rbplw`].
+        Rbplw = rbplw::USAGE,
+    }
 }
 
 /// What the sender knows when a round begins, before the window grows.

@@ -1,5 +1,9 @@
 use super::RoundStart;
+use catnip_base::notation::Usage;
 use catnip_base::{Span, Time};
+
+pub(super) const USAGE: Usage =
+    ("rbplw", "rate-based pacing of the last window: it is spread over one round trip");
 
 /// Rate-based pacing of the last window (CATNIP paper, section III-B).
 ///

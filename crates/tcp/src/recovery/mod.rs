@@ -12,24 +12,25 @@ pub use sack::{Sack, SackRule};
 pub use tahoe::Tahoe;
 
 use crate::{Scoreboard, TcpConfig};
+use catnip_base::words;
 
 /// Duplicate ACKs that mean a loss (RFC 5681, section 3.2; catp23).
 pub const DUPACK_THRESHOLD: u32 = 3;
 
-/// Which recovery a connection uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecoveryKind {
-    /// Fast retransmit, then slow start from there.
-    Tahoe,
-    /// Fast recovery until the first new ACK.
-    Reno,
-    /// Fast recovery until everything that was out is acknowledged (RFC 6582).
-    NewReno,
-    /// SACK with the pipe count of Fall and Floyd, "Simulation-based comparisons of Tahoe, Reno and SACK TCP",
-    /// 1996: ns-2's Sack1.
-    Sack1,
-    /// SACK by RFC 6675.
-    SackRfc6675,
+words! {
+    /// Which recovery a connection uses.
+    pub enum RecoveryKind {
+        /// See [`Tahoe`].
+        Tahoe = tahoe::USAGE,
+        /// See [`Reno`].
+        Reno = reno::USAGE,
+        /// See [`NewReno`].
+        NewReno = newreno::USAGE,
+        /// See [`SackRule::Pipe1996`].
+        Sack1 = sack::SACK1,
+        /// See [`SackRule::Rfc6675`].
+        SackRfc6675 = sack::SACK,
+    }
 }
 
 impl RecoveryKind {

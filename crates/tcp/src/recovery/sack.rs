@@ -1,5 +1,9 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
 use crate::Scoreboard;
+use catnip_base::notation::Usage;
+
+pub(super) const SACK1: Usage = ("sack1", "SACK with a count of the pipe, as ns-2's Sack1 has it");
+pub(super) const SACK: Usage = ("sack", "SACK by RFC 6675");
 
 /// How SACK estimates what is in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

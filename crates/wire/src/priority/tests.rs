@@ -1,5 +1,5 @@
 use super::*;
-use crate::checksum::transport_is_right;
+use crate::transport_is_right;
 use crate::{Addresses, TcpHeader};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

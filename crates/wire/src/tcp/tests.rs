@@ -59,7 +59,7 @@ proptest! {
         prop_assert_eq!((ip.source(), ip.destination()), (addresses.source, addresses.destination));
         prop_assert_eq!((ip.traffic_class(), ip.hop_limit()), (addresses.traffic_class, addresses.hop_limit));
         prop_assert!(ip.fragment().is_none() && ip.header_is_right());
-        prop_assert_eq!(crate::checksum::transport_is_right(&ip), Ok(true));
+        prop_assert_eq!(crate::transport_is_right(&ip), Ok(true));
         let tcp = Tcp::parse(ip.transport(TCP).unwrap()).unwrap();
         prop_assert_eq!(tcp.header(), Ok(header));
         prop_assert_eq!(tcp.payload(), &payload[..]);
@@ -77,7 +77,7 @@ proptest! {
             let segment = if addresses.source.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
             buffer[segment + at.index(len - segment)] ^= 1 << bit;
             let ip = Ip::parse(&buffer[..len]).unwrap();
-            prop_assert_ne!(crate::checksum::transport_is_right(&ip), Ok(true));
+            prop_assert_ne!(crate::transport_is_right(&ip), Ok(true));
         }
     }
 }

@@ -29,7 +29,7 @@ fn packet(data: &[u8]) {
         assert_eq!(ip.header_len() + ip.payload().len(), ip.total_len());
         assert_eq!(ip.total_len() + ip.padding(), data.len());
         let _ = (ip.source(), ip.destination(), ip.ecn(), ip.hop_limit(), ip.header_is_right());
-        let _ = (FlowKey::of(&ip), checksum::transport_is_right(&ip));
+        let _ = (FlowKey::of(&ip), transport_is_right(&ip));
         let announcement = Announcement { mss: 1460, window_scale: Some(7), sack: true };
         if let Ok(tcp) = ip.transport(ip::TCP).and_then(Tcp::parse) {
             let mut translation = Translation::new(0, announcement);

@@ -1,0 +1,256 @@
+use crate::notation::{Kind, Notation, Usage, Written};
+use crate::{ParseError, Rng};
+
+/// A distribution of sizes, counts or times; the unit is its user's. None of them gives negative values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// Always the same.
+    Constant(f64),
+    /// Uniform between two bounds.
+    Uniform {
+        /// Lower bound.
+        minimum: f64,
+        /// Upper bound.
+        maximum: f64,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean.
+        mean: f64,
+    },
+    /// Pareto; values above `maximum` count as `maximum`.
+    Pareto {
+        /// Tail index.
+        shape: f64,
+        /// Least value.
+        minimum: f64,
+        /// Greatest value.
+        maximum: f64,
+    },
+    /// Lognormal.
+    Lognormal {
+        /// Mean of the logarithm.
+        mu: f64,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+    },
+    /// Piecewise linear through points of a measured distribution function.
+    Empirical {
+        /// (value, probability of being at or below it), both ascending; the last probability is 1.
+        points: Vec<(f64, f64)>,
+    },
+}
+
+impl Kind for Distribution {
+    const USAGE: &'static [Usage] = &[
+        ("constant:value=", "always the same"),
+        ("uniform:minimum=,maximum=", "the same chance for all between the bounds"),
+        ("exponential:mean=", "no memory"),
+        ("pareto:shape=,minimum=[,maximum=]", "a heavy tail with this index, cut at the maximum"),
+        ("lognormal:mu=,sigma=", "its logarithm is normal"),
+        (
+            "empirical:points=0/0;1/0.25;10/1",
+            "linear between points of a distribution function, value/probability",
+        ),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let read = match text.name() {
+            "constant" => Self::Constant(text.key("value")?),
+            "uniform" => Self::Uniform { minimum: text.key("minimum")?, maximum: text.key("maximum")? },
+            "exponential" => Self::Exponential { mean: text.key("mean")? },
+            "pareto" => Self::Pareto {
+                shape: text.key("shape")?,
+                minimum: text.key("minimum")?,
+                maximum: text.option("maximum", f64::INFINITY)?,
+            },
+            "lognormal" => Self::Lognormal { mu: text.key("mu")?, sigma: text.key("sigma")? },
+            _ => {
+                let points: String = text.key("points")?;
+                let point = |point: &str| {
+                    let (value, probability) = point.split_once('/')?;
+                    Some((value.parse().ok()?, probability.parse().ok()?))
+                };
+                let points = points.split(';').map(point).collect::<Option<_>>();
+                Self::Empirical {
+                    points: points.ok_or_else(|| text.error("points such as 0/0;1/0.25;10/1"))?,
+                }
+            }
+        };
+        match read.mistake() {
+            None => Ok(read),
+            Some(expected) => Err(text.error(expected)),
+        }
+    }
+
+    fn write(&self, to: &mut Written) {
+        match self {
+            Self::Constant(value) => to.name("constant").key("value", value),
+            Self::Uniform { minimum, maximum } => {
+                to.name("uniform").key("minimum", minimum).key("maximum", maximum)
+            }
+            Self::Exponential { mean } => to.name("exponential").key("mean", mean),
+            Self::Pareto { shape, minimum, maximum } => to
+                .name("pareto")
+                .key("shape", shape)
+                .key("minimum", minimum)
+                .option("maximum", *maximum, f64::INFINITY),
+            Self::Lognormal { mu, sigma } => to.name("lognormal").key("mu", mu).key("sigma", sigma),
+            Self::Empirical { points } => {
+                let points: Vec<String> = points.iter().map(|(value, p)| format!("{value}/{p}")).collect();
+                to.name("empirical").key("points", points.join(";"))
+            }
+        };
+    }
+}
+
+crate::as_text!(Distribution);
+
+impl Distribution {
+    /// What its numbers should be instead, if they make no distribution.
+    fn mistake(&self) -> Option<&'static str> {
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let (holds, expected) = match self {
+            Self::Constant(value) => (*value >= 0.0 && value.is_finite(), "a value that is not negative"),
+            Self::Uniform { minimum, maximum } => {
+                let holds = 0.0 <= *minimum && minimum <= maximum && maximum.is_finite();
+                (holds, "0 <= minimum <= maximum")
+            }
+            Self::Exponential { mean } => (positive(*mean), "a positive mean"),
+            Self::Pareto { shape, minimum, maximum } => {
+                let holds = positive(*shape) && positive(*minimum) && *maximum > 0.0;
+                (holds, "positive shape, minimum and maximum")
+            }
+            Self::Lognormal { mu, sigma } => (mu.is_finite() && positive(*sigma), "a positive sigma"),
+            Self::Empirical { points } => {
+                let ascending = points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1);
+                let ends = points.first().is_some_and(|p| p.0 >= 0.0 && p.1 >= 0.0)
+                    && points.last().is_some_and(|p| p.0.is_finite() && p.1 == 1.0);
+                (ascending && ends, "points that ascend in value and probability and end with probability 1")
+            }
+        };
+        (!holds).then_some(expected)
+    }
+
+    /// One value.
+    pub fn draw(&self, rng: &mut Rng) -> f64 {
+        match self {
+            Self::Constant(value) => *value,
+            Self::Uniform { minimum, maximum } => minimum + (maximum - minimum) * rng.uniform(),
+            Self::Exponential { mean } => rng.exponential(*mean),
+            Self::Pareto { shape, minimum, maximum } => rng.pareto(*shape, *minimum).min(*maximum),
+            Self::Lognormal { mu, sigma } => (mu + sigma * rng.normal()).exp(),
+            Self::Empirical { points } => quantile(points, rng.uniform()),
+        }
+    }
+
+    /// The probability of being at or below `value`.
+    pub fn cdf(&self, value: f64) -> f64 {
+        match self {
+            Self::Constant(constant) => f64::from(value >= *constant),
+            Self::Uniform { minimum, maximum } => ((value - minimum) / (maximum - minimum)).clamp(0.0, 1.0),
+            Self::Exponential { mean } => 1.0 - (-value.max(0.0) / mean).exp(),
+            Self::Pareto { maximum, .. } if value >= *maximum => 1.0,
+            Self::Pareto { shape, minimum, .. } => 1.0 - (minimum / value.max(*minimum)).powf(*shape),
+            Self::Lognormal { mu, sigma } => normal_cdf((value.ln() - mu) / sigma),
+            Self::Empirical { points } => {
+                let above = points.partition_point(|p| p.0 <= value);
+                if above == 0 {
+                    return 0.0;
+                }
+                let Some(high) = points.get(above) else { return 1.0 };
+                let low = points[above - 1];
+                low.1 + (high.1 - low.1) * (value - low.0) / (high.0 - low.0)
+            }
+        }
+    }
+}
+
+fn quantile(points: &[(f64, f64)], probability: f64) -> f64 {
+    let above = points.partition_point(|p| p.1 < probability).min(points.len() - 1);
+    if above == 0 {
+        return points[0].0;
+    }
+    let (low, high) = (points[above - 1], points[above]);
+    low.0 + (high.0 - low.0) * (probability - low.1) / (high.1 - low.1)
+}
+
+/// Standard normal distribution function (Abramowitz and Stegun 7.1.26, absolute error below 2e-7).
+fn normal_cdf(z: f64) -> f64 {
+    let x = z.abs() / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let series = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+    let erf = 1.0 - series.iter().fold(0.0, |sum, c| (sum + c) * t) * (-x * x).exp();
+    if z < 0.0 { 0.5 * (1.0 - erf) } else { 0.5 * (1.0 + erf) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rng, Stream};
+    use proptest::prelude::*;
+
+    #[test]
+    fn samples_pass_a_kolmogorov_smirnov_test_against_their_own_distribution() {
+        let distributions = [
+            Distribution::Uniform { minimum: 2.0, maximum: 5.0 },
+            Distribution::Exponential { mean: 40.0 },
+            Distribution::Pareto { shape: 1.1, minimum: 133_000.0, maximum: 1e12 },
+            Distribution::Lognormal { mu: 9.357, sigma: 1.318 },
+            Distribution::Empirical { points: vec![(0.0, 0.0), (1.0, 0.25), (10.0, 1.0)] },
+        ];
+        for (n, distribution) in distributions.iter().enumerate() {
+            let mut rng = Rng::new(11, Stream::Workload(n as u32));
+            let count = 20_000;
+            let mut sample: Vec<f64> = (0..count).map(|_| distribution.draw(&mut rng)).collect();
+            sample.sort_by(f64::total_cmp);
+            let distance = sample.iter().enumerate().fold(0.0f64, |worst, (i, &x)| {
+                let expected = distribution.cdf(x);
+                let (below, at) = (i as f64 / f64::from(count), (i + 1) as f64 / f64::from(count));
+                worst.max((expected - below).abs()).max((at - expected).abs())
+            });
+            let critical = 1.63 / f64::from(count).sqrt();
+            assert!(distance < critical, "{distribution:?}: {distance} (1 % level: {critical})");
+        }
+    }
+
+    fn any_distribution() -> impl Strategy<Value = Distribution> {
+        let size = 1e-6..1e12f64;
+        prop_oneof![
+            (0.0..1e9f64).prop_map(Distribution::Constant),
+            (0.0..1e6f64, 0.0..1e6f64)
+                .prop_map(|(minimum, more)| Distribution::Uniform { minimum, maximum: minimum + more }),
+            size.clone().prop_map(|mean| Distribution::Exponential { mean }),
+            (0.1..5.0f64, size.clone(), prop_oneof![size, Just(f64::INFINITY)])
+                .prop_map(|(shape, minimum, maximum)| Distribution::Pareto { shape, minimum, maximum }),
+            (-50.0..50.0f64, 0.01..10.0f64).prop_map(|(mu, sigma)| Distribution::Lognormal { mu, sigma }),
+            (1.0..9.0f64)
+                .prop_map(|x| Distribution::Empirical { points: vec![(0.0, 0.0), (x, 0.3), (9.0, 1.0)] }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back_as_the_same(distribution in any_distribution()) {
+            prop_assert_eq!(distribution.to_string().parse(), Ok(distribution));
+        }
+    }
+
+    #[test]
+    fn numbers_that_make_no_distribution_are_refused() {
+        for (text, named) in [
+            ("constant:value=-1", "not negative"),
+            ("uniform:minimum=3,maximum=2", "0 <= minimum <= maximum"),
+            ("exponential:mean=0", "positive mean"),
+            ("pareto:shape=nan,minimum=1", "positive shape"),
+            ("lognormal:mu=1,sigma=-1", "positive sigma"),
+            ("empirical:points=0/0;1/0.5", "end with probability 1"),
+            ("empirical:points=0/0;1", "points such as"),
+            ("exponential", "mean="),
+            ("normal:mu=1", "one of constant, uniform, exponential, pareto, lognormal, empirical"),
+        ] {
+            let error = text.parse::<Distribution>().unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! How kinds of things are written, in scenario files, on the command line and in results: a name, then what it
+//! needs, as in `red:10,min=2,max=6,gentle=true`.
+
+use crate::ParseError;
+use std::fmt;
+use std::ops::Deref;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How a kind is written, and what it does.
+pub type Usage = (&'static str, &'static str);
+
+/// A kind of queue, of loss, of congestion control … as configuration. It stands in the file of what it configures, so
+/// that one file reads, checks, writes, documents and builds it; a family made by [`kinds!`](crate::kinds) lists it in
+/// one line.
+pub trait Kind: Sized {
+    /// The ways to write it. Each begins with a name, and `:` or `[` end the name.
+    const USAGE: &'static [Usage];
+    /// Reads and checks what follows the name.
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError>;
+    /// Writes what `read` reads as the same.
+    fn write(&self, to: &mut Written);
+}
+
+/// One of a family: how it is written, and how it is read.
+pub struct Member<F> {
+    /// See [`Kind::USAGE`].
+    pub usage: &'static [Usage],
+    /// Reads and checks what follows the name.
+    pub read: fn(&mut Notation<'_>) -> Result<F, ParseError>,
+}
+
+/// Several kinds of which a configuration has one.
+pub trait Family: Sized + 'static {
+    /// All of them.
+    const KINDS: &'static [Member<Self>];
+
+    /// The ways to write one, with what each does.
+    fn usages() -> Vec<Usage> {
+        Self::KINDS.iter().flat_map(|kind| kind.usage).copied().collect()
+    }
+
+    /// Reads any of them.
+    fn read_any(text: &str) -> Result<Self, ParseError> {
+        let mut text = Notation::parse(text)?;
+        let Some(kind) = Self::KINDS.iter().find(|kind| text.is_one_of(kind.usage)) else {
+            let mut names: Vec<&str> = Self::usages().into_iter().map(name).collect();
+            names.dedup();
+            return Err(text.error(format!("one of {}", names.join(", "))));
+        };
+        let read = (kind.read)(&mut text)?;
+        text.finish()?;
+        Ok(read)
+    }
+}
+
+/// A kind is a family of its own.
+impl<K: Kind + 'static> Family for K {
+    const KINDS: &'static [Member<Self>] = &[Member { usage: K::USAGE, read: K::read }];
+}
+
+/// Lets a kind be read and written on its own.
+#[macro_export]
+macro_rules! as_text {
+    ($Kind:ty) => {
+        impl std::str::FromStr for $Kind {
+            type Err = $crate::ParseError;
+            fn from_str(text: &str) -> Result<Self, $crate::ParseError> {
+                <Self as $crate::notation::Family>::read_any(text)
+            }
+        }
+
+        impl std::fmt::Display for $Kind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut to = $crate::notation::Written::default();
+                $crate::notation::Kind::write(self, &mut to);
+                write!(f, "{to}")
+            }
+        }
+    };
+}
+
+/// Makes a family of kinds, as in
+/// ```
+/// # use catnip_base::kinds;
+/// # use catnip_base::notation::{Kind, Notation, Usage, Written};
+/// # use catnip_base::ParseError;
+/// # #[derive(Clone, Debug, PartialEq)]
+/// # pub struct Square(u32);
+/// # impl Kind for Square {
+/// #     const USAGE: &'static [Usage] = &[("square:SIDE", "four equal sides")];
+/// #     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> { text.value("a side").map(Square) }
+/// #     fn write(&self, to: &mut Written) { to.name("square").value(self.0); }
+/// # }
+/// kinds! {
+///     /// A shape.
+///     pub enum Shape { Square(Square) }
+/// }
+/// assert_eq!("square:3".parse::<Shape>().unwrap().to_string(), "square:3");
+/// ```
+#[macro_export]
+macro_rules! kinds {
+    ($(#[$about:meta])* $visible:vis enum $Family:ident { $($Kind:ident($Spec:ty)),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq)]
+        $visible enum $Family {
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Spec)),+
+        }
+
+        impl $crate::notation::Family for $Family {
+            const KINDS: &'static [$crate::notation::Member<Self>] = &[$($crate::notation::Member {
+                usage: <$Spec as $crate::notation::Kind>::USAGE,
+                read: |text| <$Spec as $crate::notation::Kind>::read(text).map(Self::$Kind),
+            }),+];
+        }
+
+        impl std::str::FromStr for $Family {
+            type Err = $crate::ParseError;
+            fn from_str(text: &str) -> Result<Self, $crate::ParseError> {
+                <Self as $crate::notation::Family>::read_any(text)
+            }
+        }
+
+        impl std::fmt::Display for $Family {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut to = $crate::notation::Written::default();
+                match self {
+                    $(Self::$Kind(kind) => $crate::notation::Kind::write(kind, &mut to),)+
+                }
+                write!(f, "{to}")
+            }
+        }
+    };
+}
+
+/// Makes a family of kinds that need no more than their names.
+#[macro_export]
+macro_rules! words {
+    ($(#[$about:meta])* $visible:vis enum $Family:ident { $($(#[$doc:meta])* $Kind:ident = $usage:expr),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $visible enum $Family {
+            $($(#[$doc])* $Kind),+
+        }
+
+        impl $crate::notation::Family for $Family {
+            const KINDS: &'static [$crate::notation::Member<Self>] =
+                &[$($crate::notation::Member { usage: &[$usage], read: |_| Ok(Self::$Kind) }),+];
+        }
+
+        impl std::str::FromStr for $Family {
+            type Err = $crate::ParseError;
+            fn from_str(text: &str) -> Result<Self, $crate::ParseError> {
+                <Self as $crate::notation::Family>::read_any(text)
+            }
+        }
+
+        impl std::fmt::Display for $Family {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str($crate::notation::name(match self { $(Self::$Kind => $usage),+ }))
+            }
+        }
+    };
+}
+
+/// The name in a way to write something.
+pub fn name((form, _): Usage) -> &'static str {
+    form.split([':', '[']).next().unwrap_or(form)
+}
+
+/// Reads what may be absent, which is written as `none`.
+pub fn optional<T: FromStr<Err = ParseError>>(text: &str) -> Result<Option<T>, ParseError> {
+    if text == "none" { Ok(None) } else { text.parse().map(Some) }
+}
+
+/// Writes what may be absent.
+pub fn or_none<T: fmt::Display>(value: Option<&T>) -> String {
+    value.map_or_else(|| "none".into(), T::to_string)
+}
+
+/// A text taken apart: `name:value,…,key=value,…`.
+#[derive(Debug)]
+pub struct Notation<'a> {
+    text: String,
+    name: &'a str,
+    values: std::vec::IntoIter<&'a str>,
+    options: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Notation<'a> {
+    /// Takes a text apart.
+    pub fn parse(text: &'a str) -> Result<Self, ParseError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        if name.is_empty() {
+            return Err(ParseError::new(text, "a name, and after a colon what it needs"));
+        }
+        let parts = rest.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let (mut values, mut options) = (Vec::new(), Vec::new());
+        for part in parts {
+            match part.split_once('=') {
+                Some((key, value)) => options.push((key.trim(), value.trim())),
+                None => values.push(part),
+            }
+        }
+        Ok(Self { text: text.into(), name, values: values.into_iter(), options })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Something else was expected.
+    pub fn error(&self, expected: impl Into<String>) -> ParseError {
+        ParseError::new(self.text.as_str(), expected)
+    }
+
+    /// The next value without a key, if there is one.
+    pub fn next(&mut self) -> Option<&'a str> {
+        self.values.next()
+    }
+
+    /// The next value without a key.
+    pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, ParseError> {
+        let value = self.values.next().and_then(|value| value.parse().ok());
+        value.ok_or_else(|| self.error(expected))
+    }
+
+    /// The text that belongs to a key, if it is given.
+    pub fn take(&mut self, key: &str) -> Option<&'a str> {
+        let index = self.options.iter().position(|(other, _)| *other == key)?;
+        Some(self.options.remove(index).1)
+    }
+
+    /// The value that must be given with a key.
+    pub fn key<T: FromStr>(&mut self, key: &str) -> Result<T, ParseError> {
+        let value = self.take(key).ok_or_else(|| self.error(format!("{key}=")))?;
+        value.parse().map_err(|_| self.error(format!("a value for {key}, not {value:?}")))
+    }
+
+    /// The value that belongs to a key, if it is given.
+    pub fn option<T: FromStr>(&mut self, key: &str, default: T) -> Result<T, ParseError> {
+        match self.take(key) {
+            None => Ok(default),
+            Some(value) => value.parse().map_err(|_| self.error(format!("a value for {key}, not {value:?}"))),
+        }
+    }
+
+    fn is_one_of(&self, usages: &[Usage]) -> bool {
+        usages.iter().any(|&usage| name(usage) == self.name)
+    }
+
+    /// Nothing may be left.
+    fn finish(mut self) -> Result<(), ParseError> {
+        match self.values.next().or(self.options.first().map(|(key, _)| *key)) {
+            None => Ok(()),
+            Some(extra) => Err(self.error(format!("nothing like {extra:?} for {}", self.name))),
+        }
+    }
+}
+
+/// What will be read again.
+#[derive(Debug, Default)]
+pub struct Written {
+    text: String,
+    has_values: bool,
+}
+
+impl Written {
+    /// Begins with the name.
+    pub fn name(&mut self, name: &str) -> &mut Self {
+        self.text.push_str(name);
+        self
+    }
+
+    /// Adds a value without a key.
+    pub fn value(&mut self, value: impl fmt::Display) -> &mut Self {
+        self.text.push(if self.has_values { ',' } else { ':' });
+        self.text.push_str(&value.to_string());
+        self.has_values = true;
+        self
+    }
+
+    /// Adds a value with its key.
+    pub fn key(&mut self, key: &str, value: impl fmt::Display) -> &mut Self {
+        self.value(format_args!("{key}={value}"))
+    }
+
+    /// Adds a value with its key, unless it is what is read without it.
+    pub fn option<T: fmt::Display + PartialEq>(&mut self, key: &str, value: T, default: T) -> &mut Self {
+        if value == default { self } else { self.key(key, value) }
+    }
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A kind from outside, of which only what `B` says is known. Two that are written the same are the same.
+pub struct Custom<B: ?Sized> {
+    written: String,
+    kind: Arc<B>,
+}
+
+impl<B: ?Sized> Deref for Custom<B> {
+    type Target = B;
+    fn deref(&self) -> &B {
+        &self.kind
+    }
+}
+
+impl<B: ?Sized> Clone for Custom<B> {
+    fn clone(&self) -> Self {
+        Self { written: self.written.clone(), kind: self.kind.clone() }
+    }
+}
+
+impl<B: ?Sized> PartialEq for Custom<B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+impl<B: ?Sized> fmt::Debug for Custom<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+/// It is read by a [`Registry`], not by a name of its own.
+impl<B: ?Sized> Kind for Custom<B> {
+    const USAGE: &'static [Usage] = &[];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Err(text.error("the name of a registered kind"))
+    }
+    fn write(&self, to: &mut Written) {
+        to.name(&self.written);
+    }
+}
+
+type ReadCustom<B> = Box<dyn Fn(&str) -> Result<Custom<B>, ParseError> + Send + Sync>;
+
+/// Kinds from outside, by name.
+pub struct Registry<B: ?Sized>(Vec<(&'static [Usage], ReadCustom<B>)>);
+
+impl<B: ?Sized> Default for Registry<B> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<B: ?Sized + 'static> Registry<B> {
+    /// Adds a kind; a name that is built in keeps its meaning. `share` is how it is told from others of its family:
+    /// `|kind: MyKind| Arc::new(kind)`.
+    pub fn add<K: Kind + 'static>(&mut self, share: fn(K) -> Arc<B>) {
+        let read = move |text: &str| {
+            let mut notation = Notation::parse(text)?;
+            let kind = K::read(&mut notation)?;
+            notation.finish()?;
+            let mut written = Written::default();
+            kind.write(&mut written);
+            Ok(Custom { written: written.to_string(), kind: share(kind) })
+        };
+        self.0.push((K::USAGE, Box::new(read)));
+    }
+
+    /// Reads a built-in kind, or else one from here; `wrap` makes it one of the family.
+    pub fn read<F: Family>(&self, text: &str, wrap: fn(Custom<B>) -> F) -> Result<F, ParseError> {
+        let notation = Notation::parse(text)?;
+        let built_in = F::KINDS.iter().any(|kind| notation.is_one_of(kind.usage));
+        match self.0.iter().find(|(usage, _)| notation.is_one_of(usage)) {
+            Some((_, read)) if !built_in => read(text).map(wrap),
+            _ => F::read_any(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq)]
+    struct Comb {
+        teeth: u32,
+        gap: f64,
+    }
+
+    impl Kind for Comb {
+        const USAGE: &'static [Usage] = &[("comb:TEETH[,gap=1]", "combs"), ("rake:TEETH", "rakes")];
+        fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+            Ok(Self { teeth: text.value("a number of teeth")?, gap: text.option("gap", 1.0)? })
+        }
+        fn write(&self, to: &mut Written) {
+            to.name("comb").value(self.teeth).option("gap", self.gap, 1.0);
+        }
+    }
+
+    kinds! {
+        /// A tool.
+        enum Tool { Comb(Comb), Custom(Custom<dyn fmt::Debug>) }
+    }
+
+    words! {
+        /// An answer.
+        enum Answer {
+            /// Of course.
+            Yes = ("yes", "agrees"),
+            /// Never.
+            No = ("no", "refuses"),
+        }
+    }
+
+    #[test]
+    fn a_mistake_names_the_text_and_what_was_expected() {
+        for (text, message) in [
+            ("saw:3", "\"saw:3\": expected one of comb, rake"),
+            ("comb", "\"comb\": expected a number of teeth"),
+            ("comb:x", "\"comb:x\": expected a number of teeth"),
+            ("comb:3,gap=wide", "\"comb:3,gap=wide\": expected a value for gap, not \"wide\""),
+            ("comb:3,4", "\"comb:3,4\": expected nothing like \"4\" for comb"),
+            ("comb:3,colour=red", "\"comb:3,colour=red\": expected nothing like \"colour\" for comb"),
+            ("", "\"\": expected a name, and after a colon what it needs"),
+        ] {
+            assert_eq!(text.parse::<Tool>().unwrap_err().to_string(), message);
+        }
+        assert_eq!(
+            "perhaps".parse::<Answer>().unwrap_err().to_string(),
+            "\"perhaps\": expected one of yes, no"
+        );
+    }
+
+    #[test]
+    fn what_is_written_says_only_what_differs_from_what_is_read_without_it() {
+        assert_eq!("rake: 3 , gap = 1".parse::<Tool>().unwrap().to_string(), "comb:3");
+        assert_eq!("comb:3,gap=0.25".parse::<Tool>().unwrap().to_string(), "comb:3,gap=0.25");
+        assert_eq!("no".parse::<Answer>().unwrap().to_string(), "no");
+        assert_eq!(Tool::usages(), [("comb:TEETH[,gap=1]", "combs"), ("rake:TEETH", "rakes")]);
+    }
+
+    #[test]
+    fn a_registered_kind_is_read_by_its_name_and_built_in_names_stay() {
+        #[derive(Debug)]
+        struct Saw(u32);
+        impl Kind for Saw {
+            const USAGE: &'static [Usage] = &[("saw:TEETH", "saws"), ("comb", "is taken")];
+            fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+                text.value("a number of teeth").map(Self)
+            }
+            fn write(&self, to: &mut Written) {
+                to.name("saw").value(self.0);
+            }
+        }
+        let mut registry: Registry<dyn fmt::Debug> = Registry::default();
+        registry.add(|saw: Saw| Arc::new(saw));
+        let read = |text| registry.read(text, Tool::Custom);
+        assert_eq!(read("saw: 7").unwrap().to_string(), "saw:7");
+        assert_eq!(read("saw:7").unwrap(), read("saw: 7").unwrap());
+        assert_ne!(read("saw:7").unwrap(), read("saw:8").unwrap());
+        assert!(matches!(read("comb:7").unwrap(), Tool::Comb(_)));
+        assert!(read("saw:x").unwrap_err().to_string().contains("teeth"));
+        assert!(read("axe").is_err() && "saw:7".parse::<Tool>().is_err());
+    }
+}

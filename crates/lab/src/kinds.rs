@@ -1,0 +1,36 @@
+use catnip_base::Distribution;
+use catnip_base::notation::{Family, Usage};
+use catnip_net::jitter::JitterSpec;
+use catnip_net::mark::SpmParameters;
+use catnip_net::queue::{CustomQueues, QueueSpec};
+use catnip_net::shape::RateSpec;
+use catnip_net::stage::{CustomStages, StageSpec};
+use catnip_tcp::control::{ControlSpec, CustomControls};
+use catnip_tcp::pacing::PacingKind;
+use catnip_tcp::recovery::RecoveryKind;
+
+/// What a scenario may name besides all that is built in.
+#[derive(Default)]
+pub struct Kinds {
+    /// Queues of links.
+    pub queues: CustomQueues,
+    /// Losses and other stages of links.
+    pub stages: CustomStages,
+    /// Congestion controllers.
+    pub controls: CustomControls,
+}
+
+/// All that is built in: families, and for each kind how it is written and what it does.
+pub fn built_in() -> [(&'static str, Vec<Usage>); 9] {
+    [
+        ("queues", QueueSpec::usages()),
+        ("losses", StageSpec::usages()),
+        ("rates", RateSpec::USAGE.to_vec()),
+        ("jitters", JitterSpec::usages()),
+        ("recoveries", RecoveryKind::usages()),
+        ("controls", ControlSpec::usages()),
+        ("pacings", PacingKind::usages()),
+        ("markers", SpmParameters::usages()),
+        ("distributions", Distribution::usages()),
+    ]
+}

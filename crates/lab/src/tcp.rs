@@ -1,0 +1,118 @@
+//! What scenarios say of TCP.
+
+use crate::error::Wrong;
+use crate::kinds::Kinds;
+use crate::text::option_from_text;
+use catnip_base::{Bytes, Span, notation};
+use catnip_net::mark::SpmParameters;
+use catnip_tcp::control::ControlSpec;
+use catnip_tcp::pacing::PacingKind;
+use catnip_tcp::recovery::RecoveryKind;
+use catnip_tcp::{RtoConfig, TcpConfig, profile};
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+
+/// What differs from a profile.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TcpFile {
+    pub(crate) profile: Option<String>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) recovery: Option<RecoveryKind>,
+    pub(crate) control: Option<String>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) pacing: Option<PacingKind>,
+    #[serde(default, deserialize_with = "marker")]
+    pub(crate) marker: Option<Option<SpmParameters>>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) segment: Option<Bytes>,
+    pub(crate) window_segments: Option<u32>,
+    pub(crate) initial_window_segments: Option<u32>,
+    pub(crate) delayed_ack: Option<bool>,
+    pub(crate) limited_transmit: Option<bool>,
+    pub(crate) handshake: Option<bool>,
+    pub(crate) fin: Option<bool>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_first: Option<Span>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_min: Option<Span>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_max: Option<Span>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) rto_tick: Option<Span>,
+}
+
+fn marker<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<SpmParameters>>, D::Error> {
+    notation::optional(&String::deserialize(d)?).map(Some).map_err(de::Error::custom)
+}
+
+/// The parameters of a connection: a profile, what the scenario changes, what the traffic changes.
+pub(crate) fn tcp_config(
+    common: &TcpFile,
+    own: &TcpFile,
+    kinds: &Kinds,
+) -> Result<(TcpConfig, Option<SpmParameters>), Wrong> {
+    let name = own.profile.as_ref().or(common.profile.as_ref()).map_or("rfc", String::as_str);
+    let base = profile::by_name(name).map_err(|error| ("profile".to_string(), error.to_string()))?;
+    let mut marker = None;
+    let mut config = base.clone();
+    for file in [common, own] {
+        config = apply(config, file, kinds)?;
+        marker = file.marker.unwrap_or(marker);
+    }
+    Ok((config, marker))
+}
+
+fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wrong> {
+    let window_segments = base.receive_window_segments();
+    let segment_bytes = match file.segment {
+        None => base.segment_bytes,
+        Some(bytes) if (1..=65_495).contains(&bytes.0) => bytes.0 as u32,
+        Some(bytes) => return Err(("segment".into(), format!("{}: expected 1 to 65495 bytes", bytes.0))),
+    };
+    let at_least_one = |key: &str, value: Option<u32>, default: u64| match value {
+        Some(0) => Err((key.to_string(), "0: at least one segment is needed".to_string())),
+        Some(n) => Ok(u64::from(n)),
+        None => Ok(default),
+    };
+    let window = at_least_one("window_segments", file.window_segments, window_segments)?;
+    let initial =
+        at_least_one("initial_window_segments", file.initial_window_segments, base.initial_window.into())?;
+    let delayed_ack = match file.delayed_ack {
+        None => base.delayed_ack,
+        Some(false) => None,
+        Some(true) => base.delayed_ack.or(Some(profile::delayed_ack(&base))),
+    };
+    let control = match &file.control {
+        None => base.control.clone(),
+        Some(text) => ControlSpec::read_with(text, &kinds.controls)
+            .map_err(|error| ("control".to_string(), error.to_string()))?,
+    };
+    let tick = file.rto_tick.unwrap_or(base.rto.tick);
+    for (key, span) in [("rto_tick", file.rto_tick), ("rto_first", file.rto_first), ("rto_max", file.rto_max)]
+    {
+        if span == Some(Span::ZERO) {
+            return Err((key.into(), "0: expected a time above zero".into()));
+        }
+    }
+    Ok(TcpConfig {
+        segment_bytes,
+        receive_window: window * u64::from(segment_bytes),
+        initial_window: initial as u32,
+        recovery: file.recovery.unwrap_or(base.recovery),
+        control,
+        pacing: file.pacing.unwrap_or(base.pacing),
+        delayed_ack,
+        limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
+        handshake: file.handshake.unwrap_or(base.handshake),
+        fin: file.fin.unwrap_or(base.fin),
+        rto: RtoConfig {
+            tick,
+            first: file.rto_first.unwrap_or(base.rto.first),
+            min: file.rto_min.unwrap_or(base.rto.min),
+            max: file.rto_max.unwrap_or(base.rto.max),
+            ..base.rto
+        },
+        ..base
+    })
+}

@@ -1,0 +1,252 @@
+//! What scenarios say of traffic. A kind of traffic is one file, and one line of [`TrafficFile`].
+
+mod background;
+mod bulk;
+mod web;
+
+use crate::error::Wrong;
+use crate::kinds::Kinds;
+use crate::network::{Network, select};
+use crate::real::{self, ObjectName, Service};
+use crate::tcp::{TcpFile, tcp_config};
+use background::BackgroundFile;
+use bulk::BulkFile;
+use catnip_net::NodeId;
+use catnip_net::mark::SpmParameters;
+use catnip_sim::app::AnyApp;
+use catnip_sim::{FlowId, Medium, Opener, TcpId, Transfer, Watch, World};
+use catnip_tcp::TcpConfig;
+use serde::Deserialize;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+use web::WebFile;
+
+/// Where a plan can be put into action: the simulator, or the emulator.
+pub(crate) trait Stage {
+    /// Parameters for connections to come, and how their data is marked.
+    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId;
+    /// Packets without a connection, from one host to another.
+    fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
+    /// An application, which starts at once. Its number is what records call it.
+    fn add_app(&mut self, app: AnyApp) -> u32;
+}
+
+impl<M: Medium, W: Watch> Stage for World<M, W> {
+    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId {
+        self.add_tcp(config, marker)
+    }
+    fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId {
+        self.add_flow(from, to)
+    }
+    fn add_app(&mut self, app: AnyApp) -> u32 {
+        self.add_app(app)
+    }
+}
+
+/// What a scenario file says of a group of traffic.
+pub(crate) trait TrafficKind {
+    /// Who sends and who receives: keys and values.
+    fn ends(&self) -> [(&'static str, &str); 2];
+    /// What is said of its connections, if it has any.
+    fn connections(&self) -> Option<Connections<'_>>;
+    /// Checks all else.
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong>;
+    /// What goes the other way, if anything does.
+    fn back(&self) -> Option<TrafficFile> {
+        None
+    }
+}
+
+/// What is said of connections.
+pub(crate) struct Connections<'a> {
+    tcp: &'a TcpFile,
+    /// The sender tells TCP how long a document is.
+    tells_size: bool,
+    /// For a real server: where it listens.
+    port: Option<u16>,
+    /// For a real server: how documents are named.
+    paths: &'a str,
+}
+
+/// What a kind of traffic may look at as it is checked.
+pub(crate) struct Scene<'a> {
+    /// Of the scenario.
+    path: &'a Path,
+    name: &'a str,
+    network: &'a Network,
+    tcp: &'a TcpConfig,
+    /// (server, client)
+    pairs: &'a [(NodeId, NodeId)],
+}
+
+impl Scene<'_> {
+    fn key(&self, key: &str) -> String {
+        format!("traffic.{}.{key}", self.name)
+    }
+
+    /// What is wrong with a key.
+    fn at(&self, key: &str) -> impl Fn(String) -> Wrong {
+        let key = self.key(key);
+        move |what| (key.clone(), what)
+    }
+}
+
+/// What the users of a group do.
+pub(crate) trait Workload: Debug + Send + Sync {
+    /// The application of one of them.
+    fn app(&self, user: &User, stage: &mut dyn Stage) -> AnyApp;
+    /// What each of them may fetch, as far as it is known.
+    fn documents(&self) -> Vec<ObjectName> {
+        Vec::new()
+    }
+    /// The bytes of its transfer, if there is no more than one.
+    fn lone_transfer(&self) -> Option<u64> {
+        None
+    }
+    /// Does it send packets without connections?
+    fn is_datagrams(&self) -> bool {
+        false
+    }
+}
+
+/// One user of a group.
+pub(crate) struct User {
+    /// In the run.
+    number: u32,
+    /// Of the run.
+    seed: u64,
+    server: NodeId,
+    client: NodeId,
+    tcp: TcpId,
+    tells_size: bool,
+    server_is_real: bool,
+}
+
+impl User {
+    /// What is common to its transfers.
+    fn transfer(&self, bytes: u64, request_bytes: u64) -> Transfer {
+        Transfer {
+            server: self.server,
+            client: self.client,
+            request_bytes,
+            bytes,
+            tells_size: self.tells_size,
+            opener: Opener::Client,
+            tcp: self.tcp,
+            notify_at: None,
+            tag: 0,
+        }
+    }
+}
+
+macro_rules! traffic {
+    ($($Kind:ident($File:ty)),+ $(,)?) => {
+        /// One `[traffic.NAME]`.
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(tag = "kind", rename_all = "kebab-case")]
+        pub(crate) enum TrafficFile { $($Kind($File)),+ }
+
+        impl TrafficFile {
+            pub(crate) fn kind(&self) -> &dyn TrafficKind {
+                match self { $(Self::$Kind(file) => file),+ }
+            }
+        }
+    };
+}
+
+traffic! {
+    Bulk(BulkFile),
+    Background(BackgroundFile),
+    Web(WebFile),
+}
+
+/// Traffic of one kind between pairs of hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Traffic {
+    pub(crate) name: String,
+    pub(crate) tcp: TcpConfig,
+    pub(crate) marker: Option<SpmParameters>,
+    /// (server, client)
+    pub(crate) pairs: Vec<(NodeId, NodeId)>,
+    /// Numbers of the users in the run, one per pair; none if the clients are real.
+    pub(crate) users: Vec<u32>,
+    pub(crate) tells_size: bool,
+    pub(crate) workload: Arc<dyn Workload>,
+    /// The servers are real: clients connect to them and ask by name.
+    real_servers: bool,
+    pub(crate) service: Service,
+}
+
+impl Traffic {
+    /// Checks a group of traffic whose first user has this number.
+    pub(crate) fn new(
+        path: &Path,
+        name: &str,
+        kind: &dyn TrafficKind,
+        common: &TcpFile,
+        network: &Network,
+        first_user: u32,
+        kinds: &Kinds,
+    ) -> Result<Self, Wrong> {
+        let key = |key: &str| format!("traffic.{name}.{key}");
+        let ends = Ends::read(kind, network).map_err(|(k, what)| (key(k), what))?;
+        let no_tcp = TcpFile::default();
+        let none = Connections { tcp: &no_tcp, tells_size: false, port: None, paths: "/" };
+        let Connections { tcp, tells_size, port, paths } = kind.connections().unwrap_or(none);
+        let (tcp, marker) =
+            tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
+        let Ends { pairs, real: [real_servers, real_clients] } = ends;
+        let workload = kind.build(&Scene { path, name, network, tcp: &tcp, pairs: &pairs })?;
+        if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
+            let what =
+                "real hosts need a handshake and a FIN: take the profile rfc, or set handshake and fin";
+            return Err((key("tcp"), what.into()));
+        }
+        let users = if real_clients { 0 } else { pairs.len() as u32 };
+        let users = (first_user..first_user + users).collect();
+        let service = Service::read(port, paths).map_err(|(k, what)| (key(k), what))?;
+        Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, workload, real_servers, service })
+    }
+
+    /// Puts the applications where they run.
+    pub(crate) fn start(&self, stage: &mut dyn Stage, seed: u64) {
+        let tcp = stage.add_tcp(self.tcp.clone(), self.marker);
+        for (&(server, client), &number) in self.pairs.iter().zip(&self.users) {
+            let (tells_size, server_is_real) = (self.tells_size, self.real_servers);
+            let user = User { number, seed, server, client, tcp, tells_size, server_is_real };
+            let app = self.workload.app(&user, stage);
+            stage.add_app(app);
+        }
+    }
+}
+
+/// Who sends and who receives.
+struct Ends {
+    /// (server, client); each server serves a block of neighbouring clients.
+    pairs: Vec<(NodeId, NodeId)>,
+    /// Are the servers real, and the clients?
+    real: [bool; 2],
+}
+
+impl Ends {
+    fn read(kind: &dyn TrafficKind, network: &Network) -> Result<Self, (&'static str, String)> {
+        let [servers, clients] = kind.ends();
+        let nodes = |(key, text)| {
+            let nodes = select(&network.groups, text).map_err(|what| (key, what))?;
+            let real = real::all_real(&network.real, &nodes, text).map_err(|what| (key, what))?;
+            Ok((nodes, real))
+        };
+        let ((server_nodes, real_servers), (client_nodes, real_clients)) = (nodes(servers)?, nodes(clients)?);
+        let (key, text) = clients;
+        if real_servers && real_clients {
+            return Err((key, format!("{text:?}: both ends are real, so their commands make the traffic")));
+        }
+        if (real_servers || real_clients) && kind.connections().is_none() {
+            return Err((key, "background traffic is between simulated hosts".into()));
+        }
+        let server = |i: usize| server_nodes[i * server_nodes.len() / client_nodes.len()];
+        let pairs = client_nodes.iter().enumerate().map(|(i, &client)| (server(i), client)).collect();
+        Ok(Self { pairs, real: [real_servers, real_clients] })
+    }
+}

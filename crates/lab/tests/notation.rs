@@ -1,0 +1,120 @@
+//! What is written is read back as the same, for everything that a scenario names.
+
+use catnip_base::Distribution;
+use catnip_base::notation::{Family, name};
+use catnip_lab::built_in;
+use catnip_net::jitter::JitterSpec;
+use catnip_net::mark::SpmParameters;
+use catnip_net::queue::QueueSpec;
+use catnip_net::stage::StageSpec;
+use catnip_tcp::control::ControlSpec;
+use catnip_tcp::pacing::PacingKind;
+use catnip_tcp::recovery::RecoveryKind;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+/// Texts of all kinds, with numbers in the place of letters: N is whole, F a fraction, T a time, R anything positive.
+const TEXTS: &[(&str, &[&str])] = &[
+    (
+        "queues",
+        &[
+            "drop-tail:N",
+            "drop-tail:NB",
+            "drop-tail:NKB",
+            "drop-tail:T",
+            "red:N",
+            "red:N,min=F,max=N,weight=F,max_p=F,gentle=true,wait=false,mean_packet=N",
+            "catnip-good:N",
+            "catnip-good:N,victim=probe",
+            "catnip-bad:N,victim=oldest",
+            "catnip-red:N,min=F,weight=F,victim=newest",
+        ],
+    ),
+    (
+        "losses",
+        &[
+            "bernoulli:F",
+            "priority:high=F,low=F",
+            "priority:low=F",
+            "gilbert-elliott",
+            "gilbert-elliott:to_bad=F,to_good=F,loss_good=F,loss_bad=1",
+            "packets:N,N,N",
+        ],
+    ),
+    ("jitters", &["uniform:T", "normal:T", "exponential:T"]),
+    ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack"]),
+    ("controls", &["reno", "eca", "eca:last-round", "eca:final-window", "eca:one-more-round"]),
+    ("pacings", &["none", "rbplw"]),
+    ("markers", &["spm", "spm:leading=N,trailing=N,small_window=N", "spm-partial", "spm-partial:trailing=N"]),
+    (
+        "distributions",
+        &[
+            "constant:value=R",
+            "uniform:minimum=F,maximum=N",
+            "exponential:mean=R",
+            "pareto:shape=R,minimum=R",
+            "pareto:shape=R,minimum=R,maximum=R",
+            "lognormal:mu=F,sigma=R",
+            "empirical:points=0/0;F/F;N/1",
+        ],
+    ),
+];
+
+fn read_back<F: Family + Display + PartialEq + std::fmt::Debug>(text: &str) -> Result<(), TestCaseError> {
+    let read = F::read_any(text).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let written = read.to_string();
+    prop_assert_eq!(F::read_any(&written), Ok(read), "{} was written as {}", text, &written);
+    // The first form is the canonical one: what was written once is written so again.
+    prop_assert_eq!(F::read_any(&written).unwrap().to_string(), written);
+    Ok(())
+}
+
+fn read_back_as(family: &str, text: &str) -> Result<(), TestCaseError> {
+    match family {
+        "queues" => read_back::<QueueSpec>(text),
+        "losses" => read_back::<StageSpec>(text),
+        "jitters" => read_back::<JitterSpec>(text),
+        "recoveries" => read_back::<RecoveryKind>(text),
+        "controls" => read_back::<ControlSpec>(text),
+        "pacings" => read_back::<PacingKind>(text),
+        "markers" => read_back::<SpmParameters>(text),
+        "distributions" => read_back::<Distribution>(text),
+        other => panic!("no texts of {other}"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back_as_the_same(
+        whole in 3u32..100_000, fraction in 1e-9..0.999f64, nanos in 1u64..1 << 50, real in 1e-6..1e15f64
+    ) {
+        for (family, texts) in TEXTS {
+            for text in *texts {
+                let number = |c: char| match c {
+                    'N' => whole.to_string(),
+                    'F' => fraction.to_string(),
+                    'T' => format!("{nanos}ns"),
+                    'R' => real.to_string(),
+                    other => other.into(),
+                };
+
+                let filled: String = text.chars().map(number).collect();
+                read_back_as(family, &filled)?;
+            }
+        }
+    }
+}
+
+#[test]
+fn no_kind_is_left_out() {
+    for (family, usages) in built_in() {
+        // Rates have no names.
+        if family != "rates" {
+            let texts = TEXTS.iter().find(|(other, _)| *other == family).map_or(&[][..], |(_, texts)| texts);
+            let tried: BTreeSet<&str> = texts.iter().map(|text| name((text, ""))).collect();
+            let there: BTreeSet<&str> = usages.into_iter().map(name).collect();
+            assert_eq!(tried, there, "{family}");
+        }
+    }
+}

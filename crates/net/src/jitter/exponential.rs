@@ -1,0 +1,29 @@
+use super::{JitterKind, width};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Span};
+
+/// The delay and something exponential on top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exponential {
+    /// Mean of what comes on top.
+    mean: Span,
+}
+
+impl Kind for Exponential {
+    const USAGE: &'static [Usage] = &[("exponential:3ms", "the delay and 3 ms more on average")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { mean: width(text)? })
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("exponential").value(self.mean);
+    }
+}
+
+impl JitterKind for Exponential {
+    fn draw_s(&self, rng: &mut Rng) -> f64 {
+        rng.exponential(self.mean.as_secs())
+    }
+    fn least_delay(&self) -> Span {
+        Span::ZERO
+    }
+}

@@ -1,0 +1,133 @@
+//! Propagation delays that vary from packet to packet. A kind of jitter is one file, and one line of [`JitterSpec`].
+
+mod exponential;
+mod normal;
+mod uniform;
+
+pub use exponential::Exponential;
+pub use normal::Normal;
+pub use uniform::Uniform;
+
+use catnip_base::notation::{Kind, Notation};
+use catnip_base::{ParseError, Rng, Span, Time, kinds};
+
+/// A kind of jitter.
+pub trait JitterKind: Kind {
+    /// What comes on top of a delay, seconds; a delay below zero counts as zero.
+    fn draw_s(&self, rng: &mut Rng) -> f64;
+    /// The shortest delay around which this keeps its mean, but for one packet in a thousand: an even wider jitter would
+    /// ask for delays below zero.
+    fn least_delay(&self) -> Span;
+}
+
+macro_rules! jitters {
+    ($($Kind:ident),+ $(,)?) => {
+        kinds! {
+            /// How much a delay varies, as configuration.
+            ///
+            /// Only `Uniform` and `Normal` leave its mean as it is, and only for packets that are further apart than the jitter:
+            /// nobody overtakes, so that one who would do so arrives with the packet before it, later than it would have alone.
+            #[derive(Copy, Eq)]
+            pub enum JitterSpec { $($Kind($Kind)),+ }
+        }
+
+        impl JitterSpec {
+            fn draw_s(&self, rng: &mut Rng) -> f64 {
+                match self { $(Self::$Kind(kind) => kind.draw_s(rng)),+ }
+            }
+
+            /// See [`JitterKind::least_delay`].
+            pub fn least_delay(&self) -> Span {
+                match self { $(Self::$Kind(kind) => kind.least_delay()),+ }
+            }
+        }
+    };
+}
+
+jitters! { Uniform, Normal, Exponential }
+
+impl JitterSpec {
+    /// The jitter of one port; `rng` is the port's stream for it.
+    pub fn build(self, rng: Rng) -> Jitter {
+        Jitter { spec: self, rng, last: Time::ZERO }
+    }
+}
+
+/// Says when packets arrive at the other end.
+#[derive(Clone, Debug)]
+pub struct Jitter {
+    spec: JitterSpec,
+    rng: Rng,
+    /// The arrival before.
+    last: Time,
+}
+
+impl Jitter {
+    /// When a packet arrives that has left at `departure`; never before the packet of the call before.
+    pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
+        // Negative spans do not exist: a delay below zero saturates.
+        let own = departure + Span::from_secs_f64(delay.as_secs() + self.spec.draw_s(&mut self.rng));
+        self.last = self.last.max(own);
+        self.last
+    }
+}
+
+/// The one number of a jitter.
+fn width(text: &mut Notation<'_>) -> Result<Span, ParseError> {
+    let width = text.value("a time, as in uniform:5ms")?;
+    if width == Span::ZERO { Err(text.error("a time above zero, or none")) } else { Ok(width) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catnip_base::Stream;
+
+    const DELAY: Span = Span::from_millis(20);
+
+    /// Delays of packets that leave one second apart, seconds.
+    fn delays(text: &str) -> Vec<f64> {
+        let mut jitter = text.parse::<JitterSpec>().unwrap().build(Rng::new(4, Stream::Jitter(0)));
+        let leave = |n: u64| Time::ZERO + Span::from_secs(n);
+        (0..100_000).map(|n| (jitter.arrival(leave(n), DELAY) - leave(n)).as_secs()).collect()
+    }
+
+    fn moments(sample: &[f64]) -> (f64, f64) {
+        let n = sample.len() as f64;
+        let mean = sample.iter().sum::<f64>() / n;
+        (mean, (sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
+    }
+
+    #[test]
+    fn lone_packets_see_the_mean_and_the_deviation_of_the_distribution() {
+        for (spec, mean, deviation) in [
+            ("uniform:5ms", 0.020, 0.005 / 3f64.sqrt()),
+            ("normal:2ms", 0.020, 0.002),
+            ("exponential:3ms", 0.023, 0.003),
+        ] {
+            let measured = moments(&delays(spec));
+            assert!(
+                (measured.0 - mean).abs() < 4.0 * deviation / 100_000f64.sqrt(),
+                "{spec:?}: {measured:?}"
+            );
+            assert!((measured.1 / deviation - 1.0).abs() < 0.02, "{spec:?}: {measured:?}");
+        }
+        let uniform = delays("uniform:5ms");
+        assert!(uniform.iter().all(|delay| (0.015..=0.025).contains(delay)));
+    }
+
+    #[test]
+    fn who_would_overtake_arrives_with_the_packet_before_and_nobody_before_leaving() {
+        let mut jitter = "normal:200ms".parse::<JitterSpec>().unwrap().build(Rng::new(4, Stream::Jitter(1)));
+        let mut before = Time::ZERO;
+        let mut together = 0;
+        for n in 0..1000 {
+            let left = Time::from_nanos(n * 100_000);
+            let arrived = jitter.arrival(left, DELAY);
+            assert!(arrived >= before && arrived >= left);
+            together += u32::from(arrived == before);
+            before = arrived;
+        }
+        assert!(together > 500, "{together}");
+    }
+}

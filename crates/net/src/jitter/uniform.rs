@@ -1,0 +1,29 @@
+use super::{JitterKind, width};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Span};
+
+/// The delay more or less something uniform up to a bound, which is not above the delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uniform {
+    /// The bound.
+    half_width: Span,
+}
+
+impl Kind for Uniform {
+    const USAGE: &'static [Usage] = &[("uniform:5ms", "the delay ± 5 ms")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { half_width: width(text)? })
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("uniform").value(self.half_width);
+    }
+}
+
+impl JitterKind for Uniform {
+    fn draw_s(&self, rng: &mut Rng) -> f64 {
+        self.half_width.as_secs() * (2.0 * rng.uniform() - 1.0)
+    }
+    fn least_delay(&self) -> Span {
+        self.half_width
+    }
+}

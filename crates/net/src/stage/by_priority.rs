@@ -1,0 +1,55 @@
+use super::{Stage, StageKind, lost_if, probability};
+use crate::{DropReason, Packet, Priority};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+
+/// Each packet is lost with the probability of its priority, independently.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ByPrioritySpec {
+    /// Probability for HIGH packets, in [0, 1).
+    pub high: f64,
+    /// Probability for LOW packets, in [0, 1).
+    pub low: f64,
+}
+
+impl Kind for ByPrioritySpec {
+    const USAGE: &'static [Usage] =
+        &[("priority:high=P,low=P", "loses each packet with the probability of its priority")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let (high, low) = (text.option("high", 0.0)?, text.option("low", 0.0)?);
+        Ok(Self { high: probability(text, high)?, low: probability(text, low)? })
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("priority").key("high", self.high).key("low", self.low);
+    }
+}
+
+impl StageKind for ByPrioritySpec {
+    type Stage = ByPriority;
+    fn build(&self, rng: Rng) -> ByPriority {
+        ByPriority::new([self.high, self.low], rng)
+    }
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        Some([self.high, self.low])
+    }
+}
+
+/// Independent losses with one probability per priority. One number is drawn per packet whatever its priority, so that
+/// equal probabilities lose the same packets as one for all.
+#[derive(Debug)]
+pub struct ByPriority {
+    probability: [f64; Priority::COUNT],
+    rng: Rng,
+}
+
+impl ByPriority {
+    pub(super) fn new(probability: [f64; Priority::COUNT], rng: Rng) -> Self {
+        Self { probability, rng }
+    }
+}
+
+impl Stage for ByPriority {
+    fn pass(&mut self, _now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+        lost_if(self.rng.chance(self.probability[packet.priority as usize]))
+    }
+}

@@ -1,0 +1,130 @@
+//! What happens to packets on their way to a queue, or behind it. A kind of stage is one file, and one line of
+//! [`StageSpec`].
+
+mod bernoulli;
+mod by_priority;
+mod gilbert_elliott;
+mod packet_list;
+#[cfg(test)]
+mod tests;
+
+pub use bernoulli::BernoulliSpec;
+pub use by_priority::{ByPriority, ByPrioritySpec};
+pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
+pub use packet_list::{PacketList, PacketListSpec};
+
+use crate::{DropReason, Packet, Priority};
+use catnip_base::notation::{Custom, Kind, Notation, Registry};
+use catnip_base::{ParseError, Rng, Time, kinds};
+use std::fmt::Debug;
+
+/// A loss model, a marker, a policer: it may change a packet or take it.
+pub trait Stage: Debug + Send {
+    /// Looks at a packet that passes; an error says why it does not go on.
+    fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
+}
+
+/// A kind of stage: plain data from which a port builds its stages.
+pub trait StageKind: Kind {
+    /// What looks at the packets.
+    type Stage: Stage;
+    /// The stage of one port, with random numbers of its own.
+    fn build(&self, rng: Rng) -> Self::Stage;
+    /// The probability that it takes a packet, by priority, if it takes each one independently of all others.
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        None
+    }
+}
+
+macro_rules! stages {
+    ($($Kind:ident($Spec:ty)),+ $(,)?) => {
+        kinds! {
+            /// A stage as configuration.
+            pub enum StageSpec { $($Kind($Spec)),+ }
+        }
+
+        /// A stage of a port.
+        #[derive(Debug)]
+        pub enum AnyStage {
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind(<$Spec as StageKind>::Stage)),+
+        }
+
+        impl StageSpec {
+            /// See [`StageKind::build`].
+            pub fn build(&self, rng: Rng) -> AnyStage {
+                match self { $(Self::$Kind(kind) => AnyStage::$Kind(StageKind::build(kind, rng))),+ }
+            }
+            /// See [`StageKind::loss`].
+            pub fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+                match self { $(Self::$Kind(kind) => StageKind::loss(kind)),+ }
+            }
+        }
+
+        impl Stage for AnyStage {
+            fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+                match self { $(Self::$Kind(stage) => stage.pass(now, packet)),+ }
+            }
+        }
+    };
+}
+
+stages! {
+    Bernoulli(BernoulliSpec),
+    ByPriority(ByPrioritySpec),
+    GilbertElliott(GilbertElliottSpec),
+    PacketList(PacketListSpec),
+    Custom(Custom<dyn CustomStage>),
+}
+
+/// Stages from outside, by name: `stages.add(|stage: MyStage| Arc::new(stage))`.
+pub type CustomStages = Registry<dyn CustomStage>;
+
+impl StageSpec {
+    /// Reads a built-in stage or one of these.
+    pub fn read_with(text: &str, outside: &CustomStages) -> Result<Self, ParseError> {
+        outside.read(text, Self::Custom)
+    }
+}
+
+/// A [`StageKind`] of which no more is known.
+pub trait CustomStage: Debug + Send + Sync {
+    /// See [`StageKind::build`].
+    fn build(&self, rng: Rng) -> Box<dyn Stage>;
+    /// See [`StageKind::loss`].
+    fn loss(&self) -> Option<[f64; Priority::COUNT]>;
+}
+
+impl<K: StageKind<Stage: 'static> + Debug + Send + Sync> CustomStage for K {
+    fn build(&self, rng: Rng) -> Box<dyn Stage> {
+        Box::new(StageKind::build(self, rng))
+    }
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        StageKind::loss(self)
+    }
+}
+
+impl StageKind for Custom<dyn CustomStage> {
+    type Stage = Box<dyn Stage>;
+    fn build(&self, rng: Rng) -> Box<dyn Stage> {
+        (**self).build(rng)
+    }
+    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+        (**self).loss()
+    }
+}
+
+impl<S: Stage + ?Sized> Stage for Box<S> {
+    fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+        (**self).pass(now, packet)
+    }
+}
+
+/// What a loss model says of a packet.
+fn lost_if(lost: bool) -> Result<(), DropReason> {
+    if lost { Err(DropReason::Loss) } else { Ok(()) }
+}
+
+/// A probability that is not 1: something has to arrive.
+fn probability(text: &Notation<'_>, value: f64) -> Result<f64, ParseError> {
+    if (0.0..1.0).contains(&value) { Ok(value) } else { Err(text.error("probabilities in [0, 1)")) }
+}

@@ -1,0 +1,25 @@
+use crate::checksum::Sum;
+use crate::ip::{Ip, TCP, UDP};
+use crate::{Tcp, Udp, WireError};
+
+/// Is the checksum of the packet's TCP or UDP part right? UDP without a checksum over IPv4 is.
+pub fn transport_is_right(ip: &Ip<'_>) -> Result<bool, WireError> {
+    if ip.fragment().is_some() {
+        return Err(WireError::Fragment);
+    }
+    let payload = ip.payload();
+    let (source, destination) = (ip.source(), ip.destination());
+    let bytes = match ip.protocol() {
+        TCP => Tcp::parse(payload).map(|_| payload)?,
+        UDP => {
+            let udp = Udp::parse(payload)?;
+            if udp.checksum() == 0 && source.is_ipv4() {
+                return Ok(true);
+            }
+            udp.bytes()
+        }
+        other => return Err(WireError::Protocol(other)),
+    };
+    let sum = Sum::default().pseudo_header(source, destination, ip.protocol(), bytes.len());
+    Ok(sum.bytes(bytes).checksum() == 0)
+}

@@ -1,0 +1,72 @@
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Time};
+use catnip_tcp::TcpConfig;
+use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase};
+
+/// As a scenario has it: `gentle:0.7`.
+#[derive(Debug)]
+pub struct GentleSpec {
+    keep: f64,
+}
+
+impl Kind for GentleSpec {
+    const USAGE: &'static [Usage] = &[("gentle:KEEP", "Reno that keeps this share of its window at a loss")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let keep = text.value("a share, as in gentle:0.7")?;
+        if (0.0..1.0).contains(&keep) { Ok(Self { keep }) } else { Err(text.error("a share in [0, 1)")) }
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("gentle").value(self.keep);
+    }
+}
+
+impl ControlKind for GentleSpec {
+    type Control = Gentle;
+    fn build(&self, config: &TcpConfig) -> Gentle {
+        let segment = f64::from(config.segment_bytes);
+        let cwnd = f64::from(config.initial_window) * segment;
+        Gentle { keep: self.keep, segment, cwnd, ssthresh: None }
+    }
+}
+
+/// All in bytes.
+#[derive(Debug)]
+pub struct Gentle {
+    keep: f64,
+    segment: f64,
+    cwnd: f64,
+    ssthresh: Option<f64>,
+}
+
+impl CongestionControl for Gentle {
+    fn control(&self) -> Control {
+        Control { cwnd: self.cwnd as u64, ssthresh: self.ssthresh.map(|bytes| bytes as u64) }
+    }
+
+    fn phase(&self, _unsent: u64) -> Phase {
+        if self.ssthresh.is_none_or(|bytes| self.cwnd < bytes) {
+            Phase::SlowStart
+        } else {
+            Phase::CongestionAvoidance
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.cwnd_limited {
+            self.cwnd += match self.phase(ack.unsent) {
+                Phase::SlowStart => (ack.bytes as f64).min(self.segment),
+                Phase::CongestionAvoidance => self.segment * self.segment / self.cwnd,
+            };
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        let kept = (self.keep * self.cwnd).max(2.0 * self.segment);
+        self.ssthresh = Some(kept);
+        self.cwnd = if event.cause == Cause::Restart { self.segment } else { kept };
+    }
+
+    fn on_recovered(&mut self, _now: Time, limit: u64) {
+        self.cwnd = self.cwnd.min(limit as f64).max(self.segment);
+    }
+}
