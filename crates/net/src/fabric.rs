@@ -198,12 +198,38 @@ impl Fabric {
                 self.calendar.pop();
             }
         }
-        let mut packet = packet?;
-        let to = match station.to {
-            End::Behind(_) if !station.port.passes(&mut packet, &mut local) => return None,
-            End::Behind(node) => end_of(&self.routes, node),
-            to => to,
-        };
+        let packet = packet?;
+        match station.to {
+            End::Behind(node) => self.step_behind(at, id, node, packet, fate),
+            to => self.hand_on(at, id, to, packet, fate),
+        }
+    }
+
+    /// The packet has reached the other end of its wire, behind which there are stages.
+    #[inline(never)]
+    fn step_behind<F: NetworkFate>(
+        &mut self,
+        at: Time,
+        id: u32,
+        node: NodeId,
+        packet: Packet,
+        fate: &mut F,
+    ) -> Option<(Time, NodeId, Packet)> {
+        let local = &mut AtPort { port: PortId(id), fate };
+        let packet = self.ports[id as usize].port.passes(packet, local)?;
+        self.hand_on(at, id, end_of(&self.routes, node), packet, fate)
+    }
+
+    /// The packet comes out of this port and goes on, if it has not arrived.
+    #[inline(always)]
+    fn hand_on<F: NetworkFate>(
+        &mut self,
+        at: Time,
+        id: u32,
+        to: End,
+        packet: Packet,
+        fate: &mut F,
+    ) -> Option<(Time, NodeId, Packet)> {
         fate.passed(at, PortId(id), &packet);
         match to {
             End::Behind(_) => unreachable!("no node is an end"),

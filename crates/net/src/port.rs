@@ -183,8 +183,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    let mut packet = self.take(fate).expect("what is due after advancing is on the wire");
-                    if self.passes(&mut packet, fate) {
+                    let packet = self.take(fate).expect("what is due after advancing is on the wire");
+                    if let Some(packet) = self.passes(packet, fate) {
                         return Next::Deliver(at, packet);
                     }
                 }
@@ -217,13 +217,13 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.extras.as_ref().is_some_and(|extras| !extras.behind.is_empty())
     }
 
-    /// Does this packet, which has just been taken, pass the stages behind the wire?
-    pub(crate) fn passes(&mut self, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
-        let Some(extras) = &mut self.extras else { return true };
-        let Err(why) = pass(&mut extras.behind, packet.arrived, packet) else { return true };
+    /// The packet, which has just been taken, if it passes the stages behind the wire.
+    pub(crate) fn passes(&mut self, mut packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
+        let Some(extras) = &mut self.extras else { return Some(packet) };
+        let Err(why) = pass(&mut extras.behind, packet.arrived, &mut packet) else { return Some(packet) };
         let (mut counting, _) = self.counting(fate);
-        counting.dropped(packet.arrived, *packet, why);
-        false
+        counting.dropped(packet.arrived, packet, why);
+        None
     }
 
     /// What has happened so far.
