@@ -1,7 +1,7 @@
 //! Every packet that came, as a capture: pcapng with a comment that says what became of the packet.
 
 use catnip_base::{Span, Time};
-use catnip_net::{DropReason, NodeId, Packet, Priority};
+use catnip_net::{Colour, DropReason, NodeId, Packet};
 use catnip_sim::watch::{Gate, Origin, Step};
 use catnip_sim::{Event, Watch};
 use catnip_wire::pcapng::{InterfaceId, LinkType, Writer};
@@ -141,8 +141,8 @@ impl Watch for Capture {
         match step {
             Step::Sent(bytes) => {
                 let Some(bytes) = self.shown(bytes) else { return };
-                let high = u64::from(packet.priority == Priority::High);
-                let words = [origin.at.as_nanos(), origin.from.0.into(), packet.flow.into(), high];
+                let colour = packet.dscp.colour() as u64;
+                let words = [origin.at.as_nanos(), origin.from.0.into(), packet.flow.into(), colour];
                 self.put(Kind::Arrived, number, words, bytes);
             }
             Step::Dropped(_, why) => self.put(Kind::Dropped, number, [why as u64, 0, 0, 0], &[]),
@@ -166,6 +166,10 @@ impl Watch for Capture {
     }
 }
 
+fn colour_name(number: u64) -> &'static str {
+    Colour::NAMES.iter().find(|(colour, _)| *colour as u64 == number).map_or("", |(_, name)| name)
+}
+
 /// A packet that waits for its fate, or for that of one before it.
 #[derive(Debug)]
 struct Waiting {
@@ -173,7 +177,8 @@ struct Waiting {
     at: Time,
     edge: usize,
     flow: u64,
-    high: bool,
+    /// As results call it.
+    colour: &'static str,
     bytes: Vec<u8>,
     fate: Option<Fate>,
 }
@@ -203,7 +208,7 @@ impl Sorter {
                 at: Time::from_nanos(words[0]),
                 edge: words[1] as usize,
                 flow: words[2],
-                high: words[3] != 0,
+                colour: colour_name(words[3]),
                 bytes: bytes.to_vec(),
                 fate,
             };
@@ -244,7 +249,7 @@ impl Sorter {
         use std::fmt::Write;
         let Some(packet) = self.waiting.pop_front() else { return Ok(()) };
         let edge = self.edges.get(packet.edge).map_or("?", String::as_str);
-        let priority = if packet.high { "high" } else { "low" };
+        let priority = packet.colour;
         let flow = packet.flow;
         let text = &mut self.comment;
         text.clear();

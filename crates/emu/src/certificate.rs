@@ -6,7 +6,7 @@ use crate::monitor::{Direction, GateCounts};
 use catnip_base::Span;
 use catnip_base::notation::or_none;
 use catnip_net::shape::RateSpec;
-use catnip_net::{DropReason, Priority, WireSpec};
+use catnip_net::{DropReason, WireSpec};
 use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -311,11 +311,10 @@ fn judge(
         (None, Some(loss)) => loss.loss().zip(Some(direction.crossed)),
         _ => None,
     };
-    if let Some(([high, low], n)) = trials {
-        let n = n.map(|n| n as f64);
-        let (h, l) = (n[Priority::High as usize], n[Priority::Low as usize]);
-        let mean = h * high + l * low;
-        let deviation = (h * high * (1.0 - high) + l * low * (1.0 - low)).sqrt();
+    if let Some((probabilities, n)) = trials {
+        let of_each = || probabilities.into_iter().zip(n.map(|n| n as f64));
+        let mean: f64 = of_each().map(|(p, n)| n * p).sum();
+        let deviation = of_each().map(|(p, n)| n * p * (1.0 - p)).sum::<f64>().sqrt();
         let lost: u64 = direction.lost.iter().sum();
         // Half a packet for continuity, so that a few packets on a link with hardly any loss pass.
         if (lost as f64 - mean).abs() > tolerance.loss_sigmas * deviation + 0.5 {

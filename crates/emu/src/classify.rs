@@ -1,7 +1,7 @@
 //! What a router may know of a packet: where it goes, its loss priority, its ECN codepoint. No more than the IP
 //! headers are looked at, so fragments and unknown protocols pass like anything else.
 
-use catnip_net::{Ecn, Priority};
+use catnip_net::{Colour, Ecn};
 use catnip_sim::watch::Refusal;
 use catnip_wire::{FlowKey, Ip, PriorityCodec, WireError};
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ pub struct Class {
     /// Who is to have it.
     pub destination: IpAddr,
     /// Loss priority, from the DSCP.
-    pub priority: Priority,
+    pub colour: Colour,
     /// RFC 3168 codepoint.
     pub ecn: Ecn,
     /// A hash of its five-tuple.
@@ -41,13 +41,13 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
         _ => Refusal::Malformed,
     };
     let ip = Ip::parse(packet).map_err(refusal)?;
-    let priority = match codec.read(packet) {
+    let colour = match codec.read(packet) {
         // A wrong TCP header is no business of a router.
-        Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Priority::Low,
+        Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Colour::Red,
         read => read.map_err(refusal)?,
     };
     let len = ip.total_len() as u32;
-    Ok(Class { destination: ip.destination(), priority, ecn: ip.ecn(), flow: hash(&ip), len })
+    Ok(Class { destination: ip.destination(), colour, ecn: ip.ecn(), flow: hash(&ip), len })
 }
 
 /// The hash by which a packet's flow is told apart; 0 for what is no IP packet.
@@ -101,16 +101,15 @@ mod tests {
     }
 
     #[test]
-    fn af11_is_high_and_anything_else_is_low() {
-        for (dscp, priority) in
-            [(10, Priority::High), (12, Priority::Low), (14, Priority::Low), (0, Priority::Low)]
+    fn af11_is_high_af12_med_and_anything_else_low() {
+        for (dscp, colour) in [(10, Colour::Green), (12, Colour::Yellow), (14, Colour::Red), (0, Colour::Red)]
         {
             for (ecn_bits, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
                 let traffic_class = dscp << 2 | ecn_bits as u8;
                 let four = classify(&v4(traffic_class, 60), PriorityCodec::default()).unwrap();
                 let six = classify(&v6(traffic_class, 60), PriorityCodec::default()).unwrap();
-                assert_eq!((four.priority, four.ecn), (priority, ecn));
-                assert_eq!((six.priority, six.ecn), (priority, ecn));
+                assert_eq!((four.colour, four.ecn), (colour, ecn));
+                assert_eq!((six.colour, six.ecn), (colour, ecn));
                 assert_eq!(four.destination, IpAddr::from([10, 1, 2, 3]));
                 assert_eq!(six.destination, "fd00::9".parse::<IpAddr>().unwrap());
             }

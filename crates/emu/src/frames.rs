@@ -7,7 +7,7 @@ use crate::netlink::Network;
 use crate::socket::{Heard, Identity, Socket, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::Sending;
-use catnip_net::{DropReason, Ecn, NodeId, Packet, PortId, Priority, Route};
+use catnip_net::{Colour, DropReason, Ecn, NodeId, Packet, PortId, Route};
 use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
 use catnip_sim::{Opener, TcpId, Transfer, World};
@@ -350,22 +350,27 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         body: u32,
         (header, len): (usize, usize),
     ) -> Packet {
-        let mut priority = class.priority;
+        let mut colour = class.colour;
         let bytes = &mut self.buffers.bytes_mut(body)[header..len];
         if let Some(Marking { marker, at_servers }) = &mut self.marking
             && at_servers.as_ref().is_none_or(|servers| servers[from.0 as usize])
             && let Some(marked) = marker.mark(from.0 as usize, bytes)
         {
-            priority = marked;
+            colour = marked;
             if marker.writes() {
                 // What cannot carry a mark is known to the network alone.
-                let _ = self.codec.write(bytes, priority);
+                let _ = self.codec.write(bytes, colour);
             }
         }
-        let foreign = self.foreign.see(bytes, priority == Priority::High);
+        let foreign = self.foreign.see(bytes, colour == Colour::Green);
         let (len, header) = (len as u32, header as u32);
         self.note(body, Parcel { foreign, len, header, ..Parcel::default() });
-        Packet { flow: class.flow, ecn: class.ecn, priority, ..Packet::new(at, route, class.len, body) }
+        Packet {
+            flow: class.flow,
+            dscp: colour.into(),
+            ecn: class.ecn,
+            ..Packet::new(at, route, class.len, body)
+        }
     }
 
     /// Where a packet from outside goes.
@@ -467,9 +472,9 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
     }
 
     fn stamp(&mut self, packet: &Packet) {
-        let (codec, priority) = (self.codec, packet.priority);
+        let (codec, colour) = (self.codec, packet.dscp.colour());
         // It was just written as an IP packet.
-        let _ = codec.write(self.ip_packet(packet.body), priority);
+        let _ = codec.write(self.ip_packet(packet.body), colour);
     }
 
     fn enter(&mut self, packet: &Packet, from: NodeId) {

@@ -13,7 +13,7 @@
 mod head;
 mod table;
 
-use catnip_net::Priority;
+use catnip_net::Colour;
 use catnip_net::mark::SpmParameters;
 use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags, ip, unwrap_near};
 use head::{Head, Progress};
@@ -66,7 +66,7 @@ impl Marker {
 
     /// The priority of the next packet, which comes from this edge. Nothing if it is not the marker's business: not
     /// TCP, only a fragment, damaged, or of a direction that is not marked.
-    pub fn mark(&mut self, from: usize, packet: &[u8]) -> Option<Priority> {
+    pub fn mark(&mut self, from: usize, packet: &[u8]) -> Option<Colour> {
         let ip = Ip::parse(packet).ok().filter(|ip| ip.protocol() == ip::TCP && ip.fragment().is_none())?;
         let tcp = Tcp::parse(ip.payload()).ok()?;
         let flow = FlowKey::of(&ip).ok()?;
@@ -115,7 +115,7 @@ struct Data<'a> {
     bytes: &'a [u8],
 }
 
-fn hear(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Priority {
+fn hear(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Colour {
     let flags = tcp.flags();
     let syn = flags.contains(TcpFlags::SYN);
     from.open(tcp, syn);
@@ -135,7 +135,7 @@ fn hear(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Pr
     if syn || fin || !bytes.is_empty() {
         from.sent = from.sent.max(data.end + u64::from(fin));
     }
-    if crucial || syn || fin || flags.contains(TcpFlags::RST) { Priority::High } else { Priority::Low }
+    if crucial || syn || fin || flags.contains(TcpFlags::RST) { Colour::Green } else { Colour::Red }
 }
 
 /// What both sides can take, less the options (RFC 6691), if their SYNs were seen.

@@ -2,7 +2,7 @@
 
 use crate::histogram::Histogram;
 use catnip_base::{Span, Time};
-use catnip_net::{DropReason, NodeId, Packet, PortId, Priority};
+use catnip_net::{Colour, DropReason, NodeId, Packet, PortId};
 use catnip_sim::watch::{Gate, Origin, Refusal, Step};
 use catnip_sim::{Event, Watch};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ pub struct Direction {
     /// Packets are written to a device at its end, so that they may be late.
     leads_out: bool,
     /// Packets that entered, by priority.
-    pub entered: [u64; Priority::COUNT],
+    pub entered: [u64; Colour::COUNT],
     /// Bytes that entered.
     pub entered_bytes: u64,
     /// Packets written to the device.
@@ -26,9 +26,9 @@ pub struct Direction {
     /// Drops by reason.
     pub dropped: [u64; DropReason::COUNT],
     /// Packets that have left the wire, by priority: delivered, or lost at its end.
-    pub crossed: [u64; Priority::COUNT],
+    pub crossed: [u64; Colour::COUNT],
     /// Packets that a loss model took, by priority.
-    pub lost: [u64; Priority::COUNT],
+    pub lost: [u64; Colour::COUNT],
     /// Time from entering to leaving as it should be.
     pub ideal_delay: Histogram,
     /// The same as it was.
@@ -67,14 +67,14 @@ impl Direction {
         Self {
             delay,
             leads_out,
-            entered: [0; Priority::COUNT],
+            entered: [0; Colour::COUNT],
             entered_bytes: 0,
             delivered: 0,
             delivered_bytes: 0,
             unwritable: 0,
             dropped: [0; DropReason::COUNT],
-            crossed: [0; Priority::COUNT],
-            lost: [0; Priority::COUNT],
+            crossed: [0; Colour::COUNT],
+            lost: [0; Colour::COUNT],
             ideal_delay: Histogram::default(),
             actual_delay: Histogram::default(),
             lateness: Histogram::default(),
@@ -104,7 +104,7 @@ impl Direction {
         } else {
             self.unwritable += 1;
         }
-        self.crossed[packet.priority as usize] += 1;
+        self.crossed[packet.dscp.colour() as usize] += 1;
         self.ideal_delay.record(ideal.since(came));
         self.actual_delay.record(actual.since(came));
         self.lateness.record(actual.since(ideal));
@@ -228,7 +228,7 @@ impl Monitor {
         self.came[buffer] = now;
         self.entering = Some((index, now, packet.body));
         let direction = &mut self.directions[index];
-        direction.entered[packet.priority as usize] += 1;
+        direction.entered[packet.dscp.colour() as usize] += 1;
         direction.entered_bytes += u64::from(packet.len);
     }
 
@@ -237,13 +237,13 @@ impl Monitor {
         let direction = &mut self.directions[index];
         direction.dropped[why as usize] += 1;
         if why == DropReason::Loss {
-            direction.lost[packet.priority as usize] += 1;
+            direction.lost[packet.dscp.colour() as usize] += 1;
         }
         match why {
             _ if was_entering => {}
             // At the end of the wire.
             DropReason::Loss => {
-                direction.crossed[packet.priority as usize] += 1;
+                direction.crossed[packet.dscp.colour() as usize] += 1;
                 direction.left(at);
                 direction.last = None;
             }

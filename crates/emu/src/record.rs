@@ -1,7 +1,7 @@
 //! Every arrival and what became of it, as a file, and the same network driven by the recorded arrivals alone.
 
 use catnip_base::Time;
-use catnip_net::{DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority};
+use catnip_net::{Colour, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId};
 use catnip_sim::watch::{Gate, Origin, Refusal, Step};
 use catnip_sim::{Event, Watch};
 use std::fs::File;
@@ -24,7 +24,7 @@ pub struct Arrival {
     /// Bytes.
     pub len: u32,
     /// Loss priority.
-    pub priority: Priority,
+    pub colour: Colour,
     /// ECN codepoint.
     pub ecn: Ecn,
 }
@@ -82,7 +82,7 @@ fn arrival(origin: &Origin, packet: &Packet) -> Arrival {
         edge: origin.from.0,
         flow: packet.flow,
         len: packet.len,
-        priority: packet.priority,
+        colour: packet.dscp.colour(),
         ecn: packet.ecn,
     }
 }
@@ -104,11 +104,11 @@ pub fn replay(mut fabric: Fabric, ways: &[[NodeId; 2]], arrivals: &[Arrival], un
         }
     };
     for (body, arrival) in arrivals.iter().enumerate() {
-        let &Arrival { at, edge, flow, len, priority, ecn, .. } = arrival;
+        let &Arrival { at, edge, flow, len, colour, ecn, .. } = arrival;
         deliver(&mut fabric, &mut fates, at);
         let [from, to] = ways[edge as usize];
         let route = fabric.checked_route(from, to);
-        let packet = Packet { flow, ecn, priority, ..Packet::new(at, route, len, body as u32) };
+        let packet = Packet { flow, dscp: colour.into(), ecn, ..Packet::new(at, route, len, body as u32) };
         fabric.arrive(at, from, packet, &mut fates);
     }
     deliver(&mut fabric, &mut fates, until);
@@ -184,7 +184,7 @@ impl Watch for Log {
         let Packet { flow, len, .. } = *packet;
         match step {
             Step::Sent(_) => {
-                let priority = if packet.priority == Priority::High { "high" } else { "low" };
+                let priority = packet.dscp.colour().name();
                 let (at, ecn) = (origin.at.as_nanos(), packet.ecn as u8);
                 self.line(format_args!("arrive,{at},{number},{edge},{flow},{len},{priority},{ecn},,\n"));
             }
@@ -232,7 +232,10 @@ pub fn read_log(text: &str) -> Result<(Memory, Time), String> {
                 edge: number(3)? as u32,
                 flow: number(4)? as u16,
                 len: number(5)? as u32,
-                priority: if fields[6] == "high" { Priority::High } else { Priority::Low },
+                colour: {
+                    let known = Colour::NAMES.iter().find(|(_, name)| *name == fields[6]);
+                    known.ok_or_else(|| wrong("expected high, med or low"))?.0
+                },
                 ecn: match fields[7] {
                     "0" => Ecn::NotEct,
                     "1" => Ecn::Ect1,

@@ -3,7 +3,7 @@
 use crate::link::Outcome;
 use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
-use catnip_net::{DropReason, NodeId, Priority};
+use catnip_net::{Colour, DropReason, NodeId};
 use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub struct Counters {
 pub struct DirectionCounters {
     /// Packets that entered marked HIGH.
     pub packets_in_high: u64,
+    /// Packets that entered marked MED.
+    pub packets_in_med: u64,
     /// All other packets that entered.
     pub packets_in_low: u64,
     /// Bytes of both, without Ethernet headers.
@@ -107,6 +109,7 @@ impl Counters {
         let mut entered = Vec::new();
         for (name, c) in both {
             entered.push((labels(name, ",priority=\"high\""), c.packets_in_high as f64));
+            entered.push((labels(name, ",priority=\"med\""), c.packets_in_med as f64));
             entered.push((labels(name, ",priority=\"low\""), c.packets_in_low as f64));
         }
         family("packets_in_total", "counter", "Packets that entered the link", &entered);
@@ -162,8 +165,9 @@ fn direction(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: u
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
     let lateness = &direction.lateness;
     DirectionCounters {
-        packets_in_high: direction.entered[Priority::High as usize],
-        packets_in_low: direction.entered[Priority::Low as usize],
+        packets_in_high: direction.entered[Colour::Green as usize],
+        packets_in_med: direction.entered[Colour::Yellow as usize],
+        packets_in_low: direction.entered[Colour::Red as usize],
         bytes_in: direction.entered_bytes,
         packets_out: direction.delivered,
         bytes_out: direction.delivered_bytes,

@@ -10,7 +10,7 @@ use catnip_emu::mark::Marker;
 use catnip_emu::record::{Memory, replay};
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
-use catnip_net::{Fabric, Priority, WireSpec};
+use catnip_net::{Colour, Fabric, WireSpec};
 use catnip_sim::Watch;
 use catnip_sim::watch::Refusal;
 use fakes::{LateClock, Script, emulator, packet};
@@ -220,7 +220,7 @@ fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
         assert_eq!(out, dscp);
         let heard = emulator.world.into_watch().arrivals;
         let high: Vec<u64> =
-            heard.iter().filter(|a| a.priority == Priority::High).map(|arrival| arrival.number).collect();
+            heard.iter().filter(|a| a.colour == Colour::Green).map(|arrival| arrival.number).collect();
         assert_eq!(high, [0, 1, 2, 7]);
     }
 }

@@ -3,7 +3,7 @@
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_emu::mark::Marker;
-use catnip_net::Priority;
+use catnip_net::Colour;
 use catnip_net::mark::SpmParameters;
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::verify::{Documents, Markers, Report, Rules, Verifier};
@@ -249,8 +249,8 @@ fn a_wrong_mark_would_be_found() {
         let mut wrong = capture.clone();
         let packet = &mut wrong[i].1;
         let other = match scene.codec.read(packet).unwrap() {
-            Priority::High => Priority::Low,
-            Priority::Low => Priority::High,
+            Colour::Green => Colour::Red,
+            Colour::Yellow | Colour::Red => Colour::Green,
         };
         scene.codec.write(packet, other).unwrap();
         found += u64::from(!scene.report(&wrong).marks_are_right());

@@ -4,7 +4,7 @@
 mod skip;
 
 use catnip_emu::record::{End, Memory, read_log};
-use catnip_net::Priority;
+use catnip_net::Colour;
 use catnip_wire::pcapng::Reader;
 use serde_json::Value;
 use skip::skipped;
@@ -99,8 +99,8 @@ fn marked_packets_are_seen_as_what_they_are() {
             log.arrivals.iter().filter(|arrival| arrival.edge == 0 && arrival.len >= 228).collect();
         assert_eq!(sent.len(), 28, "{codec}");
         for arrival in sent {
-            let expected = if arrival.len == 228 + high { Priority::High } else { Priority::Low };
-            assert_eq!(arrival.priority, expected, "{codec}: {arrival:?}");
+            let expected = if arrival.len == 228 + high { Colour::Green } else { Colour::Red };
+            assert_eq!(arrival.colour, expected, "{codec}: {arrival:?}");
         }
     }
 }
@@ -118,10 +118,10 @@ time.sleep(0.2)
     let (log, _) = lab.succeed("--rate 2Mbit --queue catnip-good:12", script);
     let dropped = |priority| {
         let dropped = log.ends.iter().filter(|end| end.dropped.is_some());
-        dropped.filter(|end| log.arrivals[end.number as usize].priority == priority).count()
+        dropped.filter(|end| log.arrivals[end.number as usize].colour == priority).count()
     };
-    assert_eq!(dropped(Priority::High), 0);
-    assert!(dropped(Priority::Low) > 30);
+    assert_eq!(dropped(Colour::Green), 0);
+    assert!(dropped(Colour::Red) > 30);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn captures_say_what_became_of_packets() {
         assert_eq!(record.frame.len(), arrival.len as usize);
         let comment = record.comment.unwrap().to_string();
         let high = comment.split(',').next().unwrap().ends_with("high");
-        assert_eq!(high, arrival.priority == Priority::High, "{comment}");
+        assert_eq!(high, arrival.colour == Colour::Green, "{comment}");
         comments.push(comment);
     }
     assert_eq!(comments.len(), log.arrivals.len());

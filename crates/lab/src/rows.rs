@@ -4,7 +4,7 @@
 use crate::InputError;
 use crate::table::{Columns, Heading, Headings, Row};
 use catnip_base::{Span, Time};
-use catnip_net::{DropReason, PortCounters, Priority};
+use catnip_net::{Colour, DropReason, PortCounters};
 use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, Reply, SenderView};
 use catnip_sim::{DatagramCounters, Event, Tally};
 use std::str::FromStr;
@@ -294,17 +294,20 @@ impl Row for PortRow<'_> {
     const TABLE: TableName = TableName::Ports;
     fn columns(to: &mut impl Columns<Self>) {
         to.text("port", "Name of the link in the scenario, and its direction.", |port| port.name.into());
-        let arrived = |port: &Self, priority| port.counters.arrived[priority as usize];
+        let arrived = |port: &Self, colour| port.counters.arrived[colour as usize];
+        let dropped = |port: &Self, colour| port.counters.dropped_of(colour);
         to.integer("arrived_high", "Packets marked HIGH that came to its queue.", |port| {
-            arrived(port, Priority::High)
+            arrived(port, Colour::Green)
         });
-        to.integer("arrived_low", "All others that came.", |port| arrived(port, Priority::Low));
+        to.integer("arrived_med", "Packets marked MED that came.", |port| arrived(port, Colour::Yellow));
+        to.integer("arrived_low", "All others that came.", |port| arrived(port, Colour::Red));
         to.integer("dropped_high", "Packets marked HIGH that were dropped.", |port| {
-            port.counters.dropped_of(Priority::High)
+            dropped(port, Colour::Green)
         });
-        to.integer("dropped_low", "All others that were dropped.", |port| {
-            port.counters.dropped_of(Priority::Low)
+        to.integer("dropped_med", "Packets marked MED that were dropped.", |port| {
+            dropped(port, Colour::Yellow)
         });
+        to.integer("dropped_low", "All others that were dropped.", |port| dropped(port, Colour::Red));
         to.integer("delivered", "Packets that came to the other end.", |port| port.counters.delivered);
         to.integer("delivered_bytes", "Their size, headers included.", |port| port.counters.delivered_bytes);
         to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |port| {

@@ -6,7 +6,7 @@ use catnip_base::Span;
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::StageSpec;
-use catnip_net::{PortId, WireSpec};
+use catnip_net::{Colour, PortId, WireSpec};
 use catnip_tcp::control::{ControlSpec, RenoSpec};
 use catnip_tcp::pacing::PacingKind;
 
@@ -79,7 +79,8 @@ impl Plan {
             return None;
         }
         let (p_high, p) = there.iter().try_fold((0.0, 0.0), |(high, low), wire| {
-            let [h, l] = wire.loss.as_ref().map_or(Some([0.0; 2]), StageSpec::loss)?;
+            let by_colour = wire.loss.as_ref().map_or(Some([0.0; Colour::COUNT]), StageSpec::loss)?;
+            let [h, l] = [Colour::Green, Colour::Red].map(|colour| by_colour[colour as usize]);
             Some((either(high, h), either(low, l)))
         })?;
         let (b, delack) = match tcp.delayed_ack {

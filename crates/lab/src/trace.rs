@@ -131,7 +131,7 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
             last.cwnd = view.cwnd as f64 / segment;
             last.ssthresh = view.ssthresh.map(|bytes| bytes as f64 / segment);
             last.wire_bytes = view.wire_bytes;
-            last.high = view.priority == catnip_net::Priority::High;
+            last.high = view.colour == catnip_net::Colour::Green;
         }
         rows.push(last);
     }

@@ -5,7 +5,7 @@ use catnip_base::{Distribution, Rate, Rng, Stream, Time};
 use catnip_net::queue::{
     CatnipQueue, CatnipRed, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule,
 };
-use catnip_net::{DropReason, Fate, Packet, Priority, Route};
+use catnip_net::{Colour, DropReason, Fate, Packet, Route};
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -47,8 +47,8 @@ struct Check {
 
 fn checks(seed: u64) -> Vec<Check> {
     let good =
-        violations(|limit, rng| CatnipQueue::good(limit, VictimRule::Random, rng), Priority::High, seed);
-    let bad = violations(|limit, rng| CatnipQueue::bad(limit, VictimRule::Random, rng), Priority::Low, seed);
+        violations(|limit, rng| CatnipQueue::good(limit, VictimRule::Random, rng), Colour::Green, seed);
+    let bad = violations(|limit, rng| CatnipQueue::bad(limit, VictimRule::Random, rng), Colour::Red, seed);
     vec![
         Check {
             id: "CAT-S8",
@@ -99,12 +99,12 @@ impl Fate for Lost {
 }
 
 fn packet(body: u32, high: bool) -> Packet {
-    let priority = if high { Priority::High } else { Priority::Low };
-    Packet { priority, ..Packet::new(Time::ZERO, Route::default(), 512, body) }
+    let priority = if high { Colour::Green } else { Colour::Red };
+    Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
 /// Arrivals and departures at random; counts protected packets that were dropped although another could have been.
-fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Priority, seed: u64) -> f64 {
+fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Colour, seed: u64) -> f64 {
     const LIMIT: NonZeroU32 = NonZeroU32::new(9).unwrap();
     let mut random = Rng::new(seed, Stream::Workload(1));
     let mut queue = build(LIMIT, Rng::new(seed, Stream::Victim(0)));
@@ -114,11 +114,11 @@ fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Priorit
         let arrival = packet(body, random.chance(0.4));
         let mut lost = Lost::default();
         queue.enqueue(Time::ZERO, arrival, &mut lost);
-        let other_waits = waiting.iter().any(|p| p.priority != protected);
+        let other_waits = waiting.iter().any(|p| p.dscp.colour() != protected);
         let was_full = waiting.len() == LIMIT.get() as usize;
         waiting.push(arrival);
         if let Some(gone) = lost.0 {
-            violations += u32::from(gone.priority == protected && (other_waits || !was_full));
+            violations += u32::from(gone.dscp.colour() == protected && (other_waits || !was_full));
             waiting.retain(|p| p.body != gone.body);
         }
         if random.chance(0.8) {

@@ -164,7 +164,7 @@ fn compare_means(file: &str, flows: u64, marked: bool) {
             continue;
         }
         let loss = if marked {
-            StageSpec::ByPriority(ByPrioritySpec { high: 0.0, low: p })
+            StageSpec::ByPriority(ByPrioritySpec { high: 0.0, med: p, low: p })
         } else {
             StageSpec::Bernoulli(BernoulliSpec { probability: p })
         };

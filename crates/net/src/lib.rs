@@ -16,6 +16,6 @@ mod topology;
 
 pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
-pub use packet::{Backlog, DropReason, Ecn, Fate, Packet, Priority, Route};
+pub use packet::{Backlog, Colour, DropReason, Dscp, Ecn, Fate, Packet, Route};
 pub use port::{Extras, Next, Port, PortCounters};
 pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError, WireSpec};

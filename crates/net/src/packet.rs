@@ -14,17 +14,17 @@ pub struct Packet {
     pub body: u32,
     /// What a fair queue tells apart: the connection; of packets from real hosts, a hash of the five-tuple.
     pub flow: u16,
+    /// What it is marked with.
+    pub dscp: Dscp,
     /// RFC 3168 codepoint.
     pub ecn: Ecn,
-    /// Loss priority, never scheduling priority (CATNIP paper, section III-B).
-    pub priority: Priority,
 }
 
 impl Packet {
     /// A packet of `len` bytes that nobody has marked and that is not ECN-capable, with the host's handle `body`.
     #[inline]
     pub const fn new(arrived: Time, route: Route, len: u32, body: u32) -> Self {
-        Self { arrived, route, len, body, flow: 0, ecn: Ecn::NotEct, priority: Priority::Low }
+        Self { arrived, route, len, body, flow: 0, dscp: Dscp::DEFAULT, ecn: Ecn::NotEct }
     }
 }
 
@@ -35,20 +35,93 @@ const _: () = assert!(size_of::<Packet>() == 24);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Route(pub(crate) u32);
 
-/// Loss priority: which packets a router gives up last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Priority {
-    /// Crucial: losing it would cost a timeout. AF11, the lowest drop precedence of RFC 2597.
-    High,
-    /// Anything else, including packets nobody marked. AF13.
-    #[default]
-    Low,
+/// A DiffServ codepoint (RFC 2474), beside the drop precedence that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dscp(u8);
+
+impl Dscp {
+    /// Of packets that nobody has marked.
+    pub const DEFAULT: Self = Self::new(0);
+
+    /// A codepoint, of which the low six bits count.
+    pub const fn new(codepoint: u8) -> Self {
+        // RFC 2597, section 6: AFxy is xxyy0 with class x from 1 to 4 and drop precedence y from 1 to 3.
+        let colour = match (codepoint >> 3 & 7, codepoint & 7) {
+            (1..=4, 0b010) => Colour::Green,
+            (1..=4, 0b100) => Colour::Yellow,
+            _ => Colour::Red,
+        };
+        Self(codepoint << 2 | colour as u8)
+    }
+
+    /// A drop precedence of an assured forwarding class, 1 to 4 (RFC 2597).
+    pub const fn assured(class: u8, colour: Colour) -> Self {
+        assert!(class >= 1 && class <= 4, "there are four classes");
+        let precedence = match colour {
+            Colour::Green => 1,
+            Colour::Yellow => 2,
+            Colour::Red => 3,
+        };
+        Self::new(class << 3 | precedence << 1)
+    }
+
+    /// The six bits.
+    pub const fn codepoint(self) -> u8 {
+        self.0 >> 2
+    }
+
+    /// Its drop precedence.
+    #[inline]
+    pub const fn colour(self) -> Colour {
+        match self.0 & 3 {
+            0 => Colour::Green,
+            1 => Colour::Red,
+            _ => Colour::Yellow,
+        }
+    }
 }
 
-impl Priority {
-    /// How many priorities there are.
-    pub const COUNT: usize = 2;
+impl Default for Dscp {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Of the first class, in which CATNIP marks.
+impl From<Colour> for Dscp {
+    fn from(colour: Colour) -> Self {
+        Self::assured(1, colour)
+    }
+}
+
+/// Drop precedence (RFC 2597, section 2): which packets a router gives up first. It never says which are sent first
+/// (CATNIP paper, section III-B). The numbers are those under which results count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Colour {
+    /// Dropped last: HIGH, crucial, because losing it would cost a timeout. AFx1.
+    Green = 0,
+    /// Dropped later: MED. AFx2.
+    Yellow = 2,
+    /// Dropped first: LOW, anything else, including packets that nobody marked. AFx3.
+    #[default]
+    Red = 1,
+}
+
+impl Colour {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+    /// What each is called in results: the paper's HIGH and LOW, and MED between them.
+    pub const NAMES: [(Self, &'static str); Self::COUNT] =
+        [(Self::Green, "high"), (Self::Yellow, "med"), (Self::Red, "low")];
+    /// All of them, the one that is dropped first at the front.
+    pub const DROPPED_FIRST: [Self; Self::COUNT] = [Self::Red, Self::Yellow, Self::Green];
+
+    /// What it is called in results.
+    pub fn name(self) -> &'static str {
+        let named = Self::NAMES.iter().find(|(colour, _)| *colour == self);
+        named.map_or("", |(_, name)| name)
+    }
 }
 
 /// RFC 3168, section 5.

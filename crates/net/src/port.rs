@@ -2,7 +2,7 @@ use crate::jitter::Jitter;
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
-use crate::{Backlog, DropReason, Fate, Packet, Priority};
+use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub struct Port<Q, S> {
     /// The wire was free and the queue had nothing to send.
     idle: bool,
     shaper: S,
-    arrived: [u64; Priority::COUNT],
+    arrived: [u64; Colour::COUNT],
     arrived_bytes: u64,
     queue: Q,
     /// Most ports never drop anything.
@@ -57,7 +57,7 @@ impl Extras {
 /// What a port has dropped.
 #[derive(Debug, Default)]
 struct Drops {
-    packets: [[u64; DropReason::COUNT]; Priority::COUNT],
+    packets: [[u64; DropReason::COUNT]; Colour::COUNT],
     bytes: u64,
 }
 
@@ -76,18 +76,18 @@ pub enum Next {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Arrivals by priority.
-    pub arrived: [u64; Priority::COUNT],
+    pub arrived: [u64; Colour::COUNT],
     /// Packets that have reached the other end.
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
     /// Drops by priority and reason.
-    pub dropped: [[u64; DropReason::COUNT]; Priority::COUNT],
+    pub dropped: [[u64; DropReason::COUNT]; Colour::COUNT],
 }
 
 impl PortCounters {
     /// Drops of one priority for any reason.
-    pub fn dropped_of(&self, priority: Priority) -> u64 {
+    pub fn dropped_of(&self, priority: Colour) -> u64 {
         self.dropped[priority as usize].iter().sum()
     }
 }
@@ -101,7 +101,7 @@ struct Counting<'a> {
 impl Fate for Counting<'_> {
     fn dropped(&mut self, now: Time, packet: Packet, why: DropReason) {
         let drops = self.drops.get_or_insert_default();
-        drops.packets[packet.priority as usize][why as usize] += 1;
+        drops.packets[packet.dscp.colour() as usize][why as usize] += 1;
         drops.bytes += u64::from(packet.len);
         self.fate.dropped(now, packet, why);
     }
@@ -120,7 +120,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             room: queue.room(),
             idle: true,
             shaper,
-            arrived: [0; Priority::COUNT],
+            arrived: [0; Colour::COUNT],
             arrived_bytes: 0,
             queue,
             drops: None,
@@ -140,7 +140,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     #[inline]
     pub fn arrive(&mut self, at: Time, mut packet: Packet, fate: &mut dyn Fate) {
         packet.arrived = at;
-        self.arrived[packet.priority as usize] += 1;
+        self.arrived[packet.dscp.colour() as usize] += 1;
         self.arrived_bytes += u64::from(packet.len);
         if let Some(room) = self.room {
             if self.wire.waiting(at, self.delay) >= room {

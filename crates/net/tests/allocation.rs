@@ -4,7 +4,7 @@ use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::queue::{QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, Constant};
 use catnip_net::stage::StageSpec;
-use catnip_net::{DropReason, Extras, Fate, Next, Packet, Port, Priority, Route};
+use catnip_net::{Colour, DropReason, Extras, Fate, Next, Packet, Port, Route};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -58,8 +58,8 @@ fn no_queue_discipline_allocates_per_packet() {
             for body in 0..packets {
                 // Faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
-                let priority = if body % 3 == 0 { Priority::High } else { Priority::Low };
-                let packet = Packet { priority, ..Packet::new(at, Route::default(), 512, body) };
+                let priority = if body % 3 == 0 { Colour::Green } else { Colour::Red };
+                let packet = Packet { dscp: priority.into(), ..Packet::new(at, Route::default(), 512, body) };
                 port.arrive(at, packet, &mut Ignore);
                 while let Next::Deliver(..) = port.poll(at, &mut Ignore) {}
             }

@@ -2,9 +2,7 @@
 //! host is told, and that it does not matter when it asks.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
-use catnip_net::{
-    DropReason, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
-};
+use catnip_net::{Colour, DropReason, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Topology};
 use proptest::prelude::*;
 
 /// A kind as scenarios write it.
@@ -156,8 +154,8 @@ fn what_overflows_is_told_at_once_and_where() {
     let overflows: Vec<_> = net.log.0.iter().filter(|entry| entry.1 == "overflow").collect();
     assert_eq!(overflows, [&(8, "overflow", 2, 2), &(9, "overflow", 2, 3)]);
     let counters = net.fabric.counters(PortId(2));
-    assert_eq!((counters.arrived[Priority::Low as usize], counters.delivered), (4, 2));
-    assert_eq!((counters.delivered_bytes, counters.dropped_of(Priority::Low)), (2000, 2));
+    assert_eq!((counters.arrived[Colour::Red as usize], counters.delivered), (4, 2));
+    assert_eq!((counters.delivered_bytes, counters.dropped_of(Colour::Red)), (2000, 2));
     assert_eq!(net.fabric.counters(PortId(0)).delivered, 4);
 }
 
@@ -451,7 +449,7 @@ fn a_network_counts_its_drops_like_its_host() {
     let mut net = Net::new(&topology);
     (0..20).for_each(|n| _ = net.send(n, a, b));
     net.run(1000);
-    let counted: u64 = (0..4).map(|port| net.fabric.counters(PortId(port)).dropped_of(Priority::Low)).sum();
+    let counted: u64 = (0..4).map(|port| net.fabric.counters(PortId(port)).dropped_of(Colour::Red)).sum();
     assert_eq!((counted as usize, net.delivered.len()), (net.dropped(), 20 - net.dropped()));
     assert!(net.dropped() > 0);
 }

@@ -6,8 +6,8 @@ use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::StageSpec;
 use catnip_net::{
-    Backlog, DropReason, Extras, Fabric, Fate, LinkSpec, NetworkFate, Next, NodeId, Out, Packet, Port,
-    PortId, Priority, Route, Topology,
+    Backlog, Colour, DropReason, Extras, Fabric, Fate, LinkSpec, NetworkFate, Next, NodeId, Out, Packet,
+    Port, PortId, Route, Topology,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -133,7 +133,7 @@ fn offer(
         }
         clock = arrival.at;
         let packet = Packet {
-            priority: if arrival.high { Priority::High } else { Priority::Low },
+            dscp: if arrival.high { Colour::Green } else { Colour::Red }.into(),
             ..Packet::new(arrival.at, routes[arrival.source], arrival.len, body as u32)
         };
         fabric.arrive(arrival.at, sources[arrival.source], packet, &mut log);
@@ -347,7 +347,7 @@ fn a_packet_lost_on_the_wire_took_its_time_on_it() {
     assert_eq!(port.poll(ms(100), &mut lost), Next::Idle);
     assert_eq!(lost.0, [(ms(6), 0), (ms(8), 2)]);
     let counters = port.counters();
-    assert_eq!((counters.delivered, counters.dropped_of(Priority::Low)), (1, 2));
+    assert_eq!((counters.delivered, counters.dropped_of(Colour::Red)), (1, 2));
 }
 
 #[test]

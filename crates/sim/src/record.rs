@@ -2,7 +2,7 @@
 
 use crate::{FlowId, TcpId};
 use catnip_base::{Span, Time};
-use catnip_net::{DropReason, PortId, Priority};
+use catnip_net::{Colour, DropReason, PortId};
 use catnip_tcp::Sender;
 
 /// Something that happened.
@@ -24,8 +24,8 @@ pub enum Event {
         wire_bytes: u32,
         /// Where.
         port: PortId,
-        /// Its loss priority.
-        priority: Priority,
+        /// What it was marked with.
+        colour: Colour,
         /// Why.
         why: DropReason,
     },
@@ -68,8 +68,8 @@ pub struct SenderView {
     pub seq: u64,
     /// Wire size of the segment sent or of the ACK.
     pub wire_bytes: u32,
-    /// Priority of the segment sent.
-    pub priority: Priority,
+    /// Colour of the segment sent.
+    pub colour: Colour,
     /// The data was sent before.
     pub retransmission: bool,
     /// Congestion window, bytes.
@@ -88,14 +88,14 @@ impl SenderView {
         seq: u64,
         wire_bytes: u32,
         retransmission: bool,
-        priority: Priority,
+        colour: Colour,
     ) -> Self {
         let control = sender.control();
         Self {
             connection,
             seq,
             wire_bytes,
-            priority,
+            colour,
             retransmission,
             cwnd: control.cwnd,
             ssthresh: control.ssthresh,

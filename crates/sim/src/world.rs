@@ -7,9 +7,7 @@ use crate::watch::{Step, Watch};
 use crate::{TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
-use catnip_net::{
-    Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Priority, Topology,
-};
+use catnip_net::{Calendar, Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
 use catnip_tcp::{Sender, TcpConfig};
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
@@ -451,7 +449,7 @@ impl<M: Medium, W: Watch> World<M, W> {
             && let Some(sender) = connection.ends[end].sender()
         {
             let view =
-                SenderView::new(connection.number, sender, segment.ack, packet.len, false, Priority::Low);
+                SenderView::new(connection.number, sender, segment.ack, packet.len, false, Colour::Red);
             hosts.watch.record(now, &Event::Acked(view));
         }
         if segment.len > 0 {
@@ -522,7 +520,7 @@ impl<M: Medium, W: Watch> World<M, W> {
                     && let Some(sender) = connection.ends[end].sender()
                 {
                     let una = sender.una();
-                    let view = SenderView::new(connection.number, sender, una, 0, true, Priority::Low);
+                    let view = SenderView::new(connection.number, sender, una, 0, true, Colour::Red);
                     hosts.watch.record(now, &Event::Timeout(view));
                 }
                 self.pump(now, id, end);
@@ -550,14 +548,15 @@ impl<M: Medium, W: Watch> World<M, W> {
                 hosts.medium.stamp(&packet);
             }
             connection.in_network += 1;
-            connection.sent_high += u32::from(packet.priority == Priority::High && end == SERVER);
+            connection.sent_high += u32::from(packet.dscp.colour() == Colour::Green && end == SERVER);
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
             if W::PACKETS
                 && segment.span() > 0
                 && let Some(sender) = connection.ends[end].sender()
             {
                 let (number, again) = (connection.number, out.retransmission);
-                let view = SenderView::new(number, sender, segment.seq, packet.len, again, packet.priority);
+                let view =
+                    SenderView::new(number, sender, segment.seq, packet.len, again, packet.dscp.colour());
                 hosts.watch.record(now, &Event::Sent(view));
             }
             let from = connection.transfer.node(end);
@@ -613,7 +612,7 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
                 seq,
                 wire_bytes: packet.len,
                 port: at,
-                priority: packet.priority,
+                colour: packet.dscp.colour(),
                 why,
             };
             self.watch.record(now, &event);

@@ -2,7 +2,7 @@ use crate::control::Phase;
 use crate::segment::earlier;
 use crate::{Flags, Receiver, Segment, Sender, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
-use catnip_net::Priority;
+use catnip_net::Colour;
 use catnip_net::mark::Sending;
 
 /// One end of a connection: a sender, a receiver, and the handshake that brings them together.
@@ -202,7 +202,7 @@ impl Endpoint {
             window: sender.control().cwnd,
             slow_start: sender.phase() == Phase::SlowStart,
             retransmission: out.retransmission,
-            acknowledges: (out.segment.span() == 0).then_some(Priority::Low),
+            acknowledges: (out.segment.span() == 0).then_some(Colour::Red),
         })
     }
 

@@ -3,13 +3,13 @@ use crate::tcp::set_flags;
 use crate::{Tcp, TcpFlags, WireError};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, as_text};
-use catnip_net::{Ecn, Priority};
+use catnip_net::{Colour, Dscp, Ecn};
 
 /// How a packet says its loss priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityCodec {
-    /// A DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 3 is LOW. It needs
-    /// no change to TCP, passes middleboxes and lives beside ECN.
+    /// A DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 2 is MED, 3 is LOW. It
+    /// needs no change to TCP, passes middleboxes and lives beside ECN.
     Dscp(AfClass),
     /// The reserved high-order bit of the TCP flags of 2002 (CATNIP paper, section V-G), set for HIGH. RFC 3168 has
     /// made it CWR, so packets that use ECN are refused.
@@ -27,19 +27,6 @@ impl AfClass {
     /// Class `number`, or `None` unless it is 1 to 4.
     pub const fn new(number: u8) -> Option<Self> {
         if number >= 1 && number <= 4 { Some(Self(number)) } else { None }
-    }
-
-    /// The codepoint of a drop precedence from 1 to 3 (RFC 2597, section 6), or `None` for any other.
-    pub const fn dscp(self, drop_precedence: u8) -> Option<u8> {
-        if drop_precedence >= 1 && drop_precedence <= 3 {
-            Some(self.codepoint(drop_precedence))
-        } else {
-            None
-        }
-    }
-
-    const fn codepoint(self, drop_precedence: u8) -> u8 {
-        self.0 << 3 | drop_precedence << 1
     }
 }
 
@@ -77,33 +64,32 @@ impl Kind for PriorityCodec {
 as_text!(PriorityCodec);
 
 impl PriorityCodec {
-    /// The priority of a packet. One that says nothing, or something else, is LOW; so is AFx2, as there are two
-    /// priorities, and a packet that nobody called crucial is not.
+    /// The colour of a packet. One that says nothing, or something else, such as another class, is LOW.
     #[inline]
-    pub fn read(self, packet: &[u8]) -> Result<Priority, WireError> {
-        let high = match self {
-            Self::Dscp(class) => {
-                let traffic_class = ip::traffic_class(packet, ip::version(packet)?);
-                traffic_class >> 2 == class.codepoint(1)
+    pub fn read(self, packet: &[u8]) -> Result<Colour, WireError> {
+        match self {
+            Self::Dscp(AfClass(class)) => {
+                let codepoint = ip::traffic_class(packet, ip::version(packet)?) >> 2;
+                let is_ours = codepoint >> 3 == class;
+                Ok(if is_ours { Dscp::new(codepoint).colour() } else { Colour::Red })
             }
             Self::FlagBit => match tcp_without_ecn(packet) {
-                Ok((_, flags)) => flags.contains(TcpFlags::CWR),
-                Err(WireError::Protocol(_) | WireError::Fragment) => false,
-                Err(error) => return Err(error),
+                Ok((_, flags)) if flags.contains(TcpFlags::CWR) => Ok(Colour::Green),
+                Ok(_) | Err(WireError::Protocol(_) | WireError::Fragment) => Ok(Colour::Red),
+                Err(error) => Err(error),
             },
-        };
-        Ok(if high { Priority::High } else { Priority::Low })
+        }
     }
 
-    /// Sets the priority of a packet, whatever it was; checksums follow, ECN stays.
+    /// Sets the colour of a packet, whatever it was; checksums follow, ECN stays. The flag bit knows no MED, which is not
+    /// crucial.
     #[inline]
-    pub fn write(self, packet: &mut [u8], priority: Priority) -> Result<(), WireError> {
-        let high = priority == Priority::High;
+    pub fn write(self, packet: &mut [u8], colour: Colour) -> Result<(), WireError> {
         match self {
-            Self::Dscp(class) => ip::set_dscp(packet, class.codepoint(if high { 1 } else { 3 })),
+            Self::Dscp(AfClass(class)) => ip::set_dscp(packet, Dscp::assured(class, colour).codepoint()),
             Self::FlagBit => {
                 let (segment, _) = tcp_without_ecn(packet)?;
-                set_flags(&mut packet[segment..], TcpFlags::CWR, high);
+                set_flags(&mut packet[segment..], TcpFlags::CWR, colour == Colour::Green);
                 Ok(())
             }
         }

@@ -1,7 +1,7 @@
 //! Reading, marking, translating and capturing a packet allocates nothing: a counting allocator proves it.
 
 use catnip_base::{Span, Time};
-use catnip_net::{Ecn, Priority};
+use catnip_net::{Colour, Ecn};
 use catnip_tcp::{Flags, SackBlocks, Segment};
 use catnip_wire::pcapng::{Reader, Writer};
 use catnip_wire::transport_is_right;
@@ -80,8 +80,8 @@ fn carry(
     let len = header.write(&addresses, &[1; 100][..segment.len as usize], &mut buffer).unwrap();
     let packet = &mut buffer[..len];
     for codec in [PriorityCodec::default(), PriorityCodec::FlagBit] {
-        codec.write(packet, Priority::High).unwrap();
-        assert_eq!(codec.read(packet), Ok(Priority::High));
+        codec.write(packet, Colour::Green).unwrap();
+        assert_eq!(codec.read(packet), Ok(Colour::Green));
     }
     ip::set_ecn(packet, Ecn::Ce).unwrap();
     assert!(ip::decrement_hop_limit(packet).unwrap());

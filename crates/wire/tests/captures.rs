@@ -59,7 +59,7 @@ fn packet(source: IpAddr, destination: IpAddr) -> Vec<u8> {
     let addresses = Addresses { source, destination, traffic_class: 2, hop_limit: 61 };
     let len = header.write(&addresses, b"hello", &mut packet).unwrap();
     packet.truncate(len);
-    PriorityCodec::default().write(&mut packet, catnip_net::Priority::High).unwrap();
+    PriorityCodec::default().write(&mut packet, catnip_net::Colour::Green).unwrap();
     packet
 }
 

@@ -3,7 +3,7 @@
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::mark::{PacketMarker, Spm, SpmParameters};
-use catnip_net::{Packet, Priority, Route};
+use catnip_net::{Colour, Packet, Route};
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::pcapng::{InterfaceId, Writer};
 use catnip_wire::verify::{FaultKind, Markers, Reason, Report, Rules, verify};
@@ -173,9 +173,9 @@ impl Net {
                 }
                 let eager = segment.flags.syn || segment.flags.fin || out.retransmission;
                 if scene.eager && eager {
-                    descriptor.priority = Priority::High;
+                    descriptor.dscp = (Colour::Green).into();
                 }
-                scene.codec.write(&mut packet, descriptor.priority).unwrap();
+                scene.codec.write(&mut packet, descriptor.dscp.colour()).unwrap();
                 self.capture.push((now, packet.clone()));
                 self.from_server += 1;
                 if scene.lost.contains(&self.from_server) {
@@ -190,8 +190,8 @@ impl Net {
 
 fn flip(packet: &mut [u8], codec: PriorityCodec) {
     let other = match codec.read(packet).unwrap() {
-        Priority::High => Priority::Low,
-        Priority::Low => Priority::High,
+        Colour::Green => Colour::Red,
+        Colour::Yellow | Colour::Red => Colour::Green,
     };
     codec.write(packet, other).unwrap();
 }

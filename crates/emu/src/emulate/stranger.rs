@@ -8,7 +8,7 @@ use crate::socket::{Ends, Heard, Identity, Socket, parse, refuse};
 use catnip_base::{FlowContext, Slab, Span, Time};
 use catnip_lab::{ObjectName, Plan, Service};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm};
-use catnip_net::{DropReason, NodeId, Packet, PortId, Priority, Route};
+use catnip_net::{Colour, DropReason, NodeId, Packet, PortId, Route};
 use catnip_sim::app::{AnyApp, AppEvent, Http};
 use catnip_sim::medium::Medium;
 use catnip_sim::record::{ConnectionRecord, NOBODY, Reply, SenderView};
@@ -222,7 +222,7 @@ impl Foreign for Strangers {
                 seq: of.seq,
                 wire_bytes: packet.len,
                 port,
-                priority: packet.priority,
+                colour: packet.dscp.colour(),
                 why,
             };
             watch.record(now, &event);
@@ -332,7 +332,7 @@ impl Foreign for Strangers {
             && let Some(sender) = connection.socket.sender()
         {
             let una = sender.una();
-            let view = SenderView::new(connection.number, sender, una, 0, true, Priority::Low);
+            let view = SenderView::new(connection.number, sender, una, 0, true, Colour::Red);
             watch.record(now, &Event::Timeout(view));
         }
         pump(world, now, id);
@@ -402,7 +402,7 @@ impl Connection {
             && segment.span() == 0
             && let Some(sender) = self.socket.sender()
         {
-            let view = SenderView::new(self.number, sender, segment.ack, wire_bytes, false, Priority::Low);
+            let view = SenderView::new(self.number, sender, segment.ack, wire_bytes, false, Colour::Red);
             watch.record(now, &Event::Acked(view));
         }
         (heard, before)
@@ -650,13 +650,14 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
         let mut packet = Packet::new(now, connection.route, len as u32, body);
         let marked = connection.mark(now, &out, &mut packet);
         connection.in_network += 1;
-        connection.sent_high += u32::from(packet.priority == Priority::High && from_server);
+        connection.sent_high += u32::from(packet.dscp.colour() == Colour::Green && from_server);
         if W::PACKETS
             && out.segment.span() > 0
             && let Some(sender) = connection.socket.sender()
         {
             let (number, again) = (connection.number, out.retransmission);
-            let view = SenderView::new(number, sender, out.segment.seq, packet.len, again, packet.priority);
+            let view =
+                SenderView::new(number, sender, out.segment.seq, packet.len, again, packet.dscp.colour());
             watch.record(now, &Event::Sent(view));
         }
         let from = connection.transfer.node(connection.side);

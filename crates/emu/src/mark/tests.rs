@@ -36,7 +36,7 @@ impl Scene {
         packet
     }
 
-    fn send(&mut self, from: usize, flags: TcpFlags, payload: &[u8]) -> Option<Priority> {
+    fn send(&mut self, from: usize, flags: TcpFlags, payload: &[u8]) -> Option<Colour> {
         let syn = flags.contains(TcpFlags::SYN);
         let mss = syn.then_some(MSS as u16);
         let header = TcpHeader {
@@ -54,7 +54,7 @@ impl Scene {
 
     fn open(&mut self) {
         self.send(0, TcpFlags::SYN, b"");
-        assert_eq!(self.send(1, TcpFlags::SYN | TcpFlags::ACK, b""), Some(Priority::High));
+        assert_eq!(self.send(1, TcpFlags::SYN | TcpFlags::ACK, b""), Some(Colour::Green));
     }
 
     fn ask(&mut self, request: &str) {
@@ -68,10 +68,11 @@ impl Scene {
     }
 }
 
-fn letter(priority: Option<Priority>) -> char {
+fn letter(priority: Option<Colour>) -> char {
     match priority {
-        Some(Priority::High) => 'H',
-        Some(Priority::Low) => 'l',
+        Some(Colour::Green) => 'H',
+        Some(Colour::Yellow) => 'm',
+        Some(Colour::Red) => 'l',
         None => '-',
     }
 }
@@ -101,9 +102,9 @@ fn the_first_and_the_last_segments_of_each_response_are_high() {
         scene.ask("GET / HTTP/1.1\r\n\r\n");
         assert_eq!(scene.answer(&sized(10)), "H");
     }
-    assert_eq!(scene.send(1, TcpFlags::ACK, b""), Some(Priority::Low), "an acknowledgement alone");
-    assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Priority::High));
-    assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Priority::High));
+    assert_eq!(scene.send(1, TcpFlags::ACK, b""), Some(Colour::Red), "an acknowledgement alone");
+    assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Colour::Green));
+    assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Colour::Green));
 }
 
 #[test]
@@ -219,7 +220,7 @@ fn only_whole_tcp_packets_of_marked_directions_are_marked() {
     let mut scene = Scene::new(SPM);
     assert_eq!(scene.send(0, TcpFlags::SYN, b""), None);
     let good = scene.packet(1, TcpHeader { flags: TcpFlags::SYN, ..TcpHeader::default() }, b"");
-    assert_eq!(scene.marker.mark(1, &good), Some(Priority::High));
+    assert_eq!(scene.marker.mark(1, &good), Some(Colour::Green));
     assert_eq!(scene.marker.mark(7, &good), None, "no such edge");
     let mut fragment = good.clone();
     fragment[6] = 0x20;

@@ -4,7 +4,7 @@ mod spm;
 
 pub use spm::{Spm, SpmParameters};
 
-use crate::{Packet, Priority};
+use crate::{Colour, Packet};
 use catnip_base::{FlowContext, Time};
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ pub struct Sending {
     /// Was this data sent before?
     pub retransmission: bool,
     /// For an ACK: the priority of the data that it answers.
-    pub acknowledges: Option<Priority>,
+    pub acknowledges: Option<Colour>,
 }
 
 /// Sets the priority of packets as they leave a host or enter a network.

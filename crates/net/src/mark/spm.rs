@@ -1,5 +1,5 @@
 use super::{PacketMarker, Sending};
-use crate::{Packet, Priority};
+use crate::{Colour, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time, as_text};
 
@@ -77,7 +77,7 @@ impl PacketMarker for Spm {
             context.bytes_left.saturating_sub(sending.offset) <= segments(self.parameters.trailing)
         }) && self.parameters.trailing > 0;
         let small = sending.window < segments(self.parameters.small_window);
-        packet.priority = if leading || trailing || small { Priority::High } else { Priority::Low };
+        packet.dscp = (if leading || trailing || small { Colour::Green } else { Colour::Red }).into();
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
             acknowledges: None,
         };
         Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
-        packet.priority == Priority::High
+        packet.dscp.colour() == Colour::Green
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
 use super::victim::VictimRule;
 use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
-use crate::{Backlog, DropReason, Fate, Packet, Priority};
+use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 use std::num::NonZeroU32;
@@ -76,15 +76,16 @@ impl QueueKind for CatnipBadSpec {
 }
 
 /// CATNIP-Good and its mirror image CATNIP-Bad (CATNIP paper, section III-C): DropTail, except that an arriving
-/// packet of the protected priority takes the place of a queued packet of the other one.
+/// HIGH packet takes the place of a queued LOW one. Of three colours, the one that is dropped first goes first; the paper
+/// has two.
 ///
 /// Service stays FIFO and the remaining packets keep their order. A packet in transmission is out of reach.
 #[derive(Debug)]
 pub struct CatnipQueue {
     queue: Fifo,
     waiting: NonZeroU32,
-    protected: Priority,
-    sacrificed: Priority,
+    /// Which colours go first.
+    order: [Colour; Colour::COUNT],
     victim: VictimRule,
     rng: Rng,
 }
@@ -92,29 +93,22 @@ pub struct CatnipQueue {
 impl CatnipQueue {
     /// CATNIP-Good, in which at most `waiting` packets wait beside the one in transmission: HIGH packets are protected at the cost of LOW ones.
     pub fn good(waiting: NonZeroU32, victim: VictimRule, rng: Rng) -> Self {
-        Self {
-            queue: Fifo::default(),
-            waiting,
-            protected: Priority::High,
-            sacrificed: Priority::Low,
-            victim,
-            rng,
-        }
+        Self { queue: Fifo::default(), waiting, order: Colour::DROPPED_FIRST, victim, rng }
     }
 
     /// CATNIP-Bad: LOW packets are protected at the cost of HIGH ones.
     pub fn bad(waiting: NonZeroU32, victim: VictimRule, rng: Rng) -> Self {
-        let good = Self::good(waiting, victim, rng);
-        Self { protected: good.sacrificed, sacrificed: good.protected, ..good }
+        let mut queue = Self::good(waiting, victim, rng);
+        queue.order.reverse();
+        queue
     }
 }
 
 impl QueueDiscipline for CatnipQueue {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
         if self.queue.len() >= self.waiting.get() {
-            let victim = (packet.priority == self.protected)
-                .then(|| self.victim.choose(&self.queue, self.sacrificed, &mut self.rng))
-                .flatten();
+            let arrival = packet.dscp.colour();
+            let victim = self.victim.choose(&self.queue, self.order, arrival, &mut self.rng);
             match victim {
                 None => return fate.dropped(now, packet, DropReason::Overflow),
                 Some(index) => fate.dropped(now, self.queue.remove(index), DropReason::PushedOut),

@@ -2,7 +2,7 @@ use super::fifo::Fifo;
 use super::red::{RedLaw, RedSpec, red_drop};
 use super::victim::VictimRule;
 use super::{Holds, QueueDiscipline, QueueKind, Site};
-use crate::{Backlog, DropReason, Fate, Packet, Priority};
+use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 use std::num::NonZeroU32;
@@ -58,9 +58,8 @@ impl CatnipRed {
 impl QueueDiscipline for CatnipRed {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
         if let Some(why) = red_drop(&mut self.law, now, &self.queue, self.waiting) {
-            let victim = (packet.priority == Priority::High)
-                .then(|| self.victim.choose(&self.queue, Priority::Low, &mut self.rng))
-                .flatten();
+            let (order, arrival) = (Colour::DROPPED_FIRST, packet.dscp.colour());
+            let victim = self.victim.choose(&self.queue, order, arrival, &mut self.rng);
             match victim {
                 None => return fate.dropped(now, packet, why),
                 Some(index) => fate.dropped(now, self.queue.remove(index), DropReason::PushedOut),

@@ -1,4 +1,4 @@
-use crate::{Backlog, Packet, Priority};
+use crate::{Backlog, Colour, Packet};
 use std::collections::VecDeque;
 
 /// Packets in order of arrival; any of them can be taken out without disturbing the order of the others.
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 pub(super) struct Fifo {
     packets: VecDeque<Packet>,
     bytes: u64,
-    by_priority: [u32; Priority::COUNT],
+    by_colour: [u32; Colour::COUNT],
 }
 
 impl Fifo {
@@ -18,18 +18,18 @@ impl Fifo {
         Backlog { packets: self.len(), bytes: self.bytes }
     }
 
-    pub(super) fn count(&self, priority: Priority) -> u32 {
-        self.by_priority[priority as usize]
+    pub(super) fn count(&self, colour: Colour) -> u32 {
+        self.by_colour[colour as usize]
     }
 
-    pub(super) fn priority_at(&self, index: u32) -> Priority {
-        self.packets[index as usize].priority
+    pub(super) fn colour_at(&self, index: u32) -> Colour {
+        self.packets[index as usize].dscp.colour()
     }
 
     #[inline]
     pub(super) fn push(&mut self, packet: Packet) {
         self.bytes += u64::from(packet.len);
-        self.by_priority[packet.priority as usize] += 1;
+        self.by_colour[packet.dscp.colour() as usize] += 1;
         self.packets.push_back(packet);
     }
 
@@ -46,14 +46,14 @@ impl Fifo {
         packet
     }
 
-    /// The place of the `nth` packet (from 0, in order of arrival) of this priority; there must be so many.
-    pub(super) fn nth_of(&self, priority: Priority, nth: u32) -> u32 {
-        let mut of_priority = self.packets.iter().enumerate().filter(|(_, p)| p.priority == priority);
-        of_priority.nth(nth as usize).expect("the queue holds that many").0 as u32
+    /// The place of the `nth` packet (from 0, in order of arrival) of this colour; there must be so many.
+    pub(super) fn nth_of(&self, colour: Colour, nth: u32) -> u32 {
+        let mut of_colour = self.packets.iter().enumerate().filter(|(_, p)| p.dscp.colour() == colour);
+        of_colour.nth(nth as usize).expect("the queue holds that many").0 as u32
     }
 
     fn forget(&mut self, packet: &Packet) {
         self.bytes -= u64::from(packet.len);
-        self.by_priority[packet.priority as usize] -= 1;
+        self.by_colour[packet.dscp.colour() as usize] -= 1;
     }
 }

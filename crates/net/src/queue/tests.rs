@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DropReason, Priority, Route};
+use crate::{Colour, DropReason, Dscp, Route};
 use catnip_base::{Rate, Rng, Span, Stream};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -14,8 +14,8 @@ impl Fate for Lost {
     }
 }
 
-fn packet(body: u32, priority: Priority) -> Packet {
-    Packet { priority, ..Packet::new(Time::ZERO, Route::default(), 512, body) }
+fn packet(body: u32, priority: Colour) -> Packet {
+    Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
 fn rng(n: u32) -> Rng {
@@ -91,7 +91,7 @@ fn a_queue_without_room_cannot_be_built() {
 fn drop_tail_keeps_the_first_and_drops_the_rest() {
     let (mut queue, mut lost) = (DropTail::new(packets(3)), Lost::default());
     for body in 0..5 {
-        queue.enqueue(Time::ZERO, packet(body, Priority::Low), &mut lost);
+        queue.enqueue(Time::ZERO, packet(body, Colour::Red), &mut lost);
     }
     assert_eq!(queue.backlog(), Backlog { packets: 3, bytes: 3 * 512 });
     assert_eq!(contents(&mut queue).iter().map(|p| p.body).collect::<Vec<_>>(), [0, 1, 2]);
@@ -102,19 +102,19 @@ fn drop_tail_keeps_the_first_and_drops_the_rest() {
 /// What a run of arrivals did to a queue that protects one priority.
 fn check_protection(
     queue: &mut AnyQueue,
-    protected: Priority,
+    protected: Colour,
     arrivals: &[bool],
     limit: usize,
 ) -> Result<(), TestCaseError> {
     let mut inside: Vec<Packet> = Vec::new();
     for (body, &high) in arrivals.iter().enumerate() {
-        let arrival = packet(body as u32, if high { Priority::High } else { Priority::Low });
+        let arrival = packet(body as u32, if high { Colour::Green } else { Colour::Red });
         let mut lost = Lost::default();
         queue.enqueue(Time::ZERO, arrival, &mut lost);
-        let sacrificed_waits = inside.iter().any(|p| p.priority != protected);
+        let sacrificed_waits = inside.iter().any(|p| p.dscp.colour() != protected);
         inside.push(arrival);
         for (gone, _) in &lost.0 {
-            if gone.priority == protected {
+            if gone.dscp.colour() == protected {
                 prop_assert_eq!(
                     inside.len(),
                     limit + 1,
@@ -138,7 +138,7 @@ proptest! {
     ) {
         let victim = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest][rule];
         let mut queue = AnyQueue::CatnipGood(Box::new(CatnipQueue::good(packets(limit), victim, rng(1))));
-        check_protection(&mut queue, Priority::High, &arrivals, limit as usize)?;
+        check_protection(&mut queue, Colour::Green, &arrivals, limit as usize)?;
     }
 
     #[test]
@@ -146,8 +146,8 @@ proptest! {
         let mirrored: Vec<bool> = arrivals.iter().map(|high| !high).collect();
         let mut bad = AnyQueue::CatnipBad(Box::new(CatnipQueue::bad(packets(limit), VictimRule::Random, rng(1))));
         let mut good = AnyQueue::CatnipGood(Box::new(CatnipQueue::good(packets(limit), VictimRule::Random, rng(1))));
-        check_protection(&mut bad, Priority::Low, &arrivals, limit as usize)?;
-        check_protection(&mut good, Priority::High, &mirrored, limit as usize)?;
+        check_protection(&mut bad, Colour::Red, &arrivals, limit as usize)?;
+        check_protection(&mut good, Colour::Green, &mirrored, limit as usize)?;
     }
 }
 
@@ -160,10 +160,10 @@ fn the_random_victim_is_uniform_among_low_packets() {
         let mut lost = Lost::default();
         for body in 0..8 {
             // LOW packets at places 0, 2, 3, 5 and 7.
-            let priority = if [0, 2, 3, 5, 7].contains(&body) { Priority::Low } else { Priority::High };
+            let priority = if [0, 2, 3, 5, 7].contains(&body) { Colour::Red } else { Colour::Green };
             queue.enqueue(Time::ZERO, packet(body, priority), &mut lost);
         }
-        queue.enqueue(Time::ZERO, packet(8, Priority::High), &mut lost);
+        queue.enqueue(Time::ZERO, packet(8, Colour::Green), &mut lost);
         let place = [0, 2, 3, 5, 7].iter().position(|&b| b == lost.0[0].0.body).unwrap();
         counts[place] += 1;
     }
@@ -182,11 +182,11 @@ fn a_probe_drops_the_arrival_as_often_as_it_finds_a_high_packet() {
             for body in 0..4 {
                 queue.enqueue(
                     Time::ZERO,
-                    packet(body, if body == 0 { Priority::Low } else { Priority::High }),
+                    packet(body, if body == 0 { Colour::Red } else { Colour::Green }),
                     &mut lost,
                 );
             }
-            queue.enqueue(Time::ZERO, packet(4, Priority::High), &mut lost);
+            queue.enqueue(Time::ZERO, packet(4, Colour::Green), &mut lost);
             lost.0[0].0.body == 4
         })
         .count();
@@ -299,7 +299,7 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
         let mut inside: Vec<Packet> = Vec::new();
         for step in 0..400u32 {
             let now = Time::from_nanos(u64::from(step) * 1_000_000);
-            let arrival = packet(step, if arrivals.chance(0.4) { Priority::High } else { Priority::Low });
+            let arrival = packet(step, if arrivals.chance(0.4) { Colour::Green } else { Colour::Red });
             let (mut by_red, mut by_catnip) = (Lost::default(), Lost::default());
             red.enqueue(now, arrival, &mut by_red);
             catnip.enqueue(now, arrival, &mut by_catnip);
@@ -309,8 +309,11 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
             }
             inside.push(arrival);
             for (gone, _) in &by_catnip.0 {
-                if gone.priority == Priority::High {
-                    assert!(inside.iter().all(|p| p.priority == Priority::High), "seed {seed}, step {step}");
+                if gone.dscp.colour() == Colour::Green {
+                    assert!(
+                        inside.iter().all(|p| p.dscp.colour() == Colour::Green),
+                        "seed {seed}, step {step}"
+                    );
                 }
                 inside.retain(|p| p.body != gone.body);
             }
@@ -322,4 +325,48 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
         }
         assert!(substituted, "seed {seed} never came to a substitution");
     }
+}
+
+/// A queue of CATNIP's in which these wait, as many as it holds: what an arrival of this colour does to it. `None`: it is
+/// dropped itself.
+fn pushes_out(text: &str, waiting: [Colour; 3], arrival: Colour) -> Option<Colour> {
+    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site { rate: &RATE.into(), seed: 1, port: 0 });
+    for (body, colour) in (0..).zip(waiting) {
+        queue.enqueue(Time::ZERO, packet(body, colour), &mut Lost::default());
+    }
+    let mut lost = Lost::default();
+    queue.enqueue(Time::ZERO, packet(3, arrival), &mut lost);
+    let [(gone, _)] = lost.0[..] else { panic!("one of four does not fit") };
+    (gone.body < 3).then(|| gone.dscp.colour())
+}
+
+#[test]
+fn of_three_colours_the_one_that_is_dropped_first_goes_first() {
+    use Colour::{Green, Red, Yellow};
+    for victim in ["random", "newest", "oldest"] {
+        let good = |waiting, arrival| pushes_out(&format!("catnip-good:4,victim={victim}"), waiting, arrival);
+        assert_eq!(good([Green, Yellow, Red], Green), Some(Red));
+        assert_eq!(good([Green, Yellow, Red], Yellow), Some(Red));
+        assert_eq!(good([Green, Yellow, Red], Red), None);
+        assert_eq!(good([Green, Yellow, Green], Green), Some(Yellow));
+        assert_eq!(good([Green, Yellow, Yellow], Yellow), None);
+        let bad = |waiting, arrival| pushes_out(&format!("catnip-bad:4,victim={victim}"), waiting, arrival);
+        assert_eq!(bad([Green, Yellow, Red], Red), Some(Green));
+        assert_eq!(bad([Red, Yellow, Red], Red), Some(Yellow));
+        assert_eq!(bad([Green, Yellow, Red], Green), None);
+    }
+}
+
+#[test]
+fn colours_are_the_drop_precedences_of_rfc_2597_and_whatever_else_is_red() {
+    for codepoint in 0..64 {
+        // Section 6: AF11 = 001010, AF12 = 001100, AF13 = 001110, and so on up to AF43 = 100110.
+        let colour = match codepoint {
+            0b001010 | 0b010010 | 0b011010 | 0b100010 => Colour::Green,
+            0b001100 | 0b010100 | 0b011100 | 0b100100 => Colour::Yellow,
+            _ => Colour::Red,
+        };
+        assert_eq!((Dscp::new(codepoint).colour(), Dscp::new(codepoint).codepoint()), (colour, codepoint));
+    }
+    assert_eq!(Colour::NAMES.map(|(colour, _)| Dscp::from(colour).codepoint()), [10, 12, 14]);
 }

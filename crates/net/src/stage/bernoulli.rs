@@ -1,5 +1,5 @@
 use super::{ByPriority, StageKind, probability};
-use crate::Priority;
+use crate::Colour;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng};
 
@@ -24,9 +24,9 @@ impl Kind for BernoulliSpec {
 impl StageKind for BernoulliSpec {
     type Stage = ByPriority;
     fn build(&self, rng: Rng) -> ByPriority {
-        ByPriority::new([self.probability; Priority::COUNT], rng)
+        ByPriority::new([self.probability; Colour::COUNT], rng)
     }
-    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
-        Some([self.probability; Priority::COUNT])
+    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
+        Some([self.probability; Colour::COUNT])
     }
 }

@@ -1,5 +1,5 @@
 use super::{Stage, StageKind, lost_if, probability};
-use crate::{DropReason, Packet, Priority};
+use crate::{Colour, DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
@@ -8,29 +8,42 @@ use catnip_base::{ParseError, Rng, Time};
 pub struct ByPrioritySpec {
     /// Probability for HIGH packets, in [0, 1).
     pub high: f64,
+    /// Probability for MED packets, in [0, 1).
+    pub med: f64,
     /// Probability for LOW packets, in [0, 1).
     pub low: f64,
 }
 
 impl Kind for ByPrioritySpec {
     const USAGE: &'static [Usage] =
-        &[("priority:high=P,low=P", "loses each packet with the probability of its priority")];
+        &[("priority:high=P,low=P[,med=P]", "loses each packet with the probability of its priority")];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (high, low) = (text.option("high", 0.0)?, text.option("low", 0.0)?);
-        Ok(Self { high: probability(text, high)?, low: probability(text, low)? })
+        let med = text.option("med", low)?;
+        let [high, med, low] = [high, med, low].map(|value| probability(text, value));
+        Ok(Self { high: high?, med: med?, low: low? })
     }
     fn write(&self, to: &mut Written) {
-        to.name("priority").key("high", self.high).key("low", self.low);
+        to.name("priority").key("high", self.high).key("low", self.low).option("med", self.med, self.low);
     }
 }
 
 impl StageKind for ByPrioritySpec {
     type Stage = ByPriority;
     fn build(&self, rng: Rng) -> ByPriority {
-        ByPriority::new([self.high, self.low], rng)
+        ByPriority::new(self.by_colour(), rng)
     }
-    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
-        Some([self.high, self.low])
+    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
+        Some(self.by_colour())
+    }
+}
+
+impl ByPrioritySpec {
+    fn by_colour(&self) -> [f64; Colour::COUNT] {
+        let mut probability = [self.low; Colour::COUNT];
+        probability[Colour::Green as usize] = self.high;
+        probability[Colour::Yellow as usize] = self.med;
+        probability
     }
 }
 
@@ -38,18 +51,18 @@ impl StageKind for ByPrioritySpec {
 /// equal probabilities lose the same packets as one for all.
 #[derive(Debug)]
 pub struct ByPriority {
-    probability: [f64; Priority::COUNT],
+    probability: [f64; Colour::COUNT],
     rng: Rng,
 }
 
 impl ByPriority {
-    pub(super) fn new(probability: [f64; Priority::COUNT], rng: Rng) -> Self {
+    pub(super) fn new(probability: [f64; Colour::COUNT], rng: Rng) -> Self {
         Self { probability, rng }
     }
 }
 
 impl Stage for ByPriority {
     fn pass(&mut self, _now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-        lost_if(self.rng.chance(self.probability[packet.priority as usize]))
+        lost_if(self.rng.chance(self.probability[packet.dscp.colour() as usize]))
     }
 }

@@ -13,7 +13,7 @@ pub use by_priority::{ByPriority, ByPrioritySpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use packet_list::{PacketList, PacketListSpec};
 
-use crate::{DropReason, Packet, Priority};
+use crate::{Colour, DropReason, Packet};
 use catnip_base::notation::{Custom, Kind, Notation, Registry};
 use catnip_base::{ParseError, Rng, Time, kinds};
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ pub trait StageKind: Kind {
     /// The stage of one port, with random numbers of its own.
     fn build(&self, rng: Rng) -> Self::Stage;
     /// The probability that it takes a packet, by priority, if it takes each one independently of all others.
-    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         None
     }
 }
@@ -55,7 +55,7 @@ macro_rules! stages {
                 match self { $(Self::$Kind(kind) => AnyStage::$Kind(StageKind::build(kind, rng))),+ }
             }
             /// See [`StageKind::loss`].
-            pub fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+            pub fn loss(&self) -> Option<[f64; Colour::COUNT]> {
                 match self { $(Self::$Kind(kind) => StageKind::loss(kind)),+ }
             }
         }
@@ -91,14 +91,14 @@ pub trait CustomStage: Debug + Send + Sync {
     /// See [`StageKind::build`].
     fn build(&self, rng: Rng) -> Box<dyn Stage>;
     /// See [`StageKind::loss`].
-    fn loss(&self) -> Option<[f64; Priority::COUNT]>;
+    fn loss(&self) -> Option<[f64; Colour::COUNT]>;
 }
 
 impl<K: StageKind<Stage: 'static> + Debug + Send + Sync> CustomStage for K {
     fn build(&self, rng: Rng) -> Box<dyn Stage> {
         Box::new(StageKind::build(self, rng))
     }
-    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         StageKind::loss(self)
     }
 }
@@ -108,7 +108,7 @@ impl StageKind for Custom<dyn CustomStage> {
     fn build(&self, rng: Rng) -> Box<dyn Stage> {
         (**self).build(rng)
     }
-    fn loss(&self) -> Option<[f64; Priority::COUNT]> {
+    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         (**self).loss()
     }
 }

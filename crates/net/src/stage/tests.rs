@@ -5,17 +5,18 @@ use catnip_base::Stream;
 const PACKETS: u32 = 200_000;
 
 /// Which of many packets, every third of them HIGH, are lost.
-fn lost(text: &str) -> Vec<(Priority, bool)> {
+fn lost(text: &str) -> Vec<(Colour, bool)> {
     let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Loss(0)));
     let one = |n: u32| {
-        let priority = if n.is_multiple_of(3) { Priority::High } else { Priority::Low };
-        let mut packet = Packet { priority, ..Packet::new(Time::ZERO, Route::default(), 512, n) };
+        let priority = if n.is_multiple_of(3) { Colour::Green } else { Colour::Red };
+        let mut packet =
+            Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, n) };
         (priority, model.pass(Time::ZERO, &mut packet).is_err())
     };
     (0..PACKETS).map(one).collect()
 }
 
-fn rate(lost: &[(Priority, bool)], of: impl Fn(Priority) -> bool) -> (f64, f64) {
+fn rate(lost: &[(Colour, bool)], of: impl Fn(Colour) -> bool) -> (f64, f64) {
     let chosen: Vec<bool> =
         lost.iter().filter(|(priority, _)| of(*priority)).map(|(_, lost)| *lost).collect();
     (chosen.iter().filter(|lost| **lost).count() as f64 / chosen.len() as f64, chosen.len() as f64)
@@ -33,8 +34,8 @@ fn bernoulli_loses_the_share_it_is_told_to() {
 #[test]
 fn each_priority_has_its_own_rate_and_equal_rates_lose_the_same_packets_as_bernoulli() {
     let split = lost("priority:high=0.01,low=0.1");
-    assert_near(rate(&split, |p| p == Priority::High), 0.01);
-    assert_near(rate(&split, |p| p == Priority::Low), 0.1);
+    assert_near(rate(&split, |p| p == Colour::Green), 0.01);
+    assert_near(rate(&split, |p| p == Colour::Red), 0.1);
     assert_eq!(lost("priority:high=0.05,low=0.05"), lost("bernoulli:0.05"));
 }
 

@@ -310,7 +310,7 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     assert_eq!((sending.offset, sending.segment, sending.window), (1000, 1000, 10_000));
     assert_eq!(sending.context, Some(FlowContext::document(2000)));
     assert!(sending.slow_start && sending.retransmission && sending.acknowledges.is_none());
-    assert_eq!(client.endpoint.sending(&ack, &config).unwrap().acknowledges, Some(Priority::Low));
+    assert_eq!(client.endpoint.sending(&ack, &config).unwrap().acknowledges, Some(Colour::Red));
 }
 
 /// Carries segments both ways, 50 ms each, and loses those of these numbers. What has arrived in the end, how many

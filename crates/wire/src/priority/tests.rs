@@ -23,21 +23,27 @@ fn codepoints_are_those_of_rfc_2597_section_6() {
         [0b100010, 0b100100, 0b100110],
     ];
     for (class, row) in (1..).zip(expected) {
-        for (precedence, dscp) in (1..).zip(row) {
-            assert_eq!(AfClass::new(class).unwrap().dscp(precedence), Some(dscp));
+        for (precedence, dscp) in row.into_iter().enumerate() {
+            let colour = [Colour::Green, Colour::Yellow, Colour::Red][precedence];
+            assert_eq!(Dscp::assured(class, colour).codepoint(), dscp);
+            assert_eq!(Dscp::new(dscp).colour(), colour);
         }
     }
     assert_eq!((AfClass::new(0), AfClass::new(5)), (None, None));
-    assert_eq!((AfClass::AF1.dscp(0), AfClass::AF1.dscp(4)), (None, None));
 }
 
 #[test]
-fn only_drop_precedence_1_of_the_own_class_is_high() {
+fn drop_precedences_1_and_2_of_the_own_class_are_high_and_med_and_all_else_is_low() {
     for dscp in 0..64 {
         let packet = packet(false, dscp << 2, TcpFlags::ACK);
-        let high = |class| PriorityCodec::Dscp(class).read(&packet) == Ok(Priority::High);
-        assert_eq!(high(AfClass::AF1), dscp == 10, "AF12 (12) and AF13 (14) are LOW");
-        assert_eq!(high(AfClass::new(4).unwrap()), dscp == 34);
+        let read = |class| PriorityCodec::Dscp(class).read(&packet).unwrap();
+        let expected = |high, med| match dscp {
+            _ if dscp == high => Colour::Green,
+            _ if dscp == med => Colour::Yellow,
+            _ => Colour::Red,
+        };
+        assert_eq!(read(AfClass::AF1), expected(10, 12));
+        assert_eq!(read(AfClass::new(4).unwrap()), expected(34, 36));
     }
 }
 
@@ -46,9 +52,9 @@ fn the_historical_bit_is_the_high_order_bit_of_the_flags() {
     for v6 in [false, true] {
         let mut bytes = packet(v6, 0, TcpFlags::ACK);
         let flags = bytes.len() - 4 - 20 + 13;
-        PriorityCodec::FlagBit.write(&mut bytes, Priority::High).unwrap();
+        PriorityCodec::FlagBit.write(&mut bytes, Colour::Green).unwrap();
         assert_eq!(bytes[flags], 0x90);
-        assert_eq!(PriorityCodec::FlagBit.read(&bytes), Ok(Priority::High));
+        assert_eq!(PriorityCodec::FlagBit.read(&bytes), Ok(Colour::Green));
     }
 }
 
@@ -60,7 +66,7 @@ fn the_historical_bit_is_refused_beside_ecn() {
     {
         let mut bytes = packet(false, traffic_class, flags);
         let before = bytes.clone();
-        assert_eq!(PriorityCodec::FlagBit.write(&mut bytes, Priority::High), Err(WireError::EcnInUse));
+        assert_eq!(PriorityCodec::FlagBit.write(&mut bytes, Colour::Green), Err(WireError::EcnInUse));
         assert_eq!(PriorityCodec::FlagBit.read(&bytes), Err(WireError::EcnInUse));
         assert_eq!(bytes, before, "a refused packet is unchanged");
     }
@@ -70,12 +76,12 @@ fn the_historical_bit_is_refused_beside_ecn() {
 fn a_packet_without_tcp_header_is_low_and_cannot_have_the_bit() {
     let mut udp = packet(false, 0, TcpFlags::ACK);
     udp[9] = ip::UDP;
-    assert_eq!(PriorityCodec::FlagBit.read(&udp), Ok(Priority::Low));
-    assert_eq!(PriorityCodec::FlagBit.write(&mut udp, Priority::High), Err(WireError::Protocol(17)));
+    assert_eq!(PriorityCodec::FlagBit.read(&udp), Ok(Colour::Red));
+    assert_eq!(PriorityCodec::FlagBit.write(&mut udp, Colour::Green), Err(WireError::Protocol(17)));
     let mut fragment = packet(false, 0, TcpFlags::ACK);
     fragment[7] = 1;
-    assert_eq!(PriorityCodec::FlagBit.read(&fragment), Ok(Priority::Low));
-    assert_eq!(PriorityCodec::FlagBit.write(&mut fragment, Priority::High), Err(WireError::Fragment));
+    assert_eq!(PriorityCodec::FlagBit.read(&fragment), Ok(Colour::Red));
+    assert_eq!(PriorityCodec::FlagBit.write(&mut fragment, Colour::Green), Err(WireError::Fragment));
 }
 
 proptest! {
@@ -92,7 +98,7 @@ proptest! {
         let traffic_class = if historical { traffic_class & !3 } else { traffic_class };
         let codec = if historical { PriorityCodec::FlagBit } else { PriorityCodec::Dscp(AfClass(class)) };
         let mut bytes = packet(v6, traffic_class, TcpFlags(flags));
-        let priority = if high { Priority::High } else { Priority::Low };
+        let priority = if high { Colour::Green } else { Colour::Red };
         codec.write(&mut bytes, priority).unwrap();
         prop_assert_eq!(codec.read(&bytes), Ok(priority));
         let ip = Ip::parse(&bytes).unwrap();

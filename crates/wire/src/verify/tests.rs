@@ -4,12 +4,12 @@ use super::*;
 use crate::pcapng::Writer;
 use crate::{Addresses, TcpHeader, WireError};
 use catnip_base::{Span, Time};
-use catnip_net::Priority;
+use catnip_net::Colour;
 use std::net::{IpAddr, Ipv4Addr};
 
 const SIZE: u32 = 100;
-const LOW: Priority = Priority::Low;
-const HIGH: Priority = Priority::High;
+const LOW: Colour = Colour::Red;
+const HIGH: Colour = Colour::Green;
 
 /// A conversation of which each packet is one line.
 struct Scene {
@@ -28,11 +28,11 @@ impl Scene {
         scene
     }
 
-    fn server(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
+    fn server(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Colour) -> u64 {
         self.push(false, flags, seq, ack, len, mark)
     }
 
-    fn client(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Priority) -> u64 {
+    fn client(&mut self, flags: TcpFlags, seq: u32, ack: u32, len: u32, mark: Colour) -> u64 {
         self.push(true, flags, seq, ack, len, mark)
     }
 
@@ -51,7 +51,7 @@ impl Scene {
         sequence: u32,
         acknowledgement: u32,
         len: u32,
-        mark: Priority,
+        mark: Colour,
     ) -> u64 {
         let ends = [(1, 4000), (2, 80)];
         let (from, to) = if client { (ends[0], ends[1]) } else { (ends[1], ends[0]) };

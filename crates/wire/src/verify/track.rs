@@ -1,7 +1,7 @@
 use super::{Documents, Fault, FaultKind, Markers, Reason, Report, Rules};
 use crate::convert::count;
 use crate::{Tcp, TcpFlags};
-use catnip_net::Priority;
+use catnip_net::Colour;
 use std::collections::VecDeque;
 
 /// What has been seen of a connection: of its client and of its server.
@@ -18,7 +18,7 @@ pub(super) struct Seen<'a> {
     pub(super) nanos: i64,
     pub(super) connection: usize,
     pub(super) server: bool,
-    pub(super) priority: Priority,
+    pub(super) priority: Colour,
     pub(super) tcp: &'a Tcp<'a>,
 }
 
@@ -55,7 +55,7 @@ struct End {
 #[derive(Clone, Copy, Debug)]
 struct Undecided {
     number: u64,
-    priority: Priority,
+    priority: Colour,
     end: u64,
     /// If it is not one of the last packets.
     verdict: Verdict,
@@ -96,7 +96,7 @@ impl Tracked {
         let side = report.connections[seen.connection].side_mut(seen.server);
         side.packets += 1;
         side.data += u64::from(len > 0);
-        side.high += u64::from(seen.priority == Priority::High);
+        side.high += u64::from(seen.priority == Colour::Green);
         if flags.contains(TcpFlags::SYN) {
             from.initial = Some(tcp.sequence());
             from.mss = tcp.options().ok().and_then(|options| options.mss);
@@ -259,17 +259,17 @@ fn judge(
     packet: u64,
     connection: usize,
     server: bool,
-    priority: Priority,
+    priority: Colour,
     verdict: Verdict,
     report: &mut Report,
 ) {
     let side = report.connections[connection].side_mut(server);
     let kind = match (verdict, priority) {
-        (Verdict::High(reason), Priority::Low) => {
+        (Verdict::High(reason), Colour::Red) => {
             side.missing_high += 1;
             Some(FaultKind::MissingHigh(reason))
         }
-        (Verdict::Low, Priority::High) => {
+        (Verdict::Low, Colour::Green) => {
             side.wrong_high += 1;
             Some(FaultKind::WrongHigh)
         }

@@ -1,7 +1,7 @@
 //! Every parser on the same bytes. What they return does not matter here, only that they return.
 
 use catnip_base::{Span, Time};
-use catnip_net::{Ecn, Priority};
+use catnip_net::{Colour, Ecn};
 use catnip_wire::pcapng::{Reader, Writer};
 use catnip_wire::verify::{Rules, verify};
 use catnip_wire::*;
@@ -42,7 +42,7 @@ fn packet(data: &[u8]) {
     }
     let mut copy = data.to_vec();
     for codec in [PriorityCodec::default(), PriorityCodec::FlagBit] {
-        for priority in [Priority::High, Priority::Low] {
+        for priority in [Colour::Green, Colour::Red] {
             let written = codec.write(&mut copy, priority);
             assert!(written.is_err() || codec.read(&copy) == Ok(priority));
         }
