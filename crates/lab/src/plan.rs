@@ -56,19 +56,19 @@ impl Plan {
         let network = network::build(path, &file.node, &file.link, kinds)?;
         let mut traffic = Vec::new();
         let mut users = 0;
-        let both_ways = |(name, spec): (_, &TrafficFile)| {
-            [Some((name, spec.clone())), spec.kind().back().map(|back| (name, back))]
-        };
-        for (name, spec) in file.traffic.iter().flat_map(both_ways).flatten() {
-            let built = Traffic::new(path, name, spec.kind(), &file.tcp, &network, users, kinds)?;
-            users += built.users.len() as u32;
-            let both_ways =
-                built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
-            network
-                .topology
-                .check_routes(both_ways)
-                .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
-            traffic.push(built);
+        for (name, there) in file.traffic.iter().map(|(name, file)| (name, file.kind())) {
+            let back = there.back();
+            for kind in [Some(there), back.as_deref()].into_iter().flatten() {
+                let built = Traffic::new(path, name, kind, &file.tcp, &network, users, kinds)?;
+                users += built.users.len() as u32;
+                let both_ways =
+                    built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
+                network
+                    .topology
+                    .check_routes(both_ways)
+                    .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
+                traffic.push(built);
+            }
         }
         if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));

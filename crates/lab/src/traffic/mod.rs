@@ -53,7 +53,7 @@ pub(crate) trait TrafficKind {
     /// Checks all else.
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong>;
     /// What goes the other way, if anything does.
-    fn back(&self) -> Option<TrafficFile> {
+    fn back(&self) -> Option<Box<dyn TrafficKind>> {
         None
     }
 }
