@@ -10,7 +10,7 @@ use crate::traffic::{Traffic, TrafficFile};
 use catnip_base::{Span, Time};
 use catnip_net::mark::SpmParameters;
 use catnip_net::{NodeId, PortId, Topology, TopologyError};
-use catnip_sim::{FlowId, Medium, Memory, Sim, Watch, World};
+use catnip_sim::{FlowId, Handler, Memory, Sim, Watch, World};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -96,7 +96,7 @@ impl Plan {
     }
 
     /// Puts the applications where they run; they start.
-    pub fn start<M: Medium, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
+    pub fn start<M: Handler, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
         for traffic in &self.traffic {
             traffic.start(world, seed);
         }
