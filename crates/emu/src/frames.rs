@@ -10,7 +10,7 @@ use catnip_net::mark::Sending;
 use catnip_net::{Colour, DropReason, Ecn, NodeId, Packet, PortId, Route};
 use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
-use catnip_sim::{Opener, TcpId, Transfer, World};
+use catnip_sim::{Handler, Opener, TcpId, Transfer, World};
 use catnip_tcp::{Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::{PriorityCodec, checksum, ip};
 use std::collections::BTreeMap;
@@ -499,6 +499,21 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         self.foreign.connections()
     }
 
+    fn dropped<W: Watch>(
+        &mut self,
+        now: Time,
+        at: PortId,
+        packet: &Packet,
+        why: DropReason,
+        watch: &mut W,
+    ) -> bool {
+        let Some(of) = self.parcels[packet.body as usize].foreign else { return false };
+        self.foreign.dropped(now, at, packet, of, why, watch);
+        of.from_server && of.data_bytes > 0
+    }
+}
+
+impl<O: Outside, F: Foreign> Handler for Frames<O, F> {
     fn fetch<W: Watch>(world: &mut World<Self, W>, now: Time, app: u32, transfer: Transfer) {
         F::fetch(world, now, app, transfer);
     }
@@ -527,19 +542,6 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         if let Some(belongs) = foreign {
             frames.foreign.left(now, belongs.connection, watch);
         }
-    }
-
-    fn dropped<W: Watch>(
-        &mut self,
-        now: Time,
-        at: PortId,
-        packet: &Packet,
-        why: DropReason,
-        watch: &mut W,
-    ) -> bool {
-        let Some(of) = self.parcels[packet.body as usize].foreign else { return false };
-        self.foreign.dropped(now, at, packet, of, why, watch);
-        of.from_server && of.data_bytes > 0
     }
 
     fn on_timer<W: Watch>(world: &mut World<Self, W>, now: Time, key: u32) {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod column;
 mod error;
 mod fingerprint;
 mod kinds;
@@ -19,15 +20,16 @@ mod text;
 mod trace;
 mod traffic;
 
+pub use column::{Column, Columns, Heading};
 pub use error::InputError;
 pub use fingerprint::fingerprint;
 pub use kinds::{Kinds, built_in};
 pub use plan::{Group, Plan};
 pub use real::{ObjectName, Paths, RealNode, Service};
 pub use records::Records;
-pub use rows::TableName;
+pub use rows::{Row, TableName};
 pub use run::{Progress, RunRequest, run_all};
 pub use scenario::Scenario;
 pub use single_flow::{Marking, SingleFlow};
-pub use table::{Column, Columns, Heading, Row, Table, Tables};
+pub use table::{Table, Tables};
 pub use trace::{TraceRequest, TraceRow, trace};

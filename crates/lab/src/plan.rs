@@ -10,7 +10,7 @@ use crate::traffic::{Traffic, TrafficFile};
 use catnip_base::{Span, Time};
 use catnip_net::mark::SpmParameters;
 use catnip_net::{NodeId, PortId, Topology, TopologyError};
-use catnip_sim::{FlowId, Medium, Memory, Sim, Watch, World};
+use catnip_sim::{FlowId, Handler, Memory, Sim, Watch, World};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -56,19 +56,19 @@ impl Plan {
         let network = network::build(path, &file.node, &file.link, kinds)?;
         let mut traffic = Vec::new();
         let mut users = 0;
-        let both_ways = |(name, spec): (_, &TrafficFile)| {
-            [Some((name, spec.clone())), spec.kind().back().map(|back| (name, back))]
-        };
-        for (name, spec) in file.traffic.iter().flat_map(both_ways).flatten() {
-            let built = Traffic::new(path, name, spec.kind(), &file.tcp, &network, users, kinds)?;
-            users += built.users.len() as u32;
-            let both_ways =
-                built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
-            network
-                .topology
-                .check_routes(both_ways)
-                .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
-            traffic.push(built);
+        for (name, there) in file.traffic.iter().map(|(name, file)| (name, file.kind())) {
+            let back = there.back();
+            for kind in [Some(there), back.as_deref()].into_iter().flatten() {
+                let built = Traffic::new(path, name, kind, &file.tcp, &network, users, kinds)?;
+                users += built.users.len() as u32;
+                let both_ways =
+                    built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
+                network
+                    .topology
+                    .check_routes(both_ways)
+                    .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
+                traffic.push(built);
+            }
         }
         if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));
@@ -96,7 +96,7 @@ impl Plan {
     }
 
     /// Puts the applications where they run; they start.
-    pub fn start<M: Medium, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
+    pub fn start<M: Handler, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
         for traffic in &self.traffic {
             traffic.start(world, seed);
         }

@@ -5,7 +5,7 @@ use crate::{Plan, Tables};
 use catnip_base::Time;
 use catnip_net::PortId;
 use catnip_sim::record::{ConnectionRecord, NOBODY, ObjectRecord, PageRecord, Reply};
-use catnip_sim::{Event, Medium, Watch, World};
+use catnip_sim::{Event, Handler, Watch, World};
 
 /// What a run tells of pages, objects and connections, kept if there are tables for it. Hears of no packets.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Records {
     }
 
     /// Adds the rows of this world's run to all tables but that of events.
-    pub fn fill<M: Medium, W: Watch>(
+    pub fn fill<M: Handler, W: Watch>(
         &self,
         tables: &mut Tables,
         run: Run,

@@ -2,7 +2,7 @@
 //! unit, with a sentence, and with its value. The simulator and the emulator fill the same tables.
 
 use crate::InputError;
-use crate::table::{Columns, Heading, Headings, Row};
+use crate::column::{Columns, Heading, Headings};
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, DropReason, PortCounters};
 use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, Reply, SenderView};
@@ -115,6 +115,14 @@ impl Run {
         });
         to.integer("seed", "The seed of all random choices.", |run| run.seed);
     }
+}
+
+/// What a table has a row for.
+pub trait Row: Sized {
+    /// The table.
+    const TABLE: TableName;
+    /// Declares the table's columns in order: each with its name, what it holds, and its value in a row.
+    fn columns(to: &mut impl Columns<Self>);
 }
 
 /// A run as a whole.

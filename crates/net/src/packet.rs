@@ -70,6 +70,12 @@ impl Dscp {
         self.0 >> 2
     }
 
+    /// The number of its colour, below 4.
+    #[inline]
+    pub(crate) const fn colour_number(self) -> usize {
+        (self.0 & 3) as usize
+    }
+
     /// Its drop precedence.
     #[inline]
     pub const fn colour(self) -> Colour {

@@ -1,4 +1,3 @@
-use crate::medium::Medium;
 use catnip_base::{Span, Time};
 use catnip_net::mark::AnyMarker;
 use catnip_net::{NodeId, Route};
@@ -46,8 +45,8 @@ pub const SERVER: usize = 1;
 
 /// Both ends of a connection between two hosts of the engine.
 #[derive(Debug)]
-pub(crate) struct Connection<M: Medium> {
-    pub(crate) ends: [M::End; 2],
+pub(crate) struct Connection<E> {
+    pub(crate) ends: [E; 2],
     /// The way of what each end sends.
     pub(crate) routes: [Route; 2],
     /// Of each end's entries in the calendar of timers, only the one with this time is valid.

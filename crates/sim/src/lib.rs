@@ -18,4 +18,4 @@ pub use datagram::{DatagramCounters, FlowId, Moments};
 pub use medium::{Medium, Numbers};
 pub use record::Event;
 pub use watch::Watch;
-pub use world::{Memory, Sim, Tally, World};
+pub use world::{Handler, Memory, Sim, Tally, World};

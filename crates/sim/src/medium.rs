@@ -5,7 +5,7 @@ mod numbers;
 pub use numbers::Numbers;
 
 use crate::watch::{Origin, Watch};
-use crate::{FlowId, Transfer, World};
+use crate::{FlowId, Transfer};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::Sending;
 use catnip_net::{DropReason, NodeId, Packet, PortId};
@@ -46,8 +46,6 @@ pub trait End: Debug {
 
 /// What packets are made of. A body is a handle of the medium; it is given out with a packet and taken back when the packet
 /// is delivered or dropped.
-///
-/// A medium may have hosts of its own, outside of the engine: its methods that are told of them get the whole world.
 pub trait Medium: Debug + Sized {
     /// One end of a connection.
     type End: End;
@@ -118,16 +116,6 @@ pub trait Medium: Debug + Sized {
         0
     }
 
-    /// An application opens a transfer from a server that is outside.
-    fn fetch<W: Watch>(_world: &mut World<Self, W>, _now: Time, _app: u32, _transfer: Transfer) {
-        unreachable!("nobody is outside of this medium")
-    }
-
-    /// A packet that no end of the engine has sent, or that is for a host outside, is delivered; its body is still in use.
-    fn delivered<W: Watch>(_world: &mut World<Self, W>, _now: Time, _node: NodeId, _packet: Packet) {
-        unreachable!("nobody is outside of this medium")
-    }
-
     /// A packet that no end of the engine has sent was dropped at a port; its body is still in use. Was it data of a server?
     fn dropped<W: Watch>(
         &mut self,
@@ -138,10 +126,5 @@ pub trait Medium: Debug + Sized {
         _watch: &mut W,
     ) -> bool {
         false
-    }
-
-    /// A timer of the medium has come: see [`World::plan`].
-    fn on_timer<W: Watch>(_world: &mut World<Self, W>, _now: Time, _key: u32) {
-        unreachable!("this medium plans nothing")
     }
 }

@@ -8,7 +8,7 @@ use crate::{TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};
 use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
 use catnip_net::{Calendar, Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
-use catnip_tcp::{Sender, TcpConfig};
+use catnip_tcp::{Endpoint, Sender, TcpConfig};
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
 ///
@@ -34,6 +34,27 @@ pub struct World<M: Medium, W> {
     app_timers: usize,
     tally: Tally,
 }
+
+/// A medium may have hosts of its own, outside of the engine. What happens to them it handles itself, with the whole world at
+/// hand.
+pub trait Handler: Medium {
+    /// An application opens a transfer from a server that is outside.
+    fn fetch<W: Watch>(_world: &mut World<Self, W>, _now: Time, _app: u32, _transfer: Transfer) {
+        unreachable!("nobody is outside of this medium")
+    }
+
+    /// A packet that no end of the engine has sent, or that is for a host outside, is delivered; its body is still in use.
+    fn delivered<W: Watch>(_world: &mut World<Self, W>, _now: Time, _node: NodeId, _packet: Packet) {
+        unreachable!("nobody is outside of this medium")
+    }
+
+    /// A timer of the medium has come: see [`World::plan`].
+    fn on_timer<W: Watch>(_world: &mut World<Self, W>, _now: Time, _key: u32) {
+        unreachable!("this medium plans nothing")
+    }
+}
+
+impl Handler for Numbers {}
 
 /// A world whose packets are numbers: the simulator.
 pub type Sim<W> = World<Numbers, W>;
@@ -61,7 +82,7 @@ pub struct Tally {
 #[derive(Debug, Default)]
 pub struct Memory {
     apps: Vec<AnyApp>,
-    connections: Slab<Connection<Numbers>>,
+    connections: Slab<Connection<Endpoint>>,
     numbers: Numbers,
     datagrams: Datagrams,
     timers: Calendar,
@@ -72,7 +93,7 @@ pub struct Memory {
 #[derive(Debug)]
 struct Hosts<M: Medium, W> {
     tcp: Vec<(TcpConfig, Option<SpmParameters>)>,
-    connections: Slab<Connection<M>>,
+    connections: Slab<Connection<M::End>>,
     medium: M,
     timers: Calendar,
     datagrams: Datagrams,
@@ -146,7 +167,7 @@ impl<W: Watch> World<Numbers, W> {
     }
 }
 
-impl<M: Medium, W: Watch> World<M, W> {
+impl<M: Handler, W: Watch> World<M, W> {
     /// A network at time zero with nobody at its edges, whose packets this medium carries.
     pub fn over(topology: &Topology, seed: u64, medium: M, watch: W) -> Self {
         let hosts = Hosts {
@@ -309,7 +330,7 @@ impl<M: Medium, W: Watch> World<M, W> {
         (number, Rng::new(self.seed, Stream::Connection(number as u32)))
     }
 
-    /// Calls the medium's [`Medium::on_timer`] with this key, below 2^30, at that time.
+    /// Calls the medium's [`Handler::on_timer`] with this key, below 2^30, at that time.
     pub fn plan(&mut self, at: Time, key: u32) {
         self.hosts.timers.push(at, Timer::Medium(key).pack());
     }

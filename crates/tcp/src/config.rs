@@ -1,4 +1,4 @@
-use crate::control::ControlSpec;
+use crate::control::{ControlSpec, Halving, Start};
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
 use catnip_base::{Span, Time};
@@ -67,17 +67,6 @@ pub enum InitialSsthresh {
     Infinite,
 }
 
-/// What is halved at a congestion event, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halving {
-    /// min(cwnd, receive window) in whole segments; halves are rounded down (ns-2 with `precisionReduce_` off).
-    WholeSegments,
-    /// min(cwnd, receive window); ssthresh is rounded down to segments (ns-2 with `precisionReduce_` on).
-    Window,
-    /// The data in flight (RFC 5681, equation 4).
-    Flight,
-}
-
 /// Parameters of the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
@@ -122,6 +111,20 @@ impl TcpConfig {
     /// The receive window in whole segments.
     pub fn receive_window_segments(&self) -> u64 {
         self.receive_window / u64::from(self.segment_bytes)
+    }
+
+    /// What a controller starts from.
+    pub fn start(&self) -> Start {
+        Start {
+            segment_bytes: self.segment_bytes,
+            window: self.initial_window,
+            ssthresh: match self.initial_ssthresh {
+                InitialSsthresh::ReceiveWindow => Some(self.receive_window_segments()),
+                InitialSsthresh::Infinite => None,
+            },
+            halving: self.halving,
+            grow_unused: self.grow_unused,
+        }
     }
 
     /// The period of the slowest clock that a host's phase belongs to: its tick, or its ACK timer if that beats.

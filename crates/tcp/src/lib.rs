@@ -21,7 +21,8 @@ mod sender;
 #[cfg(test)]
 mod testing;
 
-pub use config::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
+pub use config::{DelayedAck, InitialSsthresh, RtoConfig, TcpConfig};
+pub use control::Halving;
 pub use endpoint::{Endpoint, Outgoing, Role};
 pub use receiver::Receiver;
 pub use rto::Rto;

@@ -1,4 +1,4 @@
-use crate::control::{Ack, AnyControl, Cause, Congestion, CongestionControl, Control, Phase};
+use crate::control::{Ack, AnyControl, Cause, Congestion, CongestionControl, Control, Phase, Start};
 use crate::pacing::{Pacing, RoundStart};
 use crate::recovery::{DUPACK_THRESHOLD, Facts, OnAdvance, OnDuplicate, Recovery, RecoveryKind};
 use crate::segment::earlier;
@@ -94,8 +94,11 @@ impl Sender {
             paced_until: None,
             timed_out: false,
             round_end: 0,
-            recovery: Recovery::new(config),
-            control: AnyControl::new(config),
+            recovery: Recovery::new(
+                config.recovery,
+                u64::from(config.earliest_fast_retransmit) * u64::from(config.segment_bytes),
+            ),
+            control: AnyControl::new(&config.control, &config.start()),
             pacing: Pacing::new(config.pacing),
             rto: Rto::new(&config.rto, phase),
             context: None,
@@ -196,7 +199,7 @@ impl Sender {
     pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
         let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
         self.rto = Rto::new(&rto, phase);
-        self.control = AnyControl::new(&TcpConfig { initial_window: 1, ..config.clone() });
+        self.control = AnyControl::new(&config.control, &Start { window: 1, ..config.start() });
     }
 
     /// A round trip that was measured outside of the data: the handshake.

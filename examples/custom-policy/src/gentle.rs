@@ -1,7 +1,6 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
-use catnip_tcp::TcpConfig;
-use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase};
+use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start};
 
 /// As a scenario has it: `gentle:0.7`.
 #[derive(Debug)]
@@ -22,9 +21,9 @@ impl Kind for GentleSpec {
 
 impl ControlKind for GentleSpec {
     type Control = Gentle;
-    fn build(&self, config: &TcpConfig) -> Gentle {
-        let segment = f64::from(config.segment_bytes);
-        let cwnd = f64::from(config.initial_window) * segment;
+    fn build(&self, start: &Start) -> Gentle {
+        let segment = f64::from(start.segment_bytes);
+        let cwnd = f64::from(start.window) * segment;
         Gentle { keep: self.keep, segment, cwnd, ssthresh: None }
     }
 }

@@ -1,4 +1,4 @@
-use super::{Connections, Scene, Stage, TrafficFile, TrafficKind, User, Workload};
+use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
 use crate::text::{DistributionText, from_text, option_from_text};
 use catnip_base::{Rate, Span};
@@ -71,9 +71,9 @@ impl TrafficKind for BackgroundFile {
         )))))
     }
 
-    fn back(&self) -> Option<TrafficFile> {
+    fn back(&self) -> Option<Box<dyn TrafficKind>> {
         let (from, to) = (self.to.clone(), self.from.clone());
-        self.both_ways.then(|| TrafficFile::Background(Self { from, to, ..self.clone() }))
+        self.both_ways.then(|| -> Box<dyn TrafficKind> { Box::new(Self { from, to, ..self.clone() }) })
     }
 }
 

@@ -14,7 +14,7 @@ use bulk::BulkFile;
 use catnip_net::NodeId;
 use catnip_net::mark::SpmParameters;
 use catnip_sim::app::AnyApp;
-use catnip_sim::{FlowId, Medium, Opener, TcpId, Transfer, Watch, World};
+use catnip_sim::{FlowId, Handler, Opener, TcpId, Transfer, Watch, World};
 use catnip_tcp::TcpConfig;
 use serde::Deserialize;
 use std::fmt::Debug;
@@ -32,7 +32,7 @@ pub(crate) trait Stage {
     fn add_app(&mut self, app: AnyApp) -> u32;
 }
 
-impl<M: Medium, W: Watch> Stage for World<M, W> {
+impl<M: Handler, W: Watch> Stage for World<M, W> {
     fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId {
         self.add_tcp(config, marker)
     }
@@ -53,7 +53,7 @@ pub(crate) trait TrafficKind {
     /// Checks all else.
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong>;
     /// What goes the other way, if anything does.
-    fn back(&self) -> Option<TrafficFile> {
+    fn back(&self) -> Option<Box<dyn TrafficKind>> {
         None
     }
 }

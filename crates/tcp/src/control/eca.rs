@@ -1,5 +1,4 @@
-use super::{Ack, Congestion, CongestionControl, Control, ControlKind, Phase, Reno};
-use crate::TcpConfig;
+use super::{Ack, Congestion, CongestionControl, Control, ControlKind, Phase, Reno, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time, words};
 
@@ -44,8 +43,8 @@ impl Kind for EcaSpec {
 
 impl ControlKind for EcaSpec {
     type Control = Eca;
-    fn build(&self, config: &TcpConfig) -> Eca {
-        Eca::new(Reno::new(config), self.0)
+    fn build(&self, start: &Start) -> Eca {
+        Eca::new(Reno::new(start), self.0)
     }
 }
 
@@ -123,7 +122,7 @@ mod tests {
 
     /// Early congestion avoidance with a window of so many segments, in slow start.
     fn eca(rule: EcaRule, window: u32) -> Eca {
-        Eca::new(Reno::new(&rfc(RecoveryKind::Reno, window)), rule)
+        Eca::new(Reno::new(&rfc(RecoveryKind::Reno, window).start()), rule)
     }
 
     fn hears_ack(control: &mut Eca, unsent: u64) {

@@ -7,10 +7,35 @@ mod reno;
 pub use eca::{Eca, EcaRule, EcaSpec};
 pub use reno::{Reno, RenoSpec};
 
-use crate::TcpConfig;
 use catnip_base::notation::{Custom, Kind, Registry};
 use catnip_base::{FlowContext, ParseError, Span, Time, kinds};
 use std::fmt::Debug;
+
+/// What a controller starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Data bytes in a full segment.
+    pub segment_bytes: u32,
+    /// cwnd, segments.
+    pub window: u32,
+    /// ssthresh, segments; `None`: as high as possible.
+    pub ssthresh: Option<u64>,
+    /// What half of the window means.
+    pub halving: Halving,
+    /// cwnd grows even while the application or the receive window keeps it unused.
+    pub grow_unused: bool,
+}
+
+/// What is halved at a congestion event, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halving {
+    /// min(cwnd, receive window) in whole segments; halves are rounded down (ns-2 with `precisionReduce_` off).
+    WholeSegments,
+    /// min(cwnd, receive window); ssthresh is rounded down to segments (ns-2 with `precisionReduce_` on).
+    Window,
+    /// The data in flight (RFC 5681, equation 4).
+    Flight,
+}
 
 /// An ACK of new data.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +117,7 @@ pub trait ControlKind: Kind {
     /// What a connection has.
     type Control: CongestionControl;
     /// The state of a new connection.
-    fn build(&self, config: &TcpConfig) -> Self::Control;
+    fn build(&self, start: &Start) -> Self::Control;
 }
 
 macro_rules! controls {
@@ -110,9 +135,9 @@ macro_rules! controls {
         }
 
         impl AnyControl {
-            /// The controller that a configuration asks for.
-            pub fn new(config: &TcpConfig) -> Self {
-                match &config.control { $(ControlSpec::$Kind(kind) => Self::$Kind(ControlKind::build(kind, config))),+ }
+            /// A controller of this kind for a new connection.
+            pub fn new(spec: &ControlSpec, start: &Start) -> Self {
+                match spec { $(ControlSpec::$Kind(kind) => Self::$Kind(ControlKind::build(kind, start))),+ }
             }
         }
 
@@ -161,19 +186,19 @@ impl ControlSpec {
 /// A [`ControlKind`] of which no more is known.
 pub trait CustomControl: Debug + Send + Sync {
     /// See [`ControlKind::build`].
-    fn build(&self, config: &TcpConfig) -> Box<dyn CongestionControl>;
+    fn build(&self, start: &Start) -> Box<dyn CongestionControl>;
 }
 
 impl<K: ControlKind<Control: 'static> + Debug + Send + Sync> CustomControl for K {
-    fn build(&self, config: &TcpConfig) -> Box<dyn CongestionControl> {
-        Box::new(ControlKind::build(self, config))
+    fn build(&self, start: &Start) -> Box<dyn CongestionControl> {
+        Box::new(ControlKind::build(self, start))
     }
 }
 
 impl ControlKind for Custom<dyn CustomControl> {
     type Control = Box<dyn CongestionControl>;
-    fn build(&self, config: &TcpConfig) -> Box<dyn CongestionControl> {
-        (**self).build(config)
+    fn build(&self, start: &Start) -> Box<dyn CongestionControl> {
+        (**self).build(start)
     }
 }
 

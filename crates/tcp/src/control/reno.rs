@@ -1,5 +1,4 @@
-use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase};
-use crate::{Halving, InitialSsthresh, TcpConfig};
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
@@ -19,8 +18,8 @@ impl Kind for RenoSpec {
 
 impl ControlKind for RenoSpec {
     type Control = Reno;
-    fn build(&self, config: &TcpConfig) -> Reno {
-        Reno::new(config)
+    fn build(&self, start: &Start) -> Reno {
+        Reno::new(start)
     }
 }
 
@@ -42,18 +41,14 @@ const MIN_SSTHRESH: f64 = 2.0;
 
 impl Reno {
     /// The state of a new connection.
-    pub fn new(config: &TcpConfig) -> Self {
-        let ssthresh = match config.initial_ssthresh {
-            InitialSsthresh::ReceiveWindow => config.receive_window_segments() as f64,
-            InitialSsthresh::Infinite => f64::INFINITY,
-        };
+    pub fn new(start: &Start) -> Self {
         Self {
-            cwnd: f64::from(config.initial_window),
-            ssthresh,
+            cwnd: f64::from(start.window),
+            ssthresh: start.ssthresh.map_or(f64::INFINITY, |segments| segments as f64),
             ssthresh_was_set: false,
-            segment: f64::from(config.segment_bytes),
-            halving: config.halving,
-            grow_unused: config.grow_unused,
+            segment: f64::from(start.segment_bytes),
+            halving: start.halving,
+            grow_unused: start.grow_unused,
         }
     }
 
@@ -137,7 +132,7 @@ mod tests {
     use crate::testing::{SEGMENT, ns2, rfc};
 
     fn reno(initial_window: u32, halving: Halving) -> Reno {
-        Reno::new(&TcpConfig { halving, ..rfc(RecoveryKind::Reno, initial_window) })
+        Reno::new(&Start { halving, ..rfc(RecoveryKind::Reno, initial_window).start() })
     }
 
     fn ack(bytes: u64) -> Ack {
@@ -265,9 +260,9 @@ mod tests {
     #[test]
     fn ssthresh_begins_as_high_as_possible_or_at_the_receive_window() {
         // RFC 5681, section 3.1: "The initial value of ssthresh SHOULD be set arbitrarily high".
-        assert_eq!(Reno::new(&rfc(RecoveryKind::Reno, 1000)).phase(0), Phase::SlowStart);
+        assert_eq!(Reno::new(&rfc(RecoveryKind::Reno, 1000).start()).phase(0), Phase::SlowStart);
         // ns-2: ssthresh_ = wnd_, here 20 segments. Nobody has set it, so nobody is told.
-        let at = |window| Reno::new(&ns2(RecoveryKind::Reno, window));
+        let at = |window| Reno::new(&ns2(RecoveryKind::Reno, window).start());
         assert_eq!(at(19).phase(0), Phase::SlowStart);
         assert_eq!(at(20).phase(0), Phase::CongestionAvoidance);
         assert_eq!(state(&at(20)), (20_000, None));
@@ -276,10 +271,10 @@ mod tests {
     #[test]
     fn a_window_that_kept_nobody_from_sending_grows_in_ns_2_only() {
         let unused = Ack { cwnd_limited: false, ..ack(SEGMENT) };
-        let mut control = Reno::new(&rfc(RecoveryKind::Reno, 2));
+        let mut control = Reno::new(&rfc(RecoveryKind::Reno, 2).start());
         control.on_ack(&unused);
         assert_eq!(control.control().cwnd, 2000);
-        let mut control = Reno::new(&ns2(RecoveryKind::Reno, 2));
+        let mut control = Reno::new(&ns2(RecoveryKind::Reno, 2).start());
         control.on_ack(&unused);
         assert_eq!(control.control().cwnd, 3000);
     }

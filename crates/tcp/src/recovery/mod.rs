@@ -11,7 +11,7 @@ pub use reno::Reno;
 pub use sack::{Sack, SackRule};
 pub use tahoe::Tahoe;
 
-use crate::{Scoreboard, TcpConfig};
+use crate::Scoreboard;
 use catnip_base::words;
 
 /// Duplicate ACKs that mean a loss (RFC 5681, section 3.2; catp23).
@@ -53,9 +53,9 @@ pub struct Facts {
     pub dupacks: u32,
     /// A full segment.
     pub segment: u64,
-    /// See [`TcpConfig::second_always_fast`].
+    /// See [`crate::TcpConfig::second_always_fast`].
     pub second_always_fast: bool,
-    /// See [`TcpConfig::inflate_without_retransmit`].
+    /// See [`crate::TcpConfig::inflate_without_retransmit`].
     pub inflate_without_retransmit: bool,
 }
 
@@ -103,10 +103,6 @@ struct Gate {
 }
 
 impl Gate {
-    fn new(config: &TcpConfig) -> Self {
-        Self { opens_at: u64::from(config.earliest_fast_retransmit) * u64::from(config.segment_bytes) }
-    }
-
     fn is_open(self, facts: &Facts) -> bool {
         facts.una >= self.opens_at || (facts.second_always_fast && facts.una == facts.segment)
     }
@@ -130,10 +126,10 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// The recovery that a configuration asks for.
-    pub fn new(config: &TcpConfig) -> Self {
-        let gate = Gate::new(config);
-        match config.recovery {
+    /// A recovery of this kind for a new connection, without a fast retransmit before so many bytes are acknowledged.
+    pub fn new(kind: RecoveryKind, earliest_fast_retransmit: u64) -> Self {
+        let gate = Gate { opens_at: earliest_fast_retransmit };
+        match kind {
             RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(gate)),
             RecoveryKind::Reno => Self::Reno(Reno::new(gate)),
             RecoveryKind::NewReno => Self::NewReno(NewReno::new(gate)),

@@ -1,0 +1,250 @@
+"""Nothing imports back: the files of a crate make no circle, nor do the modules of the Python package, and a
+crate uses only those of the layers below it.
+
+A file depends on the file that defines a name it uses; to declare a module, or to hand on a name by `pub use`,
+ties nothing. A file with modules of its own often says what they have in common, and then lists them. So to
+them, and to nobody else, it is two: below them its contract, which is what they import from it with all that
+this mentions; above them the rest.
+"""
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from pathlib import Path
+from typing import Optional, TypeAlias
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CRATES = {path.parent.name: path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
+LAYERS = ["base", "net model", "tcp", "sim wire", "lab", "emu py"]
+ROOTS = sorted([*ROOT.glob("crates/*/src/lib.rs"), *ROOT.glob("crates/*/src/main.rs")])
+
+NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|r(#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\[^']+|[^'\\])'""", re.DOTALL)
+USE = re.compile(r"\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")
+MODULE = re.compile(r"\bmod\s+(\w+)\s*;")
+PATH = re.compile(r"(?<![\w.])\w+(?:\s*::\s*\w+)*")
+TYPE = re.compile(r"\b(?:struct|enum|union|trait)\s+(\w+)")
+DEFINITION = re.compile(r"\b(?:struct|enum|union|trait|type|fn|const|static|macro_rules!)\s+(?:mut\s+)?(\w+)")
+IMPLEMENTATION = re.compile(r"[^{]*\b(?:impl(?:<.*?>(?=\s))?|for)\s+&?(?:\w+::)*(\w+)[^{]*", re.DOTALL)
+
+Words: TypeAlias = tuple[str, ...]
+Graph: TypeAlias = defaultdict[str, defaultdict[str, set[str]]]
+
+
+@pytest.mark.parametrize("root", ROOTS, ids=lambda root: str(root.relative_to(ROOT)))
+def test_no_circle_among_the_files_of_a_crate(root: Path) -> None:
+    assert circle(rust(root)) == ""
+
+
+def test_no_circle_among_the_modules_of_the_python_package() -> None:
+    assert circle(python(ROOT / "python" / "catnip")) == ""
+
+
+def test_a_crate_uses_those_of_the_layers_below_it() -> None:
+    assert sorted(CRATES) == sorted(" ".join(LAYERS).split())
+    below = set[str]()
+    for layer in LAYERS:
+        for crate in layer.split():
+            uses = tomllib.loads((CRATES[crate] / "Cargo.toml").read_text())["dependencies"]
+            up = {name.removeprefix("catnip-") for name in uses if name.startswith("catnip-")} - below
+            assert not up, f"{crate} uses {', '.join(sorted(up))}: not of a layer below it"
+        below |= {*layer.split()}
+
+
+def test_the_architecture_lists_the_crates_from_the_bottom_up() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert listed == " ".join(LAYERS).split()
+
+
+def circle(graph: Graph) -> str:
+    """One that the graph has, if any: file by file, with the names that tie one to the next."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        ties = pairwise(reversed(error.args[1]))
+        return "\n".join(f"{a} uses {', '.join(sorted(graph[a][b]))} of {b}" for a, b in ties)
+    return ""
+
+
+def rust(first: Path) -> Graph:
+    """The files of the crate that begins with this one."""
+    graph: Graph = defaultdict(lambda: defaultdict(set))
+    family = list(Module(first).family())
+    ties = {module: module.ties(module.code, module.imports) for module in family}
+    for module in family:
+        below = {*module.family()} - {module}
+        wanted = {name for child in below for there, name in ties[child] if there is module}
+        parts = {module.name: ties[module]}
+        if wanted:
+            parts[f"{module.name} (contract)"] = module.ties(module.contract(wanted), set())
+            graph[module.name][f"{module.name} (contract)"] |= wanted
+        for part, tied in parts.items():
+            for there, name in tied:
+                graph[part][f"{there.name} (contract)" if module in there.family() else there.name].add(name)
+    return graph
+
+
+def python(package: Path) -> Graph:
+    """The modules of a package."""
+    graph: Graph = defaultdict(lambda: defaultdict(set))
+    paths = {path.relative_to(package.parent).with_suffix(""): path for path in package.rglob("*.py")}
+    files = {".".join(path.parts).removesuffix(".__init__"): file for path, file in paths.items()}
+    for module, file in files.items():
+        for node in ast.walk(ast.parse(file.read_text())):
+            for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else []:
+                path = f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+                there = next((at for at in (path, path.rpartition(".")[0]) if at in files), module)
+                if there != module:
+                    graph[module][there].add(alias.name)
+    return graph
+
+
+class Module:
+    """A file of Rust among the modules of its crate."""
+
+    def __init__(self, path: Path, parent: Optional["Module"] = None) -> None:
+        code = production(path.read_text())
+        folder = path.parent if path.stem in ("lib", "main", "mod") else path.with_suffix("")
+        files = {name: (folder / f"{name}.rs", folder / name / "mod.rs") for name in MODULE.findall(code)}
+        self.parent = parent
+        self.root: Module = parent.root if parent else self
+        self.folder: Path = parent.folder if parent else path.parent
+        self.name = str(path.relative_to(self.folder))
+        self.children = {name: Module(next(filter(Path.exists, at)), self) for name, at in files.items()}
+        self.uses: dict[str, Words] = {}
+        self.imports: set[Words] = set()
+        for public, tree in USE.findall(code):
+            for leaf in leaves(tree):
+                path_there, _, alias = leaf.strip().partition(" as ")
+                words = tuple(path_there.removesuffix("::self").split("::"))
+                self.uses[alias or words[-1]] = words
+                self.imports |= set() if public else {words}
+        self.code = MODULE.sub("", USE.sub("", code))
+        self.defines = set(DEFINITION.findall(self.code))
+
+    def family(self) -> Iterator["Module"]:
+        yield self
+        for child in self.children.values():
+            yield from child.family()
+
+    def find(self, path: Words) -> tuple["Module", str] | None:
+        """The file that defines what a path means here, and its name there; that of a whole file is empty."""
+        first, rest = path[0], path[1:]
+        near = {"crate": self.root, "self": self, "super": self.parent, **self.children}.get(first)
+        if near and rest:
+            return near.find(rest) or (near, rest[0])
+        if first in self.defines:
+            return self, first
+        if first in self.uses and (self.uses[first][0] != first or near):
+            return self.find(self.uses[first] + rest)
+        return (near, "") if near else None
+
+    def ties(self, code: str, imports: set[Words]) -> set[tuple["Module", str]]:
+        """The names that some of its code takes from other files of its crate, each with its file."""
+        paths = imports | {tuple(re.split(r"\s*::\s*", path)) for path in PATH.findall(code)}
+        return {there for path in paths if (there := self.find(path)) and there[1] and there[0] is not self}
+
+    def contract(self, wanted: set[str]) -> str:
+        """The definitions of these names, and of what they mention."""
+        text, rest = "", list(items(self.code))
+        while chosen := [item for item in rest if defined(item) & wanted]:
+            rest = [item for item in rest if item not in chosen]
+            text += "".join(chosen)
+            wanted = set(re.findall(r"\w+", text))
+        return text
+
+
+def production(code: str) -> str:
+    """Rust without comments, texts and tests."""
+    code = NO_CODE.sub("''", code)
+    while "#[cfg(test)]" in code:
+        before, _, after = code.partition("#[cfg(test)]")
+        code = before + after.removeprefix(next(items(after)))
+    return code
+
+
+def leaves(tree: str) -> list[str]:
+    """The paths of a `use`, one by one."""
+    while group := re.search(r"([\w:]*)\{([^{}]*)\}", tree):
+        inner = (group[1] + part.strip() for part in group[2].split(",") if part.strip())
+        tree = tree.replace(group[0], ",".join(inner))
+    return tree.split(",")
+
+
+def items(code: str) -> Iterator[str]:
+    """What stands at the top level of some Rust, one after the other."""
+    depth = start = 0
+    for end, char in enumerate(code, 1):
+        depth += (char in "([{") - (char in ")]}")
+        if depth == 0 and char in ";}":
+            yield code[start:end]
+            start = end
+
+
+def defined(item: str) -> set[str]:
+    """What an item defines, a macro with its types; an implementation is a part of its type."""
+    subject = IMPLEMENTATION.match(item)
+    if subject and not DEFINITION.search(subject[0]):
+        return {subject[1]}
+    first = DEFINITION.search(item) or re.search(r"(\w+)!", item)
+    return {*TYPE.findall(item), *(first.groups() if first else ())}
+
+
+RED = "use super::Queue; struct Red; impl Queue for Red {}"
+QUEUES = {
+    "lib.rs": "mod queue; pub use queue::{Any, Red}; fn queue(_: Any, _: Red) {}",
+    "queue/mod.rs": "mod red; pub use red::Red; trait Queue {} enum Any { Red(Red) } impl Queue for Any {}",
+    "queue/red.rs": RED,
+}
+UNSEEN = f'{RED} /* crate::Any */ const A: &str = "crate::Any"; #[cfg(test)] mod tests {{ use crate::Any; }}'
+SPOKEN_OF = {"queue/mod.rs": "mod red; pub use red::Red; trait Queue { fn of(red: &Red); }"}
+LOSS = {
+    "lib.rs": "mod loss; mod queue; pub use loss::{Lossy, Lossy as Other};",
+    "loss.rs": "use crate::queue::{self, Any}; struct Lossy(Any); fn f<Q: queue::Queue>() {}",
+    "queue/mod.rs": f"{QUEUES['queue/mod.rs']} use crate::{{Other as Third}}; fn f(_: Third) {{}}",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "lines"),
+    [
+        ({}, []),
+        ({"queue/red.rs": UNSEEN}, []),
+        (
+            SPOKEN_OF,
+            [
+                "queue/mod.rs (contract) uses Red of queue/red.rs",
+                "queue/red.rs uses Queue of queue/mod.rs (contract)",
+            ],
+        ),
+        (LOSS, ["loss.rs uses Any, Queue of queue/mod.rs", "queue/mod.rs uses Lossy of loss.rs"]),
+    ],
+    ids=[
+        "a contract and those who hold to it",
+        "comments, texts and tests",
+        "a contract that knows them",
+        "two files",
+    ],
+)
+def test_circles_in_rust_are_found_and_named(
+    tmp_path: Path, changed: dict[str, str], lines: list[str]
+) -> None:
+    (tmp_path / "queue").mkdir()
+    for name, code in (QUEUES | changed).items():
+        (tmp_path / name).write_text(code)
+    assert sorted(circle(rust(tmp_path / "lib.rs")).splitlines()) == lines
+
+
+def test_circles_in_python_are_found_and_named(tmp_path: Path) -> None:
+    package = tmp_path / "net"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "a.py").write_text("from net import b")
+    (package / "b.py").write_text("def f():\n    from net.a import c, d")
+    lines = sorted(circle(python(package)).splitlines())
+    assert lines == ["net.a uses b of net.b", "net.b uses c, d of net.a"]
