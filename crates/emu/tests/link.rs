@@ -357,7 +357,9 @@ fn alive(process: &str) -> bool {
 /// Signals a link whose command says who it is and sleeps; gives the exit status when all of it is gone.
 fn end_by_signal(lab: &Lab, signal: i32, device: &str) -> std::process::ExitStatus {
     let said = lab.file(&format!("said-{signal}"));
-    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60", said.display());
+    // A shell that starts the tests in the background has switched SIGINT off.
+    let sleep = "exec env --default-signal sleep 60";
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; {sleep}", said.display());
     let mut command = lab.emulator();
     command.args(["-q", "--device", device, "--", "sh", "-c", &script]);
     let mut link = command.stdout(Stdio::null()).spawn().unwrap();
