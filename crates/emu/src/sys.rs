@@ -432,22 +432,3 @@ pub fn tie_to_parent(command: &mut Command) {
     // SAFETY: the closure makes async-signal-safe calls and allocates nothing.
     unsafe { command.pre_exec(prepare) };
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_has_left_real_time_may_compute_for_longer_than_its_limit() {
-        let limit = Span::from_millis(100);
-        if let Err(error) = run_in_real_time(limit) {
-            assert!(std::env::var_os("CATNIP_TESTS_MUST_RUN").is_none(), "{error}");
-            return println!("skipped: {error}");
-        }
-        run_as_others().unwrap();
-        let (began, mut now) = (cpu_time(), cpu_time());
-        while now < began + limit + limit + limit {
-            now = cpu_time();
-        }
-    }
-}

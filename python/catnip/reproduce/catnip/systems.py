@@ -1,7 +1,6 @@
 """The components CAT-S1 to CAT-S19, each on its own."""
 
 import csv
-import csv
 from collections import Counter
 from typing import Any
 
@@ -36,13 +35,6 @@ def components(runs: Runs) -> Part:
         *_context(runs),
     ]
     return Part(sorted(claims, key=lambda claim: int(claim.id.removeprefix("CAT-S"))))
-
-
-def _driven_alone() -> list[Claim]:
-    """CAT-S8 to S11, S14: what the tests of these components keep, by the first of their seeds."""
-    with (paths.root() / "validation" / "components.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["seed"] == "1"]
-    return [at_most(row["id"], row["claim"], float(row["value"]), float(row["limit"])) for row in rows]
 
 
 def _driven_alone() -> list[Claim]:

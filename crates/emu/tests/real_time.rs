@@ -1,0 +1,17 @@
+//! Scheduling, in a process of its own: its limit of CPU time would be that of other tests too.
+
+mod skip;
+
+use catnip_base::Span;
+use catnip_emu::sys::{cpu_time, run_as_others, run_in_real_time};
+
+#[test]
+fn who_has_left_real_time_may_compute_for_longer_than_its_limit() {
+    let limit = Span::from_millis(100);
+    if let Err(error) = run_in_real_time(limit) {
+        return skip::skipped(&format!("SCHED_FIFO: {error}"));
+    }
+    run_as_others().unwrap();
+    let began = cpu_time();
+    while cpu_time() < began + limit + limit + limit {}
+}
