@@ -6,7 +6,7 @@ const PACKETS: u32 = 200_000;
 
 /// Which of many packets, every third of them HIGH, are lost.
 fn lost(text: &str) -> Vec<(Priority, bool)> {
-    let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Loss(0)));
+    let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Before(0, 0)));
     let one = |n: u32| {
         let priority = if n.is_multiple_of(3) { Priority::High } else { Priority::Low };
         let mut packet = Packet { priority, ..Packet::new(Time::ZERO, Route::default(), 512, n) };
