@@ -1,10 +1,10 @@
 """Nothing imports back: the files of a crate make no circle, nor do the modules of the Python package, and a
 crate uses only those of the layers below it.
 
-A file depends on the file that defines a name it uses; to declare a module, or to hand on a name by `pub use`,
-ties nothing. A file with modules of its own often says what they have in common, and then lists them. So to
-them, and to nobody else, it is two: below them its contract, which is what they import from it with all that
-this mentions; above them the rest.
+A file depends on the file that defines a name it uses; to declare a module, or to hand on a name by
+`pub use`, ties nothing. A file with modules of its own often says what they have in common, and then lists
+them. So to them, and to nobody else, it is two: below them its contract, which is what they import from it
+with all that this mentions; above them the rest.
 """
 
 import ast

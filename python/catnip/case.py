@@ -146,7 +146,7 @@ to = "client"
 rate = "{rate_mbit:.0f}Mbit"
 delay = "{case.rtt_s / 2 * 1e9:.0f}ns"
 queue = "drop-tail:{case.w_max + 100}"
-loss = "priority:high={case.p_high},low={case.p}"
+there.loss = "priority:high={case.p_high},low={case.p}"
 [tcp]
 profile = "bsd-reno"
 segment = "{case.mss_bytes}B"

@@ -14,8 +14,8 @@ pub enum Stream {
     Queue(u32),
     /// The choice of victims in the queue of port `n`.
     Victim(u32),
-    /// The loss model of port `n`.
-    Loss(u32),
+    /// A stage before the queue of port `n`: which one, from 0.
+    Before(u32, u32),
     /// What user `n` does: the order of pages, think times.
     User(u32),
     /// Properties of the `n`-th connection, such as the phase of its clock tick.
@@ -26,22 +26,22 @@ pub enum Stream {
     Start(u32),
     /// The propagation delays of port `n`.
     Jitter(u32),
-    /// The loss model on the wire of port `n`.
-    WireLoss(u32),
+    /// A stage behind the wire of port `n`: which one, from 0.
+    Behind(u32, u32),
 }
 
 impl Stream {
     fn words(self) -> [u32; 2] {
         match self {
             Self::Queue(n) => [1, n],
-            Self::Loss(n) => [2, n],
+            Self::Before(n, stage) => [2 | stage << 8, n],
             Self::User(n) => [3, n],
             Self::Connection(n) => [4, n],
             Self::Workload(n) => [6, n],
             Self::Start(n) => [7, n],
             Self::Victim(n) => [8, n],
             Self::Jitter(n) => [9, n],
-            Self::WireLoss(n) => [10, n],
+            Self::Behind(n, stage) => [10 | stage << 8, n],
         }
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(draw(1, Stream::Queue(0)), draw(1, Stream::Queue(0)));
         assert_ne!(draw(1, Stream::Queue(0)), draw(2, Stream::Queue(0)));
         assert_ne!(draw(1, Stream::Queue(0)), draw(1, Stream::Queue(1)));
-        assert_ne!(draw(1, Stream::Queue(0)), draw(1, Stream::Loss(0)));
+        assert_ne!(draw(1, Stream::Queue(0)), draw(1, Stream::Before(0, 0)));
     }
 
     #[test]

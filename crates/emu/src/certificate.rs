@@ -5,44 +5,32 @@ use crate::link::Outcome;
 use crate::monitor::{Direction, GateCounts};
 use catnip_base::Span;
 use catnip_base::notation::or_none;
+use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
+use catnip_net::stage;
 use catnip_net::{DropReason, WireSpec};
 use catnip_sim::watch::Refusal;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One direction in the notation of scenarios.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Asked {
-    /// Line rate.
-    pub rate: String,
-    /// Propagation delay.
-    pub delay: String,
-    /// How much it varies.
-    pub jitter: String,
-    /// Queue discipline and its limit.
-    pub queue: String,
-    /// Loss model before the queue.
-    pub loss: String,
-    /// Loss model after it.
-    pub wire_loss: String,
-    /// How packets were marked as they entered.
-    pub mark: String,
-}
+/// One direction in the notation of scenarios: the keys of its wire, and how packets were marked as they entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked(Vec<(&'static str, String)>);
 
 impl Asked {
-    /// What a wire says of itself.
-    pub fn of(wire: &WireSpec) -> Self {
-        Self {
-            rate: wire.rate.to_string(),
-            delay: wire.delay.to_string(),
-            jitter: or_none(wire.jitter.as_ref()),
-            queue: wire.queue.to_string(),
-            loss: or_none(wire.loss.as_ref()),
-            wire_loss: or_none(wire.wire_loss.as_ref()),
-            mark: "none".into(),
-        }
+    fn new(wire: &WireSpec, marks: Option<SpmParameters>) -> Self {
+        Self(wire.written().into_iter().chain([("mark", or_none(marks.as_ref()))]).collect())
+    }
+
+    fn get(&self, key: &str) -> &str {
+        self.0.iter().find(|(other, _)| *other == key).map_or("none", |(_, value)| value)
+    }
+}
+
+impl Serialize for Asked {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
 }
 
@@ -179,16 +167,16 @@ impl Certificate {
     pub fn new(
         wires: [&WireSpec; 2],
         seed: u64,
-        asked: [Asked; 2],
+        marks: [Option<SpmParameters>; 2],
         outcome: &Outcome,
         directions: [(&Direction, GateCounts); 2],
         tolerance: Tolerance,
     ) -> Self {
         let mut failures = Vec::new();
-        let mut reports = asked.into_iter().enumerate().map(|(index, asked)| {
+        let mut reports = wires.into_iter().enumerate().map(|(index, wire)| {
             let name = ["up", "down"][index];
             let (direction, gate) = directions[index];
-            let wire = wires[index];
+            let asked = Asked::new(wire, marks[index]);
             let report = report(asked, wire, direction, gate, outcome, index);
             judge(wire, direction, &report, tolerance, |what| failures.push(format!("{name}: {what}")));
             report
@@ -232,7 +220,7 @@ fn report(
     let entered = direction.entered.iter().sum();
     let lost = direction.lost.iter().sum();
     // Loss at the end of the wire has no chance to take what the queue has dropped.
-    let on_wire_only = wire.loss.is_none() && wire.wire_loss.is_some();
+    let on_wire_only = wire.before.is_empty() && !wire.behind.is_empty();
     let trials: u64 = if on_wire_only { direction.crossed.iter().sum() } else { entered };
     let ms = Span::from_millis(1);
     Report {
@@ -306,9 +294,10 @@ fn judge(
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
     }
     // Where both models take packets, nobody knows which one took a packet.
-    let trials = match (&wire.loss, &wire.wire_loss) {
-        (Some(loss), None) => loss.loss().zip(Some(direction.entered)),
-        (None, Some(loss)) => loss.loss().zip(Some(direction.crossed)),
+    let trials = match (&wire.before[..], &wire.behind[..]) {
+        ([], []) => None,
+        (stages, []) => stage::loss(stages).zip(Some(direction.entered)),
+        ([], stages) => stage::loss(stages).zip(Some(direction.crossed)),
         _ => None,
     };
     if let Some((probabilities, n)) = trials {
@@ -366,25 +355,28 @@ impl fmt::Display for Certificate {
             "rate",
             both(&|r| {
                 let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", bits(rate), r.busy_s));
-                [r.asked.rate.clone(), busy.unwrap_or_else(|| "no wait".into())]
+                [r.asked.get("rate").into(), busy.unwrap_or_else(|| "no wait".into())]
             }),
         )?;
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
-        row("delay", both(&|r| [r.asked.delay.clone(), delays(&r.delay_ms)]))?;
-        if self.up.asked.jitter != "none" || self.down.asked.jitter != "none" {
-            row("jitter", both(&|r| [r.asked.jitter.clone(), String::new()]))?;
+        row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]))?;
+        if [&self.up, &self.down].iter().any(|r| r.asked.get("jitter") != "none") {
+            row("jitter", both(&|r| [r.asked.get("jitter").into(), String::new()]))?;
         }
         let share = |r: &Report| {
             let [low, high] = r.loss_interval.map(|share| 100.0 * share);
             format!("{:.2} % ({low:.2} to {high:.2})", 100.0 * r.loss)
         };
-        let models = |asked: &Asked| match (asked.loss.as_str(), asked.wire_loss.as_str()) {
+        let models = |asked: &Asked| match (asked.get("loss"), asked.get("wire_loss")) {
             (loss, "none") => loss.to_string(),
             ("none", loss) => format!("{loss} (wire)"),
             (loss, wire_loss) => format!("{loss}, {wire_loss} (wire)"),
         };
         row("loss", both(&|r| [models(&r.asked), share(r)]))?;
-        row("queue", both(&|r| [r.asked.queue.clone(), format!("{} packets at most", r.largest_queue)]))?;
+        row(
+            "queue",
+            both(&|r| [r.asked.get("queue").into(), format!("{} packets at most", r.largest_queue)]),
+        )?;
         let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
         row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]))?;

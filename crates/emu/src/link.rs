@@ -50,7 +50,7 @@ impl LinkTopology {
     pub fn new(up: &WireSpec, down: &WireSpec) -> Self {
         let mut topology = Topology::default();
         let (inside, outside) = (topology.host("inside"), topology.host("outside"));
-        let link = topology.wires(inside, outside, up.clone(), down.clone());
+        let link = topology.link(inside, outside, up.clone(), down.clone());
         Self { topology, inside, outside, ports: [link.forward(), link.back()] }
     }
 

@@ -133,7 +133,7 @@ const RED: u8 = 3;
 
 fn run_link(options: &Link) -> Result<u8, Failure> {
     let default_queue = if options.offload { DEFAULT_QUEUE_BYTES } else { DEFAULT_QUEUE };
-    let (asked, wires) = options.wires.directions(default_queue)?;
+    let (wires, marking) = options.wires.directions(default_queue)?;
     if options.offload {
         takes_super_packets(&wires)?;
     }
@@ -142,7 +142,7 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
         up,
         down,
         codec: options.wires.codec()?,
-        marking: options.wires.marking(&asked)?,
+        marking,
         seed: options.wires.seed,
         mtu: options.mtu,
         initial_window: options.initial_window,
@@ -179,8 +179,14 @@ fn run_link(options: &Link) -> Result<u8, Failure> {
         finish(capture, path)?;
     }
     let wires = [&setup.up, &setup.down];
-    let certificate =
-        Certificate::new(wires, setup.seed, asked, &outcome, monitor.directions_and_gates(), tolerance);
+    let certificate = Certificate::new(
+        wires,
+        setup.seed,
+        setup.marking.edges,
+        &outcome,
+        monitor.directions_and_gates(),
+        tolerance,
+    );
     if let (Some(file), Some(path)) = (&mut certificate_file, options.certificate.as_deref()) {
         write_certificate(file, &certificate).map_err(|error| cannot(path, error))?;
     }

@@ -1,36 +1,21 @@
 //! What all commands let the user say of a link.
 
 use catnip_base::{Span, notation};
-use catnip_emu::certificate::Asked;
 use catnip_emu::failure::Failure;
 use catnip_emu::mark::Marking;
-use catnip_net::WireSpec;
-use catnip_net::shape::RateSpec;
+use catnip_net::mark::SpmParameters;
+use catnip_net::queue::CustomQueues;
+use catnip_net::stage::CustomStages;
+use catnip_net::{Key, References, WireSpec};
 use catnip_wire::PriorityCodec;
-use clap::Args;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use std::collections::BTreeMap;
 
 /// One link, each direction by itself if they differ.
 #[derive(Args, Debug)]
 pub(crate) struct WireOptions {
-    /// Line rate of either direction: 1.5Mbit, trace:FILE (as mahimahi records them) or unlimited
-    #[arg(long, default_value = "unlimited")]
-    rate: String,
-    /// Propagation delay of either direction, as in 25ms
-    #[arg(long, default_value = "0ms")]
-    delay: String,
-    /// How much the delay varies: uniform:5ms, normal:2ms or exponential:3ms
-    #[arg(long, default_value = "none")]
-    jitter: String,
-    /// Queue of either direction: drop-tail:LIMIT, red:LIMIT, catnip-good:LIMIT, catnip-bad:LIMIT or catnip-red:LIMIT;
-    /// LIMIT in packets, for drop-tail also as 15KB or 200ms [default: drop-tail:1000]
-    #[arg(long)]
-    queue: Option<String>,
-    /// Loss before the queue, in either direction: bernoulli:P, priority:high=P,low=P, gilbert-elliott:…, packets:N,N,…
-    #[arg(long, default_value = "none")]
-    loss: String,
-    /// Loss after the queue: such packets have taken their place and their time. The same models
-    #[arg(long, default_value = "none")]
-    wire_loss: String,
+    #[command(flatten)]
+    both: Said,
     /// Mark the TCP packets of either direction as they enter: spm, spm:leading=0,trailing=3,small_window=4, spm-partial;
     /// responses end where their HTTP/1 headers say, what is encrypted or chunked is marked without its end
     #[arg(long, default_value = "none")]
@@ -53,41 +38,110 @@ pub(crate) struct WireOptions {
     pub(crate) seed: u64,
 }
 
-/// Both directions, up first: in the words of the user, and as the network takes them.
-pub(crate) type Directions = ([Asked; 2], [WireSpec; 2]);
+/// What is said of a wire, by key. Each key is an option.
+#[derive(Clone, Debug)]
+struct Said(BTreeMap<&'static str, String>);
 
-impl WireOptions {
-    pub(crate) fn directions(&self, default_queue: &str) -> Result<Directions, Failure> {
-        let both = Asked {
-            rate: self.rate.clone(),
-            delay: self.delay.clone(),
-            jitter: self.jitter.clone(),
-            queue: self.queue.as_deref().unwrap_or(default_queue).into(),
-            loss: self.loss.clone(),
-            wire_loss: self.wire_loss.clone(),
-            mark: self.mark.clone(),
-        };
-        wire("--", &both)?;
-        let asked = [
-            direction("--up", &both, self.up.as_deref())?,
-            direction("--down", &both, self.down.as_deref())?,
-        ];
-        let wires = [wire("--up ", &asked[0])?, wire("--down ", &asked[1])?];
-        Ok((asked, wires))
+/// What is said of a direction beside the keys of its wire.
+const MARK: &str = "mark";
+
+impl FromArgMatches for Said {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let said = |key: &Key| Some((key.name, matches.get_one::<String>(key.name)?.clone()));
+        Ok(Self(WireSpec::KEYS.iter().filter_map(said).collect()))
     }
 
-    pub(crate) fn marking(&self, asked: &[Asked; 2]) -> Result<Marking, Failure> {
-        let mark = |key: &str, text: &str| {
-            notation::optional(text).map_err(|error| Failure::new(&format!("{key}mark"), error))
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Said {
+    fn augment_args(command: Command) -> Command {
+        let option = |key: &Key| {
+            let values: Vec<&str> = (key.values)().into_iter().map(|(form, _)| form).collect();
+            let usual = key.usual.or(usual(key.name)).unwrap_or_default();
+            let help = format!("{} of either direction: {} [default: {usual}]", key.about, values.join(", "));
+            Arg::new(key.name).long(key.name.replace('_', "-")).help(help)
         };
-        mark("--", &self.mark)?;
-        let edges = [mark("--up ", &asked[0].mark)?, mark("--down ", &asked[1].mark)?];
-        Ok(Marking { edges, writes: self.write_marks })
+        command.args(WireSpec::KEYS.iter().map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl WireOptions {
+    /// Both directions, up first, and how their packets are marked.
+    pub(crate) fn directions(&self, default_queue: &str) -> Result<([WireSpec; 2], Marking), Failure> {
+        let mut both = self.both.clone();
+        both.0.entry("queue").or_insert_with(|| default_queue.into());
+        both.0.insert(MARK, self.mark.clone());
+        both.wire("--")?;
+        let (up, down) = (both.but("--up", self.up.as_deref())?, both.but("--down", self.down.as_deref())?);
+        let ((up, up_marks), (down, down_marks)) = (up.wire("--up ")?, down.wire("--down ")?);
+        Ok(([up, down], Marking { edges: [up_marks, down_marks], writes: self.write_marks }))
     }
 
     pub(crate) fn codec(&self) -> Result<PriorityCodec, Failure> {
         read("--codec", &self.codec)
     }
+}
+
+impl Said {
+    /// Reads what is said; errors begin with `prefix` and the name of the key.
+    fn wire(&self, prefix: &str) -> Result<(WireSpec, Option<SpmParameters>), Failure> {
+        let open = |file: &str| {
+            std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))
+        };
+        let (queues, stages) = (CustomQueues::default(), CustomStages::default());
+        let with = References { queues: &queues, stages: &stages, open: &open };
+        let wrong =
+            |key: &str, what: String| Failure::new(&format!("{prefix}{}", key.replace('_', "-")), what);
+        let said = |key| self.0.get(key).map(String::as_str).or(usual(key));
+        let wire = WireSpec::read(said, &with).map_err(|(key, what)| wrong(key, what))?;
+        let marks = notation::optional(&self.0[MARK]).map_err(|error| wrong(MARK, error.to_string()))?;
+        Ok((wire, marks))
+    }
+
+    /// The same, changed by `key=value,…`. Values may have commas and `=` themselves.
+    fn but(&self, option: &str, changes: Option<&str>) -> Result<Self, Failure> {
+        let mut said = self.clone();
+        let mut last: Option<&str> = None;
+        for part in changes.unwrap_or("").split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let known = part.split_once('=').and_then(|(key, value)| Some((known(key)?, value)));
+            match (known, last) {
+                (Some((key, value)), _) => {
+                    said.0.insert(key, value.into());
+                    last = Some(key);
+                }
+                (None, Some(key)) => *said.0.entry(key).or_default() += &format!(",{part}"),
+                (None, None) => {
+                    let keys: Vec<String> = keys().map(|key| format!("{}=", key.replace('_', "-"))).collect();
+                    let expected = format!("{part:?}: expected {}, separated by commas", keys.join(", "));
+                    return Err(Failure::new(option, expected));
+                }
+            }
+        }
+        Ok(said)
+    }
+}
+
+fn keys() -> impl Iterator<Item = &'static str> {
+    WireSpec::KEYS.iter().map(|key| key.name).chain([MARK])
+}
+
+/// The key that is written so.
+fn known(written: &str) -> Option<&'static str> {
+    keys().find(|key| key.replace('_', "-") == written)
+}
+
+/// What a link of the command line is if nothing is said of it: no link at all.
+fn usual(key: &str) -> Option<&'static str> {
+    let usual = [("rate", "unlimited"), ("delay", "0ms"), ("queue", DEFAULT_QUEUE)];
+    usual.into_iter().find(|(other, _)| *other == key).map(|(_, value)| value)
 }
 
 /// The queue if nothing is said of it.
@@ -97,18 +151,15 @@ pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 
 /// Super-packets can be late, and dropped from the end of a full buffer; all else happens to single packets.
 pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
-    for wire in wires {
-        if wire.queue.counts_packets()
-            || wire.jitter.is_some()
-            || wire.loss.is_some()
-            || wire.wire_loss.is_some()
-        {
-            let what =
-                "super-packets have a rate, a delay and a queue such as drop-tail:4MB or drop-tail:50ms only";
-            return Err(Failure::new("--offload", what));
-        }
+    let takes = |wire: &WireSpec| {
+        let plain = wire.jitter.is_none() && wire.before.is_empty() && wire.behind.is_empty();
+        plain && !wire.queue.counts_packets()
+    };
+    if wires.iter().all(takes) {
+        return Ok(());
     }
-    Ok(())
+    let what = "super-packets have a rate, a delay and a queue such as drop-tail:4MB or drop-tail:50ms only";
+    Err(Failure::new("--offload", what))
 }
 
 /// How exact the emulator tries to be, and how exact it must be.
@@ -135,68 +186,9 @@ impl TimingOptions {
     }
 }
 
-/// Reads what was asked; errors begin with `prefix` and the name of the option.
-fn wire(prefix: &str, asked: &Asked) -> Result<WireSpec, Failure> {
-    let key = |name: &str| format!("{prefix}{name}");
-    Ok(WireSpec {
-        rate: RateSpec::read(&asked.rate, open).map_err(|error| Failure::new(&key("rate"), error))?,
-        delay: read(&key("delay"), &asked.delay)?,
-        queue: read(&key("queue"), &asked.queue)?,
-        jitter: optional(&key("jitter"), &asked.jitter)?,
-        loss: optional(&key("loss"), &asked.loss)?,
-        wire_loss: optional(&key("wire-loss"), &asked.wire_loss)?,
-    })
-}
-
-fn optional<T: std::str::FromStr<Err = catnip_base::ParseError>>(
-    key: &str,
-    text: &str,
-) -> Result<Option<T>, Failure> {
-    notation::optional(text).map_err(|error| Failure::new(key, error))
-}
-
 pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Display>>(
     key: &str,
     text: &str,
 ) -> Result<T, Failure> {
     text.parse().map_err(|error| Failure::new(key, error))
-}
-
-fn open(file: &str) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))
-}
-
-const KEYS: [&str; 7] = ["rate", "delay", "jitter", "queue", "loss", "wire-loss", "mark"];
-
-/// One direction: what is said of both, changed by `key=value,…`. Values may have commas and `=` themselves.
-fn direction(option: &str, both: &Asked, text: Option<&str>) -> Result<Asked, Failure> {
-    let mut asked = both.clone();
-    let mut last: Option<&mut String> = None;
-    for part in text.unwrap_or("").split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        match (part.split_once('='), last.take()) {
-            (Some((key, value)), _) if KEYS.contains(&key) => {
-                let field = match key {
-                    "rate" => &mut asked.rate,
-                    "delay" => &mut asked.delay,
-                    "jitter" => &mut asked.jitter,
-                    "queue" => &mut asked.queue,
-                    "loss" => &mut asked.loss,
-                    "mark" => &mut asked.mark,
-                    _ => &mut asked.wire_loss,
-                };
-                *field = value.into();
-                last = Some(field);
-            }
-            (_, Some(value)) => {
-                value.push(',');
-                value.push_str(part);
-                last = Some(value);
-            }
-            (_, None) => {
-                let expected = "expected rate=, delay=, jitter=, queue=, loss=, wire-loss= or mark=, separated by commas";
-                return Err(Failure::new(option, format!("{part:?}: {expected}")));
-            }
-        }
-    }
-    Ok(asked)
 }

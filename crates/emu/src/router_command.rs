@@ -61,7 +61,7 @@ pub(crate) struct Router {
 }
 
 pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
-    let (asked, [up, down]) = options.wires.directions(DEFAULT_QUEUE)?;
+    let ([up, down], marking) = options.wires.directions(DEFAULT_QUEUE)?;
     let every: Span = read("--report", &options.report)?;
     if every < Span::from_millis(10) {
         return Err(Failure::new("--report", format!("{:?}: expected 10ms or more", options.report)));
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
         up,
         down,
         codec: options.wires.codec()?,
-        marking: options.wires.marking(&asked)?,
+        marking,
         seed: options.wires.seed,
         real_time: !options.timing.no_real_time,
         spin: options.timing.spin()?,
@@ -108,8 +108,14 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
         finish(capture, path)?;
     }
     let wires = [&setup.up, &setup.down];
-    let certificate =
-        Certificate::new(wires, setup.seed, asked, &outcome, monitor.directions_and_gates(), tolerance);
+    let certificate = Certificate::new(
+        wires,
+        setup.seed,
+        setup.marking.edges,
+        &outcome,
+        monitor.directions_and_gates(),
+        tolerance,
+    );
     if let (Some(file), Some(path)) = (&mut certificate_file, options.certificate.as_deref()) {
         write_certificate(file, &certificate).map_err(|error| cannot(path, error))?;
     }

@@ -54,8 +54,8 @@ fn an_emulator_does_not_allocate_per_packet() {
             delay: Span::from_millis(5),
             queue: queue.parse().unwrap(),
             jitter: None,
-            loss: Some("bernoulli:0.01".parse().unwrap()),
-            wire_loss: None,
+            before: vec!["bernoulli:0.01".parse().unwrap()],
+            behind: vec![],
         };
         let link = LinkTopology::new(&wire, &wire);
         let mut at = Time::ZERO;

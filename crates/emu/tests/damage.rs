@@ -42,8 +42,8 @@ fn wire() -> WireSpec {
         delay: Span::from_millis(3),
         queue: "catnip-good:8".parse().unwrap(),
         jitter: None,
-        loss: Some("bernoulli:0.05".parse().unwrap()),
-        wire_loss: Some("bernoulli:0.05".parse().unwrap()),
+        before: vec!["bernoulli:0.05".parse().unwrap()],
+        behind: vec!["bernoulli:0.05".parse().unwrap()],
     }
 }
 

@@ -76,7 +76,6 @@ rate = '5Mbit'
 delay = '20ms'
 queue = 'drop-tail:20'
 loss = 'bernoulli:0.03'
-loss_back = 'bernoulli:0.03'
 [tcp]
 profile = 'rfc'
 [traffic.document]
@@ -339,7 +338,7 @@ fn a_file_comes_whole_from_a_real_server_through_a_lossy_link() {
     let Some(lab) = Lab::open("file") else { return };
     let nodes = format!("a = {{ kind = 'host', {PYTHON} }}\nb = {{ kind = 'host' }}");
     let traffic = "[traffic.file]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '400KB'";
-    let loss = "loss = 'bernoulli:0.05'\nloss_back = 'bernoulli:0.05'";
+    let loss = "loss = 'bernoulli:0.05'";
     let results = lab.results(&scenario(&nodes, loss, traffic));
     assert_eq!(column(&results, "connections", "body_bytes"), [409_600.0]);
     assert_eq!(results["connections"]["body_fnv1a"][0], fnv1a((0..409_600).map(filling)));
@@ -415,7 +414,7 @@ exit(42)";
     let nodes = "a = { kind = 'host' }\nb = { kind = 'host', address = '172.16.4.2', ends_run = true, \
                  command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
     let traffic = "[traffic.files]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'\nport = 8080";
-    let loss = "loss = 'bernoulli:0.05'\nloss_back = 'bernoulli:0.05'";
+    let loss = "loss = 'bernoulli:0.05'";
     let text = scenario(nodes, loss, traffic);
     let output = lab.emulate(&text, &["--out", lab.dir.join("out").to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(42), "{}", told(&output));

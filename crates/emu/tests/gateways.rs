@@ -37,8 +37,8 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
         delay: Span::from_millis(7),
         queue: queue.parse().unwrap(),
         jitter: jitter.then(|| "uniform:3ms".parse().unwrap()),
-        loss: loss.then(|| "bernoulli:0.1".parse().unwrap()),
-        wire_loss: None,
+        before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),
+        behind: vec![],
     }
 }
 

@@ -279,8 +279,8 @@ fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, 
 }
 
 fn wire(rate: RateSpec, queue: &str, loss: Option<&str>) -> WireSpec {
-    let (queue, loss) = (queue.parse().unwrap(), loss.map(|loss| loss.parse().unwrap()));
-    WireSpec { rate, delay: Span::from_millis(5), queue, jitter: None, loss, wire_loss: None }
+    let before = loss.into_iter().map(|loss| loss.parse().unwrap()).collect();
+    WireSpec { before, ..WireSpec::new(rate, Span::from_millis(5), queue.parse().unwrap()) }
 }
 
 #[test]

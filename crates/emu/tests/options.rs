@@ -203,7 +203,8 @@ fn super_packets_arrive_whole() {
     while let Some(record) = reader.next_record().unwrap() {
         assert!(record.ip().is_some_and(|packet| catnip_wire::Ip::parse(packet).is_ok()));
     }
-    for options in ["--queue red:10", "--queue drop-tail:10", "--loss bernoulli:0.1", "--jitter uniform:1ms"]
+    for options in
+        ["--queue red:10", "--queue drop-tail:10", "--loss bernoulli:0.1", "--delay 5ms --jitter uniform:1ms"]
     {
         let output = lab.run(&format!("--offload {options}"), "");
         assert_eq!(output.status.code(), Some(2), "{options}");

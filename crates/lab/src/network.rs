@@ -3,39 +3,62 @@
 use crate::error::Wrong;
 use crate::kinds::Kinds;
 use crate::real::{NodeFile, NodeKind, RealNode};
-use crate::text::from_text;
-use catnip_base::{ParseError, Span, notation};
-use catnip_net::jitter::JitterSpec;
-use catnip_net::queue::QueueSpec;
-use catnip_net::shape::RateSpec;
-use catnip_net::stage::StageSpec;
-use catnip_net::{LinkSpec, NodeId, PortId, Topology};
+use catnip_net::{NodeId, PortId, References, Topology, WireSpec};
 use serde::Deserialize;
-use serde::de::{self, Deserializer};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
+/// One `[link.NAME]`: keys of a wire hold for both directions, unless a direction says something else.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct LinkFile {
     from: String,
     to: String,
-    rate: String,
-    rate_back: Option<String>,
-    #[serde(deserialize_with = "from_text")]
-    delay: Span,
-    queue: String,
-    loss: Option<String>,
-    loss_back: Option<String>,
-    wire_loss: Option<String>,
-    wire_loss_back: Option<String>,
-    #[serde(default, deserialize_with = "jitter")]
-    jitter: Option<JitterSpec>,
+    #[serde(default)]
+    there: Said,
+    #[serde(default)]
+    back: Said,
+    #[serde(flatten)]
+    both: Said,
 }
 
-fn jitter<'de, D: Deserializer<'de>>(d: D) -> Result<Option<JitterSpec>, D::Error> {
-    notation::optional(&String::deserialize(d)?).map_err(de::Error::custom)
+type Said = BTreeMap<String, toml::Value>;
+
+impl LinkFile {
+    /// The wires from → to and back, or which key is wrong.
+    fn wires(&self, path: &Path, kinds: &Kinds) -> Result<[WireSpec; 2], Wrong> {
+        for (place, said) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
+            if let Some((key, value)) = said.iter().find(|(_, value)| !value.is_str()) {
+                return Err((format!("{place}{key}"), format!("{value}: expected a text")));
+            }
+            if let Some(key) = said.keys().find(|key| WireSpec::KEYS.iter().all(|known| known.name != *key)) {
+                return Err((format!("{place}{key}"), unknown(key)));
+            }
+        }
+        let open = |file: &str| open(path, file);
+        let with = References { queues: &kinds.queues, stages: &kinds.stages, open: &open };
+        let wire = |place: &str, own: &Said| {
+            let said = |key| own.get(key).or(self.both.get(key)).and_then(toml::Value::as_str);
+            WireSpec::read(said, &with).map_err(|(key, what)| {
+                let place = if own.contains_key(key) { place } else { "" };
+                (format!("{place}{key}"), what)
+            })
+        };
+        Ok([wire("there.", &self.there)?, wire("back.", &self.back)?])
+    }
+}
+
+/// What to write instead of a key that does not exist.
+fn unknown(key: &str) -> String {
+    match key.strip_suffix("_back") {
+        Some(key) => {
+            format!("what differs on the way back is said as back.{key}, or in a table [link.NAME.back]")
+        }
+        None => {
+            let known: Vec<&str> = WireSpec::KEYS.iter().map(|key| key.name).collect();
+            format!("expected one of from, to, {}, there, back", known.join(", "))
+        }
+    }
 }
 
 /// What the nodes and links of a scenario make.
@@ -107,33 +130,9 @@ pub(crate) fn build(
         }
         let count = from.len().max(to.len());
         let ends = (0..count).map(|i| (from[i % from.len()], to[i % to.len()]));
-        let wrong = |key| move |error: ParseError| (format!("link.{name}.{key}"), error.to_string());
-        let rate = |key, text: &str| RateSpec::read(text, |file| open(path, file)).map_err(wrong(key));
-        let stage = |key, text: &Option<String>| match text.as_deref() {
-            None | Some("none") => Ok(None),
-            Some(text) => StageSpec::read_with(text, &kinds.stages).map(Some).map_err(wrong(key)),
-        };
-        if let Some(least) =
-            link.jitter.map(|jitter| jitter.least_delay()).filter(|&least| link.delay < least)
-        {
-            let what =
-                format!("the delay of {} is below {least}, so that packets would arrive early", link.delay);
-            return Err((format!("link.{name}.jitter"), what));
-        }
-        let ids = topology.links(
-            ends,
-            LinkSpec {
-                rate: rate("rate", &link.rate)?,
-                rate_back: link.rate_back.as_deref().map(|text| rate("rate_back", text)).transpose()?,
-                delay: link.delay,
-                queue: QueueSpec::read_with(&link.queue, &kinds.queues).map_err(wrong("queue"))?,
-                loss: stage("loss", &link.loss)?,
-                loss_back: stage("loss_back", &link.loss_back)?,
-                wire_loss: stage("wire_loss", &link.wire_loss)?,
-                wire_loss_back: stage("wire_loss_back", &link.wire_loss_back)?,
-                jitter: link.jitter,
-            },
-        );
+        let wires = link.wires(path, kinds);
+        let [there, back] = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
+        let ids = topology.links(ends, there, back);
         if let [id] = ids[..] {
             ports.push((name.clone(), id.forward()));
             ports.push((format!("{name}:back"), id.back()));

@@ -5,7 +5,7 @@ use crate::traffic::Traffic;
 use catnip_base::Span;
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
-use catnip_net::stage::StageSpec;
+use catnip_net::stage;
 use catnip_net::{Colour, PortId, WireSpec};
 use catnip_tcp::control::{ControlSpec, RenoSpec};
 use catnip_tcp::pacing::PacingKind;
@@ -64,9 +64,9 @@ impl Plan {
         };
         let (there, back) = (wires(server, client), wires(client, server));
         let steady = |wire: &&WireSpec| {
-            !matches!(wire.rate, RateSpec::Trace { .. }) && wire.jitter.is_none() && wire.wire_loss.is_none()
+            !matches!(wire.rate, RateSpec::Trace { .. }) && wire.jitter.is_none() && wire.behind.is_empty()
         };
-        if !there.iter().chain(&back).all(steady) || back.iter().any(|wire| wire.loss.is_some()) {
+        if !there.iter().chain(&back).all(steady) || back.iter().any(|wire| !wire.before.is_empty()) {
             return None;
         }
         let (data_bytes, w_max) = (tcp.segment_bytes + tcp.header_bytes, tcp.receive_window_segments());
@@ -79,7 +79,7 @@ impl Plan {
             return None;
         }
         let (p_high, p) = there.iter().try_fold((0.0, 0.0), |(high, low), wire| {
-            let by_colour = wire.loss.as_ref().map_or(Some([0.0; Colour::COUNT]), StageSpec::loss)?;
+            let by_colour = stage::loss(&wire.before)?;
             let [h, l] = [Colour::Green, Colour::Red].map(|colour| by_colour[colour as usize]);
             Some((either(high, h), either(low, l)))
         })?;

@@ -2,7 +2,7 @@ use catnip_base::{Rate, Span, Time};
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
 use catnip_net::stage::{PacketListSpec, StageSpec};
-use catnip_net::{LinkSpec, Topology};
+use catnip_net::{Topology, WireSpec};
 use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::{Event, Opener, Sim, Transfer, Watch};
 use catnip_tcp::TcpConfig;
@@ -55,14 +55,10 @@ pub struct TraceRow {
 pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     let mut topology = Topology::default();
     let (server, client) = (topology.host("server"), topology.host("client"));
-    topology.link(
-        server,
-        client,
-        LinkSpec {
-            loss: PacketListSpec::new(request.drop.clone()).map(StageSpec::PacketList),
-            ..LinkSpec::new(request.rate, request.delay, request.queue.clone())
-        },
-    );
+    let back = WireSpec::new(request.rate, request.delay, request.queue.clone());
+    let drop = PacketListSpec::new(request.drop.clone()).map(StageSpec::PacketList);
+    let there = WireSpec { before: drop.into_iter().collect(), ..back.clone() };
+    topology.link(server, client, there, back);
     let mut sim = Sim::new(&topology, request.seed, Events::default());
     sim.set_tick_phase(request.tick_phase);
     let tcp = sim.add_tcp(request.tcp.clone(), request.marker);

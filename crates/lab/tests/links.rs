@@ -46,12 +46,16 @@ const PLAIN: &str = "rate = \"2Mbit\"\ndelay = \"20ms\"\nqueue = \"drop-tail:50\
 fn every_key_of_a_link_is_read() {
     let scenario = parse(
         r#"rate = "trace:traces/fading.trace"
-rate_back = "unlimited"
 delay = "20ms"
 jitter = "normal:2ms"
 queue = "drop-tail:15KB"
+loss = "packets:3 | bernoulli:0.2"
 wire_loss = "bernoulli:0.1"
-wire_loss_back = "packets:3""#,
+there.delay = "21ms"
+[link.l.back]
+rate = "unlimited"
+loss = "none"
+wire_loss = "packets:3""#,
     );
     let (there, back) = (wire(&scenario, 0), wire(&scenario, 1));
     assert!(
@@ -61,7 +65,13 @@ wire_loss_back = "packets:3""#,
     assert_eq!(there.jitter, Some("normal:2ms".parse().unwrap()));
     assert_eq!(there.jitter, back.jitter);
     assert_eq!(there.queue.to_string(), "drop-tail:15KB");
-    assert!(there.wire_loss.is_some() && there.wire_loss != back.wire_loss && there.loss.is_none());
+    assert_eq!((there.delay.to_string(), back.delay.to_string()), ("21ms".into(), "20ms".into()));
+    assert_eq!((there.before.len(), back.before.len()), (2, 0));
+    let said = |wire: &WireSpec| {
+        wire.written().into_iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&there)[4..], ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1"]);
+    assert_eq!(said(&back)[4..], ["loss none", "wire_loss packets:3"]);
     let by_time = parse(&PLAIN.replace("drop-tail:50", "drop-tail:200ms"));
     assert_eq!(wire(&by_time, 0).queue.to_string(), "drop-tail:200ms");
 }
@@ -77,7 +87,13 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (rate("trace:"), &["link.l.rate", "\"trace:\"", "trace:FILE"]),
         (rate("infinite"), &["link.l.rate", "\"infinite\"", "unlimited"]),
         (rate(&format!("trace:{}", bad_trace.display())), &["link.l.rate", "line 3", "3 comes after 5"]),
-        (with("rate_back = \"trace:x\""), &["link.l.rate_back", "No such file"]),
+        (with("back.rate = \"trace:x\""), &["link.l.back.rate", "No such file"]),
+        (with("there.colour = \"red\""), &["link.l.there.colour", "expected one of from, to, rate, delay"]),
+        (with("rate_back = \"1Mbit\""), &["link.l.rate_back", "said as back.rate", "[link.NAME.back]"]),
+        (with("wire_loss_back = \"none\""), &["link.l.wire_loss_back", "said as back.wire_loss"]),
+        (with("back.delay = 5"), &["link.l.back.delay", "5: expected a text"]),
+        (PLAIN.replace("delay", "jitter"), &["link.l.delay", "nothing is said of it"]),
+        (PLAIN.replace("rate", "there.rate"), &["link.l.rate", "nothing is said of it"]),
         (with("jitter = \"uniform:25ms\""), &["link.l.jitter", "25ms", "20ms"]),
         (with("jitter = \"normal:7ms\""), &["link.l.jitter", "21ms"]),
         (with("jitter = \"uniform:5\""), &["link.l.jitter", "uniform:5"]),
@@ -108,8 +124,8 @@ fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
     for line in [
         "jitter = \"uniform:20ms\"",
         "jitter = \"exponential:20ms\"",
-        "wire_loss = \"bernoulli:0.05\"",
-        "wire_loss = \"gilbert-elliott:to_bad=0.1\"\njitter = \"normal:5ms\"\nwire_loss_back = \"bernoulli:0.1\"",
+        "wire_loss = \"bernoulli:0.05\"\nback.wire_loss = \"none\"",
+        "wire_loss = \"gilbert-elliott:to_bad=0.1\"\njitter = \"normal:5ms\"\nback.wire_loss = \"bernoulli:0.1\"",
     ] {
         let (time, dropped) = transfer(&format!("{PLAIN}\n{line}"), 1);
         assert!(time != plain && (time > plain || !line.contains("loss")), "{line}: {time} against {plain}");

@@ -7,11 +7,12 @@ use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueSpec;
 use catnip_net::stage::StageSpec;
+use catnip_net::{References, WireSpec};
 use catnip_tcp::control::ControlSpec;
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// Texts of all kinds, with numbers in the place of letters: N is whole, F a fraction, T a time, R anything positive.
@@ -104,6 +105,40 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn a_wire_is_read_back_as_it_was_written(
+        bits in 1u64..1 << 60, jitter_ns in 1u64..1 << 40, more_ns in 0u64..1 << 40, p in 0.0..0.999f64, limit in 2u32..9999,
+        stages in 0usize..3
+    ) {
+        let stages = |first: &str| match stages {
+            0 => "none".to_string(),
+            1 => first.to_string(),
+            _ => format!("{first} | priority:low={p}"),
+        };
+        let said = BTreeMap::from([
+            ("rate", format!("{bits}bit")),
+            ("delay", format!("{}ns", jitter_ns + more_ns)),
+            ("jitter", format!("uniform:{jitter_ns}ns")),
+            ("queue", format!("catnip-good:{limit}")),
+            ("loss", stages(&format!("bernoulli:{p}"))),
+            ("wire_loss", stages("packets:3,1")),
+        ]);
+        let wire = read_wire(&said)?;
+        let written: BTreeMap<_, _> = wire.written().into_iter().collect();
+        prop_assert_eq!(written.keys().collect::<Vec<_>>(), said.keys().collect::<Vec<_>>(), "every key");
+        prop_assert_eq!(read_wire(&written)?, wire);
+    }
+}
+
+fn read_wire(said: &BTreeMap<&'static str, String>) -> Result<WireSpec, TestCaseError> {
+    let (queues, stages) = Default::default();
+    let with =
+        References { queues: &queues, stages: &stages, open: &|file| Err(format!("{file}: no files here")) };
+    let read = WireSpec::read(|key| said.get(key).map(String::as_str), &with);
+    read.map_err(|(key, what)| TestCaseError::fail(format!("{key}: {what}")))
 }
 
 #[test]

@@ -284,13 +284,14 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
     let queue = spec.queue.build(&Site { rate: &spec.rate, seed, port: id });
-    let stages = |stage: &Option<StageSpec>, stream| {
-        stage.iter().map(|stage| stage.build(Rng::new(seed, stream))).collect()
+    let stages = |stages: &[StageSpec], stream: fn(u32, u32) -> Stream| {
+        let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
+        (0..).zip(stages).map(build).collect()
     };
     let extras = Extras {
-        before: stages(&spec.loss, Stream::Loss(id)),
+        before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
-        behind: stages(&spec.wire_loss, Stream::WireLoss(id)),
+        behind: stages(&spec.behind, Stream::Behind),
     };
     Port::new(queue, spec.rate.build(), spec.delay).with(extras)
 }

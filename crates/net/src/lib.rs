@@ -13,9 +13,11 @@ pub mod queue;
 pub mod shape;
 pub mod stage;
 mod topology;
+mod wire;
 
 pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
 pub use packet::{Backlog, Colour, DropReason, Dscp, Ecn, Fate, Packet, Route};
 pub use port::{Extras, Next, Port, PortCounters};
-pub use topology::{LinkId, LinkSpec, NodeId, PortId, PortSpec, Topology, TopologyError, WireSpec};
+pub use topology::{LinkId, NodeId, PortId, PortSpec, Topology, TopologyError};
+pub use wire::{Key, References, WireSpec};

@@ -1,8 +1,4 @@
-use crate::jitter::JitterSpec;
-use crate::queue::QueueSpec;
-use crate::shape::RateSpec;
-use crate::stage::StageSpec;
-use catnip_base::Span;
+use crate::WireSpec;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -39,63 +35,6 @@ pub struct PortSpec {
     pub to: NodeId,
     /// What lies between them.
     pub wire: Arc<WireSpec>,
-}
-
-/// What is between two nodes in one direction; the links of a large network share it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WireSpec {
-    /// Line rate.
-    pub rate: RateSpec,
-    /// Propagation delay.
-    pub delay: Span,
-    /// Queue discipline.
-    pub queue: QueueSpec,
-    /// How much the delay varies, if it does.
-    pub jitter: Option<JitterSpec>,
-    /// Loss before the queue, if any.
-    pub loss: Option<StageSpec>,
-    /// Loss behind the queue, of packets that took their time in transmission, if any.
-    pub wire_loss: Option<StageSpec>,
-}
-
-/// A kind of link: what its two directions have in common, and what may differ.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkSpec {
-    /// Line rate from → to, and back if `rate_back` is not given.
-    pub rate: RateSpec,
-    /// Line rate on the way back.
-    pub rate_back: Option<RateSpec>,
-    /// Propagation delay of either direction.
-    pub delay: Span,
-    /// How much the delay of either direction varies.
-    pub jitter: Option<JitterSpec>,
-    /// Queue of either direction.
-    pub queue: QueueSpec,
-    /// Loss from → to, before the queue.
-    pub loss: Option<StageSpec>,
-    /// The same on the way back.
-    pub loss_back: Option<StageSpec>,
-    /// Loss from → to, behind the queue.
-    pub wire_loss: Option<StageSpec>,
-    /// The same on the way back.
-    pub wire_loss_back: Option<StageSpec>,
-}
-
-impl LinkSpec {
-    /// A link that is the same both ways and loses nothing.
-    pub fn new(rate: impl Into<RateSpec>, delay: Span, queue: QueueSpec) -> Self {
-        Self {
-            rate: rate.into(),
-            rate_back: None,
-            delay,
-            jitter: None,
-            queue,
-            loss: None,
-            loss_back: None,
-            wire_loss: None,
-            wire_loss_back: None,
-        }
-    }
 }
 
 /// Why a network cannot be built.
@@ -144,35 +83,22 @@ impl Topology {
         self.node(name.into(), Kind::Router)
     }
 
-    /// Adds a link between two nodes.
-    pub fn link(&mut self, from: NodeId, to: NodeId, link: LinkSpec) -> LinkId {
-        self.links([(from, to)], link)[0]
+    /// Adds a link between two nodes, of a wire from the first to the second and one back.
+    pub fn link(&mut self, from: NodeId, to: NodeId, there: WireSpec, back: WireSpec) -> LinkId {
+        self.links([(from, to)], there, back)[0]
     }
 
-    /// Adds a link whose directions may differ in everything.
-    pub fn wires(&mut self, from: NodeId, to: NodeId, there: WireSpec, back: WireSpec) -> LinkId {
-        let id = LinkId(self.ports.len() as u32 / 2);
-        self.ports.push(PortSpec { from, to, wire: Arc::new(there) });
-        self.ports.push(PortSpec { from: to, to: from, wire: Arc::new(back) });
-        id
-    }
-
-    /// Adds links of one kind, each between two nodes.
-    pub fn links(&mut self, ends: impl IntoIterator<Item = (NodeId, NodeId)>, link: LinkSpec) -> Vec<LinkId> {
-        let LinkSpec { rate, rate_back, delay, jitter, queue, loss, loss_back, wire_loss, wire_loss_back } =
-            link;
-        let back = Arc::new(WireSpec {
-            rate: rate_back.unwrap_or_else(|| rate.clone()),
-            delay,
-            jitter,
-            queue: queue.clone(),
-            loss: loss_back,
-            wire_loss: wire_loss_back,
-        });
-        let forward = Arc::new(WireSpec { rate, delay, jitter, queue, loss, wire_loss });
+    /// Adds such links, each between two nodes; the links of a large network share their configuration.
+    pub fn links(
+        &mut self,
+        ends: impl IntoIterator<Item = (NodeId, NodeId)>,
+        there: WireSpec,
+        back: WireSpec,
+    ) -> Vec<LinkId> {
+        let (there, back) = (Arc::new(there), Arc::new(back));
         let add = |(from, to)| {
             let id = LinkId(self.ports.len() as u32 / 2);
-            self.ports.push(PortSpec { from, to, wire: forward.clone() });
+            self.ports.push(PortSpec { from, to, wire: there.clone() });
             self.ports.push(PortSpec { from: to, to: from, wire: back.clone() });
             id
         };
@@ -337,11 +263,11 @@ fn routes_to(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catnip_base::Rate;
+    use catnip_base::{Rate, Span};
 
-    fn link() -> LinkSpec {
+    fn wire() -> WireSpec {
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
-        LinkSpec::new(rate, Span::ZERO, "drop-tail:10".parse().unwrap())
+        WireSpec::new(rate, Span::ZERO, "drop-tail:10".parse().unwrap())
     }
 
     #[test]
@@ -349,11 +275,11 @@ mod tests {
         let mut t = Topology::default();
         let (a, b, shortcut) = (t.host("a"), t.host("b"), t.host("shortcut"));
         let (r, s, u) = (t.router("r"), t.router("s"), t.router("u"));
-        let first = t.link(a, r, link());
-        t.link(r, shortcut, link());
-        t.link(shortcut, s, link());
-        let (ru, us) = (t.link(r, u, link()), t.link(u, s, link()));
-        let last = t.link(s, b, link());
+        let first = t.link(a, r, wire(), wire());
+        t.link(r, shortcut, wire(), wire());
+        t.link(shortcut, s, wire(), wire());
+        let (ru, us) = (t.link(r, u, wire(), wire()), t.link(u, s, wire(), wire()));
+        let last = t.link(s, b, wire(), wire());
         let routes = Routes::new(&t);
         assert_eq!(routes.next(a, b), Some(first.forward()));
         assert_eq!(routes.next(r, b), Some(ru.forward()));
@@ -367,7 +293,7 @@ mod tests {
     fn a_missing_route_is_an_error_that_names_both_ends() {
         let mut t = Topology::default();
         let (a, b, r) = (t.host("a"), t.host("b"), t.router("r"));
-        t.link(a, r, link());
+        t.link(a, r, wire(), wire());
         assert_eq!(t.check_routes([(a, b)]).unwrap_err().to_string(), "no route from a to b");
     }
 }

@@ -49,7 +49,7 @@ fn no_queue_discipline_allocates_per_packet() {
     for text in queues {
         let site = Site { rate: &rate.into(), seed: 1, port: 0 };
         let queue = text.parse::<QueueSpec>().unwrap().build(&site);
-        let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Loss(0)));
+        let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Before(0, 0)));
         let extras = Extras { before: vec![loss], ..Extras::default() };
         let wire = AnyShaper::Constant(Constant::new(rate));
         let mut port = Port::new(queue, wire, Span::from_millis(5)).with(extras);

@@ -2,7 +2,7 @@
 //! host is told, and that it does not matter when it asks.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
-use catnip_net::{Colour, DropReason, Fabric, LinkSpec, NetworkFate, NodeId, Out, Packet, PortId, Topology};
+use catnip_net::{Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology, WireSpec};
 use proptest::prelude::*;
 
 /// A kind as scenarios write it.
@@ -11,9 +11,9 @@ fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
 }
 
 /// A link on which 1000 bytes take so many milliseconds, and then so many to the other end.
-fn link(transmission_ms: u64, delay_ms: u64, limit: u32) -> LinkSpec {
+fn wire(transmission_ms: u64, delay_ms: u64, limit: u32) -> WireSpec {
     let rate = Rate::from_bits_per_second(8_000_000 / transmission_ms).unwrap();
-    LinkSpec::new(rate, Span::from_millis(delay_ms), read(&format!("drop-tail:{limit}")))
+    WireSpec::new(rate, Span::from_millis(delay_ms), read(&format!("drop-tail:{limit}")))
 }
 
 /// What a network tells its host: (milliseconds, what, port, packet).
@@ -92,26 +92,26 @@ impl Net {
 }
 
 /// Two hosts with a router between them: ports 0 and 1 to and from the first host, 2 and 3 from and to the router.
-fn line(first: LinkSpec, second: LinkSpec) -> (Topology, NodeId, NodeId) {
+fn line(first: WireSpec, second: WireSpec) -> (Topology, NodeId, NodeId) {
     let mut topology = Topology::default();
     let (a, b, router) = (topology.host("a"), topology.host("b"), topology.router("r"));
-    topology.link(a, router, first);
-    topology.link(router, b, second);
+    topology.link(a, router, first.clone(), first);
+    topology.link(router, b, second.clone(), second);
     (topology, a, b)
 }
 
 /// Hosts a, b and c around a router; ports 0, 2 and 4 lead to it, 1, 3 and 5 to the hosts.
-fn star(link: LinkSpec) -> (Topology, [NodeId; 3]) {
+fn star(wire: WireSpec) -> (Topology, [NodeId; 3]) {
     let mut topology = Topology::default();
     let hosts = ["a", "b", "c"].map(|name| topology.host(name));
     let router = topology.router("r");
-    topology.links(hosts.map(|host| (host, router)), link);
+    topology.links(hosts.map(|host| (host, router)), wire.clone(), wire);
     (topology, hosts)
 }
 
 #[test]
 fn a_packet_takes_transmission_and_propagation_on_each_link() {
-    let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
+    let (topology, a, b) = line(wire(1, 5, 10), wire(2, 20, 10));
     let mut net = Net::new(&topology);
     assert_eq!(net.run(100), Out::Idle);
     net.send(100, a, b);
@@ -124,7 +124,7 @@ fn a_packet_takes_transmission_and_propagation_on_each_link() {
 
 #[test]
 fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
-    let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 10));
+    let (topology, a, b) = line(wire(1, 5, 10), wire(4, 20, 10));
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
@@ -134,7 +134,7 @@ fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
 
 #[test]
 fn a_host_hears_of_every_port_that_a_packet_enters_and_leaves() {
-    let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
+    let (topology, a, b) = line(wire(1, 5, 10), wire(2, 20, 10));
     let mut net = Net::new(&topology);
     net.send(0, a, b);
     net.run(1000);
@@ -145,7 +145,7 @@ fn a_host_hears_of_every_port_that_a_packet_enters_and_leaves() {
 #[test]
 fn what_overflows_is_told_at_once_and_where() {
     // A limit of two counts the packet in transmission.
-    let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 2));
+    let (topology, a, b) = line(wire(1, 5, 10), wire(4, 20, 2));
     let mut net = Net::new(&topology);
     (0..4).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
@@ -161,7 +161,7 @@ fn what_overflows_is_told_at_once_and_where() {
 
 #[test]
 fn a_place_is_free_when_the_last_bit_has_left() {
-    let (topology, a, b) = line(link(1, 0, 2), link(1, 0, 10));
+    let (topology, a, b) = line(wire(1, 0, 2), wire(1, 0, 10));
     let mut net = Net::new(&topology);
     // One in transmission and one that waits. The wire is free at 1 ms: who comes then finds a place.
     (0..3).for_each(|_| _ = net.send(0, a, b));
@@ -174,7 +174,7 @@ fn a_place_is_free_when_the_last_bit_has_left() {
 #[test]
 fn ties_at_a_router_go_to_the_packet_that_was_sent_first() {
     for order in [[0, 1], [1, 0]] {
-        let (topology, hosts) = star(link(1, 5, 10));
+        let (topology, hosts) = star(wire(1, 5, 10));
         let mut net = Net::new(&topology);
         // Both are at the router after 6 ms.
         for host in order {
@@ -188,7 +188,7 @@ fn ties_at_a_router_go_to_the_packet_that_was_sent_first() {
 
 #[test]
 fn ties_between_hosts_come_out_in_the_order_in_which_their_links_were_entered() {
-    let (topology, hosts) = star(link(1, 5, 10));
+    let (topology, hosts) = star(wire(1, 5, 10));
     let mut net = Net::new(&topology);
     net.send(0, hosts[0], hosts[1]);
     net.send(0, hosts[1], hosts[2]);
@@ -198,7 +198,7 @@ fn ties_between_hosts_come_out_in_the_order_in_which_their_links_were_entered() 
 
 #[test]
 fn what_is_due_when_a_host_sends_happens_first_and_waits_to_be_asked_for() {
-    let (topology, a, b) = line(link(1, 5, 10), link(2, 20, 10));
+    let (topology, a, b) = line(wire(1, 5, 10), wire(2, 20, 10));
     let mut net = Net::new(&topology);
     net.send(0, a, b);
     net.send(10, a, b);
@@ -218,7 +218,7 @@ fn what_is_due_when_a_host_sends_happens_first_and_waits_to_be_asked_for() {
 
 #[test]
 fn routes_lead_from_each_host_to_each_other_and_nowhere_else() {
-    let (mut topology, hosts) = star(link(1, 0, 10));
+    let (mut topology, hosts) = star(wire(1, 0, 10));
     let (lone, nobody) = (topology.host("lone"), topology.router("nobody's"));
     let mut net = Net::new(&topology);
     let pairs = hosts.into_iter().flat_map(|from| hosts.map(|to| (from, to)));
@@ -234,8 +234,8 @@ fn routes_lead_from_each_host_to_each_other_and_nowhere_else() {
 
 #[test]
 fn a_packet_lost_on_a_wire_never_passes_it() {
-    let lossy = LinkSpec { wire_loss: Some(read("packets:2")), ..link(1, 5, 10) };
-    let (topology, a, b) = line(lossy, link(2, 20, 10));
+    let lossy = WireSpec { behind: vec![read("packets:2")], ..wire(1, 5, 10) };
+    let (topology, a, b) = line(lossy, wire(2, 20, 10));
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(6);
@@ -249,8 +249,8 @@ fn a_packet_lost_on_a_wire_never_passes_it() {
 
 #[test]
 fn loss_before_a_queue_takes_no_time_on_the_wire() {
-    let lossy = LinkSpec { loss: Some(read("packets:2")), ..link(1, 5, 10) };
-    let (topology, a, b) = line(lossy, link(1, 20, 10));
+    let lossy = WireSpec { before: vec![read("packets:2")], ..wire(1, 5, 10) };
+    let (topology, a, b) = line(lossy, wire(1, 20, 10));
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
@@ -260,12 +260,11 @@ fn loss_before_a_queue_takes_no_time_on_the_wire() {
 
 #[test]
 fn the_way_back_has_its_own_rate_and_loss() {
-    let there = LinkSpec {
-        rate_back: Some(link(7, 0, 2).rate),
-        loss_back: Some(read("packets:1")),
-        ..link(1, 5, 10)
-    };
-    let (topology, a, b) = line(there, link(1, 0, 10));
+    let back = WireSpec { before: vec![read("packets:1")], ..wire(7, 5, 10) };
+    let mut topology = Topology::default();
+    let (a, b, router) = (topology.host("a"), topology.host("b"), topology.router("r"));
+    topology.link(a, router, wire(1, 5, 10), back);
+    topology.link(router, b, wire(1, 0, 10), wire(1, 0, 10));
     let mut net = Net::new(&topology);
     net.send(0, a, b);
     net.send(0, b, a);
@@ -278,7 +277,7 @@ fn the_way_back_has_its_own_rate_and_loss() {
 fn hosts_need_no_router_between_them() {
     let mut topology = Topology::default();
     let (a, b) = (topology.host("a"), topology.host("b"));
-    topology.link(a, b, link(1, 5, 10));
+    topology.link(a, b, wire(1, 5, 10), wire(1, 5, 10));
     let mut net = Net::new(&topology);
     net.send(0, a, b);
     net.send(0, b, a);
@@ -292,10 +291,10 @@ fn ring() -> (Topology, [NodeId; 3]) {
     let routers = [0, 1, 2, 3].map(|n| topology.router(format!("r{n}")));
     let hosts = [0, 1, 2].map(|n| topology.host(format!("h{n}")));
     for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)] {
-        topology.link(routers[from], routers[to], link(1, 0, 10));
+        topology.link(routers[from], routers[to], wire(1, 0, 10), wire(1, 0, 10));
     }
     for (host, router) in [(0, 0), (1, 2), (2, 3)] {
-        topology.link(hosts[host], routers[router], link(1, 0, 10));
+        topology.link(hosts[host], routers[router], wire(1, 0, 10), wire(1, 0, 10));
     }
     (topology, hosts)
 }
@@ -313,9 +312,9 @@ fn a_path_has_the_fewest_hops_and_of_equals_the_lowest_ports() {
     let mut topology = Topology::default();
     let (a, b) = (topology.host("a"), topology.host("b"));
     let (left, right) = (topology.router("left"), topology.router("right"));
-    topology.link(a, left, link(1, 0, 10));
-    let twice = topology.links([(left, right), (left, right)], link(1, 0, 10));
-    topology.link(right, b, link(1, 0, 10));
+    topology.link(a, left, wire(1, 0, 10), wire(1, 0, 10));
+    let twice = topology.links([(left, right), (left, right)], wire(1, 0, 10), wire(1, 0, 10));
+    topology.link(right, b, wire(1, 0, 10), wire(1, 0, 10));
     assert_eq!(topology.path(a, b).unwrap()[1], twice[0].forward());
     assert_eq!(topology.path(b, a).unwrap()[1], twice[0].back());
 }
@@ -339,8 +338,8 @@ fn packets_take_the_path_that_the_topology_says() {
 fn nobody_forwards_for_others_but_routers() {
     let mut topology = Topology::default();
     let [a, between, b] = ["a", "between", "b"].map(|name| topology.host(name));
-    topology.link(a, between, link(1, 0, 10));
-    topology.link(between, b, link(1, 0, 10));
+    topology.link(a, between, wire(1, 0, 10), wire(1, 0, 10));
+    topology.link(between, b, wire(1, 0, 10), wire(1, 0, 10));
     assert_eq!(topology.path(a, b).unwrap_err().to_string(), "no route from a to b");
     assert!(topology.check_routes([(a, between)]).is_ok());
     assert!(topology.check_routes([(a, between), (b, a)]).is_err());
@@ -348,7 +347,7 @@ fn nobody_forwards_for_others_but_routers() {
 
 #[test]
 fn a_topology_knows_its_nodes_and_ports() {
-    let (topology, hosts) = star(link(1, 5, 10));
+    let (topology, hosts) = star(wire(1, 5, 10));
     assert_eq!((topology.node_count(), topology.name(hosts[1])), (4, "b"));
     let ends: Vec<_> = topology.ports().iter().map(|port| (port.from.0, port.to.0)).collect();
     assert_eq!(ends, [(0, 3), (3, 0), (1, 3), (3, 1), (2, 3), (3, 2)]);
@@ -366,16 +365,16 @@ fn bad_ring() -> (Topology, [NodeId; 3]) {
     (0..4).for_each(|n| _ = bad.router(format!("r{n}")));
     (0..3).for_each(|n| _ = bad.host(format!("h{n}")));
     for (n, pair) in good.ports().chunks(2).enumerate() {
-        let plain = link(1 + n as u64 % 3, n as u64 % 4, 2 + n as u32 % 4);
-        let loss = Some(read("bernoulli:0.1"));
+        let plain = wire(1 + n as u64 % 3, n as u64 % 4, 2 + n as u32 % 4);
+        let loss = vec![read("bernoulli:0.1")];
         let jitter = Some(read("exponential:1ms"));
         let spec = match n % 4 {
             0 => plain,
-            1 => LinkSpec { loss, ..plain },
-            2 => LinkSpec { wire_loss: loss, ..plain },
-            _ => LinkSpec { jitter, ..plain },
+            1 => WireSpec { before: loss, ..plain },
+            2 => WireSpec { behind: loss, ..plain },
+            _ => WireSpec { jitter, ..plain },
         };
-        bad.link(pair[0].from, pair[0].to, spec);
+        bad.link(pair[0].from, pair[0].to, spec.clone(), spec);
     }
     (bad, hosts)
 }
@@ -445,7 +444,7 @@ proptest! {
 
 #[test]
 fn a_network_counts_its_drops_like_its_host() {
-    let (topology, a, b) = line(link(1, 5, 10), link(4, 20, 2));
+    let (topology, a, b) = line(wire(1, 5, 10), wire(4, 20, 2));
     let mut net = Net::new(&topology);
     (0..20).for_each(|n| _ = net.send(n, a, b));
     net.run(1000);

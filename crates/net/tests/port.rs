@@ -6,8 +6,8 @@ use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::StageSpec;
 use catnip_net::{
-    Backlog, Colour, DropReason, Extras, Fabric, Fate, LinkSpec, NetworkFate, Next, NodeId, Out, Packet,
-    Port, PortId, Route, Topology,
+    Backlog, Colour, DropReason, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out, Packet, Port, PortId,
+    Route, Topology, WireSpec,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -44,19 +44,19 @@ fn queues() -> Vec<QueueSpec> {
 }
 
 /// Links of all kinds: every queue on a good wire, and some queues on worse ones.
-fn links() -> Vec<LinkSpec> {
+fn links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
-    let of = |queue| LinkSpec::new(constant, Span::from_micros(11), queue);
+    let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
     let jitter = Some(read("exponential:2ms"));
-    let wire_loss = Some(read("bernoulli:0.2"));
+    let behind = vec![read("bernoulli:0.2")];
     let worse = |queue: &QueueSpec| {
         [
-            LinkSpec { rate: rate("trace:x"), ..of(queue.clone()) },
-            LinkSpec { rate: rate("trace:x"), jitter, wire_loss: wire_loss.clone(), ..of(queue.clone()) },
-            LinkSpec { jitter, ..of(queue.clone()) },
-            LinkSpec { wire_loss: wire_loss.clone(), ..of(queue.clone()) },
-            LinkSpec { rate: RateSpec::Unlimited, jitter, ..of(queue.clone()) },
-            LinkSpec { rate: RateSpec::Unlimited, ..of(queue.clone()) },
+            WireSpec { rate: rate("trace:x"), ..of(queue.clone()) },
+            WireSpec { rate: rate("trace:x"), jitter, behind: behind.clone(), ..of(queue.clone()) },
+            WireSpec { jitter, ..of(queue.clone()) },
+            WireSpec { behind: behind.clone(), ..of(queue.clone()) },
+            WireSpec { rate: RateSpec::Unlimited, jitter, ..of(queue.clone()) },
+            WireSpec { rate: RateSpec::Unlimited, ..of(queue.clone()) },
         ]
     };
     let queues = queues();
@@ -65,19 +65,19 @@ fn links() -> Vec<LinkSpec> {
 }
 
 /// Two sources and a sink behind two routers; the link under test in the middle.
-fn network(bottleneck: LinkSpec) -> (Topology, [NodeId; 2], NodeId) {
+fn network(bottleneck: WireSpec) -> (Topology, [NodeId; 2], NodeId) {
     let mut topology = Topology::default();
     let sources = [topology.host("a"), topology.host("b")];
     let sink = topology.host("sink");
     let (left, right) = (topology.router("left"), topology.router("right"));
     let link = |rate, delay_us| {
         let rate = Rate::from_bits_per_second(rate).unwrap();
-        LinkSpec::new(rate, Span::from_micros(delay_us), read("drop-tail:100"))
+        WireSpec::new(rate, Span::from_micros(delay_us), read("drop-tail:100"))
     };
-    topology.link(sources[0], left, link(8_000_000, 3));
-    topology.link(sources[1], left, link(7_000_000, 0));
-    topology.link(left, right, bottleneck);
-    topology.link(right, sink, link(5_000_000, 0));
+    topology.link(sources[0], left, link(8_000_000, 3), link(8_000_000, 3));
+    topology.link(sources[1], left, link(7_000_000, 0), link(7_000_000, 0));
+    topology.link(left, right, bottleneck.clone(), bottleneck);
+    topology.link(right, sink, link(5_000_000, 0), link(5_000_000, 0));
     (topology, sources, sink)
 }
 
@@ -108,7 +108,7 @@ type Deliveries = Vec<(Time, NodeId, u32)>;
 
 /// Offers the arrivals; the host wakes up late by random amounts up to `lateness` after each one.
 fn offer(
-    bottleneck: &LinkSpec,
+    bottleneck: &WireSpec,
     arrivals: &[Arrival],
     lateness: Span,
     seed: u64,
@@ -149,7 +149,7 @@ proptest! {
     fn every_packet_comes_out_in_order_or_is_reported_dropped(arrivals in arrivals(), seed in 0u64..1000) {
         for link in links() {
             let loss = "gilbert-elliott:to_bad=0.1,to_good=0.4,loss_good=0.01,loss_bad=0.6";
-            let link = LinkSpec { loss: Some(read(loss)), ..link };
+            let link = WireSpec { before: vec![read(loss)], ..link };
             let (out, log, fabric) = offer(&link, &arrivals, Span::ZERO, seed);
             let mut seen: Vec<u32> = out.iter().map(|d| d.2).chain(log.dropped.iter().map(|d| d.2)).collect();
             seen.sort_unstable();
@@ -334,7 +334,7 @@ fn limits_in_bytes_and_in_time_by_hand() {
 #[test]
 fn a_packet_lost_on_the_wire_took_its_time_on_it() {
     let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
-    let loss = read::<StageSpec>("packets:1,3").build(Rng::new(1, Stream::WireLoss(0)));
+    let loss = read::<StageSpec>("packets:1,3").build(Rng::new(1, Stream::Behind(0, 0)));
     let extras = Extras { behind: vec![loss], ..Extras::default() };
     let queue = build(&read("drop-tail:10"), &rate);
     let mut port = Port::new(queue, rate.build(), Span::from_millis(5)).with(extras);
@@ -373,7 +373,8 @@ fn an_m_d_1_queue_waits_as_long_as_theory_says() {
         let mut topology = Topology::default();
         let (a, b) = (topology.host("a"), topology.host("b"));
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
-        topology.link(a, b, LinkSpec::new(rate, Span::ZERO, read("drop-tail:1000000")));
+        let wire = WireSpec::new(rate, Span::ZERO, read("drop-tail:1000000"));
+        topology.link(a, b, wire.clone(), wire);
         let mut fabric = Fabric::new(&topology, 1);
         let route = fabric.route(a, b).unwrap();
         let mut rng = Rng::new(5, Stream::Workload((rho * 10.0) as u32));

@@ -2,7 +2,7 @@
 //! when connections are over, and that no packet gets lost without anybody hearing of it.
 
 use catnip_base::{Rate, Span, Time};
-use catnip_net::{LinkSpec, NodeId, Topology};
+use catnip_net::{NodeId, Topology, WireSpec};
 use catnip_sim::app::{AnyApp, AppAction, AppEvent, Application};
 use catnip_sim::record::{ConnectionRecord, DatagramStep};
 use catnip_sim::{Event, Opener, Sim, TcpId, Transfer, Watch};
@@ -36,9 +36,9 @@ fn tcp() -> TcpConfig {
     }
 }
 
-fn link() -> LinkSpec {
+fn wire() -> WireSpec {
     let rate = Rate::from_bits_per_second(8_000_000).unwrap();
-    LinkSpec::new(rate, Span::from_micros(DELAY_US), read("drop-tail:100"))
+    WireSpec::new(rate, Span::from_micros(DELAY_US), read("drop-tail:100"))
 }
 
 /// What is recorded of a run: (microseconds, event).
@@ -91,11 +91,16 @@ struct World {
 }
 
 impl World {
-    /// `link` leads from the server to the client.
-    fn new(link: LinkSpec, config: TcpConfig) -> Self {
+    /// `there` leads from the server to the client; the way back loses nothing.
+    fn new(there: WireSpec, config: TcpConfig) -> Self {
+        let back = WireSpec { before: Vec::new(), ..there.clone() };
+        Self::between(there, back, config)
+    }
+
+    fn between(there: WireSpec, back: WireSpec, config: TcpConfig) -> Self {
         let mut topology = Topology::default();
         let (client, server) = (topology.host("client"), topology.host("server"));
-        topology.link(server, client, link);
+        topology.link(server, client, there, back);
         let mut sim = Sim::new(&topology, 1, Record::default());
         assert_eq!(sim.add_tcp(config, None), TcpId(0));
         Self { sim, heard: Heard::default(), client, server }
@@ -165,7 +170,7 @@ const REACHED: AppEvent = AppEvent::Reached { tag: 7 };
 
 #[test]
 fn a_document_arrives_after_its_rounds_of_slow_start() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     world.fetches(world.document(4000));
     // Two segments at once; the ACK of the first one makes room for two more.
     let second_round = SEGMENT_US + ACK_US;
@@ -176,14 +181,14 @@ fn a_document_arrives_after_its_rounds_of_slow_start() {
 
 #[test]
 fn a_short_document_takes_the_time_of_its_bytes() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     world.fetches(world.document(300));
     assert_eq!(world.heard(), [(300 + DELAY_US, COMPLETE)]);
 }
 
 #[test]
 fn documents_share_the_wire_in_the_order_in_which_they_were_asked_for() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     let document = |tag| Transfer { tag, ..world.document(1000) };
     let open = |tag| (5000, AppAction::Open(document(tag)));
     world.plays(&[open(1), open(2), open(3)]);
@@ -195,7 +200,7 @@ fn documents_share_the_wire_in_the_order_in_which_they_were_asked_for() {
 
 #[test]
 fn the_server_answers_when_the_whole_request_has_arrived() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     world.fetches(Transfer { request_bytes: 1500, opener: Opener::Client, ..world.document(1000) });
     // The request is a segment of 1000 and one of 500 bytes; the ACK of the second one rides on the document.
     let asked = 1500 + DELAY_US;
@@ -207,11 +212,11 @@ fn the_server_answers_when_the_whole_request_has_arrived() {
 #[test]
 fn a_handshake_by_the_client_carries_its_request_and_one_by_the_server_its_document() {
     let config = TcpConfig { handshake: true, ..tcp() };
-    let mut world = World::new(link(), config.clone());
+    let mut world = World::new(wire(), config.clone());
     world.fetches(Transfer { request_bytes: 200, opener: Opener::Client, ..world.document(1000) });
     // SYN, SYN with ACK, request, document.
     assert_eq!(world.heard(), [(2 * ACK_US + 200 + DELAY_US + SEGMENT_US, COMPLETE)]);
-    let mut world = World::new(link(), config);
+    let mut world = World::new(wire(), config);
     world.fetches(world.document(1000));
     assert_eq!(world.heard(), [(2 * ACK_US + SEGMENT_US, COMPLETE)]);
 }
@@ -219,20 +224,20 @@ fn a_handshake_by_the_client_carries_its_request_and_one_by_the_server_its_docum
 #[test]
 fn an_application_hears_once_that_so_much_has_arrived() {
     for (notify_at, segments) in [(1, 1), (1000, 1), (1001, 2), (2000, 2)] {
-        let mut world = World::new(link(), TcpConfig { initial_window: 4, ..tcp() });
+        let mut world = World::new(wire(), TcpConfig { initial_window: 4, ..tcp() });
         world.fetches(Transfer { notify_at: Some(notify_at), ..world.document(4000) });
         let at = |segments: u64| DELAY_US + 1000 * segments;
         assert_eq!(world.heard(), [(at(segments), REACHED), (at(4), COMPLETE)], "{notify_at} bytes");
     }
     // The end is told as the end only.
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     world.fetches(Transfer { notify_at: Some(1500), ..world.document(2000) });
     assert_eq!(world.heard(), [(SEGMENT_US + 1000, COMPLETE)]);
 }
 
 #[test]
 fn what_arrives_out_of_order_counts_when_the_gap_is_filled() {
-    let lossy = LinkSpec { loss: Some(read("packets:1")), ..link() };
+    let lossy = WireSpec { before: vec![read("packets:1")], ..wire() };
     let mut world = World::new(lossy, TcpConfig { initial_window: 4, limited_transmit: false, ..tcp() });
     world.fetches(Transfer { notify_at: Some(1000), ..world.document(5000) });
     // Segments 2 to 4 arrive; three duplicates later the first one goes out again, and fills the gap: 4000 bytes at once.
@@ -245,7 +250,7 @@ fn what_arrives_out_of_order_counts_when_the_gap_is_filled() {
 
 #[test]
 fn a_connection_is_over_when_the_server_has_heard_that_all_has_arrived() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     world.plays(&[(500, AppAction::Open(world.document(2000)))]);
     world.sim.run(us(1_000_000));
     let received = 500 + 1000 + SEGMENT_US;
@@ -275,7 +280,7 @@ fn a_record_waits_for_the_last_packet_of_its_connection() {
     // The timer expires before the ACK comes: the segment goes out twice, and the first ACK closes the connection while the
     // second one is still on its way to the client.
     let early = RtoConfig { first: Span::from_micros(15_000), min: Span::ZERO, ..tcp().rto };
-    let mut world = World::new(link(), TcpConfig { rto: early, ..tcp() });
+    let mut world = World::new(wire(), TcpConfig { rto: early, ..tcp() });
     world.fetches(world.document(1000));
     let [(at, record)] = world.connections()[..] else { panic!("one connection") };
     assert_eq!((record.sent, record.retransmitted, record.timeouts), (2, 1, 1));
@@ -290,7 +295,7 @@ fn an_ack_that_arrives_as_its_timer_expires_stops_it() {
     let rtt = SEGMENT_US + ACK_US;
     for (first, timeouts) in [(rtt, 0), (rtt - 1, 1)] {
         let rto = RtoConfig { first: Span::from_micros(first), min: Span::ZERO, ..tcp().rto };
-        let mut world = World::new(link(), TcpConfig { rto, ..tcp() });
+        let mut world = World::new(wire(), TcpConfig { rto, ..tcp() });
         world.fetches(world.document(1000));
         assert_eq!(world.timeouts().len(), timeouts, "a timeout of {first} microseconds");
     }
@@ -298,7 +303,7 @@ fn an_ack_that_arrives_as_its_timer_expires_stops_it() {
 
 #[test]
 fn a_lost_segment_goes_out_again_when_its_timer_expires() {
-    let lossy = LinkSpec { loss: Some(read("packets:1,2")), ..link() };
+    let lossy = WireSpec { before: vec![read("packets:1,2")], ..wire() };
     let mut world = World::new(lossy, tcp());
     world.fetches(world.document(1000));
     // RFC 6298: 1 s, then 2 s.
@@ -312,8 +317,8 @@ fn a_lost_segment_goes_out_again_when_its_timer_expires() {
 
 #[test]
 fn a_lost_ack_is_repaired_by_the_next_one() {
-    let lossy = LinkSpec { loss_back: Some(read("packets:1")), ..link() };
-    let mut world = World::new(lossy, tcp());
+    let lossy = WireSpec { before: vec![read("packets:1")], ..wire() };
+    let mut world = World::between(wire(), lossy, tcp());
     world.fetches(world.document(2000));
     let (at, record) = world.connections()[0];
     assert_eq!((at, record.sent), (SEGMENT_US + 1000 + ACK_US, 2));
@@ -324,7 +329,7 @@ fn a_lost_ack_is_repaired_by_the_next_one() {
 fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
     // Ticks of 100 ms, and a round trip of 150 ms: one tick or two, and a timeout of three times that (RFC 6298, 2.2). The
     // second segment is lost.
-    let slow = LinkSpec { delay: Span::from_micros(74_480), loss: Some(read("packets:2")), ..link() };
+    let slow = WireSpec { delay: Span::from_micros(74_480), before: vec![read("packets:2")], ..wire() };
     let rto = RtoConfig { tick: Span::from_millis(100), min: Span::ZERO, ..tcp().rto };
     for (phase_ms, timeout) in [(0, 300_000), (49, 300_000), (50, 600_000), (99, 600_000)] {
         let mut world = World::new(slow.clone(), TcpConfig { rto, initial_window: 1, ..tcp() });
@@ -339,7 +344,7 @@ fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
 fn an_ack_timer_beats_in_the_phase_of_its_host() {
     let beats =
         DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: true };
-    let mut world = World::new(link(), TcpConfig { delayed_ack: Some(beats), ..tcp() });
+    let mut world = World::new(wire(), TcpConfig { delayed_ack: Some(beats), ..tcp() });
     world.sim.set_tick_phase(Some(Span::from_millis(50)));
     world.fetches(world.document(1000));
     // 50 ms before the run began, so at 150 ms.
@@ -348,7 +353,7 @@ fn an_ack_timer_beats_in_the_phase_of_its_host() {
 
 #[test]
 fn datagrams_take_their_time_and_are_counted() {
-    let lossy = LinkSpec { loss: Some(read("packets:2")), ..link() };
+    let lossy = WireSpec { before: vec![read("packets:2")], ..wire() };
     let mut world = World::new(lossy, tcp());
     let flow = world.sim.add_flow(world.server, world.client);
     let back = world.sim.add_flow(world.client, world.server);
@@ -374,7 +379,7 @@ fn datagrams_take_their_time_and_are_counted() {
 
 #[test]
 fn a_timer_in_the_past_comes_at_once_and_an_event_of_now_in_its_order() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     let open = |tag| AppAction::Open(Transfer { tag, ..world.document(1000) });
     // The second time lies before the first one.
     world.plays(&[(3000, open(1)), (1000, open(2))]);
@@ -389,17 +394,12 @@ fn busy() -> Sim<Record> {
     let clients = [0, 1, 2].map(|n| topology.host(format!("client {n}")));
     let servers = [0, 1, 2].map(|n| topology.host(format!("server {n}")));
     let (left, right) = (topology.router("left"), topology.router("right"));
-    let loss = Some(read("bernoulli:0.05"));
-    let bottleneck = LinkSpec {
-        queue: read("drop-tail:8"),
-        loss: loss.clone(),
-        loss_back: loss.clone(),
-        wire_loss: loss,
-        ..link()
-    };
-    topology.link(left, right, bottleneck);
-    topology.links(servers.map(|server| (server, left)), link());
-    topology.links(clients.map(|client| (client, right)), link());
+    let loss = vec![read("bernoulli:0.05")];
+    let back = WireSpec { queue: read("drop-tail:8"), before: loss.clone(), ..wire() };
+    let there = WireSpec { behind: loss, ..back.clone() };
+    topology.link(left, right, there, back);
+    topology.links(servers.map(|server| (server, left)), wire(), wire());
+    topology.links(clients.map(|client| (client, right)), wire(), wire());
     let mut sim = Sim::new(&topology, 5, Record::default());
     let config = TcpConfig { handshake: true, fin: true, ..tcp() };
     let tcp = sim.add_tcp(config, None);
@@ -456,7 +456,7 @@ fn a_run_in_steps_is_the_run_in_one_go() {
 
 #[test]
 fn a_run_in_the_memory_of_another_one_is_the_same_run() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     world.fetches(world.document(30_000));
     let expected = world.heard();
     let mut used = busy();
@@ -464,8 +464,8 @@ fn a_run_in_the_memory_of_another_one_is_the_same_run() {
     assert!(used.packets_out() > 0, "it ends in the middle");
     let mut topology = Topology::default();
     let (client, server) = (topology.host("client"), topology.host("server"));
-    topology.link(server, client, link());
-    let mut again = World::new(link(), tcp());
+    topology.link(server, client, wire(), wire());
+    let mut again = World::new(wire(), tcp());
     again.sim = Sim::with_memory(&topology, 1, Record::default(), used.into_memory());
     again.sim.add_tcp(tcp(), None);
     again.fetches(again.document(30_000));
@@ -475,7 +475,7 @@ fn a_run_in_the_memory_of_another_one_is_the_same_run() {
 
 #[test]
 fn a_run_ends_with_its_time_and_goes_on_from_there() {
-    let mut world = World::new(link(), tcp());
+    let mut world = World::new(wire(), tcp());
     world.plays(&[(0, AppAction::Open(world.document(1000)))]);
     world.sim.run(us(SEGMENT_US - 1));
     assert_eq!((world.heard().len(), world.sim.tally().completed), (0, 0));

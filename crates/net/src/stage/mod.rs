@@ -86,6 +86,30 @@ impl StageSpec {
     }
 }
 
+/// Reads stages that packets pass one after the other, with `|` in between.
+pub fn read(text: &str, outside: &CustomStages) -> Result<Vec<StageSpec>, ParseError> {
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    text.split('|').map(|stage| StageSpec::read_with(stage.trim(), outside)).collect()
+}
+
+/// Writes what is read as the same.
+pub fn write(stages: &[StageSpec]) -> String {
+    if stages.is_empty() {
+        return "none".into();
+    }
+    stages.iter().map(StageSpec::to_string).collect::<Vec<_>>().join(" | ")
+}
+
+/// The probability that one of these takes a packet, by colour, if they take each one independently of all others.
+pub fn loss(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
+    stages.iter().try_fold([0.0; Colour::COUNT], |sum, stage| {
+        let own = stage.loss()?;
+        Some(std::array::from_fn(|of| sum[of] + own[of] - sum[of] * own[of]))
+    })
+}
+
 /// A [`StageKind`] of which no more is known.
 pub trait CustomStage: Debug + Send + Sync {
     /// See [`StageKind::build`].

@@ -6,7 +6,7 @@ const PACKETS: u32 = 200_000;
 
 /// Which of many packets, every third of them HIGH, are lost.
 fn lost(text: &str) -> Vec<(Colour, bool)> {
-    let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Loss(0)));
+    let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Before(0, 0)));
     let one = |n: u32| {
         let priority = if n.is_multiple_of(3) { Colour::Green } else { Colour::Red };
         let mut packet =

@@ -1,0 +1,100 @@
+use crate::jitter::JitterSpec;
+use crate::queue::{CustomQueues, QueueSpec};
+use crate::shape::RateSpec;
+use crate::stage::{self, CustomStages, StageSpec};
+use catnip_base::notation::{Family, Usage, optional, or_none};
+use catnip_base::{ParseError, Span};
+
+/// One thing that can be said of a wire, in scenario files, on the command line and in certificates.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it means.
+    pub about: &'static str,
+    /// What it is if nothing is said; `None`: something must be said.
+    pub usual: Option<&'static str>,
+    /// The ways to write a value.
+    pub values: fn() -> Vec<Usage>,
+}
+
+/// What the text of a wire may refer to.
+#[derive(Clone, Copy)]
+pub struct References<'a> {
+    /// Queues from outside.
+    pub queues: &'a CustomQueues,
+    /// Stages from outside.
+    pub stages: &'a CustomStages,
+    /// Gives the text of a file, or says why it cannot.
+    pub open: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
+macro_rules! wire {
+    ($($field:ident: $Type:ty = $name:literal, $usual:expr, $about:literal, $values:expr, $read:expr, $write:expr;)+) => {
+        /// What is between two nodes in one direction, as configuration. A key of it is one entry of this list.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct WireSpec {
+            $(#[doc = $about] pub $field: $Type),+
+        }
+
+        impl WireSpec {
+            /// All that can be said of a wire.
+            pub const KEYS: &'static [Key] =
+                &[$(Key { name: $name, about: $about, usual: $usual, values: $values }),+];
+
+            /// Reads a wire of which `said` gives the text by key, or says which key is wrong and why.
+            pub fn read<'t>(
+                said: impl Fn(&'static str) -> Option<&'t str>,
+                with: &References<'_>,
+            ) -> Result<Self, (&'static str, String)> {
+                let wire = Self {
+                    $($field: {
+                        let text = said($name).or($usual).ok_or(($name, "nothing is said of it".to_string()))?;
+                        let read: fn(&str, &References<'_>) -> Result<$Type, ParseError> = $read;
+                        read(text, with).map_err(|error| ($name, error.to_string()))?
+                    }),+
+                };
+                wire.checked()
+            }
+
+            /// What is read as the same: keys and values.
+            pub fn written(&self) -> Vec<(&'static str, String)> {
+                vec![$(($name, { let write: fn(&$Type) -> String = $write; write(&self.$field) })),+]
+            }
+        }
+    };
+}
+
+wire! {
+    rate: RateSpec = "rate", None, "Line rate", || RateSpec::USAGE.to_vec(),
+        |text, with| RateSpec::read(text, with.open), |rate| rate.to_string();
+    delay: Span = "delay", None, "Propagation delay", || vec![("25ms", "ns, us, ms, s or min")],
+        |text, _| text.parse(), |delay| delay.to_string();
+    jitter: Option<JitterSpec> = "jitter", Some("none"), "How much the delay varies", JitterSpec::usages,
+        |text, _| optional(text), |jitter| or_none(jitter.as_ref());
+    queue: QueueSpec = "queue", None, "Queue discipline", QueueSpec::usages,
+        |text, with| QueueSpec::read_with(text, with.queues), |queue| queue.to_string();
+    before: Vec<StageSpec> = "loss", Some("none"), "Losses before the queue; several with | in between", StageSpec::usages,
+        |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+    behind: Vec<StageSpec> = "wire_loss", Some("none"),
+        "Losses behind the queue, of packets that have had their place and their time", StageSpec::usages,
+        |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+}
+
+impl WireSpec {
+    /// A wire without losses whose delay is always the same.
+    pub fn new(rate: impl Into<RateSpec>, delay: Span, queue: QueueSpec) -> Self {
+        Self { rate: rate.into(), delay, jitter: None, queue, before: Vec::new(), behind: Vec::new() }
+    }
+
+    /// Values that are right by themselves must fit together, too.
+    fn checked(self) -> Result<Self, (&'static str, String)> {
+        let least = self.jitter.map_or(Span::ZERO, |jitter| jitter.least_delay());
+        if self.delay < least {
+            let delay = self.delay;
+            let what = format!("the delay of {delay} is below {least}, so that packets would arrive early");
+            return Err(("jitter", what));
+        }
+        Ok(self)
+    }
+}
