@@ -187,6 +187,14 @@ pub struct Notation<'a> {
     options: Vec<(&'a str, &'a str)>,
 }
 
+/// The values without a key.
+impl<'a> Iterator for Notation<'a> {
+    type Item = &'a str;
+    fn next(&mut self) -> Option<&'a str> {
+        self.values.next()
+    }
+}
+
 impl<'a> Notation<'a> {
     /// Takes a text apart.
     pub fn parse(text: &'a str) -> Result<Self, ParseError> {
@@ -213,11 +221,6 @@ impl<'a> Notation<'a> {
     /// Something else was expected.
     pub fn error(&self, expected: impl Into<String>) -> ParseError {
         ParseError::new(self.text.as_str(), expected)
-    }
-
-    /// The next value without a key, if there is one.
-    pub fn next(&mut self) -> Option<&'a str> {
-        self.values.next()
     }
 
     /// The next value without a key.

@@ -296,8 +296,8 @@ fn judge(
     // Where both models take packets, nobody knows which one took a packet.
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
-        (stages, []) => stage::loss(stages).zip(Some(direction.entered)),
-        ([], stages) => stage::loss(stages).zip(Some(direction.crossed)),
+        (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
+        ([], stages) => stage::loss_of(stages).zip(Some(direction.crossed)),
         _ => None,
     };
     if let Some((probabilities, n)) = trials {

@@ -79,7 +79,7 @@ impl Plan {
             return None;
         }
         let (p_high, p) = there.iter().try_fold((0.0, 0.0), |(high, low), wire| {
-            let by_colour = stage::loss(&wire.before)?;
+            let by_colour = stage::loss_of(&wire.before)?;
             let [h, l] = [Colour::Green, Colour::Red].map(|colour| by_colour[colour as usize]);
             Some((either(high, h), either(low, l)))
         })?;

@@ -103,7 +103,7 @@ pub fn write(stages: &[StageSpec]) -> String {
 }
 
 /// The probability that one of these takes a packet, by colour, if they take each one independently of all others.
-pub fn loss(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
+pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
     stages.iter().try_fold([0.0; Colour::COUNT], |sum, stage| {
         let own = stage.loss()?;
         Some(std::array::from_fn(|of| sum[of] + own[of] - sum[of] * own[of]))

@@ -89,7 +89,7 @@ fn a_connection_opens_with_syn_syn_ack_and_ack() {
 #[test]
 fn the_syn_says_which_side_it_comes_from() {
     let (mut client, mut server) = pair(&config());
-    assert_eq!(client.says(0).flags.ack, false);
+    assert!(!client.says(0).flags.ack);
     server.hears(50, Segment { flags: SYN, ..Segment::default() });
     assert!(server.says(50).flags.ack);
 }
