@@ -62,7 +62,7 @@ impl Args for Said {
         let option = |key: &Key| {
             let values: Vec<&str> = (key.values)().into_iter().map(|(form, _)| form).collect();
             let usual = key.usual.or(usual(key.name)).unwrap_or_default();
-            let help = format!("{} of either direction: {} [default: {usual}]", key.about, values.join(", "));
+            let help = format!("{}, both ways: {} [default: {usual}]", key.about, values.join(", "));
             Arg::new(key.name).long(key.name.replace('_', "-")).help(help)
         };
         command.args(WireSpec::KEYS.iter().map(option))

@@ -74,7 +74,7 @@ wire! {
         |text, _| optional(text), |jitter| or_none(jitter.as_ref());
     queue: QueueSpec = "queue", None, "Queue discipline", QueueSpec::usages,
         |text, with| QueueSpec::read_with(text, with.queues), |queue| queue.to_string();
-    before: Vec<StageSpec> = "loss", Some("none"), "Losses before the queue; several with | in between", StageSpec::usages,
+    before: Vec<StageSpec> = "loss", Some("none"), "Losses before the queue", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
     behind: Vec<StageSpec> = "wire_loss", Some("none"),
         "Losses behind the queue, of packets that have had their place and their time", StageSpec::usages,
