@@ -79,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     add("--think", type=float, default=3.0, metavar="S", help="their mean pause between pages (default: 3)")
     add("--control", default="reno", help="the server's congestion control (default: reno)")
     add("--seed", type=int, default=1, help="seed of the order, the pauses and the link (default: 1)")
+    add("--tolerance", default="5ms", help="lateness above which a certificate is red (default: 5ms)")
     add("--json", metavar="FILE", help="write every load and certificate to this file")
     add("--stage", nargs=2, help=argparse.SUPPRESS)
     return arguments
@@ -165,7 +166,8 @@ def serve_links(options: argparse.Namespace, folder: Path) -> None:
                 seed = options.seed * 1000 + repetition
                 (folder / "seed").write_text(str(seed))
                 wire = ["--rate", options.rate, "--delay", options.delay, *queue, "--seed", str(seed)]
-                link = [emulator(), "link", "-q", *wire, "--certificate", str(certificate), "--"]
+                judged = ["--tolerance", options.tolerance, "--certificate", str(certificate)]
+                link = [emulator(), "link", "-q", *wire, *judged, "--"]
                 code = subprocess.call([*link, *stage_command("client", folder)])
                 # A red certificate is told at the end; of anything else the reason was told.
                 if code not in (0, RED):
