@@ -54,6 +54,8 @@ main() {
 make_system() {
   echo "making a bare Debian in $root"
   debootstrap --variant=minbase bookworm "$root" >/dev/null
+  # The folder becomes /, which servers that change their user must be able to enter.
+  chmod 755 "$root"
   # Services of this machine would be those of the system.
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
   chmod 755 "$root/usr/sbin/policy-rc.d"
