@@ -59,22 +59,29 @@ impl<K: Kind + 'static> Family for K {
     const KINDS: &'static [Member<Self>] = &[Member { usage: K::USAGE, read: K::read }];
 }
 
-/// Lets a kind be read and written on its own.
+/// Lets a family be read from text.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! as_text {
-    ($Kind:ty) => {
-        impl std::str::FromStr for $Kind {
+macro_rules! from_text {
+    ($Family:ty) => {
+        impl std::str::FromStr for $Family {
             type Err = $crate::ParseError;
             fn from_str(text: &str) -> Result<Self, $crate::ParseError> {
                 <Self as $crate::notation::Family>::read_any(text)
             }
         }
+    };
+}
+
+/// Lets a kind be read and written on its own.
+#[macro_export]
+macro_rules! as_text {
+    ($Kind:ty) => {
+        $crate::from_text!($Kind);
 
         impl std::fmt::Display for $Kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut to = $crate::notation::Written::default();
-                $crate::notation::Kind::write(self, &mut to);
-                write!(f, "{to}")
+                write!(f, "{}", $crate::notation::Written::of(self))
             }
         }
     };
@@ -114,20 +121,11 @@ macro_rules! kinds {
             }),+];
         }
 
-        impl std::str::FromStr for $Family {
-            type Err = $crate::ParseError;
-            fn from_str(text: &str) -> Result<Self, $crate::ParseError> {
-                <Self as $crate::notation::Family>::read_any(text)
-            }
-        }
+        $crate::from_text!($Family);
 
         impl std::fmt::Display for $Family {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut to = $crate::notation::Written::default();
-                match self {
-                    $(Self::$Kind(kind) => $crate::notation::Kind::write(kind, &mut to),)+
-                }
-                write!(f, "{to}")
+                match self { $(Self::$Kind(kind) => write!(f, "{}", $crate::notation::Written::of(kind))),+ }
             }
         }
     };
@@ -148,12 +146,7 @@ macro_rules! words {
                 &[$($crate::notation::Member { usage: &[$usage], read: |_| Ok(Self::$Kind) }),+];
         }
 
-        impl std::str::FromStr for $Family {
-            type Err = $crate::ParseError;
-            fn from_str(text: &str) -> Result<Self, $crate::ParseError> {
-                <Self as $crate::notation::Family>::read_any(text)
-            }
-        }
+        $crate::from_text!($Family);
 
         impl std::fmt::Display for $Family {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -270,6 +263,13 @@ pub struct Written {
 }
 
 impl Written {
+    /// What a kind writes.
+    pub fn of(kind: &impl Kind) -> Self {
+        let mut written = Self::default();
+        kind.write(&mut written);
+        written
+    }
+
     /// Begins with the name.
     pub fn name(&mut self, name: &str) -> &mut Self {
         self.text.push_str(name);
@@ -359,12 +359,8 @@ impl<B: ?Sized + 'static> Registry<B> {
     /// `|kind: MyKind| Arc::new(kind)`.
     pub fn add<K: Kind + 'static>(&mut self, share: fn(K) -> Arc<B>) {
         let read = move |text: &str| {
-            let mut notation = Notation::parse(text)?;
-            let kind = K::read(&mut notation)?;
-            notation.finish()?;
-            let mut written = Written::default();
-            kind.write(&mut written);
-            Ok(Custom { written: written.to_string(), kind: share(kind) })
+            let kind = K::read_any(text)?;
+            Ok(Custom { written: Written::of(&kind).to_string(), kind: share(kind) })
         };
         self.0.push((K::USAGE, Box::new(read)));
     }

@@ -6,7 +6,7 @@ use crate::record::{ConnectionRecord, DatagramStep, Event, SenderView};
 use crate::watch::{Step, Watch};
 use crate::{TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};
-use catnip_net::mark::{AnyMarker, PacketMarker, Spm, SpmParameters};
+use catnip_net::mark::{AnyMarker, PacketMarker, SpmParameters};
 use catnip_net::{Calendar, Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
 use catnip_tcp::{Endpoint, Sender, TcpConfig};
 
@@ -421,7 +421,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             closed: None,
             dropped: 0,
             sent_high: 0,
-            marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
+            marker: (*marker).into(),
             app,
             number,
             opened: now,

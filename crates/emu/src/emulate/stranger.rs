@@ -7,7 +7,7 @@ use crate::frames::{Belongs, Foreign, Frames, Outside};
 use crate::socket::{Ends, Heard, Identity, Socket, parse, refuse};
 use catnip_base::{FlowContext, Slab, Span, Time};
 use catnip_lab::{ObjectName, Plan, Service};
-use catnip_net::mark::{AnyMarker, PacketMarker, Spm};
+use catnip_net::mark::{AnyMarker, PacketMarker};
 use catnip_net::{Colour, DropReason, NodeId, Packet, PortId, Route};
 use catnip_sim::app::{AnyApp, AppEvent, Http};
 use catnip_sim::medium::Medium;
@@ -254,27 +254,17 @@ impl Foreign for Strangers {
     }
 
     fn fetch<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, app: u32, transfer: Transfer) {
-        let (number, mut rng) = world.number();
-        let clock = world.tcp(transfer.tcp).0.slowest_clock();
-        let phase = tick_phase(clock, rng.uniform());
         let server = world.medium().server_at(&transfer);
         let local = world.medium_mut().client_at(transfer.client, server);
-        let identity = Identity { local, remote: server, initial_sequence: rng.next_u32(), stranger: true };
         let paths = &world.medium().foreign.services[transfer.tcp.0 as usize].paths;
         let mut fetch = request(world.app(app), app, &transfer, server, paths);
-        let (config, marker) = world.tcp(transfer.tcp).clone();
-        let config = world.medium_mut().config(transfer.tcp, &config);
-        let mut socket = Socket::new(now, Role::Active, &config, phase, identity);
-        if let Some(request) = fetch.ask() {
-            socket.write(now, &request);
-        }
         let route = world.fabric().checked_route(transfer.client, transfer.server);
-        let id = world.medium_mut().foreign.insert(Connection {
-            marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
-            app,
-            talk: Talk::Fetch(Box::new(fetch)),
-            ..Connection::new(now, number, socket, CLIENT, route, transfer)
-        });
+        let mut connection = begin(world, now, transfer, Role::Active, (local, server), route);
+        if let Some(request) = fetch.ask() {
+            connection.socket.write(now, &request);
+        }
+        let talk = Talk::Fetch(Box::new(fetch));
+        let id = world.medium_mut().foreign.insert(Connection { app, talk, ..connection });
         pump(world, now, id);
     }
 
@@ -340,29 +330,6 @@ impl Foreign for Strangers {
 }
 
 impl Connection {
-    fn new(now: Time, number: u64, socket: Socket, side: usize, route: Route, transfer: Transfer) -> Self {
-        Self {
-            socket,
-            side,
-            route,
-            planned: Time::NEVER,
-            in_network: 0,
-            transfer,
-            talk: Talk::Serve { request: Vec::new(), status: 0 },
-            responded: false,
-            done_at_client: None,
-            closed: None,
-            recorded: false,
-            linger_until: Time::ZERO,
-            dropped: 0,
-            sent_high: 0,
-            marker: AnyMarker::None,
-            app: NOBODY,
-            number,
-            opened: now,
-        }
-    }
-
     fn reply(&self) -> Reply {
         let (status, body_bytes, digest, whole) = match &self.talk {
             Talk::Serve { status, .. } => (*status, self.transfer.bytes, 0, !self.socket.was_reset()),
@@ -591,17 +558,10 @@ fn accept<O: Outside, W: Watch>(
     now: Time,
     (server, client): (NodeId, NodeId),
     syn: &Tcp<'_>,
-    (local, remote): Ends,
+    ends: Ends,
     tcp: TcpId,
 ) {
     let Some(route) = world.fabric().route(server, client) else { return };
-    let (number, mut rng) = world.number();
-    let (config, marker) = world.tcp(tcp).clone();
-    let phase = tick_phase(config.slowest_clock(), rng.uniform());
-    let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: true };
-    let config = world.medium_mut().config(tcp, &config);
-    let mut socket = Socket::new(now, Role::Passive, &config, phase, identity);
-    socket.receive(now, syn, |_| ());
     let transfer = Transfer {
         server,
         client,
@@ -613,11 +573,48 @@ fn accept<O: Outside, W: Watch>(
         notify_at: None,
         tag: 0,
     };
-    let id = world.medium_mut().foreign.insert(Connection {
-        marker: marker.map_or(AnyMarker::None, |parameters| AnyMarker::Spm(Spm::new(parameters))),
-        ..Connection::new(now, number, socket, SERVER, route, transfer)
-    });
+    let mut connection = begin(world, now, transfer, Role::Passive, ends, route);
+    connection.socket.receive(now, syn, |_| ());
+    let id = world.medium_mut().foreign.insert(connection);
     pump(world, now, id);
+}
+
+/// Our end of a connection that begins now.
+fn begin<O: Outside, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    transfer: Transfer,
+    role: Role,
+    (local, remote): Ends,
+    route: Route,
+) -> Connection {
+    let (number, mut rng) = world.number();
+    let (config, marker) = world.tcp(transfer.tcp).clone();
+    let phase = tick_phase(config.slowest_clock(), rng.uniform());
+    let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: true };
+    let config = world.medium_mut().config(transfer.tcp, &config);
+    let socket = Socket::new(now, role, &config, phase, identity);
+    let side = if role == Role::Active { CLIENT } else { SERVER };
+    Connection {
+        socket,
+        side,
+        route,
+        planned: Time::NEVER,
+        in_network: 0,
+        transfer,
+        talk: Talk::Serve { request: Vec::new(), status: 0 },
+        responded: false,
+        done_at_client: None,
+        closed: None,
+        recorded: false,
+        linger_until: Time::ZERO,
+        dropped: 0,
+        sent_high: 0,
+        marker: marker.into(),
+        app: NOBODY,
+        number,
+        opened: now,
+    }
 }
 
 /// Sends a packet that belongs to no connection.

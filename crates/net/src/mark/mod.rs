@@ -46,6 +46,13 @@ pub enum AnyMarker {
     Custom(Box<dyn PacketMarker>),
 }
 
+/// Marks by these parameters, or not at all.
+impl From<Option<SpmParameters>> for AnyMarker {
+    fn from(parameters: Option<SpmParameters>) -> Self {
+        parameters.map_or(Self::None, |parameters| Self::Spm(Spm::new(parameters)))
+    }
+}
+
 impl PacketMarker for AnyMarker {
     #[inline]
     fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) {
