@@ -2,7 +2,7 @@
 //! nest as links do: a link inside a link takes a part of the outer one's block, so that one route per link reaches
 //! everything behind it and nothing is translated.
 
-use crate::netlink::Network;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::linux::net::SocketAddrExt;
@@ -31,37 +31,37 @@ pub struct Claim(#[expect(dead_code, reason = "closed when dropped")] UnixListen
 
 impl Block {
     /// The networks of the block as the outside end has them: IPv4, IPv6.
-    pub fn outside(&self) -> [Network; 2] {
+    pub fn outside(&self) -> [IpNet; 2] {
         self.networks(OUTSIDE)
     }
 
     /// The networks of the block as the inside end has them: IPv4, IPv6.
-    pub fn inside(&self) -> [Network; 2] {
+    pub fn inside(&self) -> [IpNet; 2] {
         self.networks(INSIDE)
     }
 
-    fn networks(&self, end: u32) -> [Network; 2] {
-        let v4 = self.base + end;
-        let v6 = Ipv6Addr::from_bits(SPACE_V6 | u128::from(v4));
-        [Network::new(Ipv4Addr::from_bits(v4), self.prefix), Network::new(v6, 96 + self.prefix)]
+    fn networks(&self, end: u32) -> [IpNet; 2] {
+        let v4 = Ipv4Addr::from_bits(self.base + end);
+        let v6 = Ipv6Addr::from_bits(SPACE_V6 | u128::from(v4.to_bits()));
+        [Ipv4Net::new_assert(v4, self.prefix).into(), Ipv6Net::new_assert(v6, 96 + self.prefix).into()]
     }
 
-    fn network(&self) -> Network {
-        Network::new(Ipv4Addr::from_bits(self.base), self.prefix)
+    fn network(&self) -> Ipv4Net {
+        Ipv4Net::new_assert(Ipv4Addr::from_bits(self.base), self.prefix)
     }
 
     /// The block to which an address of a device belongs, if it is the inside end of a link.
-    fn enclosing(network: &Network) -> Option<Self> {
-        let std::net::IpAddr::V4(address) = network.address else { return None };
-        let inside = Network::new(SPACE, SPACE_PREFIX).contains(address.into());
-        let base = address.to_bits() & !(u32::MAX >> network.prefix.min(31));
-        let ours = inside && PREFIXES.contains(&network.prefix) && address.to_bits() - base == INSIDE;
-        ours.then_some(Self { base, prefix: network.prefix })
+    fn enclosing(network: &IpNet) -> Option<Self> {
+        let IpNet::V4(network) = network else { return None };
+        let (address, base, prefix) = (network.addr(), network.network().to_bits(), network.prefix_len());
+        let inside = Ipv4Net::new_assert(SPACE, SPACE_PREFIX).contains(&address);
+        let ours = inside && PREFIXES.contains(&prefix) && address.to_bits() - base == INSIDE;
+        ours.then_some(Self { base, prefix })
     }
 
     /// The blocks that a link in a namespace with these addresses may use, and whether it is inside another link;
     /// nothing if links are nested too deep.
-    fn candidates(addresses: &[Network]) -> Option<(Option<Self>, Vec<Self>)> {
+    fn candidates(addresses: &[IpNet]) -> Option<(Option<Self>, Vec<Self>)> {
         let enclosing = addresses.iter().filter_map(Self::enclosing).max_by_key(|block| block.prefix);
         let (base, from, first) = match enclosing {
             Some(block) => (block.base, block.prefix, 1),
@@ -75,12 +75,13 @@ impl Block {
 
     /// Takes the first block that neither an address nor a route of this namespace touches and that no other link
     /// has claimed.
-    pub fn claim(addresses: &[Network], routes: &[Network]) -> Result<(Self, Claim), &'static str> {
+    pub fn claim(addresses: &[IpNet], routes: &[IpNet]) -> Result<(Self, Claim), &'static str> {
         let (enclosing, blocks) = Self::candidates(addresses).ok_or("links nest 5 deep at most")?;
-        let around = |network: &Network| enclosing.is_some_and(|block| network.prefix <= block.prefix);
-        let used: Vec<&Network> = addresses.iter().chain(routes).filter(|network| !around(network)).collect();
-        let free =
-            blocks.into_iter().filter(|block| !used.iter().any(|used| used.overlaps(&block.network())));
+        let around = |network: &IpNet| enclosing.is_some_and(|block| network.prefix_len() <= block.prefix);
+        let used: Vec<&IpNet> = addresses.iter().chain(routes).filter(|network| !around(network)).collect();
+        let overlap = |a: &IpNet, b: &IpNet| a.contains(b) || b.contains(a);
+        let is_free = |block: &Self| !used.iter().any(|used| overlap(used, &block.network().into()));
+        let free = blocks.into_iter().filter(is_free);
         for block in free {
             match claim(block) {
                 Ok(claim) => return Ok((block, claim)),
@@ -102,9 +103,8 @@ fn claim(block: Block) -> io::Result<Claim> {
 mod tests {
     use super::*;
 
-    fn network(text: &str) -> Network {
-        let (address, prefix) = text.split_once('/').unwrap();
-        Network::new(address.parse::<Ipv4Addr>().unwrap(), prefix.parse().unwrap())
+    fn network(text: &str) -> IpNet {
+        text.parse().unwrap()
     }
 
     #[test]
@@ -116,10 +116,10 @@ mod tests {
             let block = *blocks.last().unwrap();
             assert_eq!(block.prefix, prefix);
             if let Some(outer) = outer {
-                assert!(outer.network().contains(block.network().address));
-                assert!(blocks.iter().all(|b| !b.network().contains(outer.inside()[0].address)));
+                assert!(outer.network().contains(&block.network()));
+                assert!(blocks.iter().all(|b| !IpNet::from(b.network()).contains(&outer.inside()[0].addr())));
             }
-            assert!(block.outside()[1].contains(block.inside()[1].address));
+            assert!(block.outside()[1].contains(&block.inside()[1].addr()));
             addresses = vec![block.inside()[0]];
             outer = Some(block);
         }

@@ -1,5 +1,6 @@
 //! Every packet that came, as a capture: pcapng with a comment that says what became of the packet.
 
+use crate::chunks::{Chunks, Sink};
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, DropReason, NodeId, Packet};
 use catnip_sim::watch::{Gate, Origin, Step};
@@ -9,27 +10,20 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
-use std::thread::JoinHandle;
 
 /// Bytes handed to the writing thread at a time.
 const CHUNK: usize = 1 << 18;
-const CHUNKS: usize = 64;
 /// If the disk is so far behind, packets are left out.
 const LARGEST_CHUNK: usize = 16 << 20;
 
-/// Writes a capture from a thread of its own, so that a slow disk makes no packet late. Packets are in order of
-/// arrival, each as it came, at the time when it came, with a comment such as
+/// Writes a capture. Packets are in order of arrival, each as it came, at the time when it came, with a comment such as
 /// `up high, flow 51966: delivered after 33.1 ms, 12 us late`.
 ///
 /// A file has one interface for all edges, because libpcap cannot read more of raw IP; the comment begins with the
 /// name of the edge where the packet came in.
 #[derive(Debug)]
 pub struct Capture {
-    chunk: Vec<u8>,
-    full: SyncSender<Vec<u8>>,
-    empty: Receiver<Vec<u8>>,
-    writer: JoinHandle<io::Result<()>>,
+    chunks: Chunks,
     /// Bytes in front of what the capture shows.
     skip: usize,
     left_out: u64,
@@ -57,57 +51,29 @@ impl Capture {
         let file = BufWriter::with_capacity(1 << 16, File::create(path)?);
         let mut writer = Writer::new(file, since_1970)?;
         let interface = writer.interface_of(link, "catnip-emu")?;
-        let mut sorter =
-            Sorter { writer, interface, edges, waiting: VecDeque::new(), comment: String::new() };
-        let (full, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
-        let (give_back, empty) = channel();
-        let thread = std::thread::Builder::new().name("capture".into()).spawn(move || {
-            for mut chunk in chunks {
-                sorter.read(&chunk)?;
-                chunk.clear();
-                // At the end nobody wants it any more.
-                let _ = give_back.send(chunk);
-            }
-            sorter.finish()
-        })?;
-        let chunk = Vec::with_capacity(2 * CHUNK);
-        Ok(Self { chunk, full, empty, writer: thread, skip, left_out: 0 })
+        let sorter = Sorter { writer, interface, edges, waiting: VecDeque::new(), comment: String::new() };
+        Ok(Self { chunks: Chunks::start("capture", CHUNK, sorter)?, skip, left_out: 0 })
     }
 
     /// Writes what is left; packets still inside are said to be held. Gives the number of packets that were left out
     /// because the disk was too slow.
     pub fn finish(self) -> io::Result<u64> {
-        // If it fails, the thread has ended with an error, which is the one to tell.
-        let _ = self.full.send(self.chunk);
-        drop(self.full);
-        self.writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")))?;
+        self.chunks.finish()?;
         Ok(self.left_out)
     }
 
     fn put(&mut self, kind: Kind, number: u64, words: [u64; 4], bytes: &[u8]) {
-        let chunk = &mut self.chunk;
+        let chunk = &mut self.chunks.gathered;
         chunk.push(kind as u8);
         chunk.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         chunk.extend_from_slice(&number.to_le_bytes());
         words.iter().for_each(|word| chunk.extend_from_slice(&word.to_le_bytes()));
         chunk.extend_from_slice(bytes);
-        if chunk.len() >= CHUNK {
-            self.hand_over();
-        }
-    }
-
-    #[cold]
-    fn hand_over(&mut self) {
-        let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(2 * CHUNK));
-        match self.full.try_send(std::mem::replace(&mut self.chunk, next)) {
-            // The disk is behind: keep it and try again with the next packet.
-            Err(TrySendError::Full(chunk)) => self.chunk = chunk,
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-        }
+        self.chunks.hand_over();
     }
 
     fn shown<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        if self.chunk.len() >= LARGEST_CHUNK {
+        if self.chunks.gathered.len() >= LARGEST_CHUNK {
             self.left_out += 1;
             return None;
         }
@@ -194,8 +160,8 @@ struct Sorter {
     comment: String,
 }
 
-impl Sorter {
-    fn read(&mut self, mut chunk: &[u8]) -> io::Result<()> {
+impl Sink for Sorter {
+    fn write(&mut self, mut chunk: &[u8]) -> io::Result<()> {
         while let Some((header, rest)) = chunk.split_at_checked(HEADER) {
             let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
             let len = u32::from_le_bytes(header[1..5].try_into().expect("four bytes")) as usize;
@@ -235,6 +201,15 @@ impl Sorter {
         Ok(())
     }
 
+    fn finish(mut self) -> io::Result<()> {
+        while !self.waiting.is_empty() {
+            self.write_first()?;
+        }
+        self.writer.finish().map(|_| ())
+    }
+}
+
+impl Sorter {
     /// One that was left out is not there.
     fn ended(&mut self, number: u64, fate: Fate) {
         let first = self.waiting.partition_point(|waiting| waiting.number < number);
@@ -271,12 +246,5 @@ impl Sorter {
             }
         };
         self.writer.packet(packet.at, self.interface, &packet.bytes, text)
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        while !self.waiting.is_empty() {
-            self.write_first()?;
-        }
-        self.writer.finish().map(|_| ())
     }
 }

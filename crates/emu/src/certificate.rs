@@ -1,15 +1,15 @@
 //! What a link was asked to do and what it did, direction by direction, with a verdict.
 
+use crate::counts::Counts;
 use crate::histogram::Histogram;
-use crate::link::Outcome;
-use crate::monitor::{Direction, GateCounts};
+use crate::link::{LinkSpec, Outcome};
+use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
 use catnip_base::notation::or_none;
+use catnip_net::WireSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
 use catnip_net::stage;
-use catnip_net::{DropReason, WireSpec};
-use catnip_sim::watch::Refusal;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,26 +95,9 @@ pub struct Report {
     pub asked: Asked,
     /// Packets that entered.
     pub packets_in: u64,
-    /// Their bytes.
-    pub bytes_in: u64,
-    /// Packets written to the device at the other end.
-    pub packets_out: u64,
-    /// Their bytes.
-    pub bytes_out: u64,
-    /// Packets dropped inside, by reason.
-    pub dropped: BTreeMap<&'static str, u64>,
-    /// Packets that came out and that the device did not take.
-    pub unwritable: u64,
-    /// Packets still inside at the end.
-    pub held: u64,
-    /// Packets that were not let in, by reason; they are not in `packets_in`.
-    pub refused: BTreeMap<&'static str, u64>,
-    /// Packets that the kernel dropped before the emulator could read them.
-    pub missed: u64,
-    /// Frames without an IP packet that may wait, which have crossed a bridge at once; they are not in `packets_in`.
-    pub passed: u64,
-    /// Frames that no wire could have carried.
-    pub broken: u64,
+    /// What became of them.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// How long packets followed one another without a pause, s.
     pub busy_s: f64,
     /// The rate in that time, bit/s.
@@ -163,6 +146,12 @@ impl Quantiles {
 }
 
 impl Certificate {
+    /// Judges a link by itself, whose two directions were watched.
+    pub fn of_link(link: &LinkSpec, outcome: &Outcome, monitor: &Monitor, tolerance: Tolerance) -> Self {
+        let directions = monitor.directions_and_gates();
+        Self::new(link.wires.each_ref(), link.seed, link.marking.edges, outcome, directions, tolerance)
+    }
+
     /// Judges a run: two directions, up first, and what came to where each begins and was not let in.
     pub fn new(
         wires: [&WireSpec; 2],
@@ -186,7 +175,7 @@ impl Certificate {
             _ => unreachable!("there are two"),
         };
         drop(reports);
-        let held = up.held + down.held;
+        let held = up.counts.held + down.counts.held;
         if held != outcome.buffers_in_use {
             failures.push(format!("{held} packets inside, {} in memory", outcome.buffers_in_use));
         }
@@ -198,8 +187,8 @@ impl Certificate {
             seed,
             duration_s,
             cpu_share: outcome.cpu.as_secs() / duration_s.max(1e-9),
-            real_time: outcome.real_time,
-            spin_us: outcome.spin.as_nanos() as f64 / 1e3,
+            real_time: outcome.manner.real_time,
+            spin_us: outcome.manner.spin.as_nanos() as f64 / 1e3,
             up,
             down,
         }
@@ -215,8 +204,6 @@ fn report(
     outcome: &Outcome,
     edge: usize,
 ) -> Report {
-    let drops = DropReason::NAMES.iter().zip(direction.dropped);
-    let refusals = Refusal::NAMES.iter().zip(gate.refused);
     let entered = direction.entered.iter().sum();
     let lost = direction.lost.iter().sum();
     // Loss at the end of the wire has no chance to take what the queue has dropped.
@@ -226,16 +213,7 @@ fn report(
     Report {
         asked,
         packets_in: entered,
-        bytes_in: direction.entered_bytes,
-        packets_out: direction.delivered,
-        bytes_out: direction.delivered_bytes,
-        dropped: drops.filter_map(|(&(_, name), count)| (count > 0).then_some((name, count))).collect(),
-        unwritable: direction.unwritable,
-        held: outcome.held[edge],
-        refused: refusals.filter_map(|(&(_, name), count)| (count > 0).then_some((name, count))).collect(),
-        missed: outcome.missed[edge],
-        passed: gate.passed[0],
-        broken: outcome.broken[edge],
+        counts: Counts::new(direction, gate, outcome, edge),
         busy_s: direction.busy.actual_ns as f64 / 1e9,
         busy_rate: direction.busy.rate(),
         ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
@@ -268,7 +246,7 @@ fn judge(
     mut fail: impl FnMut(String),
 ) {
     let dropped: u64 = direction.dropped.iter().sum();
-    let accounted = report.packets_out + report.unwritable + dropped + report.held;
+    let accounted = report.counts.packets_out + report.counts.unwritable + dropped + report.counts.held;
     if report.packets_in != accounted {
         fail(format!("{} packets in, {accounted} accounted for", report.packets_in));
     }
@@ -310,15 +288,18 @@ fn judge(
             fail(format!("{lost} of {} packets lost, {mean:.1} expected", report.packets_in));
         }
     }
-    if report.missed > 0 {
-        fail(format!("the kernel dropped {} packets that the emulator was too slow to read", report.missed));
+    if report.counts.missed > 0 {
+        fail(format!(
+            "the kernel dropped {} packets that the emulator was too slow to read",
+            report.counts.missed
+        ));
     }
-    if let Some(count) = report.refused.get("ecn_in_use") {
+    if let Some(count) = report.counts.refused.get("ecn_in_use") {
         fail(format!(
             "{count} packets use ECN, so their flag bit says nothing; switch ECN off or use --codec dscp"
         ));
     }
-    if let Some(count) = report.refused.get("no_buffer") {
+    if let Some(count) = report.counts.refused.get("no_buffer") {
         fail(format!("no memory for {count} packets"));
     }
 }
@@ -381,23 +362,26 @@ impl fmt::Display for Certificate {
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
         row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]))?;
         let packets = |r: &Report| {
-            let dropped: u64 = r.dropped.values().sum();
-            let lost =
-                if r.unwritable > 0 { format!(" + {} unwritable", r.unwritable) } else { String::new() };
-            format!("{} + {dropped} dropped + {} held{lost}", r.packets_out, r.held)
+            let dropped: u64 = r.counts.dropped.values().sum();
+            let lost = if r.counts.unwritable > 0 {
+                format!(" + {} unwritable", r.counts.unwritable)
+            } else {
+                String::new()
+            };
+            format!("{} + {dropped} dropped + {} held{lost}", r.counts.packets_out, r.counts.held)
         };
         row("packets", both(&|r| [format!("{} in", r.packets_in), packets(r)]))?;
         let reasons = |counts: &BTreeMap<&str, u64>| {
             counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
         };
-        if !(self.up.dropped.is_empty() && self.down.dropped.is_empty()) {
-            row("dropped", both(&|r| [String::new(), reasons(&r.dropped)]))?;
+        if !(self.up.counts.dropped.is_empty() && self.down.counts.dropped.is_empty()) {
+            row("dropped", both(&|r| [String::new(), reasons(&r.counts.dropped)]))?;
         }
-        if self.up.passed + self.down.passed > 0 {
-            row("at once", both(&|r| [String::new(), format!("{} frames", r.passed)]))?;
+        if self.up.counts.passed + self.down.counts.passed > 0 {
+            row("at once", both(&|r| [String::new(), format!("{} frames", r.counts.passed)]))?;
         }
-        if !(self.up.refused.is_empty() && self.down.refused.is_empty()) {
-            row("refused", both(&|r| [String::new(), reasons(&r.refused)]))?;
+        if !(self.up.counts.refused.is_empty() && self.down.counts.refused.is_empty()) {
+            row("refused", both(&|r| [String::new(), reasons(&r.counts.refused)]))?;
         }
         Ok(())
     }

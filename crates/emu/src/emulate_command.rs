@@ -1,21 +1,18 @@
 //! `catnip-emu emulate`.
 
 use crate::options::TimingOptions;
-use crate::{RED, finish};
-use catnip_emu::capture::Capture;
-use catnip_emu::certificate::{Tolerance, Verdict};
-use catnip_emu::clock::Stopwatch;
+use crate::outputs::{Output, OutputOptions, cannot, exit_code, write_json};
 use catnip_emu::emulate::files::{Manifest, write_csv, write_parquet};
 use catnip_emu::emulate::results::{Results, RunCertificate};
 use catnip_emu::emulate::{self, Finished, Setup};
 use catnip_emu::failure::Failure;
 use catnip_emu::sys;
-use catnip_lab::{Plan, Scenario, TableName};
+use catnip_lab::{Scenario, TableName};
 use catnip_net::NodeId;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Runs a scenario in real time: its links, its simulated hosts, and real programs at its real hosts.
@@ -46,18 +43,11 @@ pub(crate) struct Emulate {
     /// Write the tables of `catnip run --out` to this folder, as Parquet, with manifest.json, and certificate.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write every packet to this file, as pcapng with a comment that says what became of it
-    #[arg(long, value_name = "FILE")]
-    pcap: Option<PathBuf>,
-    /// Write the certificate to this file, as JSON
-    #[arg(long, value_name = "FILE")]
-    certificate: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputOptions,
     /// Print all tables and the certificate to standard output, as JSON
     #[arg(long)]
     json: bool,
-    /// Print no certificate
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
@@ -67,74 +57,44 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let name = options.variant.as_deref().unwrap_or(names[0]);
     let plan = scenario.emulation(name).map_err(bad_input)?;
     let variant = names.iter().position(|other| *other == name).unwrap_or(0);
-    let setup = Setup {
-        seed: options.seed,
-        mtu: options.mtu,
-        real_time: !options.timing.no_real_time,
-        spin: options.timing.spin()?,
-    };
-    let lateness_p99_ms = 1e3 * options.timing.tolerance()?.as_secs();
-    let tolerance = Tolerance { lateness_p99_ms, ..Tolerance::default() };
+    let setup = Setup { seed: options.seed, mtu: options.mtu, timing: options.timing.spec()? };
+    let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     // Before the run, so that it does not run in vain.
     if let Some(folder) = &options.out {
         fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
     }
-    let certificate = options.certificate.as_deref().map(|path| Ok((path, create(path)?))).transpose()?;
-    let capture = |stopwatch| capture(options, plan, stopwatch);
+    let certificate_file = outputs.certificate()?;
+    let topology = plan.topology();
+    let nodes = (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).to_string());
+    let capture = |stopwatch| outputs.capture(LinkType::Raw, stopwatch, nodes.collect(), 0);
     let folder = options.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
     // Writing results takes as long as it takes.
     sys::run_as_others().map_err(|error| Failure::new("SCHED_FIFO", format!("cannot leave it: {error}")))?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
-    if let (Some(capture), Some(path)) = (world.into_watch().capture, options.pcap.as_deref()) {
-        finish(capture, path)?;
-    }
-    if let Some((path, mut file)) = certificate {
-        write_json(&mut file, &results.certificate).map_err(|error| cannot(path, error))?;
+    outputs.finish(world.into_watch().capture)?;
+    if let Some(file) = certificate_file {
+        file.write_json(&results.certificate)?;
     }
     if let Some(folder) = &options.out {
         write_files(folder, &results, &Manifest::new(&scenario, name, options.seed), name)?;
     }
     print(options, &results)?;
-    if !options.quiet {
+    if !outputs.quiet {
         tell(&finished, &results.certificate);
     }
-    let red = results.certificate.verdict == Verdict::Red;
-    Ok(if finished.code == 0 && red { RED } else { finished.code })
-}
-
-fn cannot(path: &Path, error: io::Error) -> Failure {
-    Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
-}
-
-fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path).map(BufWriter::new).map_err(|error| cannot(path, error))
-}
-
-fn write_json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)?;
-    out.flush()
-}
-
-fn capture(options: &Emulate, plan: &Plan, stopwatch: Stopwatch) -> Result<Option<Capture>, Failure> {
-    let Some(path) = options.pcap.as_deref() else { return Ok(None) };
-    let topology = plan.topology();
-    let nodes = (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).to_string());
-    let capture = Capture::create(path, LinkType::Raw, stopwatch.since_1970(), nodes.collect(), 0);
-    capture.map(Some).map_err(|error| cannot(path, error))
+    Ok(exit_code(finished.code, results.certificate.verdict))
 }
 
 fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &str) -> Result<(), Failure> {
     for (name, table) in &results.tables {
         let path = folder.join(format!("{}.parquet", name.name()));
-        write_parquet(table, variant, create(&path)?).map_err(|error| cannot(&path, error.into()))?;
+        let file = Output::create(&path)?.file;
+        write_parquet(table, variant, file).map_err(|error| cannot(&path, error.into()))?;
     }
-    let path = folder.join("certificate.json");
-    write_json(&mut create(&path)?, &results.certificate).map_err(|error| cannot(&path, error))?;
-    let path = folder.join("manifest.json");
-    write_json(&mut create(&path)?, manifest).map_err(|error| cannot(&path, error))
+    Output::create(&folder.join("certificate.json"))?.write_json(&results.certificate)?;
+    Output::create(&folder.join("manifest.json"))?.write_json(manifest)
 }
 
 /// To standard output: everything as JSON, or what there is of pages or connections if it is written nowhere else.

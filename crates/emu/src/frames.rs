@@ -3,7 +3,6 @@
 use crate::buffers::Buffers;
 use crate::classify::Class;
 use crate::mark::Marker;
-use crate::netlink::Network;
 use crate::socket::{Heard, Identity, Socket, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::Sending;
@@ -13,6 +12,7 @@ use catnip_sim::watch::{Origin, Refusal, Step, Watch};
 use catnip_sim::{Handler, Opener, TcpId, Transfer, World};
 use catnip_tcp::{Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::{PriorityCodec, checksum, ip};
+use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -141,7 +141,7 @@ pub struct Routing {
     /// Single hosts.
     pub hosts: BTreeMap<IpAddr, NodeId>,
     /// Hosts that stand for whole networks; of two that fit, the more specific one counts.
-    pub networks: Vec<(Network, NodeId)>,
+    pub networks: Vec<(IpNet, NodeId)>,
     /// A bridge takes everything from either of these to the other, whatever its address.
     pub bridge: Option<[NodeId; 2]>,
 }
@@ -151,7 +151,7 @@ impl Routing {
         if self.bridge.is_some() {
             return self.across(from);
         }
-        let network = || self.networks.iter().find(|(network, _)| network.contains(address));
+        let network = || self.networks.iter().find(|(network, _)| network.contains(&address));
         self.hosts.get(&address).copied().or_else(|| network().map(|(_, node)| *node))
     }
 
@@ -220,7 +220,7 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
             is_outside[node as usize] = true;
         }
         let mut routing = routing;
-        routing.networks.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix));
+        routing.networks.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix_len()));
         Self {
             outside,
             foreign: F::default(),

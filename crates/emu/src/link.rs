@@ -1,7 +1,7 @@
 //! One emulated link between the caller's network namespace and a new one in which a command runs.
 
 use crate::address::Block;
-use crate::clock::{Clock, Stopwatch, Tun, WallClock};
+use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
 use crate::failure::{Failure, failed};
 use crate::frames::{Frames, Routing};
 use crate::gateways::{Emulator, Gateway, Gateways};
@@ -10,15 +10,15 @@ use crate::monitor::Monitor;
 use crate::namespace::{
     bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
 };
-use crate::netlink::{Netlink, Network};
+use crate::netlink::Netlink;
 use crate::sys::{self, Signals};
-use crate::timing::Timing;
+use crate::timing::{Manner, Timing, TimingSpec};
 use catnip_base::{Span, Time};
 use catnip_net::{NodeId, PortId, Topology, WireSpec};
 use catnip_sim::{Watch, World};
 use catnip_wire::PriorityCodec;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
@@ -31,6 +31,9 @@ const INSIDE_DEVICE: &str = "catnip0";
 const DEVICE_QUEUE: u32 = 10_000;
 /// How long a command has to end after SIGTERM.
 const GRACE: Span = Span::from_secs(5);
+
+/// What captures call the places where packets come in: inside, outside.
+pub const EDGES: [&str; 2] = ["up", "down"];
 
 /// A link, and who is at its ends.
 #[derive(Debug)]
@@ -62,24 +65,66 @@ impl LinkTopology {
         });
         Monitor::new(watched)
     }
+
+    /// The link at work between these devices, with packets of up to `longest` bytes.
+    pub(crate) fn emulator<I: PacketIo, W: Watch>(
+        &self,
+        spec: &LinkSpec,
+        gateways: Gateways<WallClock, I>,
+        routing: Routing,
+        longest: usize,
+        watch: W,
+    ) -> Emulator<WallClock, I, (), W> {
+        let frames = Frames::new(gateways, [self.inside, self.outside], routing, longest, 0)
+            .with_codec(spec.codec)
+            .with_marker(spec.marking.marker());
+        Emulator::new(World::over(&self.topology, spec.seed, frames, watch))
+    }
+
+    /// What the run has been like until now. What the devices know is left out.
+    pub(crate) fn outcome<I: PacketIo, W: Watch>(
+        &self,
+        emulator: &Emulator<WallClock, I, (), W>,
+        manner: Manner,
+    ) -> Outcome {
+        let world = &emulator.world;
+        Outcome {
+            code: 0,
+            duration: emulator.clock().now().since(Time::ZERO),
+            cpu: sys::cpu_time(),
+            manner,
+            missed: [0; 2],
+            broken: [0; 2],
+            held: self.ports.map(|port| u64::from(world.fabric().port(port).backlog().packets)),
+            buffers_in_use: world.packets_out() as u64,
+            ended: world.told(),
+        }
+    }
 }
 
 /// What a link is while it runs.
 pub type RunningLink<W> = Emulator<WallClock, Tun, (), W>;
 
-/// What a link needs beside its two directions.
+/// What a link is asked to be, whoever is at its ends.
 #[derive(Clone, Debug)]
-pub struct Setup {
-    /// From the command outwards.
-    pub up: WireSpec,
-    /// Towards the command.
-    pub down: WireSpec,
+pub struct LinkSpec {
+    /// From inside to outside, and back.
+    pub wires: [WireSpec; 2],
     /// How packets say their loss priority.
     pub codec: PriorityCodec,
     /// How TCP packets are marked as they enter.
     pub marking: Marking,
     /// Of the random choices of queues and losses.
     pub seed: u64,
+    /// How punctual to be.
+    pub timing: TimingSpec,
+}
+
+/// What a link to a command needs.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The link; up is from the command outwards.
+    pub link: LinkSpec,
     /// Longest packet, bytes.
     pub mtu: u32,
     /// Initial congestion window of TCP connections through the link, segments; by default that of the machine.
@@ -88,11 +133,6 @@ pub struct Setup {
     pub offload: bool,
     /// Name of the device in the caller's namespace; `%d` becomes a free number.
     pub device: String,
-    /// Ask for SCHED_FIFO.
-    pub real_time: bool,
-    /// How long before a deadline to spin; by default not at all without SCHED_FIFO, and with it for 1 % of the time
-    /// at most.
-    pub spin: Option<Span>,
 }
 
 /// What a run was like, beside what was watched.
@@ -104,10 +144,8 @@ pub struct Outcome {
     pub duration: Span,
     /// CPU time of the emulator.
     pub cpu: Span,
-    /// It ran under SCHED_FIFO.
-    pub real_time: bool,
-    /// How long before a deadline it spun.
-    pub spin: Span,
+    /// How punctual it tried to be.
+    pub manner: Manner,
     /// Packets that the kernel dropped before the emulator could read them: inside, outside.
     pub missed: [u64; 2],
     /// Frames that no wire could have carried: inside, outside.
@@ -146,19 +184,20 @@ pub fn run<W: Watch>(
         Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
     let outside = open_outside(setup)?;
-    without_ecn(setup.codec)?;
+    without_ecn(setup.link.codec)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
     let ends = connect(setup, outside, stopwatch)?;
-    let link = LinkTopology::new(&setup.up, &setup.down);
+    let [up, down] = &setup.link.wires;
+    let link = LinkTopology::new(up, down);
     let watch = watch(&link, stopwatch)?;
     let mut command = Command::new(program);
     command.args(arguments);
     let [outside, inside] = [ends.block.outside(), ends.block.inside()];
-    command.env("CATNIP_OUTSIDE", outside[0].address.to_string());
-    command.env("CATNIP_INSIDE", inside[0].address.to_string());
+    command.env("CATNIP_OUTSIDE", outside[0].addr().to_string());
+    command.env("CATNIP_INSIDE", inside[0].addr().to_string());
     if ends.with_v6 {
-        command.env("CATNIP_OUTSIDE6", outside[1].address.to_string());
-        command.env("CATNIP_INSIDE6", inside[1].address.to_string());
+        command.env("CATNIP_OUTSIDE6", outside[1].addr().to_string());
+        command.env("CATNIP_INSIDE6", inside[1].addr().to_string());
     }
     sys::tie_to_parent(&mut command);
     let child = command.spawn().map_err(|error| match error.kind() {
@@ -171,11 +210,11 @@ pub fn run<W: Watch>(
     sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
 
     let watched = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
-    let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, watched);
+    let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);
     // The outside end has an address in the block, too, which is more specific than the block.
-    let [v4, v6] = outside.map(|network| network.address);
-    let mut everything = vec![Network::new(v4, 32), Network::new(v6, 128)];
-    everything.extend([Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
+    let [v4, v6] = outside.map(|network| network.addr());
+    let mut everything = vec![IpNet::from(v4), IpNet::from(v6)];
+    everything.extend([IpNet::from(Ipv4Net::default()), Ipv6Net::default().into()]);
     let at = |node| move |network| (network, node);
     let networks =
         inside.into_iter().map(at(link.inside)).chain(everything.into_iter().map(at(link.outside)));
@@ -188,27 +227,11 @@ pub fn run<W: Watch>(
         ],
     );
     let longest = if setup.offload { LARGEST_SUPER_PACKET } else { setup.mtu as usize };
-    let frames = Frames::new(gateways, [link.inside, link.outside], routing, longest, 0)
-        .with_codec(setup.codec)
-        .with_marker(setup.marking.marker());
-    let mut emulator = Emulator::new(World::over(&link.topology, setup.seed, frames, watch));
+    let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
     let code = emulate_until_exit(&mut emulator, &signals, child)?;
     emulator.finish().map_err(failed("link", "read its devices"))?;
     let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));
-    let world = &emulator.world;
-    let held = |port| u64::from(world.fabric().port(port).backlog().packets);
-    let outcome = Outcome {
-        code,
-        duration: emulator.clock().now().since(Time::ZERO),
-        cpu: sys::cpu_time(),
-        real_time,
-        spin,
-        missed,
-        broken: [0; 2],
-        held: link.ports.map(held),
-        buffers_in_use: world.packets_out() as u64,
-        ended: world.told(),
-    };
+    let outcome = Outcome { code, missed, ..link.outcome(&emulator, manner) };
     Ok((outcome, emulator))
 }
 
@@ -262,7 +285,7 @@ fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure
     enter_network_as_user("network devices")?;
     let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
     bring_up_loopback(&mut netlink)?;
-    switch_ecn_off_for(setup.codec)?;
+    switch_ecn_off_for(setup.link.codec)?;
     sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))
 }
 
@@ -290,13 +313,10 @@ fn connect(
     let (inside_index, v6_inside) =
         set_up(&mut inner, &inside_name, setup, block.inside()).map_err(&cannot)?;
     let window = setup.initial_window;
-    inner
-        .add_windowed_route(inside_index, Network::new(Ipv4Addr::UNSPECIFIED, 0), window)
-        .map_err(&cannot)?;
-    let with_v6 = v6_outside
-        && v6_inside
-        && inner.add_windowed_route(inside_index, Network::new(Ipv6Addr::UNSPECIFIED, 0), window).is_ok();
-    switch_ecn_off_for(setup.codec)?;
+    inner.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;
+    let with_v6 =
+        v6_outside && v6_inside && inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok();
+    switch_ecn_off_for(setup.link.codec)?;
     // So that links inside this one reach what is outside it; without, they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
     let _ = set("net/ipv6/conf/all/forwarding", "1");
@@ -315,12 +335,7 @@ fn connect(
 }
 
 /// Brings a device up with its addresses. False if the machine has no IPv6.
-fn set_up(
-    netlink: &mut Netlink,
-    name: &str,
-    setup: &Setup,
-    [v4, v6]: [Network; 2],
-) -> io::Result<(u32, bool)> {
+fn set_up(netlink: &mut Netlink, name: &str, setup: &Setup, [v4, v6]: [IpNet; 2]) -> io::Result<(u32, bool)> {
     let index = netlink.index_of(name)?;
     // No link-local address: it would send router solicitations through the link.
     let _ = set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
@@ -332,7 +347,7 @@ fn set_up(
             return netlink.add_address(index, network);
         }
         netlink.add_lone_address(index, network)?;
-        netlink.add_windowed_route(index, network, window)
+        netlink.add_route(index, network, window)
     };
     add(v4)?;
     let with_v6 = setup.mtu >= 1280 && add(v6).is_ok();

@@ -1,13 +1,15 @@
 //! What all commands let the user say of a link.
 
 use catnip_base::{Span, notation};
+use catnip_emu::certificate::Tolerance;
 use catnip_emu::failure::Failure;
+use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
+use catnip_emu::timing::TimingSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::CustomQueues;
 use catnip_net::stage::CustomStages;
 use catnip_net::{Key, References, WireSpec};
-use catnip_wire::PriorityCodec;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
 
@@ -35,7 +37,7 @@ pub(crate) struct WireOptions {
     codec: String,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    seed: u64,
 }
 
 /// What is said of a wire, by key. Each key is an option.
@@ -74,19 +76,21 @@ impl Args for Said {
 }
 
 impl WireOptions {
-    /// Both directions, up first, and how their packets are marked.
-    pub(crate) fn directions(&self, default_queue: &str) -> Result<([WireSpec; 2], Marking), Failure> {
+    /// The link that is asked for.
+    pub(crate) fn link(&self, default_queue: &str, timing: &TimingOptions) -> Result<LinkSpec, Failure> {
         let mut both = self.both.clone();
         both.0.entry("queue").or_insert_with(|| default_queue.into());
         both.0.insert(MARK, self.mark.clone());
         both.wire("--")?;
         let (up, down) = (both.but("--up", self.up.as_deref())?, both.but("--down", self.down.as_deref())?);
         let ((up, up_marks), (down, down_marks)) = (up.wire("--up ")?, down.wire("--down ")?);
-        Ok(([up, down], Marking { edges: [up_marks, down_marks], writes: self.write_marks }))
-    }
-
-    pub(crate) fn codec(&self) -> Result<PriorityCodec, Failure> {
-        read("--codec", &self.codec)
+        Ok(LinkSpec {
+            wires: [up, down],
+            codec: read("--codec", &self.codec)?,
+            marking: Marking { edges: [up_marks, down_marks], writes: self.write_marks },
+            seed: self.seed,
+            timing: timing.spec()?,
+        })
     }
 }
 
@@ -167,7 +171,7 @@ pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> 
 pub(crate) struct TimingOptions {
     /// Stay an ordinary process even if SCHED_FIFO is permitted
     #[arg(long)]
-    pub(crate) no_real_time: bool,
+    no_real_time: bool,
     /// How long before a deadline to spin instead of sleeping [default: 60us under SCHED_FIFO, for 1 % of the time at most; else 0us]
     #[arg(long)]
     spin: Option<String>,
@@ -177,12 +181,14 @@ pub(crate) struct TimingOptions {
 }
 
 impl TimingOptions {
-    pub(crate) fn spin(&self) -> Result<Option<Span>, Failure> {
-        self.spin.as_deref().map(|text| read("--spin", text)).transpose()
+    pub(crate) fn spec(&self) -> Result<TimingSpec, Failure> {
+        let spin = self.spin.as_deref().map(|text| read("--spin", text)).transpose()?;
+        Ok(TimingSpec { real_time: !self.no_real_time, spin })
     }
 
-    pub(crate) fn tolerance(&self) -> Result<Span, Failure> {
-        read("--tolerance", &self.tolerance)
+    pub(crate) fn tolerance(&self) -> Result<Tolerance, Failure> {
+        let lateness: Span = read("--tolerance", &self.tolerance)?;
+        Ok(Tolerance { lateness_p99_ms: 1e3 * lateness.as_secs(), ..Tolerance::default() })
     }
 }
 

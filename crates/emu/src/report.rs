@@ -1,5 +1,6 @@
 //! Counters while a router runs: JSON lines for programs, a text file for Prometheus.
 
+use crate::counts::Counts;
 use crate::link::Outcome;
 use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
@@ -36,26 +37,9 @@ pub struct DirectionCounters {
     pub packets_in_med: u64,
     /// All other packets that entered.
     pub packets_in_low: u64,
-    /// Bytes of both, without Ethernet headers.
-    pub bytes_in: u64,
-    /// Packets written to the interface.
-    pub packets_out: u64,
-    /// Their bytes.
-    pub bytes_out: u64,
-    /// Packets dropped inside, by reason.
-    pub dropped: BTreeMap<&'static str, u64>,
-    /// Packets that the interface did not take.
-    pub unwritable: u64,
-    /// Packets inside now.
-    pub held: u64,
-    /// Packets that were not let in, by reason.
-    pub refused: BTreeMap<&'static str, u64>,
-    /// Frames without an IP packet that may wait, handed over at once.
-    pub passed: u64,
-    /// Frames that the kernel dropped before the emulator could read them.
-    pub missed: u64,
-    /// Frames that no wire could have carried.
-    pub broken: u64,
+    /// What became of them.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// How much later than in the model packets were written, us.
     pub lateness_us: Lateness,
 }
@@ -113,24 +97,44 @@ impl Counters {
             entered.push((labels(name, ",priority=\"low\""), c.packets_in_low as f64));
         }
         family("packets_in_total", "counter", "Packets that entered the link", &entered);
-        family("bytes_in_total", "counter", "Their bytes", &each(&|c| c.bytes_in));
-        family("packets_out_total", "counter", "Packets that left the link", &each(&|c| c.packets_out));
-        family("bytes_out_total", "counter", "Their bytes", &each(&|c| c.bytes_out));
+        family("bytes_in_total", "counter", "Their bytes", &each(&|c| c.counts.bytes_in));
+        family(
+            "packets_out_total",
+            "counter",
+            "Packets that left the link",
+            &each(&|c| c.counts.packets_out),
+        );
+        family("bytes_out_total", "counter", "Their bytes", &each(&|c| c.counts.bytes_out));
         let drops = DropReason::NAMES.map(|(_, name)| name);
-        family("packets_dropped_total", "counter", "Packets dropped", &reasons(&|c| &c.dropped, &drops));
+        family(
+            "packets_dropped_total",
+            "counter",
+            "Packets dropped",
+            &reasons(&|c| &c.counts.dropped, &drops),
+        );
         let refusals = Refusal::NAMES.map(|(_, name)| name);
         family(
             "packets_refused_total",
             "counter",
             "Packets not let in",
-            &reasons(&|c| &c.refused, &refusals),
+            &reasons(&|c| &c.counts.refused, &refusals),
         );
         let help = "Packets that the interface did not take";
-        family("packets_unwritable_total", "counter", help, &each(&|c| c.unwritable));
-        family("frames_passed_total", "counter", "Frames handed over at once", &each(&|c| c.passed));
-        family("frames_missed_total", "counter", "Frames that were not read in time", &each(&|c| c.missed));
-        family("frames_broken_total", "counter", "Frames that no wire could carry", &each(&|c| c.broken));
-        family("packets_held", "gauge", "Packets inside", &each(&|c| c.held));
+        family("packets_unwritable_total", "counter", help, &each(&|c| c.counts.unwritable));
+        family("frames_passed_total", "counter", "Frames handed over at once", &each(&|c| c.counts.passed));
+        family(
+            "frames_missed_total",
+            "counter",
+            "Frames that were not read in time",
+            &each(&|c| c.counts.missed),
+        );
+        family(
+            "frames_broken_total",
+            "counter",
+            "Frames that no wire could carry",
+            &each(&|c| c.counts.broken),
+        );
+        family("packets_held", "gauge", "Packets inside", &each(&|c| c.counts.held));
         let mut quantiles = Vec::new();
         for (name, c) in both {
             for (quantile, us) in [("0.5", c.lateness_us.p50), ("0.99", c.lateness_us.p99)] {
@@ -160,24 +164,13 @@ impl Counters {
 }
 
 fn direction(direction: &Direction, gate: GateCounts, outcome: &Outcome, edge: usize) -> DirectionCounters {
-    let drops = DropReason::NAMES.iter().zip(direction.dropped);
-    let refusals = Refusal::NAMES.iter().zip(gate.refused);
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
     let lateness = &direction.lateness;
     DirectionCounters {
         packets_in_high: direction.entered[Colour::Green as usize],
         packets_in_med: direction.entered[Colour::Yellow as usize],
         packets_in_low: direction.entered[Colour::Red as usize],
-        bytes_in: direction.entered_bytes,
-        packets_out: direction.delivered,
-        bytes_out: direction.delivered_bytes,
-        dropped: drops.filter(|(_, count)| *count > 0).map(|(&(_, name), count)| (name, count)).collect(),
-        unwritable: direction.unwritable,
-        held: outcome.held[edge],
-        refused: refusals.filter(|(_, count)| *count > 0).map(|(&(_, name), count)| (name, count)).collect(),
-        passed: gate.passed[0],
-        missed: outcome.missed[edge],
-        broken: outcome.broken[edge],
+        counts: Counts::new(direction, gate, outcome, edge),
         lateness_us: Lateness {
             count: lateness.count(),
             mean: us(lateness.mean()),

@@ -3,18 +3,15 @@
 use crate::clock::{Clock, Stopwatch, WallClock};
 use crate::ethernet::{Ethernet, LONGEST_HEADER};
 use crate::failure::{Failure, failed};
-use crate::frames::{Frames, Routing};
+use crate::frames::Routing;
 use crate::gateways::{Emulator, Gateway, Gateways};
-use crate::link::{LinkTopology, Outcome};
-use crate::mark::Marking;
+use crate::link::{LinkSpec, LinkTopology, Outcome};
 use crate::namespace::without_ecn;
 use crate::netlink::{Device, Netlink};
-use crate::sys::{self, Signals};
+use crate::sys::Signals;
 use crate::timing::Timing;
 use catnip_base::{Span, Time};
-use catnip_net::WireSpec;
-use catnip_sim::{Watch, World};
-use catnip_wire::PriorityCodec;
+use catnip_sim::Watch;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -25,20 +22,8 @@ pub struct Setup {
     pub inside: String,
     /// Name of the interface to which `up` leads.
     pub outside: String,
-    /// From inside to outside.
-    pub up: WireSpec,
-    /// From outside to inside.
-    pub down: WireSpec,
-    /// How packets say their loss priority.
-    pub codec: PriorityCodec,
-    /// How TCP packets are marked as they enter.
-    pub marking: Marking,
-    /// Of the random choices of queues and losses.
-    pub seed: u64,
-    /// Ask for SCHED_FIFO.
-    pub real_time: bool,
-    /// How long before a deadline to spin, as for a link.
-    pub spin: Option<Span>,
+    /// The link.
+    pub link: LinkSpec,
     /// How often to tell what has happened so far.
     pub report: Option<Span>,
 }
@@ -56,7 +41,7 @@ pub fn run<W: Watch>(
     watch: impl FnOnce(&LinkTopology, Stopwatch) -> Result<W, Failure>,
     mut report: impl FnMut(&RunningRouter<W>, &Outcome),
 ) -> Result<(Outcome, RunningRouter<W>), Failure> {
-    without_ecn(setup.codec)?;
+    without_ecn(setup.link.codec)?;
     let mut netlink = Netlink::open().map_err(failed("network", "look at it"))?;
     if setup.inside == setup.outside {
         return Err(Failure::new("--outside", "the same interface as --inside, give another one"));
@@ -66,7 +51,8 @@ pub fn run<W: Watch>(
     let stop = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
     let signals = Signals::new(&stop).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
-    let link = LinkTopology::new(&setup.up, &setup.down);
+    let [up, down] = &setup.link.wires;
+    let link = LinkTopology::new(up, down);
     let watch = watch(&link, stopwatch)?;
     let [inside_io, outside_io] =
         [(&inside, &setup.inside), (&outside, &setup.outside)].map(|(device, name)| {
@@ -79,38 +65,21 @@ pub fn run<W: Watch>(
         });
     let (inside_io, outside_io) = (inside_io?, outside_io?);
     let watched = [signals.as_fd(), inside_io.as_fd(), outside_io.as_fd()];
-    let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, watched);
+    let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);
     let gateways = Gateways::new(
         clock,
         vec![Gateway { io: inside_io, node: link.inside }, Gateway { io: outside_io, node: link.outside }],
     );
-    let both = [link.inside, link.outside];
-    let routing = Routing { bridge: Some(both), ..Routing::default() };
+    let routing = Routing { bridge: Some([link.inside, link.outside]), ..Routing::default() };
     let longest = inside.mtu.max(outside.mtu) as usize + LONGEST_HEADER;
-    let frames = Frames::new(gateways, both, routing, longest, 0)
-        .with_codec(setup.codec)
-        .with_marker(setup.marking.marker());
-    let mut emulator = Emulator::new(World::over(&link.topology, setup.seed, frames, watch));
+    let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
 
     let outcome = |emulator: &mut RunningRouter<W>| {
         let (mut missed, mut broken) = ([0; 2], [0; 2]);
         for (index, gateway) in emulator.gateways_mut().iter_mut().enumerate() {
             (missed[index], broken[index]) = (gateway.io.missed(), gateway.io.broken());
         }
-        let world = &emulator.world;
-        let held = |port| u64::from(world.fabric().port(port).backlog().packets);
-        Outcome {
-            code: 0,
-            duration: emulator.clock().now().since(Time::ZERO),
-            cpu: sys::cpu_time(),
-            real_time,
-            spin,
-            missed,
-            broken,
-            held: link.ports.map(held),
-            buffers_in_use: world.packets_out() as u64,
-            ended: world.told(),
-        }
+        Outcome { missed, broken, ..link.outcome(emulator, manner) }
     };
     let (mut check_at, mut report_at) = (Time::ZERO + CHECK, Time::NEVER);
     if let Some(every) = setup.report {

@@ -1,19 +1,16 @@
 //! `catnip-emu router`.
 
 use crate::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
-use crate::{RED, finish, write_certificate};
+use crate::outputs::{Output, OutputOptions, exit_code};
 use catnip_base::Span;
-use catnip_emu::capture::Capture;
-use catnip_emu::certificate::{Certificate, Tolerance, Verdict};
-use catnip_emu::clock::Stopwatch;
+use catnip_emu::certificate::Certificate;
 use catnip_emu::failure::Failure;
-use catnip_emu::link::LinkTopology;
+use catnip_emu::link::{EDGES, LinkTopology};
 use catnip_emu::report::{Counters, Reporter};
 use catnip_emu::router::{self, Setup};
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
 use std::cell::OnceCell;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -49,19 +46,12 @@ pub(crate) struct Router {
     /// Write the counters to this file for the textfile collector of Prometheus, replaced at every report
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
-    /// Write the certificate to this file, as JSON
-    #[arg(long, value_name = "FILE")]
-    certificate: Option<PathBuf>,
-    /// Print no certificate
-    #[arg(long, short)]
-    quiet: bool,
-    /// Write every packet that came to this file, as pcapng with a comment that says what became of it
-    #[arg(long, value_name = "FILE")]
-    pcap: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputOptions,
 }
 
 pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
-    let ([up, down], marking) = options.wires.directions(DEFAULT_QUEUE)?;
+    let link = options.wires.link(DEFAULT_QUEUE, &options.timing)?;
     let every: Span = read("--report", &options.report)?;
     if every < Span::from_millis(10) {
         return Err(Failure::new("--report", format!("{:?}: expected 10ms or more", options.report)));
@@ -69,33 +59,16 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     let setup = Setup {
         inside: options.inside.clone(),
         outside: options.outside.clone(),
-        up,
-        down,
-        codec: options.wires.codec()?,
-        marking,
-        seed: options.wires.seed,
-        real_time: !options.timing.no_real_time,
-        spin: options.timing.spin()?,
+        link,
         report: (options.json.is_some() || options.prometheus.is_some()).then_some(every),
     };
-    let lateness_p99_ms = 1e3 * options.timing.tolerance()?.as_secs();
-    let tolerance = Tolerance { lateness_p99_ms, ..Tolerance::default() };
-    let cannot =
-        |path: &Path, error| Failure::new(&path.display().to_string(), format!("cannot write it: {error}"));
-    let mut certificate_file = options
-        .certificate
-        .as_deref()
-        .map(|path| File::create(path).map_err(|e| cannot(path, e)))
-        .transpose()?;
-    let capture = |stopwatch: Stopwatch| {
-        let names = ["up", "down"].map(String::from).to_vec();
-        let create = |path| Capture::create(path, LinkType::Ethernet, stopwatch.since_1970(), names, 0);
-        options.pcap.as_deref().map(|path| create(path).map_err(|e| cannot(path, e))).transpose()
-    };
+    let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
+    let certificate_file = outputs.certificate()?;
     let reporter = OnceCell::new();
     let watch = |link: &LinkTopology, stopwatch| {
         let _ = reporter.set(self::reporter(options)?);
-        Ok((link.monitor(), capture(stopwatch)?))
+        let capture = outputs.capture(LinkType::Ethernet, stopwatch, EDGES.map(String::from).into(), 0)?;
+        Ok((link.monitor(), capture))
     };
     let (outcome, emulator) = router::run(&setup, watch, |emulator, so_far| {
         if let Some(reporter) = reporter.get() {
@@ -104,38 +77,23 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     })?;
     let (monitor, capture) = emulator.world.into_watch();
     let told = reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
-    if let (Some(capture), Some(path)) = (capture, options.pcap.as_deref()) {
-        finish(capture, path)?;
+    outputs.finish(capture)?;
+    let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
+    if let Some(file) = certificate_file {
+        file.write_json(&certificate)?;
     }
-    let wires = [&setup.up, &setup.down];
-    let certificate = Certificate::new(
-        wires,
-        setup.seed,
-        setup.marking.edges,
-        &outcome,
-        monitor.directions_and_gates(),
-        tolerance,
-    );
-    if let (Some(file), Some(path)) = (&mut certificate_file, options.certificate.as_deref()) {
-        write_certificate(file, &certificate).map_err(|error| cannot(path, error))?;
-    }
-    if !options.quiet {
+    if !outputs.quiet {
         eprint!("{certificate}");
     }
     told.map_err(|error| Failure::new("--json", format!("cannot write the counters: {error}")))?;
-    Ok(if certificate.verdict == Verdict::Red { RED } else { 0 })
+    Ok(exit_code(0, certificate.verdict))
 }
 
 fn reporter(options: &Router) -> Result<Reporter, Failure> {
-    let lines = match options.json.as_deref() {
+    let lines: Option<Box<dyn Write + Send>> = match options.json.as_deref() {
         None => None,
-        Some(path) if path == Path::new("-") => Some(Box::new(std::io::stdout()) as Box<dyn Write + Send>),
-        Some(path) => {
-            let file = File::create(path).map_err(|error| {
-                Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
-            })?;
-            Some(Box::new(file) as Box<dyn Write + Send>)
-        }
+        Some(path) if path == Path::new("-") => Some(Box::new(std::io::stdout())),
+        Some(path) => Some(Box::new(Output::create(path)?.file)),
     };
     let link = format!("{}-{}", options.inside, options.outside);
     Reporter::start(lines, options.prometheus.clone(), link)

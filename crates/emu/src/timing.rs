@@ -11,15 +11,32 @@ const DEFAULT_SPIN: Span = Span::from_micros(60);
 /// A real-time thread that computes for so long without waiting has a bug.
 const LONGEST_RUN: Span = Span::from_secs(2);
 
+/// How punctual to be, as it was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct TimingSpec {
+    /// Ask for SCHED_FIFO.
+    pub real_time: bool,
+    /// How long before a deadline to spin; by default not at all without SCHED_FIFO, and with it for 1 % of the time
+    /// at most.
+    pub spin: Option<Span>,
+}
+
+/// How punctual it tries to be, as it was permitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Manner {
+    /// Under SCHED_FIFO.
+    pub real_time: bool,
+    /// How long before a deadline it spins.
+    pub spin: Span,
+}
+
 /// The clock of a run, and how it is read.
 #[derive(Debug)]
 pub struct Timing {
     /// The clock.
     pub clock: WallClock,
-    /// This thread is under SCHED_FIFO now.
-    pub real_time: bool,
-    /// How long before a deadline it spins.
-    pub spin: Span,
+    /// What was permitted.
+    pub manner: Manner,
 }
 
 impl Timing {
@@ -27,8 +44,7 @@ impl Timing {
     /// which must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
-        real_time: bool,
-        spin: Option<Span>,
+        TimingSpec { real_time, spin }: TimingSpec,
         watched: impl IntoIterator<Item = BorrowedFd<'a>>,
     ) -> Self {
         let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
@@ -42,6 +58,6 @@ impl Timing {
         if spin.is_none() {
             clock.save_cpu();
         }
-        Self { clock, real_time, spin: margin }
+        Self { clock, manner: Manner { real_time, spin: margin } }
     }
 }

@@ -10,14 +10,14 @@ use catnip_emu::frames::{Frames, Routing};
 use catnip_emu::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::monitor::{Direction, Monitor};
-use catnip_emu::netlink::Network;
 use catnip_net::WireSpec;
 use catnip_net::shape::RateSpec;
 use catnip_wire::{AfClass, PriorityCodec};
 use fakes::{LateClock, Script, bridge_or_router, packet};
+use ipnet::{Ipv4Net, Ipv6Net};
 use proptest::prelude::*;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::Path;
 
 /// A device whose packets have an Ethernet header.
@@ -82,8 +82,8 @@ fn send_through(packets: &[Vec<u8>], codec: PriorityCodec) {
         sides
     };
     let alarms: Vec<Time> = (0..packets.len()).map(|n| Time::ZERO + Span::from_millis(n as u64)).collect();
-    let everywhere = [Network::new(Ipv4Addr::UNSPECIFIED, 0), Network::new(Ipv6Addr::UNSPECIFIED, 0)];
-    let here = (Network::new(Ipv4Addr::new(10, 0, 0, 1), 32), link.inside);
+    let everywhere = [Ipv4Net::default().into(), Ipv6Net::default().into()];
+    let here = (IpAddr::from([10, 0, 0, 1]).into(), link.inside);
     let networks = everywhere.map(|network| (network, link.outside)).into_iter().chain([here]).collect();
     let routing = Routing { networks, ..Routing::default() };
     let clock = LateClock::new(alarms.clone(), vec![]);

@@ -2,12 +2,13 @@
 
 #[allow(dead_code, reason = "each test file uses what it needs")]
 mod fakes;
+#[allow(dead_code, reason = "each test file uses what it needs")]
+mod replay;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
-use catnip_emu::record::{Memory, replay};
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Colour, Fabric, WireSpec};
@@ -15,6 +16,7 @@ use catnip_sim::Watch;
 use catnip_sim::watch::Refusal;
 use fakes::{LateClock, Script, emulator, packet};
 use proptest::prelude::*;
+use replay::{Memory, replay};
 
 const MTU: usize = 1500;
 const SEED: u64 = 7;

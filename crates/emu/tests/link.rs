@@ -2,14 +2,16 @@
 //!
 //! The programs at the ends are this file: it starts itself again with `EMU_ROLE` set.
 
+#[allow(dead_code, reason = "each test file uses what it needs")]
+mod replay;
 mod skip;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
-use catnip_emu::record::{Memory, read_log, replay};
 use catnip_emu::sys;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};
+use replay::{Memory, read_log, replay};
 use serde_json::Value;
 use skip::skipped;
 use std::fs;

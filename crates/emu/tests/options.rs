@@ -1,11 +1,13 @@
 //! What the options of a link do to real packets. The programs at the ends are Python's; where there are no TUN devices
 //! or no Python, the tests say so.
 
+#[allow(dead_code, reason = "each test file uses what it needs")]
+mod replay;
 mod skip;
 
-use catnip_emu::record::{End, Memory, read_log};
 use catnip_net::Colour;
 use catnip_wire::pcapng::Reader;
+use replay::{End, Memory, read_log};
 use serde_json::Value;
 use skip::skipped;
 use std::fs;

@@ -4,10 +4,11 @@ use super::documents::Documents;
 use crate::clock::Tun;
 use crate::failure::{Failure, failed};
 use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
-use crate::netlink::{Netlink, Network};
+use crate::netlink::Netlink;
 use crate::sys;
 use catnip_lab::{Plan, RealNode};
 use catnip_net::NodeId;
+use ipnet::Ipv4Net;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;
@@ -115,9 +116,9 @@ impl Host {
         let _ = set("net/ipv4/tcp_no_metrics_save", "1");
         netlink.bring_up(index, Some(environment.mtu), Some(DEVICE_QUEUE)).map_err(&cannot)?;
         let address = environment.addresses[real.node.0 as usize];
-        netlink.add_address(index, Network::new(address, 32)).map_err(&cannot)?;
-        let everywhere = Network::new(Ipv4Addr::UNSPECIFIED, 0);
-        netlink.add_windowed_route(index, everywhere, real.initial_window).map_err(&cannot)?;
+        netlink.add_address(index, Ipv4Net::from(address).into()).map_err(&cannot)?;
+        let everywhere = Ipv4Net::default().into();
+        netlink.add_route(index, everywhere, real.initial_window).map_err(&cannot)?;
         if let Some(congestion) = &real.congestion {
             set("net/ipv4/tcp_congestion_control", congestion).map_err(|error| {
                 let key = format!("node.{}.congestion", environment.plan.topology().name(real.node));

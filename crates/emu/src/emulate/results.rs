@@ -77,7 +77,8 @@ impl Results {
         tolerance: Tolerance,
     ) -> Self {
         let run = Run { variant: variant as u64, seed };
-        let real = RealTime { duration: finished.duration, cpu: finished.cpu, scheduled: finished.real_time };
+        let real =
+            RealTime { duration: finished.duration, cpu: finished.cpu, scheduled: finished.manner.real_time };
         let mut tables = Tables::new(&TABLES);
         world.watch().records.fill(&mut tables, run, plan, world, Some(real));
         let certificate = certify(seed, finished, world, tolerance);
@@ -162,8 +163,7 @@ fn certify_link(
         code: finished.code,
         duration: finished.duration,
         cpu: finished.cpu,
-        real_time: finished.real_time,
-        spin: finished.spin,
+        manner: finished.manner,
         missed: [0; 2],
         broken: [0; 2],
         held,

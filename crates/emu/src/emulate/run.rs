@@ -10,7 +10,7 @@ use crate::failure::{Failure, failed};
 use crate::frames::Frames;
 use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::sys::{self, Signals};
-use crate::timing::Timing;
+use crate::timing::{Manner, Timing, TimingSpec};
 use catnip_base::{Span, Time};
 use catnip_lab::Plan;
 use catnip_sim::World;
@@ -27,10 +27,8 @@ pub struct Setup {
     pub seed: u64,
     /// Longest packet of real hosts, bytes.
     pub mtu: u32,
-    /// Ask for SCHED_FIFO.
-    pub real_time: bool,
-    /// How long before a deadline to spin.
-    pub spin: Option<Span>,
+    /// How punctual to be.
+    pub timing: TimingSpec,
 }
 
 /// What a run was like.
@@ -42,10 +40,8 @@ pub struct Finished {
     pub duration: Span,
     /// CPU time of the emulator.
     pub cpu: Span,
-    /// It ran under SCHED_FIFO.
-    pub real_time: bool,
-    /// How long before a deadline it spun.
-    pub spin: Span,
+    /// How punctual it tried to be.
+    pub manner: Manner,
     /// Real hosts.
     pub hosts: Vec<HostReport>,
     /// What commands had to say at their end.
@@ -84,7 +80,7 @@ pub fn run(
     let capture = capture(stopwatch)?;
     let tuns = real.hosts.iter().map(|host| host.tun(stopwatch)).collect::<Result<Vec<Tun>, _>>()?;
     let fds = std::iter::once(signals.as_fd()).chain(tuns.iter().map(|tun| tun.as_fd()));
-    let Timing { clock, real_time, spin } = Timing::new(stopwatch, setup.real_time, setup.spin, fds);
+    let Timing { clock, manner } = Timing::new(stopwatch, setup.timing, fds);
     let gateway = |(host, tun): (&super::real::Host, Tun)| Gateway { io: tun, node: host.node };
     let gateways = Gateways::new(clock, real.hosts.iter().zip(tuns).map(gateway).collect());
     let kept = Kept::new(plan, Some(stopwatch), capture);
@@ -115,7 +111,7 @@ pub fn run(
     let cpu = sys::cpu_time();
     real.commands.stop();
     let Ending { code, cut } = ending;
-    Ok((Finished { code, duration, cpu, real_time, spin, hosts, remarks, cut }, world))
+    Ok((Finished { code, duration, cpu, manner, hosts, remarks, cut }, world))
 }
 
 /// Why a run ends.

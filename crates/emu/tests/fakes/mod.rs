@@ -5,11 +5,10 @@ use catnip_emu::clock::{Clock, PacketIo};
 use catnip_emu::frames::{Frames, Routing};
 use catnip_emu::gateways::{Emulator, Gateway, Gateways};
 use catnip_emu::link::LinkTopology;
-use catnip_emu::netlink::Network;
 use catnip_sim::{Watch, World};
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// Time that passes only while somebody sleeps, and then a little more than asked.
@@ -121,7 +120,7 @@ pub(crate) fn emulator<I: PacketIo, W: Watch>(
     with: impl FnOnce(Frames<Gateways<LateClock, I>>) -> Frames<Gateways<LateClock, I>>,
     watch: W,
 ) -> Emulator<LateClock, I, (), W> {
-    let network = |number, node| (Network::new(Ipv4Addr::new(10, 0, 0, number), 32), node);
+    let network = |number, node| (IpAddr::from([10, 0, 0, number]).into(), node);
     let networks = vec![network(1, link.inside), network(2, link.outside)];
     let routing = Routing { networks, ..Routing::default() };
     bridge_or_router(link, seed, clock, [inside, outside], routing, 1500, with, watch)

@@ -1,43 +1,41 @@
-//! Every arrival and what became of it, as a file, and the same network driven by the recorded arrivals alone.
+//! The log of a link read back, and the same network driven by the recorded arrivals alone.
 
 use catnip_base::Time;
 use catnip_net::{Colour, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId};
-use catnip_sim::watch::{Gate, Origin, Refusal, Step};
+use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, Watch};
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
-use std::thread::JoinHandle;
+
+/// The columns of a log.
+const HEADER: &str = "event,time_ns,number,edge,flow,len_bytes,priority,ecn,reason,lateness_ns";
 
 /// A packet that entered a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// When.
-    pub at: Time,
+    pub(crate) at: Time,
     /// Counted from 0 in order of arrival at any edge.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Number of the node at which it came in.
-    pub edge: u32,
+    pub(crate) edge: u32,
     /// What a fair queue tells it by.
-    pub flow: u16,
+    pub(crate) flow: u16,
     /// Bytes.
-    pub len: u32,
+    pub(crate) len: u32,
     /// Loss priority.
-    pub colour: Colour,
+    pub(crate) colour: Colour,
     /// ECN codepoint.
-    pub ecn: Ecn,
+    pub(crate) ecn: Ecn,
 }
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct End {
+pub(crate) struct End {
     /// When: the ideal time of a departure, the time of a drop.
-    pub at: Time,
+    pub(crate) at: Time,
     /// Which packet.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Nothing if it came out; else the name of the reason why not.
-    pub dropped: Option<&'static str>,
+    pub(crate) dropped: Option<&'static str>,
 }
 
 fn reason(why: DropReason) -> &'static str {
@@ -46,16 +44,16 @@ fn reason(why: DropReason) -> &'static str {
 
 /// Keeps everything in memory.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// What entered.
-    pub arrivals: Vec<Arrival>,
+    pub(crate) arrivals: Vec<Arrival>,
     /// What became of it, in the order in which the host heard of it.
-    pub ends: Vec<End>,
+    pub(crate) ends: Vec<End>,
 }
 
 impl Memory {
     /// What became of the packets, in order of time and number.
-    pub fn sorted_ends(mut self) -> Vec<End> {
+    pub(crate) fn sorted_ends(mut self) -> Vec<End> {
         self.ends.sort_unstable();
         self.ends
     }
@@ -89,7 +87,12 @@ fn arrival(origin: &Origin, packet: &Packet) -> Arrival {
 
 /// Drives a network by recorded arrivals, as the simulator does, up to the time `until`. Edge `n` sends from the first to
 /// the second one of the `n`-th of `ways`, between which there must be a way.
-pub fn replay(mut fabric: Fabric, ways: &[[NodeId; 2]], arrivals: &[Arrival], until: Time) -> Vec<End> {
+pub(crate) fn replay(
+    mut fabric: Fabric,
+    ways: &[[NodeId; 2]],
+    arrivals: &[Arrival],
+    until: Time,
+) -> Vec<End> {
     struct Fates<'a>(&'a [Arrival], Vec<End>);
     impl NetworkFate for Fates<'_> {
         fn dropped(&mut self, now: Time, _at: PortId, packet: Packet, why: DropReason) {
@@ -116,106 +119,13 @@ pub fn replay(mut fabric: Fabric, ways: &[[NodeId; 2]], arrivals: &[Arrival], un
     fates.1
 }
 
-/// The columns of a log.
-const HEADER: &str = "event,time_ns,number,edge,flow,len_bytes,priority,ecn,reason,lateness_ns\n";
-/// Bytes handed to the writing thread at a time.
-const CHUNK: usize = 1 << 16;
-const CHUNKS: usize = 64;
-
-/// Writes everything to a file, as CSV, from a thread of its own, so that a slow disk makes no packet late. Events are
-/// `arrive`; `depart`, at the ideal time, with how late it was written; `drop`; `refuse`; `end`.
-#[derive(Debug)]
-pub struct Log {
-    chunk: Vec<u8>,
-    full: SyncSender<Vec<u8>>,
-    empty: Receiver<Vec<u8>>,
-    writer: JoinHandle<io::Result<()>>,
-}
-
-impl Log {
-    /// Opens the file and starts the thread.
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let mut file = File::create(path)?;
-        let (full, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
-        let (give_back, empty) = channel();
-        let writer = std::thread::Builder::new().name("log".into()).spawn(move || {
-            file.write_all(HEADER.as_bytes())?;
-            for mut chunk in chunks {
-                file.write_all(&chunk)?;
-                chunk.clear();
-                // At the end nobody wants it any more.
-                let _ = give_back.send(chunk);
-            }
-            Ok(())
-        })?;
-        Ok(Self { chunk: Vec::with_capacity(2 * CHUNK), full, empty, writer })
-    }
-
-    /// Writes what is left, and when the run ended.
-    pub fn finish(mut self, end: Time) -> io::Result<()> {
-        self.line(format_args!("end,{},,,,,,,,\n", end.as_nanos()));
-        // If it fails, the thread has ended with an error, which is the one to tell.
-        let _ = self.full.send(self.chunk);
-        drop(self.full);
-        self.writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")))
-    }
-
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a `Vec` cannot fail.
-        let _ = self.chunk.write_fmt(line);
-        if self.chunk.len() < CHUNK {
-            return;
-        }
-        let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(2 * CHUNK));
-        match self.full.try_send(std::mem::replace(&mut self.chunk, next)) {
-            // The disk is behind: keep it and try again with the next line.
-            Err(TrySendError::Full(chunk)) => self.chunk = chunk,
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-        }
-    }
-}
-
-impl Watch for Log {
-    const PACKETS: bool = false;
-    fn record(&mut self, _now: Time, _event: &Event) {}
-
-    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
-        let (at, number, edge) = (now.as_nanos(), origin.number, origin.from.0);
-        let Packet { flow, len, .. } = *packet;
-        match step {
-            Step::Sent(_) => {
-                let priority = packet.dscp.colour().name();
-                let (at, ecn) = (origin.at.as_nanos(), packet.ecn as u8);
-                self.line(format_args!("arrive,{at},{number},{edge},{flow},{len},{priority},{ecn},,\n"));
-            }
-            Step::Dropped(_, why) => {
-                let why = reason(why);
-                self.line(format_args!("drop,{at},{number},{edge},{flow},{len},,,{why},\n"));
-            }
-            Step::Left { actual, written, .. } => {
-                let late = actual.since(now).as_nanos();
-                let refused = if written { "" } else { "unwritable" };
-                self.line(format_args!("depart,{at},{number},{edge},{flow},{len},,,{refused},{late}\n"));
-            }
-            Step::Entered(_) | Step::Passed(_) | Step::Delivered(_) => {}
-        }
-    }
-
-    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
-        if let Gate::Refused(len, why) = what {
-            let name = Refusal::NAMES[why as usize].1;
-            self.line(format_args!("refuse,{},,{},,{len},,,{name},\n", now.as_nanos(), at.0));
-        }
-    }
-}
-
 /// Reads a log: the arrivals, what became of them, and when the run ended.
-pub fn read_log(text: &str) -> Result<(Memory, Time), String> {
+pub(crate) fn read_log(text: &str) -> Result<(Memory, Time), String> {
     let mut memory = Memory::default();
     let mut end = Time::ZERO;
     let mut lines = text.lines().enumerate();
-    if lines.next().map(|(_, line)| line) != Some(HEADER.trim_end()) {
-        return Err(format!("line 1: expected {}", HEADER.trim_end()));
+    if lines.next().map(|(_, line)| line) != Some(HEADER) {
+        return Err(format!("line 1: expected {}", HEADER));
     }
     for (index, line) in lines {
         let fields: Vec<&str> = line.split(',').collect();

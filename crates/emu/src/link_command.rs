@@ -1,0 +1,110 @@
+//! `catnip-emu link`.
+
+use crate::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
+use crate::outputs::{OutputOptions, cannot, exit_code, write_json};
+use catnip_emu::certificate::Certificate;
+use catnip_emu::failure::Failure;
+use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
+use catnip_emu::log::Log;
+use catnip_emu::sys::VIRTUAL_HEADER;
+use catnip_wire::pcapng::LinkType;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Runs a command in a network namespace of its own, behind one emulated link.
+///
+/// The command reaches the namespace of the caller and nothing else: there is no NAT and no name service, so the
+/// Internet is out of reach. Services outside are reached at $CATNIP_OUTSIDE (IPv6: $CATNIP_OUTSIDE6) or any address
+/// of the caller's namespace but 127.0.0.1; $CATNIP_INSIDE is the command's own address. Links nest: start one
+/// inside another and their effects add up.
+///
+/// Ordinary users get namespaces of their own, if the kernel allows it. Then the caller's namespace is a new one too,
+/// and empty: start the server in an enclosing link, as in the last example.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES, args_override_self = true)]
+pub(crate) struct Link {
+    #[command(flatten)]
+    wires: WireOptions,
+    /// Longest packet in bytes
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(68..=65535))]
+    mtu: u32,
+    /// Initial congestion window of TCP connections through the link, in segments
+    #[arg(long, value_name = "SEGMENTS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    initial_window: Option<u32>,
+    /// Move up to 64 KiB of a TCP connection at once: several times as fast, but for plain rates and delays only.
+    /// Queues are drop-tail:LIMIT with a unit [default: drop-tail:4MB]
+    #[arg(long)]
+    offload: bool,
+    /// Name of the device in the caller's namespace; %d becomes a free number
+    #[arg(long, default_value = "catnip%d")]
+    device: String,
+    #[command(flatten)]
+    timing: TimingOptions,
+    #[command(flatten)]
+    outputs: OutputOptions,
+    /// Print the certificate as JSON, not as a table (on standard error)
+    #[arg(long)]
+    json: bool,
+    /// Write every arrival, departure and drop to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// What to run
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+const EXAMPLES: &str = "Examples:
+  A Web server outside, a client behind a DSL line:
+    python3 -m http.server 8000 &
+    catnip-emu link --rate 1.5Mbit --delay 25ms --queue catnip-good:10 -- \\
+      sh -c 'curl -o /dev/null http://$CATNIP_OUTSIDE:8000/'
+
+  A fast way in and a slow, lossy way out:
+    catnip-emu link --delay 10ms --down rate=16Mbit --up rate=1Mbit,loss=bernoulli:0.01 -- bash
+
+  The same for ordinary users, with the server in an enclosing link:
+    catnip-emu link -- sh -c 'python3 -m http.server 8000 & sleep 1;
+      catnip-emu link --rate 1.5Mbit --delay 25ms -- sh -c \"curl http://\\$CATNIP_OUTSIDE:8000/\"'";
+
+pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
+    let default_queue = if options.offload { DEFAULT_QUEUE_BYTES } else { DEFAULT_QUEUE };
+    let link = options.wires.link(default_queue, &options.timing)?;
+    if options.offload {
+        takes_super_packets(&link.wires)?;
+    }
+    let setup = Setup {
+        link,
+        mtu: options.mtu,
+        initial_window: options.initial_window,
+        offload: options.offload,
+        device: options.device.clone(),
+    };
+    let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
+    let certificate_file = outputs.certificate()?;
+    let log = || {
+        let log = options.log.as_deref().map(|path| Log::create(path).map_err(|error| cannot(path, error)));
+        log.transpose()
+    };
+    let skip = if options.offload { VIRTUAL_HEADER } else { 0 };
+    let watch = |link: &LinkTopology, stopwatch| {
+        let capture = outputs.capture(LinkType::Raw, stopwatch, EDGES.map(String::from).into(), skip)?;
+        Ok((link.monitor(), (log()?, capture)))
+    };
+    let (outcome, emulator) = link::run(&setup, &options.command, watch)?;
+    let (monitor, (log, capture)) = emulator.world.into_watch();
+    if let (Some(log), Some(path)) = (log, options.log.as_deref()) {
+        log.finish(outcome.ended).map_err(|error| cannot(path, error))?;
+    }
+    outputs.finish(capture)?;
+    let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
+    if let Some(file) = certificate_file {
+        file.write_json(&certificate)?;
+    }
+    if options.json {
+        // Where standard error is closed, nobody wants it.
+        let _ = write_json(&mut std::io::stderr(), &certificate);
+    } else if !outputs.quiet {
+        eprint!("{certificate}");
+    }
+    Ok(exit_code(outcome.code, certificate.verdict))
+}

@@ -1,0 +1,85 @@
+//! Every arrival and what became of it, as a file.
+
+use crate::chunks::{Chunks, Sink};
+use catnip_base::Time;
+use catnip_net::{DropReason, NodeId, Packet};
+use catnip_sim::watch::{Gate, Origin, Refusal, Step};
+use catnip_sim::{Event, Watch};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The columns of a log.
+const HEADER: &str = "event,time_ns,number,edge,flow,len_bytes,priority,ecn,reason,lateness_ns\n";
+/// Bytes handed to the writing thread at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Writes everything to a file, as CSV. Events are `arrive`; `depart`, at the ideal time, with how late it was written;
+/// `drop`; `refuse`; `end`.
+#[derive(Debug)]
+pub struct Log(Chunks);
+
+impl Log {
+    /// Opens the file and begins to write.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let mut file = File::create(path)?;
+        file.write_all(HEADER.as_bytes())?;
+        Chunks::start("log", CHUNK, file).map(Self)
+    }
+
+    /// Writes what is left, and when the run ended.
+    pub fn finish(mut self, end: Time) -> io::Result<()> {
+        self.line(format_args!("end,{},,,,,,,,\n", end.as_nanos()));
+        self.0.finish()
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a `Vec` cannot fail.
+        let _ = self.0.gathered.write_fmt(line);
+        self.0.hand_over();
+    }
+}
+
+impl Sink for File {
+    fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
+        self.write_all(chunk)
+    }
+
+    fn finish(self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Watch for Log {
+    const PACKETS: bool = false;
+    fn record(&mut self, _now: Time, _event: &Event) {}
+
+    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
+        let (at, number, edge) = (now.as_nanos(), origin.number, origin.from.0);
+        let Packet { flow, len, .. } = *packet;
+        match step {
+            Step::Sent(_) => {
+                let priority = packet.dscp.colour().name();
+                let (at, ecn) = (origin.at.as_nanos(), packet.ecn as u8);
+                self.line(format_args!("arrive,{at},{number},{edge},{flow},{len},{priority},{ecn},,\n"));
+            }
+            Step::Dropped(_, why) => {
+                let why = DropReason::NAMES[why as usize].1;
+                self.line(format_args!("drop,{at},{number},{edge},{flow},{len},,,{why},\n"));
+            }
+            Step::Left { actual, written, .. } => {
+                let late = actual.since(now).as_nanos();
+                let refused = if written { "" } else { "unwritable" };
+                self.line(format_args!("depart,{at},{number},{edge},{flow},{len},,,{refused},{late}\n"));
+            }
+            Step::Entered(_) | Step::Passed(_) | Step::Delivered(_) => {}
+        }
+    }
+
+    fn gate(&mut self, now: Time, at: NodeId, what: Gate<'_>) {
+        if let Gate::Refused(len, why) = what {
+            let name = Refusal::NAMES[why as usize].1;
+            self.line(format_args!("refuse,{},,{},,{len},,,{name},\n", now.as_nanos(), at.0));
+        }
+    }
+}
