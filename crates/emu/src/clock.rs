@@ -217,12 +217,12 @@ impl PacketIo for Tun {
     #[inline]
     fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>> {
         loop {
-            match sys::read((*self.fd).as_fd(), buffer) {
+            match rustix::io::read(&*self.fd, &mut *buffer) {
                 Ok(len) => return Ok(Some((self.stopwatch.now(), len))),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
                     io::ErrorKind::Interrupted => {}
-                    _ => return Err(error),
+                    _ => return Err(error.into()),
                 },
             }
         }
@@ -230,7 +230,7 @@ impl PacketIo for Tun {
 
     #[inline]
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        sys::write((*self.fd).as_fd(), packet).map(|_| ())
+        Ok(rustix::io::write(&*self.fd, packet).map(|_| ())?)
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use crate::sys;
 use catnip_base::Time;
 use catnip_wire::Ip;
 use catnip_wire::pcapng::LinkType;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes in front of the IP packet, two VLAN tags included.
@@ -136,7 +136,8 @@ impl PacketIo for Ethernet {
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         // Nothing is left to do for the kernel.
-        sys::write_both(self.fd.as_fd(), &[0; HEADER], packet).map(|_| ())
+        let parts = [&[0; HEADER], packet].map(IoSlice::new);
+        Ok(rustix::io::writev(&self.fd, &parts).map(|_| ())?)
     }
 
     fn ip_at(&self, frame: &[u8]) -> Option<usize> {

@@ -2,14 +2,18 @@
 //! emulator is here.
 
 use catnip_base::Span;
-use std::ffi::OsString;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getegid, geteuid, set_parent_process_death_signal, setrlimit};
+use rustix::thread::{
+    CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities, configure_capability_in_ambient_set,
+    move_into_link_name_space, set_capabilities, unshare_unsafe,
+};
+use rustix::time::ClockId;
 use std::fs;
 use std::io::{self, Error};
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
@@ -20,11 +24,10 @@ const OFFLOADS: libc::c_ulong = 1 | 2 | 4;
 /// Bytes of a `virtio_net_hdr`.
 pub const VIRTUAL_HEADER: usize = 10;
 /// What commands in a user namespace of ours may do there: run servers on low ports, ping, nest links.
-const CAPABILITIES: [u32; 4] = [CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN];
-const CAP_NET_BIND_SERVICE: u32 = 10;
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_NET_RAW: u32 = 13;
-const CAP_SYS_ADMIN: u32 = 21;
+const CAPABILITIES: CapabilitySet = CapabilitySet::NET_BIND_SERVICE
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::NET_RAW)
+    .union(CapabilitySet::SYS_ADMIN);
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(result) }
@@ -41,11 +44,8 @@ pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String
     if name.len() >= libc::IFNAMSIZ || name.is_empty() || name.contains(['/', '\0']) {
         return Err(Error::from(io::ErrorKind::InvalidInput));
     }
-    let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the path is a C string.
-    let fd = check(unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) })?;
-    // SAFETY: `fd` was just opened and belongs to nobody else.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
     // SAFETY: an `ifreq` of zeros is valid.
     let mut request: libc::ifreq = unsafe { zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
@@ -61,30 +61,6 @@ pub fn open_tun(name: &str, virtual_header: bool) -> io::Result<(OwnedFd, String
     }
     let name = request.ifr_name.iter().take_while(|&&c| c != 0).map(|&c| char::from(c as u8)).collect();
     Ok((fd, name))
-}
-
-/// Reads what there is; `WouldBlock` if there is nothing.
-#[inline]
-pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the buffer is valid for writes of its length.
-    check_len(unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) })
-}
-
-/// Writes one packet or message.
-#[inline]
-pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: the buffer is valid for reads of its length.
-    check_len(unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) })
-}
-
-/// Writes one packet that is in two places.
-#[inline]
-pub fn write_both(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<usize> {
-    let part =
-        |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let parts = [part(first), part(second)];
-    // SAFETY: both parts are valid for reads of their lengths, and nothing is written to them.
-    check_len(unsafe { libc::writev(fd.as_raw_fd(), parts.as_ptr(), 2) })
 }
 
 /// Bytes that the kernel keeps for us while we are busy.
@@ -209,20 +185,11 @@ pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> bool {
     ready > 0
 }
 
-/// Timers of this thread fire this late at most, if the kernel has the choice.
-pub fn set_timer_slack(slack: Span) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.as_nanos() as libc::c_ulong, 0, 0, 0) })?;
-    Ok(())
-}
-
 /// Runs this thread before all ordinary ones. Children start as ordinary ones. A thread that computes for
 /// `longest_run` without once waiting ends the process: no bug can take the machine away.
 pub fn run_in_real_time(longest_run: Span) -> io::Result<()> {
-    let micros = longest_run.in_units_of(Span::from_micros(1));
-    let limit = libc::rlimit { rlim_cur: micros, rlim_max: micros };
-    // SAFETY: reads one `rlimit`.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &limit) })?;
+    let micros = Some(longest_run.in_units_of(Span::from_micros(1)));
+    setrlimit(Resource::Rttime, Rlimit { current: micros, maximum: micros })?;
     let param = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: reads one `sched_param`.
@@ -242,13 +209,8 @@ pub fn run_as_others() -> io::Result<()> {
 
 /// CPU time of this process so far.
 pub fn cpu_time() -> Span {
-    let mut spec = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: writes one `timespec`; zeros are valid if it fails.
-    let spec = unsafe {
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, spec.as_mut_ptr());
-        spec.assume_init()
-    };
-    Span::from_nanos(spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64)
+    let spent = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    Span::from_nanos(spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64)
 }
 
 /// Signals as messages: blocked from when this is made, read when convenient.
@@ -302,24 +264,6 @@ impl AsFd for Signals {
     }
 }
 
-/// Makes a folder for this user alone, at `prefix` and six characters by chance, where nothing has been.
-pub fn make_private_folder(prefix: &Path) -> io::Result<PathBuf> {
-    let mut template = [prefix.as_os_str().as_bytes(), b"XXXXXX\0"].concat();
-    // SAFETY: a C string that ends with six X, which are overwritten in place.
-    if unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) }.is_null() {
-        return Err(Error::last_os_error());
-    }
-    template.pop();
-    Ok(PathBuf::from(OsString::from_vec(template)))
-}
-
-/// Locks a file or folder for as long as it is open here, or fails if another has locked it.
-pub fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) })?;
-    Ok(())
-}
-
 /// Sends a signal to a process.
 pub fn kill(process: u32, signal: i32) -> io::Result<()> {
     // SAFETY: takes numbers only.
@@ -334,16 +278,17 @@ pub fn current_network() -> io::Result<OwnedFd> {
 
 /// Moves this thread to a new, empty network namespace.
 pub fn enter_new_network() -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
-    Ok(())
+    unshare(UnshareFlags::NEWNET)
 }
 
 /// Moves this thread to a network namespace.
 pub fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
-    Ok(())
+    Ok(move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
+}
+
+fn unshare(what: UnshareFlags) -> io::Result<()> {
+    // SAFETY: threads go on sharing their descriptors.
+    Ok(unsafe { unshare_unsafe(what) }?)
 }
 
 /// The process namespace in which children of this thread start.
@@ -354,25 +299,19 @@ pub fn children_processes() -> io::Result<OwnedFd> {
 /// Children of this thread start in a process namespace of their own from now on. It ends, and all that is left in it,
 /// with the first of them. Meanwhile this process cannot start threads.
 pub fn enter_new_processes() -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::unshare(libc::CLONE_NEWPID) })?;
-    Ok(())
+    unshare(UnshareFlags::NEWPID)
 }
 
 /// Children of this thread start in this process namespace.
 pub fn enter_processes(processes: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::setns(processes.as_raw_fd(), libc::CLONE_NEWPID) })?;
-    Ok(())
+    Ok(move_into_link_name_space(processes, Some(LinkNameSpaceType::ProcessID))?)
 }
 
 /// Moves this process to a user namespace of its own, in which it and its children keep their user and group but may
 /// configure networks. The process must have one thread only.
 pub fn enter_new_user_namespace() -> io::Result<()> {
-    // SAFETY: these take and give numbers only.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    // SAFETY: takes numbers only.
-    check(unsafe { libc::unshare(libc::CLONE_NEWUSER) })?;
+    let (user, group) = (geteuid(), getegid());
+    unshare(UnshareFlags::NEWUSER)?;
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -384,32 +323,11 @@ pub fn enter_new_user_namespace() -> io::Result<()> {
 
 /// Hands the capabilities of this process on to what it executes.
 fn keep_capabilities() -> io::Result<()> {
-    #[repr(C)]
-    struct Header {
-        version: u32,
-        process: i32,
-    }
-    #[repr(C)]
-    #[derive(Clone, Copy, Default)]
-    struct Data {
-        effective: u32,
-        permitted: u32,
-        inheritable: u32,
-    }
-    const VERSION_3: u32 = 0x2008_0522;
-    let mut header = Header { version: VERSION_3, process: 0 };
-    let mut data = [Data::default(); 2];
-    // SAFETY: version 3 reads the header and fills two data words.
-    check(unsafe { libc::syscall(libc::SYS_capget, &mut header, data.as_mut_ptr()) } as libc::c_int)?;
+    let mut sets = capabilities(None)?;
+    sets.inheritable |= sets.permitted & CAPABILITIES;
+    set_capabilities(None, sets)?;
     for capability in CAPABILITIES {
-        data[0].inheritable |= data[0].permitted & 1 << capability;
-    }
-    // SAFETY: version 3 reads the header and two data words.
-    check(unsafe { libc::syscall(libc::SYS_capset, &mut header, data.as_ptr()) } as libc::c_int)?;
-    for capability in CAPABILITIES {
-        let raise = libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong;
-        // SAFETY: takes numbers only.
-        check(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, raise, libc::c_ulong::from(capability), 0, 0) })?;
+        configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
 }
@@ -423,7 +341,7 @@ pub fn tie_to_parent(command: &mut Command) {
         unsafe {
             libc::sigemptyset(none.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
-            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0))?;
+            set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
             // The parent may have died before the line above. It is 0 for a child in another process namespace.
             let gone = ![0, parent].contains(&libc::getppid());
             if gone { Err(Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }

@@ -3,6 +3,8 @@
 use crate::clock::{Stopwatch, WallClock};
 use crate::sys;
 use catnip_base::Span;
+use rustix::thread::set_current_timer_slack;
+use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 
 /// Spin margin under SCHED_FIFO: a little more than it takes to wake up, most of the time. More costs CPU time and
@@ -50,7 +52,7 @@ impl Timing {
         let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
         let margin = spin.unwrap_or(if real_time { DEFAULT_SPIN } else { Span::ZERO });
         // Without it, timers fire up to 50 us late; nothing else depends on it.
-        let _ = sys::set_timer_slack(Span::from_nanos(1));
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut clock = WallClock::new(stopwatch, margin, watched);
         if real_time {
             clock.give_way();

@@ -7,6 +7,7 @@ use crate::{
     pftk_throughput, recursive_short_flow, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds,
     sikdar_threecase, terms, tfrc_rfc5348, wzk_new,
 };
+use Formula::{Many, One};
 
 /// What the main result of a model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +75,31 @@ pub struct Model {
     pub reference: &'static str,
     /// What its main result is.
     pub gives: Gives,
-    /// Its inputs, in the order of `evaluate`.
+    /// Its inputs, in the order of the formula.
     pub parameters: &'static [Parameter],
-    /// Its results, in the order of `evaluate`; the first is the main one.
+    /// Its results, in the order of the formula; the first is the main one.
     pub quantities: &'static [Quantity],
     /// Computes all quantities from all parameters.
-    pub evaluate: fn(&[f64], &mut [f64]) -> Result<(), ModelError>,
+    pub formula: Formula,
+}
+
+/// How a model computes.
+#[derive(Clone, Copy, Debug)]
+pub enum Formula {
+    /// Its only quantity.
+    One(fn(&[f64]) -> Result<f64, ModelError>),
+    /// All of its quantities.
+    Many(fn(&[f64], &mut [f64]) -> Result<(), ModelError>),
+}
+
+impl Model {
+    /// Computes all `quantities` from all `parameters`, in the order of the lists.
+    pub fn evaluate(&self, parameters: &[f64], quantities: &mut [f64]) -> Result<(), ModelError> {
+        match self.formula {
+            Formula::One(formula) => formula(parameters).map(|value| quantities[0] = value),
+            Formula::Many(formula) => formula(parameters, quantities),
+        }
+    }
 }
 
 /// The model of that name.
@@ -195,11 +215,10 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Factor,
         parameters: &[P],
         quantities: &[quantity("f", "", "mean length of a run of timeouts in units of T0/(1-p)")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             check::probability("p", v[0])?;
-            out[0] = terms::backoff(v[0]);
-            Ok(())
-        },
+            Ok(terms::backoff(v[0]))
+        }),
     },
     Model {
         name: "E_ZTO",
@@ -208,12 +227,11 @@ pub const MODELS: &[Model] = &[
         gives: Gives::TimeS,
         parameters: &[P, T0],
         quantities: &[quantity("E_ZTO_s", "s", "mean length of a run of timeouts")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             check::probability("p", v[0])?;
             check::time("T0_s", v[1])?;
-            out[0] = terms::timeout_run(v[0], v[1]);
-            Ok(())
-        },
+            Ok(terms::timeout_run(v[0], v[1]))
+        }),
     },
     Model {
         name: "Q_hat",
@@ -222,12 +240,11 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Probability,
         parameters: &[P, given("w", "packets", "window, a real number")],
         quantities: &[TIMEOUT_Q],
-        evaluate: |v, out| {
+        formula: One(|v| {
             check::probability("p", v[0])?;
             real_packets("w", v[1])?;
-            out[0] = terms::q_hat(v[0], v[1]);
-            Ok(())
-        },
+            Ok(terms::q_hat(v[0], v[1]))
+        }),
     },
     Model {
         name: "Q_approx",
@@ -236,12 +253,11 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Probability,
         parameters: &[P, B],
         quantities: &[TIMEOUT_Q],
-        evaluate: |v, out| {
+        formula: One(|v| {
             check::probability("p", v[0])?;
             check::at_least_one("b", v[1])?;
-            out[0] = terms::q_approx(v[0], v[1]);
-            Ok(())
-        },
+            Ok(terms::q_approx(v[0], v[1]))
+        }),
     },
     Model {
         name: "W",
@@ -250,12 +266,11 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Packets,
         parameters: &[P, B],
         quantities: &[quantity("W", "packets", "window; inf for p = 0")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             check::probability("p", v[0])?;
             check::at_least_one("b", v[1])?;
-            out[0] = terms::window(v[0], v[1]);
-            Ok(())
-        },
+            Ok(terms::window(v[0], v[1]))
+        }),
     },
     Model {
         name: "E_dss",
@@ -264,12 +279,11 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Packets,
         parameters: &[given("d", "packets", "packets to be sent, a real number"), P, PLUS_ONE],
         quantities: &[quantity("E_dss", "packets", "expected packets")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             real_packets("d", v[0])?;
             check::probability("p", v[1])?;
-            out[0] = terms::slow_start_packets(v[0], v[1], check::flag("plus_one", v[2])?);
-            Ok(())
-        },
+            Ok(terms::slow_start_packets(v[0], v[1], check::flag("plus_one", v[2])?))
+        }),
     },
     Model {
         name: "E_Wss",
@@ -278,13 +292,12 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Packets,
         parameters: &[given("E", "packets", "packets sent, a real number"), W1_FREE, B],
         quantities: &[quantity("E_Wss", "packets", "window")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             real_packets("E", v[0])?;
             real_packets("w1", v[1])?;
             check::at_least_one("b", v[2])?;
-            out[0] = terms::slow_start_window(v[0], v[1].max(1.0), v[2]);
-            Ok(())
-        },
+            Ok(terms::slow_start_window(v[0], v[1].max(1.0), v[2]))
+        }),
     },
     Model {
         name: "E_Tss",
@@ -293,12 +306,11 @@ pub const MODELS: &[Model] = &[
         gives: Gives::TimeS,
         parameters: &[given("E", "packets", "packets sent, a real number"), RTT, W_MAX, B, W1],
         quantities: &[quantity("E_Tss_s", "s", "time")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             real_packets("E", v[0])?;
             let path = Path { rtt_s: v[1], w_max: v[2], b: v[3], w1: v[4], ..Path::default() }.check()?;
-            out[0] = terms::slow_start_time(v[0], path.w1, path.w_max, path.b, path.rtt_s);
-            Ok(())
-        },
+            Ok(terms::slow_start_time(v[0], path.w1, path.w_max, path.b, path.rtt_s))
+        }),
     },
     Model {
         name: "handshake",
@@ -312,14 +324,13 @@ pub const MODELS: &[Model] = &[
             TS,
         ],
         quantities: &[quantity("E_Lh_s", "s", "time")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             check::setup_loss("pf", v[0])?;
             check::setup_loss("pr", v[1])?;
             check::time("RTT_s", v[2])?;
             check::time("Ts_s", v[3])?;
-            out[0] = terms::handshake(v[0], v[1], v[2], v[3]);
-            Ok(())
-        },
+            Ok(terms::handshake(v[0], v[1], v[2], v[3]))
+        }),
     },
     Model {
         name: "mathis",
@@ -333,10 +344,7 @@ pub const MODELS: &[Model] = &[
             W_LIMIT,
         ],
         quantities: &[RATE],
-        evaluate: |v, out| {
-            out[0] = mathis(v[0], v[1], v[2], limit(v[3]))?;
-            Ok(())
-        },
+        formula: One(|v| mathis(v[0], v[1], v[2], limit(v[3]))),
     },
     Model {
         name: "pftk_td_only",
@@ -345,10 +353,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::RatePps,
         parameters: &[P, RTT, B],
         quantities: &[RATE],
-        evaluate: |v, out| {
-            out[0] = pftk_td_only(v[0], v[1], v[2])?;
-            Ok(())
-        },
+        formula: One(|v| pftk_td_only(v[0], v[1], v[2])),
     },
     Model {
         name: "pftk_full",
@@ -357,10 +362,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::RatePps,
         parameters: &[P, RTT, T0, W_MAX, B],
         quantities: &[RATE],
-        evaluate: |v, out| {
-            out[0] = pftk_full(v[0], &path(&v[1..], 1.0, 0.0))?;
-            Ok(())
-        },
+        formula: One(|v| pftk_full(v[0], &path(&v[1..], 1.0, 0.0))),
     },
     Model {
         name: "pftk_throughput",
@@ -369,10 +371,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::RatePps,
         parameters: &[P, RTT, T0, W_MAX, B],
         quantities: &[RATE],
-        evaluate: |v, out| {
-            out[0] = pftk_throughput(v[0], &path(&v[1..], 1.0, 0.0))?;
-            Ok(())
-        },
+        formula: One(|v| pftk_throughput(v[0], &path(&v[1..], 1.0, 0.0))),
     },
     Model {
         name: "pftk_approx",
@@ -381,10 +380,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::RatePps,
         parameters: &[P, RTT, T0, W_MAX, B],
         quantities: &[RATE],
-        evaluate: |v, out| {
-            out[0] = pftk_approx(v[0], &path(&v[1..], 1.0, 0.0))?;
-            Ok(())
-        },
+        formula: One(|v| pftk_approx(v[0], &path(&v[1..], 1.0, 0.0))),
     },
     Model {
         name: "tfrc_rfc5348",
@@ -393,10 +389,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::RatePps,
         parameters: &[P, RTT, or("t_RTO_s", "s", 1.0, "retransmission timeout"), B],
         quantities: &[RATE],
-        evaluate: |v, out| {
-            out[0] = tfrc_rfc5348(v[0], v[1], v[2], v[3])?;
-            Ok(())
-        },
+        formula: One(|v| tfrc_rfc5348(v[0], v[1], v[2], v[3])),
     },
     Model {
         name: "cubic",
@@ -415,11 +408,11 @@ pub const MODELS: &[Model] = &[
             quantity("W_cubic", "packets", "average window of CUBIC"),
             quantity("W_reno_friendly", "packets", "average window of the Reno-friendly region"),
         ],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let r = cubic(v[0], v[1], v[2], v[3], limit(v[4]))?;
             out.copy_from_slice(&[r.rate_pps, r.w_cubic, r.w_reno_friendly]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "padhye_latency",
@@ -437,11 +430,10 @@ pub const MODELS: &[Model] = &[
             or("rate", "", 1.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx"),
         ],
         quantities: &[T],
-        evaluate: |v, out| {
+        formula: One(|v| {
             let rate = rate(v[7])?;
-            out[0] = padhye_latency(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]), rate)?;
-            Ok(())
-        },
+            padhye_latency(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]), rate)
+        }),
     },
     Model {
         name: "cardwell98",
@@ -459,13 +451,13 @@ pub const MODELS: &[Model] = &[
             or("use_Q", "", 1.0, "1: a loss is a timeout with Q_approx; 0: always"),
         ],
         quantities: &[T, LOSSES, TIMEOUT_Q, TIMEOUTS, RUNS, PHASES, PHASE_PACKETS, T_XFER, T_RTO],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let use_q = check::flag("use_Q", v[7])?;
             let path = Path { rtt_s: v[2], t0_s: v[3], w_max: f64::MAX, b: v[4], w1: v[5], delack_s: v[6] };
             let r = cardwell98(check::whole("N", v[0])?, v[1], &path, use_q)?;
             out.copy_from_slice(&[r.latency_s, r.l, r.q, r.n, r.u, r.v, r.e, r.t_xfer_s, r.t_rto_s]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "cardwell00",
@@ -494,7 +486,7 @@ pub const MODELS: &[Model] = &[
             quantity("E_dca", "packets", "packets left for congestion avoidance"),
             quantity("T_ca_s", "s", "their time"),
         ],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let rate = rate(v[8])?;
             let r = cardwell00(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), rate)?;
             out.copy_from_slice(&[
@@ -509,7 +501,7 @@ pub const MODELS: &[Model] = &[
                 r.t_ca_s,
             ]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "sikdar_packets",
@@ -518,11 +510,10 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Packets,
         parameters: &[given("n", "rounds", "the round, from 1"), W_MAX],
         quantities: &[quantity("packets", "packets", "packets")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
-            out[0] = sikdar_packets(check::whole("n", v[0])?, path.counted()?.0).into();
-            Ok(())
-        },
+            Ok(sikdar_packets(check::whole("n", v[0])?, path.counted()?.0).into())
+        }),
     },
     Model {
         name: "sikdar_rounds",
@@ -531,11 +522,10 @@ pub const MODELS: &[Model] = &[
         gives: Gives::Rounds,
         parameters: &[N, W_MAX],
         quantities: &[quantity("rounds", "rounds", "rounds")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
-            out[0] = sikdar_rounds(check::whole("N", v[0])?, path.counted()?.0).into();
-            Ok(())
-        },
+            Ok(sikdar_rounds(check::whole("N", v[0])?, path.counted()?.0).into())
+        }),
     },
     Model {
         name: "sikdar_grow",
@@ -550,13 +540,12 @@ pub const MODELS: &[Model] = &[
             W_MAX,
         ],
         quantities: &[quantity("rounds", "rounds", "rounds")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             let (m, h) = (check::whole("m", v[0])?, check::whole("h", v[1])?);
             let slow_start = check::flag("slow_start", v[2])?;
             let (w_max, b) = Path { b: v[3], w_max: v[4], ..Path::default() }.check()?.counted()?;
-            out[0] = sikdar_grow(m.into(), h, slow_start, b, w_max).into();
-            Ok(())
-        },
+            Ok(sikdar_grow(m.into(), h, slow_start, b, w_max).into())
+        }),
     },
     Model {
         name: "sikdar_threecase",
@@ -573,11 +562,11 @@ pub const MODELS: &[Model] = &[
             quantity("P1", "", "probability of one loss"),
             quantity("P2", "", "probability of several losses"),
         ],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let r = sikdar_threecase(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]))?;
             out.copy_from_slice(&[r.latency_s, r.t_nl_s, r.t_sl_s, r.t_ml_s, r.p0, r.p1, r.p2]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "sikdar_empirical",
@@ -586,10 +575,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::TimeS,
         parameters: &[N, P, RTT, W_MAX],
         quantities: &[T],
-        evaluate: |v, out| {
-            out[0] = sikdar_empirical(check::whole("N", v[0])?, v[1], v[2], v[3])?;
-            Ok(())
-        },
+        formula: One(|v| sikdar_empirical(check::whole("N", v[0])?, v[1], v[2], v[3])),
     },
     Model {
         name: "hysteresis",
@@ -608,7 +594,7 @@ pub const MODELS: &[Model] = &[
             ),
             quantity("cycles", "", "cycles"),
         ],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let model = hysteresis(v)?;
             let moments = model.exact();
             out.copy_from_slice(&[
@@ -619,7 +605,7 @@ pub const MODELS: &[Model] = &[
                 model.cycles() as f64,
             ]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "hysteresis_trace",
@@ -651,7 +637,7 @@ pub const MODELS: &[Model] = &[
             quantity("rto", "", "1 if it ends in a timeout"),
             quantity("Tloss_s", "s", "cost of the loss"),
         ],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let rule = match check::flag("rule", v[10])? {
                 true => Rule::FastRetransmitWhenPossible,
                 false => Rule::AllTimeouts,
@@ -664,7 +650,7 @@ pub const MODELS: &[Model] = &[
             let rto = f64::from(u8::from(c.timeout));
             out.copy_from_slice(&[c.d, c.w1, c.e, c.w, c.t_ss_s, c.p_ss, c.q, rto, c.t_loss_s]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "partial_catnip",
@@ -676,12 +662,12 @@ pub const MODELS: &[Model] = &[
             quantity("exact_mean_s", "s", "mean latency"),
             quantity("exact_sd_s", "s", "standard deviation of the latency"),
         ],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let path = path(&v[3..], v[7], v[8]);
             let r = PartialCatnip::new(check::whole("N", v[0])?, v[1], v[2], &path)?.exact();
             out.copy_from_slice(&[r.mean_s, r.sd_s]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "wzk_chain",
@@ -696,11 +682,10 @@ pub const MODELS: &[Model] = &[
             CLAMP,
         ],
         quantities: &[quantity("t_RTO_s", "s", "expected time in timeouts")],
-        evaluate: |v, out| {
+        formula: One(|v| {
             let packets = check::whole("data", v[0])?;
-            out[0] = Chain { packets, p: v[1], it0_s: v[2], r0_s: v[3], clamp_s: v[4] }.exact()?;
-            Ok(())
-        },
+            Chain { packets, p: v[1], it0_s: v[2], r0_s: v[3], clamp_s: v[4] }.exact()
+        }),
     },
     Model {
         name: "wzk_new",
@@ -724,7 +709,7 @@ pub const MODELS: &[Model] = &[
             quantity("ths_RTO2_s", "s", "expected timeouts of the request"),
             T_HANDSHK,
         ],
-        evaluate: |v, out| {
+        formula: Many(|v, out| {
             let r = wzk_new(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5])?;
             out.copy_from_slice(&[
                 r.latency_s,
@@ -743,7 +728,7 @@ pub const MODELS: &[Model] = &[
                 r.t_handshk_s,
             ]);
             Ok(())
-        },
+        }),
     },
     Model {
         name: "model_c_low",
@@ -752,7 +737,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::TimeS,
         parameters: MODEL_C_PARAMETERS,
         quantities: MODEL_C_QUANTITIES,
-        evaluate: |v, out| model_c(model_c_low, v, out),
+        formula: Many(|v, out| model_c(model_c_low, v, out)),
     },
     Model {
         name: "model_c_high",
@@ -761,7 +746,7 @@ pub const MODELS: &[Model] = &[
         gives: Gives::TimeS,
         parameters: MODEL_C_PARAMETERS,
         quantities: MODEL_C_QUANTITIES,
-        evaluate: |v, out| model_c(model_c_high, v, out),
+        formula: Many(|v, out| model_c(model_c_high, v, out)),
     },
     Model {
         name: "recursive_short_flow",
@@ -770,9 +755,6 @@ pub const MODELS: &[Model] = &[
         gives: Gives::TimeS,
         parameters: &[N, P, RTT, T0, W_MAX, B, W1, DELACK],
         quantities: &[T],
-        evaluate: |v, out| {
-            out[0] = recursive_short_flow(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))?;
-            Ok(())
-        },
+        formula: One(|v| recursive_short_flow(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))),
     },
 ];

@@ -1,14 +1,14 @@
 //! What clients may fetch from a real host, as files.
 
 use crate::failure::Failure;
-use crate::sys;
 use catnip_lab::Plan;
 use catnip_net::NodeId;
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use tempfile::TempDir;
 
 const PREFIX: &str = "catnip-documents-";
 /// A server may run as another user than its documents' owner, as nginx's workers do: everybody may read, and only the
@@ -22,7 +22,7 @@ const MOST_DOCUMENT_BYTES: u64 = 4 << 30;
 /// A folder with all that clients may fetch from a host. It goes with the run.
 #[derive(Debug)]
 pub(crate) struct Documents {
-    folder: PathBuf,
+    folder: TempDir,
     /// The folder itself, locked: this run is alive.
     lock: File,
 }
@@ -44,30 +44,32 @@ impl Documents {
             if odd || total > MOST_DOCUMENT_BYTES {
                 continue;
             }
-            let file = made.folder.join(name);
+            let file = made.folder.path().join(name);
             made.write(&file, bytes).map_err(|error| cannot(&file, error))?;
         }
         Ok(made)
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// `parent` is everybody's, so the name is one that nobody has and nobody could foresee. The folder is open to readers
     /// only when it is locked, so that [`Self::remove_left_over`] of another run never sees it readable and unlocked.
     fn create(parent: &Path) -> io::Result<Self> {
-        let folder = sys::make_private_folder(&parent.join(PREFIX))?;
+        let folder = private(parent)?;
         let lock = File::open(&folder)?;
-        let made = Self { folder, lock };
-        sys::lock(made.lock.as_fd())?;
-        fs::set_permissions(&made.folder, Permissions::from_mode(FOLDER_MODE))?;
-        Ok(made)
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::set_permissions(&folder, Permissions::from_mode(FOLDER_MODE))?;
+        Ok(Self { folder, lock })
     }
 
     fn write(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let inside = || path.ancestors().skip(1).take_while(|&folder| folder != self.folder);
-        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path.parent().unwrap_or(&self.folder))?;
+        let inside = || path.ancestors().skip(1).take_while(|&folder| folder != self.folder.path());
+        DirBuilder::new()
+            .recursive(true)
+            .mode(FOLDER_MODE)
+            .create(path.parent().unwrap_or(self.folder.path()))?;
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?;
         // A strict umask is not meant for what a server is to hand out.
@@ -92,23 +94,24 @@ impl Documents {
                 continue;
             };
             let is_ours = |its: fs::Metadata| its.uid() == own.uid() && its.mode() & 0o777 == FOLDER_MODE;
-            if folder.metadata().is_ok_and(is_ours) && sys::lock(folder.as_fd()).is_ok() {
+            if folder.metadata().is_ok_and(is_ours)
+                && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
+            {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
     }
 }
 
-impl Drop for Documents {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+fn private(parent: &Path) -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
     /// A folder that is everybody's, as `/tmp` is.
     fn everybodys(name: &str) -> PathBuf {
@@ -127,14 +130,18 @@ mod tests {
     fn everybody_may_read_documents_and_only_their_owner_may_write() {
         let parent = everybodys("modes");
         let made = Documents::create(&parent).unwrap();
-        let file = made.folder.join("pages/1/image");
+        let file = made.folder.path().join("pages/1/image");
         made.write(&file, 3).unwrap();
         assert_eq!(fs::read(&file).unwrap(), [0, 1, 2].map(crate::socket::filling));
         assert_eq!(mode(&file), FILE_MODE);
-        for folder in [made.folder.clone(), made.folder.join("pages"), made.folder.join("pages/1")] {
+        for folder in [
+            made.folder.path().to_owned(),
+            made.folder.path().join("pages"),
+            made.folder.path().join("pages/1"),
+        ] {
             assert_eq!(mode(&folder), FOLDER_MODE, "{}", folder.display());
         }
-        let folder = made.folder.clone();
+        let folder = made.folder.path().to_owned();
         drop(made);
         assert!(!folder.exists());
         fs::remove_dir(parent).unwrap();
@@ -149,12 +156,12 @@ mod tests {
         DirBuilder::new().mode(FOLDER_MODE).create(&killed).unwrap();
         fs::set_permissions(&killed, Permissions::from_mode(FOLDER_MODE)).unwrap();
         fs::write(killed.join("nginx.conf"), "").unwrap();
-        let unlocked_yet = sys::make_private_folder(&parent.join(PREFIX)).unwrap();
+        let unlocked_yet = private(&parent).unwrap().keep();
         let elsewhere = parent.join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         let link = parent.join(format!("{PREFIX}link"));
         symlink(&elsewhere, &link).unwrap();
-        let mut kept = vec![alive.folder.clone(), unlocked_yet, elsewhere, link];
+        let mut kept = vec![alive.folder.path().to_owned(), unlocked_yet, elsewhere, link];
         // Another user's: only root can make one.
         let other = parent.join(format!("{PREFIX}other"));
         fs::create_dir(&other).unwrap();
