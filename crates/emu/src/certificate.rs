@@ -8,6 +8,7 @@ use catnip_base::Span;
 use catnip_base::notation::or_none;
 use catnip_net::WireSpec;
 use catnip_net::mark::SpmParameters;
+use catnip_net::queue::QueueKind;
 use catnip_net::shape::RateSpec;
 use catnip_net::stage;
 use serde::{Serialize, Serializer};

@@ -7,7 +7,7 @@ use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
 use catnip_emu::timing::TimingSpec;
 use catnip_net::mark::SpmParameters;
-use catnip_net::queue::CustomQueues;
+use catnip_net::queue::{CustomQueues, QueueKind};
 use catnip_net::stage::CustomStages;
 use catnip_net::{Key, References, WireSpec};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};

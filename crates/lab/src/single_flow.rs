@@ -4,6 +4,7 @@ use crate::Plan;
 use crate::traffic::Traffic;
 use catnip_base::Span;
 use catnip_net::mark::SpmParameters;
+use catnip_net::queue::QueueKind;
 use catnip_net::shape::RateSpec;
 use catnip_net::stage;
 use catnip_net::{Colour, PortId, WireSpec};

@@ -2,9 +2,7 @@
 //! the reproduction of the CATNIP paper takes it.
 
 use catnip_base::{Distribution, Rate, Rng, Stream, Time};
-use catnip_net::queue::{
-    CatnipQueue, CatnipRed, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule,
-};
+use catnip_net::queue::{CatnipQueue, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule};
 use catnip_net::{Colour, DropReason, Fate, Packet, Route};
 use std::fs;
 use std::num::NonZeroU32;
@@ -190,7 +188,8 @@ fn red_differences(seed: u64) -> f64 {
     for run in 0..50 {
         let law = || RedLaw::new(red_parameters(0.2), RATE, Rng::new(seed, Stream::Queue(run)));
         let mut red = Red::new(TEN, law());
-        let mut catnip = CatnipRed::new(TEN, law(), VictimRule::Random, Rng::new(seed, Stream::Victim(run)));
+        let mut catnip =
+            Red::new(TEN, law()).with_victims(VictimRule::Random, Rng::new(seed, Stream::Victim(run)));
         let mut random = Rng::new(seed, Stream::Workload(run));
         for step in 0..400 {
             let now = Time::from_nanos(u64::from(step) * 1_000_000);

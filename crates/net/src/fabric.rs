@@ -1,7 +1,7 @@
 use crate::port::Extras;
-use crate::queue::{AnyQueue, Site};
+use crate::queue::{AnyQueue, QueueKind, Site};
 use crate::shape::AnyShaper;
-use crate::stage::StageSpec;
+use crate::stage::{StageKind, StageSpec};
 use crate::topology::Routes;
 use crate::{
     Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, Route, Topology, WireSpec,

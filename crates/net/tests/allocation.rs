@@ -1,9 +1,9 @@
 //! A port in steady state allocates nothing: a counting allocator proves it for every queue discipline.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
-use catnip_net::queue::{QueueSpec, Site};
+use catnip_net::queue::{QueueKind, QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, Constant};
-use catnip_net::stage::StageSpec;
+use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{Colour, DropReason, Extras, Fate, Next, Packet, Port, Route};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};

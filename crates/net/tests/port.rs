@@ -2,9 +2,9 @@
 //! the host wakes up.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
-use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueSpec, Site};
+use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueKind, QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
-use catnip_net::stage::StageSpec;
+use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{
     Backlog, Colour, DropReason, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out, Packet, Port, PortId,
     Route, Topology, WireSpec,

@@ -1,4 +1,6 @@
-use crate::control::{Ack, AnyControl, Cause, Congestion, CongestionControl, Control, Phase, Start};
+use crate::control::{
+    Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start,
+};
 use crate::pacing::{Pacing, RoundStart};
 use crate::recovery::{DUPACK_THRESHOLD, Facts, OnAdvance, OnDuplicate, Recovery, RecoveryKind};
 use crate::segment::earlier;
@@ -98,7 +100,7 @@ impl Sender {
                 config.recovery,
                 u64::from(config.earliest_fast_retransmit) * u64::from(config.segment_bytes),
             ),
-            control: AnyControl::new(&config.control, &config.start()),
+            control: config.control.build(&config.start()),
             pacing: Pacing::new(config.pacing),
             rto: Rto::new(&config.rto, phase),
             context: None,
@@ -199,7 +201,7 @@ impl Sender {
     pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
         let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
         self.rto = Rto::new(&rto, phase);
-        self.control = AnyControl::new(&config.control, &Start { window: 1, ..config.start() });
+        self.control = config.control.build(&Start { window: 1, ..config.start() });
     }
 
     /// A round trip that was measured outside of the data: the handshake.

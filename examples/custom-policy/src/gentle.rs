@@ -1,6 +1,6 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
-use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start};
+use catnip_tcp::control::{Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start};
 
 /// As a scenario has it: `gentle:0.7`.
 #[derive(Debug)]
@@ -20,11 +20,10 @@ impl Kind for GentleSpec {
 }
 
 impl ControlKind for GentleSpec {
-    type Control = Gentle;
-    fn build(&self, start: &Start) -> Gentle {
+    fn build(&self, start: &Start) -> AnyControl {
         let segment = f64::from(start.segment_bytes);
         let cwnd = f64::from(start.window) * segment;
-        Gentle { keep: self.keep, segment, cwnd, ssthresh: None }
+        AnyControl::Custom(Box::new(Gentle { keep: self.keep, segment, cwnd, ssthresh: None }))
     }
 }
 

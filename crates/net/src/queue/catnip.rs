@@ -1,77 +1,45 @@
 use super::fifo::Fifo;
 use super::victim::VictimRule;
-use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
+use super::{AnyQueue, Holds, Places, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 use std::num::NonZeroU32;
 
-/// CATNIP-Good: DropTail in which a HIGH arrival takes the place of a LOW packet, as configuration.
+/// CATNIP-Good, DropTail in which a HIGH arrival takes the place of a LOW packet, or CATNIP-Bad, its mirror image, as
+/// configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CatnipGoodSpec(Buffer);
-
-/// CATNIP-Bad, its mirror image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CatnipBadSpec(Buffer);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Buffer {
+pub struct CatnipSpec {
+    good: bool,
     limit: Places,
     victim: VictimRule,
 }
 
-impl Buffer {
+const GOOD: &str = "catnip-good";
+const BAD: &str = "catnip-bad";
+
+impl Kind for CatnipSpec {
+    const USAGE: &'static [Usage] = &[
+        ("catnip-good:LIMIT[,victim=random|newest|oldest|probe]", "HIGH arrivals push LOW packets out"),
+        ("catnip-bad:LIMIT[,victim=…]", "LOW arrivals push HIGH packets out"),
+    ];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { limit: text.value(Places::EXPECTED)?, victim: VictimRule::read(text)? })
+        let (limit, victim) = (text.value(Places::EXPECTED)?, VictimRule::read(text)?);
+        Ok(Self { good: text.name() == GOOD, limit, victim })
     }
-
     fn write(&self, to: &mut Written) {
-        to.value(self.limit).option("victim", self.victim, VictimRule::default());
+        let name = if self.good { GOOD } else { BAD };
+        to.name(name).value(self.limit).option("victim", self.victim, VictimRule::default());
     }
+}
 
+impl QueueKind for CatnipSpec {
+    fn build(&self, site: &Site<'_>) -> AnyQueue {
+        let build = if self.good { CatnipQueue::good } else { CatnipQueue::bad };
+        AnyQueue::Catnip(Box::new(build(self.limit.waiting(), self.victim, site.victims())))
+    }
     fn holds(&self) -> Holds {
         Holds { surely: self.limit.all(), at_most: Some(self.limit.all()) }
-    }
-}
-
-impl Kind for CatnipGoodSpec {
-    const USAGE: &'static [Usage] =
-        &[("catnip-good:LIMIT[,victim=random|newest|oldest|probe]", "HIGH arrivals push LOW packets out")];
-    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Buffer::read(text).map(Self)
-    }
-    fn write(&self, to: &mut Written) {
-        self.0.write(to.name("catnip-good"));
-    }
-}
-
-impl Kind for CatnipBadSpec {
-    const USAGE: &'static [Usage] = &[("catnip-bad:LIMIT[,victim=…]", "LOW arrivals push HIGH packets out")];
-    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Buffer::read(text).map(Self)
-    }
-    fn write(&self, to: &mut Written) {
-        self.0.write(to.name("catnip-bad"));
-    }
-}
-
-impl QueueKind for CatnipGoodSpec {
-    type Queue = Box<CatnipQueue>;
-    fn build(&self, site: &Site<'_>) -> Box<CatnipQueue> {
-        Box::new(CatnipQueue::good(self.0.limit.waiting(), self.0.victim, site.victims()))
-    }
-    fn holds(&self) -> Holds {
-        self.0.holds()
-    }
-}
-
-impl QueueKind for CatnipBadSpec {
-    type Queue = Box<CatnipQueue>;
-    fn build(&self, site: &Site<'_>) -> Box<CatnipQueue> {
-        Box::new(CatnipQueue::bad(self.0.limit.waiting(), self.0.victim, site.victims()))
-    }
-    fn holds(&self) -> Holds {
-        self.0.holds()
     }
 }
 

@@ -11,8 +11,8 @@ mod red;
 mod tests;
 mod victim;
 
-pub use catnip::{CatnipBadSpec, CatnipGoodSpec, CatnipQueue};
-pub use catnip_red::{CatnipRed, CatnipRedSpec};
+pub use catnip::{CatnipQueue, CatnipSpec};
+pub use catnip_red::CatnipRedSpec;
 pub use drop_tail::{DropTail, DropTailSpec};
 pub use places::Places;
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
@@ -20,7 +20,7 @@ pub use victim::VictimRule;
 
 use crate::shape::RateSpec;
 use crate::{Backlog, Fate, Packet};
-use catnip_base::notation::{Custom, Kind, Registry};
+use catnip_base::notation::{Custom, Registry};
 use catnip_base::{ParseError, Rng, Stream, Time, kinds};
 use std::fmt::Debug;
 
@@ -48,11 +48,9 @@ pub trait QueueDiscipline: Debug + Send {
 }
 
 /// A kind of queue: plain data from which a port builds its queue.
-pub trait QueueKind: Kind {
-    /// What holds the packets. A large one is boxed, so that ports stay small.
-    type Queue: QueueDiscipline;
+pub trait QueueKind: Send + Sync {
     /// The queue of one port.
-    fn build(&self, site: &Site<'_>) -> Self::Queue;
+    fn build(&self, site: &Site<'_>) -> AnyQueue;
     /// What it says of its buffer.
     fn holds(&self) -> Holds {
         Holds::default()
@@ -96,30 +94,28 @@ impl Site<'_> {
 }
 
 macro_rules! queues {
-    ($($Kind:ident($Spec:ty)),+ $(,)?) => {
+    ($($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)?) => {
         kinds! {
             /// A queue discipline as configuration.
             pub enum QueueSpec { $($Kind($Spec)),+ }
         }
 
-        /// The queue of a port: those that are built in are known to the compiler, one from outside is behind a pointer.
+        /// The queue of a port: those that are built in are known to the compiler, one from outside is behind a pointer. A
+        /// large one is boxed, so that ports stay small.
         #[derive(Debug)]
         pub enum AnyQueue {
-            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind(<$Spec as QueueKind>::Queue)),+
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue)),+
         }
 
-        impl QueueSpec {
-            /// See [`QueueKind::build`].
-            pub fn build(&self, site: &Site<'_>) -> AnyQueue {
-                match self { $(Self::$Kind(kind) => AnyQueue::$Kind(QueueKind::build(kind, site))),+ }
+        impl QueueKind for QueueSpec {
+            fn build(&self, site: &Site<'_>) -> AnyQueue {
+                match self { $(Self::$Kind(kind) => kind.build(site)),+ }
             }
-            /// See [`QueueKind::holds`].
-            pub fn holds(&self) -> Holds {
-                match self { $(Self::$Kind(kind) => QueueKind::holds(kind)),+ }
+            fn holds(&self) -> Holds {
+                match self { $(Self::$Kind(kind) => kind.holds()),+ }
             }
-            /// See [`QueueKind::counts_packets`].
-            pub fn counts_packets(&self) -> bool {
-                match self { $(Self::$Kind(kind) => QueueKind::counts_packets(kind)),+ }
+            fn counts_packets(&self) -> bool {
+                match self { $(Self::$Kind(kind) => kind.counts_packets()),+ }
             }
         }
 
@@ -147,76 +143,19 @@ macro_rules! queues {
 }
 
 queues! {
-    DropTail(DropTailSpec),
-    Red(RedSpec),
-    CatnipGood(CatnipGoodSpec),
-    CatnipBad(CatnipBadSpec),
-    CatnipRed(CatnipRedSpec),
-    Custom(Custom<dyn CustomQueue>),
+    DropTail(DropTailSpec) => DropTail,
+    Red(RedSpec) => Box<Red>,
+    Catnip(CatnipSpec) => Box<CatnipQueue>,
+    CatnipRed(CatnipRedSpec) => Box<Red>,
+    Custom(Custom<dyn QueueKind>) => Box<dyn QueueDiscipline>,
 }
 
 /// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`.
-pub type CustomQueues = Registry<dyn CustomQueue>;
+pub type CustomQueues = Registry<dyn QueueKind>;
 
 impl QueueSpec {
     /// Reads a built-in queue or one of these.
     pub fn read_with(text: &str, outside: &CustomQueues) -> Result<Self, ParseError> {
         outside.read(text, Self::Custom)
-    }
-}
-
-/// A [`QueueKind`] of which no more is known.
-pub trait CustomQueue: Debug + Send + Sync {
-    /// See [`QueueKind::build`].
-    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline>;
-    /// See [`QueueKind::holds`].
-    fn holds(&self) -> Holds;
-    /// See [`QueueKind::counts_packets`].
-    fn counts_packets(&self) -> bool;
-}
-
-impl<K: QueueKind<Queue: 'static> + Debug + Send + Sync> CustomQueue for K {
-    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline> {
-        Box::new(QueueKind::build(self, site))
-    }
-    fn holds(&self) -> Holds {
-        QueueKind::holds(self)
-    }
-    fn counts_packets(&self) -> bool {
-        QueueKind::counts_packets(self)
-    }
-}
-
-impl QueueKind for Custom<dyn CustomQueue> {
-    type Queue = Box<dyn QueueDiscipline>;
-    fn build(&self, site: &Site<'_>) -> Box<dyn QueueDiscipline> {
-        (**self).build(site)
-    }
-    fn holds(&self) -> Holds {
-        (**self).holds()
-    }
-    fn counts_packets(&self) -> bool {
-        (**self).counts_packets()
-    }
-}
-
-impl<Q: QueueDiscipline + ?Sized> QueueDiscipline for Box<Q> {
-    #[inline]
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        (**self).enqueue(now, packet, fate);
-    }
-    #[inline]
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-        (**self).dequeue(now, fate)
-    }
-    fn room(&self) -> Option<u32> {
-        (**self).room()
-    }
-    #[inline(always)]
-    fn wake_at(&self) -> Option<Time> {
-        (**self).wake_at()
-    }
-    fn backlog(&self) -> Backlog {
-        (**self).backlog()
     }
 }

@@ -1,6 +1,7 @@
 use super::fifo::Fifo;
-use super::{Holds, QueueDiscipline, QueueKind, Site};
-use crate::{Backlog, DropReason, Fate, Packet};
+use super::victim::VictimRule;
+use super::{AnyQueue, Holds, QueueDiscipline, QueueKind, Site};
+use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rate, Rng, Span, Time};
 use std::num::NonZeroU32;
@@ -18,8 +19,9 @@ pub struct RedSpec {
 const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
 
 impl RedSpec {
-    pub(super) fn law(&self, site: &Site<'_>) -> RedLaw {
-        RedLaw::new(self.parameters, site.rate.mean().unwrap_or(FASTEST), site.drops())
+    pub(super) fn queue(&self, site: &Site<'_>) -> Red {
+        let rate = site.rate.mean().unwrap_or(FASTEST);
+        Red::new(self.waiting, RedLaw::new(self.parameters, rate, site.drops()))
     }
 
     pub(super) fn write_numbers<'a>(&self, to: &'a mut Written) -> &'a mut Written {
@@ -69,10 +71,8 @@ impl Kind for RedSpec {
 }
 
 impl QueueKind for RedSpec {
-    type Queue = Box<Red>;
-
-    fn build(&self, site: &Site<'_>) -> Box<Red> {
-        Box::new(Red::new(self.waiting, self.law(site)))
+    fn build(&self, site: &Site<'_>) -> AnyQueue {
+        AnyQueue::Red(Box::new(self.queue(site)))
     }
 
     /// It may drop long before it is full.
@@ -235,27 +235,53 @@ pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     }
 }
 
-/// FIFO governed by [`RedLaw`]; the arriving packet is the one dropped.
+/// FIFO governed by [`RedLaw`]; the arriving packet is the one dropped, unless another one gives it its place.
 #[derive(Debug)]
 pub struct Red {
     queue: Fifo,
     waiting: NonZeroU32,
     law: RedLaw,
+    victims: Option<(VictimRule, Rng)>,
 }
 
 impl Red {
     /// A queue in which at most `waiting` packets wait.
     pub fn new(waiting: NonZeroU32, law: RedLaw) -> Self {
-        Self { queue: Fifo::default(), waiting, law }
+        Self { queue: Fifo::default(), waiting, law, victims: None }
+    }
+
+    /// CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet must go; then a LOW packet goes if there is one,
+    /// the arrival itself first.
+    pub fn with_victims(self, rule: VictimRule, rng: Rng) -> Self {
+        Self { victims: Some((rule, rng)), ..self }
+    }
+
+    /// Why RED or the end of the buffer wants a packet dropped at this arrival, if so.
+    fn drops(&mut self, now: Time) -> Option<DropReason> {
+        let verdict = self.law.on_arrival(now, self.queue.len());
+        if self.queue.len() >= self.waiting.get() {
+            self.law.on_overflow();
+            return Some(DropReason::Overflow);
+        }
+        match verdict {
+            Verdict::Accept => None,
+            Verdict::Early => Some(DropReason::Early),
+            Verdict::Forced => Some(DropReason::Forced),
+        }
     }
 }
 
 impl QueueDiscipline for Red {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        match red_drop(&mut self.law, now, &self.queue, self.waiting) {
-            Some(why) => fate.dropped(now, packet, why),
-            None => self.queue.push(packet),
+        if let Some(why) = self.drops(now) {
+            let (order, arrival) = (Colour::DROPPED_FIRST, packet.dscp.colour());
+            let victims = self.victims.as_mut();
+            match victims.and_then(|(rule, rng)| rule.choose(&self.queue, order, arrival, rng)) {
+                None => return fate.dropped(now, packet, why),
+                Some(index) => fate.dropped(now, self.queue.remove(index), DropReason::PushedOut),
+            }
         }
+        self.queue.push(packet);
     }
 
     fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
@@ -268,19 +294,5 @@ impl QueueDiscipline for Red {
 
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
-    }
-}
-
-/// Why RED or the end of the buffer wants a packet dropped at this arrival, if so.
-pub(super) fn red_drop(law: &mut RedLaw, now: Time, queue: &Fifo, waiting: NonZeroU32) -> Option<DropReason> {
-    let verdict = law.on_arrival(now, queue.len());
-    if queue.len() >= waiting.get() {
-        law.on_overflow();
-        return Some(DropReason::Overflow);
-    }
-    match verdict {
-        Verdict::Accept => None,
-        Verdict::Early => Some(DropReason::Early),
-        Verdict::Forced => Some(DropReason::Forced),
     }
 }

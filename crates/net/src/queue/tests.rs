@@ -137,15 +137,15 @@ proptest! {
         arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12, rule in 0usize..3
     ) {
         let victim = [VictimRule::Random, VictimRule::Newest, VictimRule::Oldest][rule];
-        let mut queue = AnyQueue::CatnipGood(Box::new(CatnipQueue::good(packets(limit), victim, rng(1))));
+        let mut queue = AnyQueue::Catnip(Box::new(CatnipQueue::good(packets(limit), victim, rng(1))));
         check_protection(&mut queue, Colour::Green, &arrivals, limit as usize)?;
     }
 
     #[test]
     fn catnip_bad_is_its_mirror_image(arrivals in prop::collection::vec(any::<bool>(), 0..60), limit in 1u32..12) {
         let mirrored: Vec<bool> = arrivals.iter().map(|high| !high).collect();
-        let mut bad = AnyQueue::CatnipBad(Box::new(CatnipQueue::bad(packets(limit), VictimRule::Random, rng(1))));
-        let mut good = AnyQueue::CatnipGood(Box::new(CatnipQueue::good(packets(limit), VictimRule::Random, rng(1))));
+        let mut bad = AnyQueue::Catnip(Box::new(CatnipQueue::bad(packets(limit), VictimRule::Random, rng(1))));
+        let mut good = AnyQueue::Catnip(Box::new(CatnipQueue::good(packets(limit), VictimRule::Random, rng(1))));
         check_protection(&mut bad, Colour::Red, &arrivals, limit as usize)?;
         check_protection(&mut good, Colour::Green, &mirrored, limit as usize)?;
     }
@@ -293,7 +293,7 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
     for seed in 0..50 {
         let law = || RedLaw::new(RedParameters { weight: 0.2, ..red_parameters() }, RATE, rng(seed));
         let mut red = Red::new(packets(10), law());
-        let mut catnip = CatnipRed::new(packets(10), law(), VictimRule::Random, rng(seed + 1000));
+        let mut catnip = Red::new(packets(10), law()).with_victims(VictimRule::Random, rng(seed + 1000));
         let mut arrivals = rng(seed + 2000);
         let mut substituted = false;
         let mut inside: Vec<Packet> = Vec::new();

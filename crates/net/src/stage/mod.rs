@@ -14,7 +14,7 @@ pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use packet_list::{PacketList, PacketListSpec};
 
 use crate::{Colour, DropReason, Packet};
-use catnip_base::notation::{Custom, Kind, Notation, Registry};
+use catnip_base::notation::{Custom, Notation, Registry};
 use catnip_base::{ParseError, Rng, Time, kinds};
 use std::fmt::Debug;
 
@@ -25,11 +25,9 @@ pub trait Stage: Debug + Send {
 }
 
 /// A kind of stage: plain data from which a port builds its stages.
-pub trait StageKind: Kind {
-    /// What looks at the packets.
-    type Stage: Stage;
+pub trait StageKind: Send + Sync {
     /// The stage of one port, with random numbers of its own.
-    fn build(&self, rng: Rng) -> Self::Stage;
+    fn build(&self, rng: Rng) -> AnyStage;
     /// The probability that it takes a packet, by priority, if it takes each one independently of all others.
     fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         None
@@ -37,7 +35,7 @@ pub trait StageKind: Kind {
 }
 
 macro_rules! stages {
-    ($($Kind:ident($Spec:ty)),+ $(,)?) => {
+    ($($Kind:ident($Spec:ty) => $Stage:ty),+ $(,)?) => {
         kinds! {
             /// A stage as configuration.
             pub enum StageSpec { $($Kind($Spec)),+ }
@@ -46,17 +44,15 @@ macro_rules! stages {
         /// A stage of a port.
         #[derive(Debug)]
         pub enum AnyStage {
-            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind(<$Spec as StageKind>::Stage)),+
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Stage)),+
         }
 
-        impl StageSpec {
-            /// See [`StageKind::build`].
-            pub fn build(&self, rng: Rng) -> AnyStage {
-                match self { $(Self::$Kind(kind) => AnyStage::$Kind(StageKind::build(kind, rng))),+ }
+        impl StageKind for StageSpec {
+            fn build(&self, rng: Rng) -> AnyStage {
+                match self { $(Self::$Kind(kind) => kind.build(rng)),+ }
             }
-            /// See [`StageKind::loss`].
-            pub fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-                match self { $(Self::$Kind(kind) => StageKind::loss(kind)),+ }
+            fn loss(&self) -> Option<[f64; Colour::COUNT]> {
+                match self { $(Self::$Kind(kind) => kind.loss()),+ }
             }
         }
 
@@ -69,15 +65,15 @@ macro_rules! stages {
 }
 
 stages! {
-    Bernoulli(BernoulliSpec),
-    ByPriority(ByPrioritySpec),
-    GilbertElliott(GilbertElliottSpec),
-    PacketList(PacketListSpec),
-    Custom(Custom<dyn CustomStage>),
+    Bernoulli(BernoulliSpec) => ByPriority,
+    ByPriority(ByPrioritySpec) => ByPriority,
+    GilbertElliott(GilbertElliottSpec) => GilbertElliott,
+    PacketList(PacketListSpec) => PacketList,
+    Custom(Custom<dyn StageKind>) => Box<dyn Stage>,
 }
 
 /// Stages from outside, by name: `stages.add(|stage: MyStage| Arc::new(stage))`.
-pub type CustomStages = Registry<dyn CustomStage>;
+pub type CustomStages = Registry<dyn StageKind>;
 
 impl StageSpec {
     /// Reads a built-in stage or one of these.
@@ -108,39 +104,6 @@ pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
         let own = stage.loss()?;
         Some(std::array::from_fn(|of| sum[of] + own[of] - sum[of] * own[of]))
     })
-}
-
-/// A [`StageKind`] of which no more is known.
-pub trait CustomStage: Debug + Send + Sync {
-    /// See [`StageKind::build`].
-    fn build(&self, rng: Rng) -> Box<dyn Stage>;
-    /// See [`StageKind::loss`].
-    fn loss(&self) -> Option<[f64; Colour::COUNT]>;
-}
-
-impl<K: StageKind<Stage: 'static> + Debug + Send + Sync> CustomStage for K {
-    fn build(&self, rng: Rng) -> Box<dyn Stage> {
-        Box::new(StageKind::build(self, rng))
-    }
-    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-        StageKind::loss(self)
-    }
-}
-
-impl StageKind for Custom<dyn CustomStage> {
-    type Stage = Box<dyn Stage>;
-    fn build(&self, rng: Rng) -> Box<dyn Stage> {
-        (**self).build(rng)
-    }
-    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-        (**self).loss()
-    }
-}
-
-impl<S: Stage + ?Sized> Stage for Box<S> {
-    fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-        (**self).pass(now, packet)
-    }
 }
 
 /// What a loss model says of a packet.

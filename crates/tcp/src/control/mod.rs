@@ -7,7 +7,7 @@ mod reno;
 pub use eca::{Eca, EcaRule, EcaSpec};
 pub use reno::{Reno, RenoSpec};
 
-use catnip_base::notation::{Custom, Kind, Registry};
+use catnip_base::notation::{Custom, Registry};
 use catnip_base::{FlowContext, ParseError, Span, Time, kinds};
 use std::fmt::Debug;
 
@@ -113,15 +113,13 @@ pub trait CongestionControl: Debug + Send {
 }
 
 /// A kind of controller: plain data from which a connection builds its own.
-pub trait ControlKind: Kind {
-    /// What a connection has.
-    type Control: CongestionControl;
+pub trait ControlKind: Send + Sync {
     /// The state of a new connection.
-    fn build(&self, start: &Start) -> Self::Control;
+    fn build(&self, start: &Start) -> AnyControl;
 }
 
 macro_rules! controls {
-    ($($Kind:ident($Spec:ty)),+ $(,)?) => {
+    ($($Kind:ident($Spec:ty) => $Control:ty),+ $(,)?) => {
         kinds! {
             /// Which controller a connection uses.
             pub enum ControlSpec { $($Kind($Spec)),+ }
@@ -131,13 +129,12 @@ macro_rules! controls {
         /// pointer.
         #[derive(Debug)]
         pub enum AnyControl {
-            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind(<$Spec as ControlKind>::Control)),+
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Control)),+
         }
 
-        impl AnyControl {
-            /// A controller of this kind for a new connection.
-            pub fn new(spec: &ControlSpec, start: &Start) -> Self {
-                match spec { $(ControlSpec::$Kind(kind) => Self::$Kind(ControlKind::build(kind, start))),+ }
+        impl ControlKind for ControlSpec {
+            fn build(&self, start: &Start) -> AnyControl {
+                match self { $(Self::$Kind(kind) => kind.build(start)),+ }
             }
         }
 
@@ -168,57 +165,17 @@ macro_rules! controls {
 }
 
 controls! {
-    Reno(RenoSpec),
-    Eca(EcaSpec),
-    Custom(Custom<dyn CustomControl>),
+    Reno(RenoSpec) => Reno,
+    Eca(EcaSpec) => Eca,
+    Custom(Custom<dyn ControlKind>) => Box<dyn CongestionControl>,
 }
 
 /// Controllers from outside, by name: `controls.add(|control: MyControl| Arc::new(control))`.
-pub type CustomControls = Registry<dyn CustomControl>;
+pub type CustomControls = Registry<dyn ControlKind>;
 
 impl ControlSpec {
     /// Reads a built-in controller or one of these.
     pub fn read_with(text: &str, outside: &CustomControls) -> Result<Self, ParseError> {
         outside.read(text, Self::Custom)
-    }
-}
-
-/// A [`ControlKind`] of which no more is known.
-pub trait CustomControl: Debug + Send + Sync {
-    /// See [`ControlKind::build`].
-    fn build(&self, start: &Start) -> Box<dyn CongestionControl>;
-}
-
-impl<K: ControlKind<Control: 'static> + Debug + Send + Sync> CustomControl for K {
-    fn build(&self, start: &Start) -> Box<dyn CongestionControl> {
-        Box::new(ControlKind::build(self, start))
-    }
-}
-
-impl ControlKind for Custom<dyn CustomControl> {
-    type Control = Box<dyn CongestionControl>;
-    fn build(&self, start: &Start) -> Box<dyn CongestionControl> {
-        (**self).build(start)
-    }
-}
-
-impl<C: CongestionControl + ?Sized> CongestionControl for Box<C> {
-    fn control(&self) -> Control {
-        (**self).control()
-    }
-    fn phase(&self, unsent: u64) -> Phase {
-        (**self).phase(unsent)
-    }
-    fn on_ack(&mut self, ack: &Ack) {
-        (**self).on_ack(ack);
-    }
-    fn on_congestion(&mut self, event: &Congestion) {
-        (**self).on_congestion(event);
-    }
-    fn on_recovered(&mut self, now: Time, limit: u64) {
-        (**self).on_recovered(now, limit);
-    }
-    fn on_context(&mut self, now: Time, context: &FlowContext) {
-        (**self).on_context(now, context);
     }
 }

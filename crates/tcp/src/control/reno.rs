@@ -1,4 +1,6 @@
-use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Start};
+use super::{
+    Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Start,
+};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
@@ -17,9 +19,8 @@ impl Kind for RenoSpec {
 }
 
 impl ControlKind for RenoSpec {
-    type Control = Reno;
-    fn build(&self, start: &Start) -> Reno {
-        Reno::new(start)
+    fn build(&self, start: &Start) -> AnyControl {
+        AnyControl::Reno(Reno::new(start))
     }
 }
 
