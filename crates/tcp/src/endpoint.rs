@@ -262,7 +262,7 @@ impl Endpoint {
         *tries += 1;
         *last_sent = now;
         let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
-        let segment = Segment { seq: 0, flags, ..self.acknowledgement(config) };
+        let segment = Segment { flags, ..self.acknowledgement(config) };
         Some(Outgoing { segment, retransmission: false })
     }
 }

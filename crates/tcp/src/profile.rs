@@ -242,5 +242,7 @@ mod tests {
         assert_eq!((tcp.halving, tcp.initial_ssthresh), (Halving::Flight, InitialSsthresh::Infinite));
         assert!(tcp.limited_transmit && tcp.handshake && tcp.fin && !tcp.grow_unused && !tcp.grow_on_exit);
         assert_eq!((tcp.earliest_fast_retransmit, tcp.recovery_burst), (0, u32::MAX));
+        // RFC 7323: more than the 65 535 bytes of RFC 9293 that would bind on the paths of today.
+        assert_eq!(tcp.receive_window, 1_048_576);
     }
 }

@@ -174,11 +174,15 @@ mod tests {
 
     #[test]
     fn what_had_arrived_before_is_acknowledged_at_once_and_changes_nothing() {
-        let mut r = holding(&[(0, 10), (10, 20)]);
-        // RFC 9293, section 3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in reply".
-        r.on_data(Time::ZERO, 0, 10, Some(&DELAYED), Span::ZERO);
-        assert!(r.wants_to_ack(Time::ZERO));
-        assert_eq!((r.next(), r.sack().len(), r.deadline()), (20, 0, None));
+        // The last segment of all, or one before it.
+        for (seq, end) in [(10, 20), (0, 10)] {
+            let mut r = holding(&[(0, 10), (10, 20)]);
+            // RFC 9293, section 3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in
+            // reply".
+            r.on_data(Time::ZERO, seq, end, Some(&DELAYED), Span::ZERO);
+            assert!(r.wants_to_ack(Time::ZERO));
+            assert_eq!((r.next(), r.sack().len(), r.deadline()), (20, 0, None));
+        }
     }
 
     #[test]

@@ -446,7 +446,6 @@ impl Sender {
         let fin = self.fin && data_end == self.written;
         let end = data_end + u64::from(fin);
         let retransmission = seq < self.max;
-        let nothing_out = self.una == self.max;
         if retransmission && config.recovery != RecoveryKind::Sack1 {
             // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
             // ns-2's Sack1 forgets this.
@@ -457,7 +456,7 @@ impl Sender {
             self.max = end;
         }
         // RFC 6298, section 5.1: "if the timer is not running, start it running".
-        if self.deadline.is_none() || nothing_out {
+        if self.deadline.is_none() {
             self.restart_timer(now, config);
         }
         self.next = self.next.max(end);

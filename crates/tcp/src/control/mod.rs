@@ -179,3 +179,16 @@ impl ControlSpec {
         outside.read(text, Self::Custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_is_written_as_it_is_read_without_what_goes_without_saying() {
+        for text in ["reno", "eca", "eca:final-window", "eca:one-more-round"] {
+            assert_eq!(text.parse::<ControlSpec>().unwrap().to_string(), text);
+        }
+        assert_eq!("eca:last-round".parse::<ControlSpec>().unwrap().to_string(), "eca");
+    }
+}

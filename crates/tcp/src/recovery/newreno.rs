@@ -119,6 +119,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_partial_ack_takes_is_counted_from_the_ack_before() {
+        let mut tcp = Scene::new(rfc(NEW_RENO, 9), 100);
+        tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9]).at(100).ack(1).sends(&[10, 11]);
+        // 2 and 5 are lost: eight duplicates.
+        tcp.dup().dup().dup().sends(&[2]).cwnd(5.0).window(8).dup().dup().sends(&[]);
+        tcp.dup().sends(&[12]).dup().sends(&[13]).dup().sends(&[14]).window(13);
+        tcp.at(200).ack(4).window(13 - 3 + 1).sends(&[5, 15]);
+    }
+
+    #[test]
     fn an_ack_of_all_but_the_last_segment_of_before_is_partial() {
         let mut tcp = Scene::new(rfc(NEW_RENO, 6), 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6]).at(100).dup().dup().dup().sends(&[1]).window(6);

@@ -60,12 +60,12 @@ impl Sack {
     pub(super) fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
         self.after_timeout = false;
         let Some(episode) = &mut self.recovery else {
-            self.forget_below(facts.ack);
+            self.forget();
             return OnAdvance::Normal;
         };
         if facts.ack >= episode.end {
             self.recovery = None;
-            self.forget_below(facts.ack);
+            self.forget();
             self.gate.opens_at = 0;
             return OnAdvance::Recovered { limit: u64::MAX, grows: false };
         }
@@ -123,10 +123,9 @@ impl Sack {
     }
 
     /// ns-2's Sack1 forgets all reports with each ACK outside of recovery.
-    fn forget_below(&mut self, una: u64) {
-        match self.rule {
-            SackRule::Pipe1996 => self.scoreboard.clear(),
-            SackRule::Rfc6675 => _ = self.scoreboard.advance(una),
+    fn forget(&mut self) {
+        if self.rule == SackRule::Pipe1996 {
+            self.scoreboard.clear();
         }
     }
 

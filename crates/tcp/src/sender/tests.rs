@@ -214,6 +214,45 @@ fn a_segment_that_recovery_sent_twice_is_no_sample() {
 }
 
 #[test]
+fn in_ns_2_s_sack1_a_segment_that_recovery_sent_twice_is_a_sample() {
+    let mut tcp = Scene::new(unsampled(rfc(RecoveryKind::Sack1, 10)), 100);
+    tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
+    tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0);
+    tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]).at(200).sack(0, &[2..=7]).sends(&[11]);
+    tcp.sack(0, &[2..=8]).sends(&[12]).sack(0, &[2..=9]).sends(&[13]);
+    // Segment 11 is lost and resent; it took 200 ms from when it was sent first, and the timeout is the least one.
+    tcp.at(300).sack(0, &[12..=12, 2..=9]).sends(&[10]).sack(0, &[12..=13, 2..=9]).sends(&[11]);
+    tcp.at(400).ack(13).take();
+    tcp.timer(400 + 1000);
+}
+
+#[test]
+fn a_segment_that_was_sent_once_is_a_sample_although_another_one_was_sent_twice() {
+    let mut tcp = Scene::new(unsampled(rfc(RecoveryKind::SackRfc6675, 10)), 100);
+    // 1 and 9 are lost.
+    tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
+    (2..=7).for_each(|last| _ = tcp.sack(0, &[2..=last]));
+    tcp.sends(&[1, 11]).at(200).sack(0, &[2..=8]).sends(&[12]).sack(0, &[10..=10, 2..=8]).sends(&[13]);
+    tcp.sack(0, &[10..=11, 2..=8]).sends(&[14]).sack(0, &[10..=12, 2..=8]).sends(&[9, 15]);
+    // Segment 11 was timed at 100 ms, after segment 1 was resent; segment 9, below it, was resent later.
+    tcp.at(400).ack(12).take();
+    tcp.timer(400 + 1000);
+
+    let mut tcp = Scene::new(unsampled(rfc(RecoveryKind::SackRfc6675, 10)), 100);
+    // 1 and 12 are lost; 12 begins where what is timed ends.
+    tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
+    (2..=7).for_each(|last| _ = tcp.sack(0, &[2..=last]));
+    tcp.sends(&[1, 11]).sack(0, &[2..=8]).sack(0, &[2..=9]).sack(0, &[2..=10]).sends(&[12, 13, 14]);
+    tcp.at(200)
+        .sack(0, &[2..=11])
+        .sack(0, &[13..=13, 2..=11])
+        .sack(0, &[13..=14, 2..=11])
+        .sends(&[15, 16, 17]);
+    tcp.sack(0, &[13..=15, 2..=11]).sends(&[12, 18]).at(400).ack(11).take();
+    tcp.timer(400 + 1000);
+}
+
+#[test]
 fn one_round_trip_is_measured_at_a_time() {
     // RFC 6298, section 3: "a TCP implementation MUST take at least one RTT measurement per RTT". Segment 1 is timed first,
     // then the next one sent after its ACK, segment 4.

@@ -187,3 +187,31 @@ fn the_ack_that_ends_a_recovery_by_rfc_6675_makes_way_for_the_next_one() {
     tcp.at(300).sack(6, &[8..=8]).sends(&[9]).sack(6, &[8..=9]).sends(&[10]).sack(6, &[8..=10]).sends(&[7]);
     assert_eq!(tcp.sender().stats().fast_retransmits, 2);
 }
+
+#[test]
+fn sack1_counts_only_what_is_out() {
+    let mut tcp = Scene::new(ns2(Sack1, 10), 100);
+    tcp.sends(&TEN).at(200).ack(2).sends(&[11, 12, 13]);
+    // 3 is lost: eleven are out, three of them have arrived, and five may be out.
+    tcp.sack(2, &[4..=4]).sack(2, &[4..=5]).sack(2, &[4..=6]).sends(&[3]).cwnd(5.0);
+    tcp.sack(2, &[4..=7]).sack(2, &[4..=8]).sack(2, &[4..=9]).sends(&[]).sack(2, &[4..=10]).sends(&[14]);
+}
+
+#[test]
+fn what_was_reported_below_an_ack_counts_no_more() {
+    let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
+    // 2 came before 1.
+    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).ack(3).sends(&[11, 12, 13, 14]);
+    // 4 is lost: of eleven, cwnd is half.
+    tcp.sack(3, &[5..=5]).sack(3, &[5..=6]).sack(3, &[5..=7]).sends(&[4]).cwnd(5.5);
+    // RFC 6675, section 4, SetPipe: 4 and 12 to 14.
+    tcp.sack(3, &[5..=8]).sack(3, &[5..=9]).sack(3, &[5..=10]).sends(&[]).sack(3, &[5..=11]).sends(&[15]);
+}
+
+#[test]
+fn ns_2_s_sack1_forgets_with_a_new_ack_what_was_reported_and_hears_of_it_anew() {
+    let mut tcp = Scene::new(rfc(Sack1, 5), 5);
+    tcp.sends(&[1, 2, 3, 4, 5]).at(100).sack(0, &[3..=3]).sack(1, &[3..=3]);
+    // The first duplicate, the second one, one that says nothing new, and the third one.
+    tcp.sack(1, &[3..=3]).sack(1, &[3..=4]).sack(1, &[3..=4]).sends(&[]).sack(1, &[3..=5]).sends(&[2]);
+}
