@@ -141,6 +141,21 @@ macro_rules! words {
             $($(#[$doc])* $Kind),+
         }
 
+        impl $Family {
+            /// All of them.
+            $visible const ALL: &'static [Self] = &[$(Self::$Kind),+];
+
+            /// Its name.
+            $visible fn name(self) -> &'static str {
+                $crate::notation::name(self.usage())
+            }
+
+            /// Its name, and what it stands for.
+            $visible fn usage(self) -> $crate::notation::Usage {
+                match self { $(Self::$Kind => $usage),+ }
+            }
+        }
+
         impl $crate::notation::Family for $Family {
             const KINDS: &'static [$crate::notation::Member<Self>] =
                 &[$($crate::notation::Member { usage: &[$usage], read: |_| Ok(Self::$Kind) }),+];
@@ -150,7 +165,7 @@ macro_rules! words {
 
         impl std::fmt::Display for $Family {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str($crate::notation::name(match self { $(Self::$Kind => $usage),+ }))
+                f.write_str(self.name())
             }
         }
     };
@@ -428,6 +443,15 @@ mod tests {
             "perhaps".parse::<Answer>().unwrap_err().to_string(),
             "\"perhaps\": expected one of yes, no"
         );
+    }
+
+    #[test]
+    fn a_word_is_read_by_its_name_and_stands_for_something() {
+        assert_eq!(
+            Answer::ALL.iter().map(|answer| answer.usage().1).collect::<Vec<_>>(),
+            ["agrees", "refuses"]
+        );
+        assert!(Answer::ALL.iter().all(|&answer| answer.name().parse() == Ok(answer)));
     }
 
     #[test]

@@ -10,13 +10,12 @@
 //!
 //! SYN, FIN, RST and retransmissions are always HIGH. Everything else of TCP is LOW.
 
-mod head;
 mod table;
 
 use catnip_net::Colour;
 use catnip_net::mark::SpmParameters;
+use catnip_wire::http::{self, Head, Progress};
 use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags, ip, unwrap_near};
-use head::{Head, Progress};
 use table::Table;
 
 /// Connections that are watched at a time; a new one takes the place of one that was silent for long.
@@ -209,7 +208,7 @@ impl End {
         }
         let asked = std::mem::take(&mut self.asked);
         let over = match self.end {
-            Some(end) => start >= end || asked && bytes.starts_with(head::BEGIN),
+            Some(end) => start >= end || asked && bytes.starts_with(http::BEGIN),
             None => asked,
         };
         if over && !again {

@@ -1,73 +1,37 @@
 //! Every table of results, declared once: what its rows are made of, and each column with its name, which ends in its
 //! unit, with a sentence, and with its value. The simulator and the emulator fill the same tables.
 
-use crate::InputError;
 use crate::column::{Columns, Heading, Headings};
-use catnip_base::{Span, Time};
+use catnip_base::{Span, Time, words};
 use catnip_net::{Colour, DropReason, PortCounters};
 use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, Reply, SenderView};
 use catnip_sim::{DatagramCounters, Event, Tally};
-use std::str::FromStr;
 
-/// The tables that a run can fill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TableName {
-    /// One row per run.
-    Runs,
-    /// One per page fetched.
-    Pages,
-    /// One per object fetched.
-    Objects,
-    /// One per connection.
-    Connections,
-    /// One per port of a named link.
-    Ports,
-    /// One per source of background traffic.
-    Datagrams,
-    /// One per packet sent, ACK received, drop and timeout of a connection.
-    Events,
+words! {
+    /// The tables that a run can fill, and what each has rows for.
+    #[derive(PartialOrd, Ord)]
+    pub enum TableName {
+        /// One row per run.
+        Runs = ("runs", "One row per run."),
+        /// One per page fetched.
+        Pages = ("pages", "One row per page that a user has loaded, in order of completion."),
+        /// One per object fetched.
+        Objects = ("objects", "One row per object of a page, in order of completion."),
+        /// One per connection.
+        Connections = ("connections", "One row per TCP connection, in the order in which they ended."),
+        /// One per port of a named link.
+        Ports = (
+            "ports",
+            "One row per direction of each `[link]` that is a single one; `:back` is from `to` to `from`.",
+        ),
+        /// One per source of background traffic.
+        Datagrams = ("datagrams", "One row per source of background traffic."),
+        /// One per packet sent, ACK received, drop and timeout of a connection.
+        Events = ("events", "One row per data packet sent, ACK received, drop and timeout of a connection."),
+    }
 }
 
 impl TableName {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Runs,
-        Self::Pages,
-        Self::Objects,
-        Self::Connections,
-        Self::Ports,
-        Self::Datagrams,
-        Self::Events,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Runs => "runs",
-            Self::Pages => "pages",
-            Self::Objects => "objects",
-            Self::Connections => "connections",
-            Self::Ports => "ports",
-            Self::Datagrams => "datagrams",
-            Self::Events => "events",
-        }
-    }
-
-    /// What it has rows for.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Runs => "One row per run.",
-            Self::Pages => "One row per page that a user has loaded, in order of completion.",
-            Self::Objects => "One row per object of a page, in order of completion.",
-            Self::Connections => "One row per TCP connection, in the order in which they ended.",
-            Self::Ports => {
-                "One row per direction of each `[link]` that is a single one; `:back` is from `to` to `from`."
-            }
-            Self::Datagrams => "One row per source of background traffic.",
-            Self::Events => "One row per data packet sent, ACK received, drop and timeout of a connection.",
-        }
-    }
-
     /// Its columns, in order.
     pub fn headings(self) -> Vec<Heading> {
         match self {
@@ -79,16 +43,6 @@ impl TableName {
             Self::Datagrams => headings::<DatagramRow<'_>>(),
             Self::Events => headings::<EventRow>(),
         }
-    }
-}
-
-impl FromStr for TableName {
-    type Err = InputError;
-    fn from_str(text: &str) -> Result<Self, InputError> {
-        Self::ALL.into_iter().find(|table| table.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            InputError::new("", "tables", format!("{text:?}: expected one of {names}"))
-        })
     }
 }
 

@@ -85,7 +85,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
     };
     let control = match &file.control {
         None => base.control.clone(),
-        Some(text) => ControlSpec::read_with(text, &kinds.controls)
+        Some(text) => (kinds.controls.read(text, ControlSpec::Custom))
             .map_err(|error| ("control".to_string(), error.to_string()))?,
     };
     let tick = file.rto_tick.unwrap_or(base.rto.tick);

@@ -15,8 +15,8 @@ fn the_page_about_tables_says_what_is_declared() {
          the run's own clock, which starts at 0. A `float` is a double and NaN where there is no value, an `integer` an unsigned\n\
          number of 64 bits, a `text` UTF-8; nothing is null. `catnip list --json` prints the same for programs.\n",
     );
-    for name in TableName::ALL {
-        writeln!(now, "\n## {}\n\n{}\n", name.name(), name.about()).unwrap();
+    for &name in TableName::ALL {
+        writeln!(now, "\n## {}\n\n{}\n", name.name(), name.usage().1).unwrap();
         writeln!(now, "| column | type | what it holds |\n|---|---|---|").unwrap();
         for heading in name.headings() {
             writeln!(now, "| `{}` | {} | {} |", heading.name, heading.empty.kind(), heading.about).unwrap();
@@ -53,7 +53,7 @@ fn a_table_without_rows_has_the_columns_of_one_with_rows() {
         run_all(&scenario, &request, &mut |_| true).unwrap().unwrap()
     };
     let (cut, whole) = (tables("1ms"), tables("60s"));
-    for name in TableName::ALL {
+    for &name in TableName::ALL {
         let declared: Vec<_> = name.headings().iter().map(|it| (it.name, it.empty.kind())).collect();
         assert_eq!(kinds(&cut[&name]), declared);
         assert_eq!(kinds(&whole[&name]), declared);
@@ -67,7 +67,7 @@ fn a_table_without_rows_has_the_columns_of_one_with_rows() {
 
 #[test]
 fn columns_have_names_of_their_own_and_measured_ones_end_in_a_unit() {
-    for name in TableName::ALL {
+    for &name in TableName::ALL {
         let headings = name.headings();
         let names: BTreeSet<_> = headings.iter().map(|heading| heading.name).collect();
         assert_eq!(names.len(), headings.len(), "{}", name.name());

@@ -73,7 +73,7 @@ wire! {
     jitter: Option<JitterSpec> = "jitter", Some("none"), "How much the delay varies", JitterSpec::usages,
         |text, _| optional(text), |jitter| or_none(jitter.as_ref());
     queue: QueueSpec = "queue", None, "Queue discipline", QueueSpec::usages,
-        |text, with| QueueSpec::read_with(text, with.queues), |queue| queue.to_string();
+        |text, with| with.queues.read(text, QueueSpec::Custom), |queue| queue.to_string();
     before: Vec<StageSpec> = "loss", Some("none"), "Losses before the queue", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
     behind: Vec<StageSpec> = "wire_loss", Some("none"),

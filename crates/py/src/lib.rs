@@ -131,7 +131,7 @@ impl PyScenario {
             .iter()
             .map(|name| name.parse())
             .collect::<Result<Vec<TableName>, _>>()
-            .map_err(bad_input)?;
+            .map_err(|error: ParseError| bad_input(BadInput::new("", "tables", error.to_string())))?;
         if variants.is_empty() || seeds.is_empty() {
             let key = if seeds.is_empty() { "seeds" } else { "variants" };
             return Err(bad_input(BadInput::new(&self.path(), key, "0: at least one is needed")));
@@ -300,7 +300,7 @@ fn tables() -> Vec<(&'static str, &'static str, Vec<ColumnText>)> {
     let columns = |table: TableName| {
         table.headings().iter().map(|it| (it.name, it.empty.kind(), it.unit(), it.about)).collect()
     };
-    TableName::ALL.map(|table| (table.name(), table.about(), columns(table))).to_vec()
+    TableName::ALL.iter().map(|&table| (table.name(), table.usage().1, columns(table))).collect()
 }
 
 fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {

@@ -289,20 +289,6 @@ pub fn set_dscp(packet: &mut [u8], dscp: u8) -> Result<(), WireError> {
     set_traffic_class(packet, dscp << 2 | class & 3)
 }
 
-/// Takes one off the hop limit; false if the packet must not go on, and is unchanged.
-pub fn decrement_hop_limit(packet: &mut [u8]) -> Result<bool, WireError> {
-    let version = version(packet)?;
-    let at = hop_limit_at(version);
-    if packet[at] <= 1 {
-        return Ok(false);
-    }
-    match version {
-        Version::V4 => set_v4_word(packet, at, u16::from_be_bytes([packet[at] - 1, packet[at + 1]])),
-        Version::V6 => packet[at] -= 1,
-    }
-    Ok(true)
-}
-
 /// The version, of bytes that are long enough for its fixed header.
 #[inline]
 pub(crate) fn version(bytes: &[u8]) -> Result<Version, WireError> {

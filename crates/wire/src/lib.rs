@@ -11,6 +11,7 @@ pub mod checksum;
 mod convert;
 mod error;
 mod flow;
+pub mod http;
 pub mod ip;
 pub mod pcapng;
 mod priority;

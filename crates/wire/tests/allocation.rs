@@ -84,7 +84,6 @@ fn carry(
         assert_eq!(codec.read(packet), Ok(Colour::Green));
     }
     ip::set_ecn(packet, Ecn::Ce).unwrap();
-    assert!(ip::decrement_hop_limit(packet).unwrap());
     let ip = Ip::parse(packet).unwrap();
     assert_eq!(transport_is_right(&ip), Ok(true));
     assert!(FlowKey::of(&ip).is_ok());

@@ -1,13 +1,13 @@
 //! As much of HTTP as clients and servers in the emulator need (RFC 9112).
 
-/// The longest header that is read.
+use catnip_wire::http::{Head, Progress};
+
+/// The longest header of a request that is read.
 const LONGEST_HEAD: usize = 64 << 10;
 
 /// A response as it comes in.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// What has come of the header; nothing once it is complete.
-    head: Vec<u8>,
     state: State,
     /// The status code, or 0 before the header is complete.
     pub status: u16,
@@ -17,9 +17,9 @@ pub struct Response {
     pub digest: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum State {
-    Head,
+    Head(Head),
     /// Bytes of the body still to come, or until the other side closes.
     Body(Option<u64>),
     Complete,
@@ -29,7 +29,7 @@ enum State {
 
 impl Default for Response {
     fn default() -> Self {
-        Self { head: Vec::new(), state: State::Head, status: 0, body_bytes: 0, digest: 0xcbf2_9ce4_8422_2325 }
+        Self { state: State::Head(Head::default()), status: 0, body_bytes: 0, digest: 0xcbf2_9ce4_8422_2325 }
     }
 }
 
@@ -37,9 +37,21 @@ impl Response {
     /// Takes what has come and gives back what belongs to the next response.
     pub fn hear<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !bytes.is_empty() {
-            bytes = match self.state {
-                State::Head => self.read_head(bytes),
-                State::Body(left) => {
+            bytes = match &mut self.state {
+                State::Head(head) => match head.read(bytes) {
+                    Progress::More => &[],
+                    Progress::Complete { used, body } => {
+                        let clear = head.is_clear();
+                        self.status = if clear { head.status() } else { 0 };
+                        self.state = match body {
+                            _ if !clear => State::Broken,
+                            Some(0) => State::Complete,
+                            length => State::Body(length),
+                        };
+                        &bytes[used..]
+                    }
+                },
+                &mut State::Body(left) => {
                     let len = left.map_or(bytes.len(), |left| bytes.len().min(left as usize));
                     let (body, rest) = bytes.split_at(len);
                     self.body_bytes += len as u64;
@@ -73,57 +85,13 @@ impl Response {
 
     /// It is all there.
     pub fn is_complete(&self) -> bool {
-        self.state == State::Complete
-    }
-
-    fn read_head<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let before = self.head.len();
-        self.head.extend_from_slice(&bytes[..bytes.len().min(LONGEST_HEAD + 1 - before)]);
-        // The end may lie across two segments.
-        let Some(len) = head_len(&self.head, before.saturating_sub(3)) else {
-            if self.head.len() > LONGEST_HEAD {
-                self.state = State::Broken;
-            }
-            return &[];
-        };
-        let read = read_response_head(&self.head[..len]);
-        self.head.clear();
-        (self.status, self.state) = match read {
-            // An interim response: another one follows.
-            Some((100..200, _)) => (0, State::Head),
-            Some((status @ (204 | 304), _)) => (status, State::Complete),
-            Some((status, Some(0))) => (status, State::Complete),
-            Some((status, length)) => (status, State::Body(length)),
-            None => (0, State::Broken),
-        };
-        &bytes[len - before..]
+        matches!(self.state, State::Complete)
     }
 }
 
 /// Bytes of a header, up to and including its empty line.
-fn head_len(bytes: &[u8], from: usize) -> Option<usize> {
-    let end = bytes[from..].windows(4).position(|window| window == b"\r\n\r\n")?;
-    Some(from + end + 4)
-}
-
-/// The status code and the length of the body; nothing if it cannot be read.
-fn read_response_head(head: &[u8]) -> Option<(u16, Option<u64>)> {
-    let head = std::str::from_utf8(head).ok()?;
-    let mut lines = head.split("\r\n");
-    let mut words = lines.next()?.split(' ');
-    let status = match (words.next()?, words.next()?) {
-        ("HTTP/1.0" | "HTTP/1.1", code) if code.len() == 3 => code.parse().ok()?,
-        _ => return None,
-    };
-    let mut length = None;
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        if name.eq_ignore_ascii_case("content-length") {
-            length = Some(value.trim().parse().ok()?);
-        } else if name.eq_ignore_ascii_case("transfer-encoding") {
-            return None;
-        }
-    }
-    Some((status, length))
+fn head_len(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|end| end + 4)
 }
 
 /// A request for a path.
@@ -149,7 +117,7 @@ pub enum Version {
 
 /// The path of a request, once its header is all there; `Err` if it is none.
 pub fn read_request(bytes: &[u8]) -> Option<Result<&str, ()>> {
-    let Some(len) = head_len(bytes, 0) else {
+    let Some(len) = head_len(bytes) else {
         return (bytes.len() > LONGEST_HEAD).then_some(Err(()));
     };
     let line =

@@ -21,7 +21,7 @@ pub use victim::VictimRule;
 use crate::shape::RateSpec;
 use crate::{Backlog, Fate, Packet};
 use catnip_base::notation::{Custom, Registry};
-use catnip_base::{ParseError, Rng, Stream, Time, kinds};
+use catnip_base::{Rng, Stream, Time, kinds};
 use std::fmt::Debug;
 
 /// The contract of every queue.
@@ -150,12 +150,6 @@ queues! {
     Custom(Custom<dyn QueueKind>) => Box<dyn QueueDiscipline>,
 }
 
-/// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`.
+/// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`, and then
+/// `queues.read(text, QueueSpec::Custom)`.
 pub type CustomQueues = Registry<dyn QueueKind>;
-
-impl QueueSpec {
-    /// Reads a built-in queue or one of these.
-    pub fn read_with(text: &str, outside: &CustomQueues) -> Result<Self, ParseError> {
-        outside.read(text, Self::Custom)
-    }
-}

@@ -75,19 +75,12 @@ stages! {
 /// Stages from outside, by name: `stages.add(|stage: MyStage| Arc::new(stage))`.
 pub type CustomStages = Registry<dyn StageKind>;
 
-impl StageSpec {
-    /// Reads a built-in stage or one of these.
-    pub fn read_with(text: &str, outside: &CustomStages) -> Result<Self, ParseError> {
-        outside.read(text, Self::Custom)
-    }
-}
-
 /// Reads stages that packets pass one after the other, with `|` in between.
 pub fn read(text: &str, outside: &CustomStages) -> Result<Vec<StageSpec>, ParseError> {
     if text == "none" {
         return Ok(Vec::new());
     }
-    text.split('|').map(|stage| StageSpec::read_with(stage.trim(), outside)).collect()
+    text.split('|').map(|stage| outside.read(stage.trim(), StageSpec::Custom)).collect()
 }
 
 /// Writes what is read as the same.

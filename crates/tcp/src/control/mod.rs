@@ -8,7 +8,7 @@ pub use eca::{Eca, EcaRule, EcaSpec};
 pub use reno::{Reno, RenoSpec};
 
 use catnip_base::notation::{Custom, Registry};
-use catnip_base::{FlowContext, ParseError, Span, Time, kinds};
+use catnip_base::{FlowContext, Span, Time, kinds};
 use std::fmt::Debug;
 
 /// What a controller starts from.
@@ -170,15 +170,9 @@ controls! {
     Custom(Custom<dyn ControlKind>) => Box<dyn CongestionControl>,
 }
 
-/// Controllers from outside, by name: `controls.add(|control: MyControl| Arc::new(control))`.
+/// Controllers from outside, by name: `controls.add(|control: MyControl| Arc::new(control))`, and then
+/// `controls.read(text, ControlSpec::Custom)`.
 pub type CustomControls = Registry<dyn ControlKind>;
-
-impl ControlSpec {
-    /// Reads a built-in controller or one of these.
-    pub fn read_with(text: &str, outside: &CustomControls) -> Result<Self, ParseError> {
-        outside.read(text, Self::Custom)
-    }
-}
 
 #[cfg(test)]
 mod tests {

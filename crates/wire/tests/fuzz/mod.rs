@@ -48,5 +48,4 @@ fn packet(data: &[u8]) {
         }
     }
     let _ = ip::set_ecn(&mut copy, Ecn::Ce);
-    let _ = ip::decrement_hop_limit(&mut copy);
 }

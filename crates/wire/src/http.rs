@@ -1,13 +1,17 @@
+//! HTTP/1 framing (RFC 9112): where a response begins and ends.
+
 /// How an HTTP/1 response begins.
-pub(super) const BEGIN: &[u8] = b"HTTP/1.";
+pub const BEGIN: &[u8] = b"HTTP/1.";
 /// The longest header that is read.
-const LONGEST: u32 = 16 << 10;
+const LONGEST: u32 = 64 << 10;
+/// Stands for a status that is no number.
+const UNREADABLE: u16 = u16::MAX;
 /// What is kept of a line. It holds the fields that matter, and a number of 20 digits.
 const LINE: usize = 48;
 
-/// The header of an HTTP/1 response, read as it passes (RFC 9112).
+/// The header of a response, read as it passes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub struct Head {
     line: [u8; LINE],
     /// Bytes of the line so far; those beyond the kept ones count.
     line_len: u32,
@@ -23,7 +27,7 @@ pub(super) struct Head {
 
 /// How far the header is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub enum Progress {
     /// It goes on.
     More,
     /// It ends after so many of the bytes, or is none; then there may be a body of known length.
@@ -43,16 +47,26 @@ impl Default for Head {
 
 impl Head {
     /// A part of it was not seen.
-    pub(super) const LOST: Self =
+    pub const LOST: Self =
         Self { line: [0; LINE], line_len: 0, len: 0, status: 0, length: None, vague: true, open: false };
 
     /// Is the header still to end?
-    pub(super) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.open
     }
 
+    /// The status code; 0 before the end of the first line, and if there is none.
+    pub fn status(&self) -> u16 {
+        if self.status == UNREADABLE { 0 } else { self.status }
+    }
+
+    /// Could it be read, and does it say how long the body is, or nothing about it?
+    pub fn is_clear(&self) -> bool {
+        self.status() != 0 && !self.vague
+    }
+
     /// The next bytes.
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Progress {
+    pub fn read(&mut self, bytes: &[u8]) -> Progress {
         for (i, &byte) in bytes.iter().enumerate() {
             self.len += 1;
             if let Some(kept) = self.line.get_mut(self.line_len as usize) {
@@ -96,7 +110,7 @@ impl Head {
             let digits = line.get(BEGIN.len() + 2..BEGIN.len() + 5).and_then(number);
             // A status that cannot be read promises nothing.
             self.vague = digits.is_none();
-            self.status = digits.map_or(999, |status| status.clamp(1, 999) as u16);
+            self.status = digits.map_or(UNREADABLE, |status| status.clamp(1, 999) as u16);
             return false;
         }
         if whole && line.is_empty() {
@@ -185,7 +199,7 @@ mod tests {
     fn what_is_no_header_is_left_at_once_and_an_endless_one_in_time() {
         assert_eq!(read("HTTP/2"), Progress::Complete { used: 6, body: None });
         assert_eq!(read("\x16\x03\x01"), Progress::Complete { used: 1, body: None });
-        let endless = format!("HTTP/1.1 200 OK\r\n{}", "x".repeat(20 << 10));
+        let endless = format!("HTTP/1.1 200 OK\r\n{}", "x".repeat(80 << 10));
         assert_eq!(read(&endless), Progress::Complete { used: LONGEST as usize + 1, body: None });
     }
 
