@@ -13,7 +13,7 @@ pub mod record;
 pub mod watch;
 mod world;
 
-pub use connection::{CLIENT, Opener, SERVER, TcpId, Transfer, tick_phase};
+pub use connection::{Account, CLIENT, Opener, SERVER, TcpId, Transfer, tick_phase};
 pub use datagram::{DatagramCounters, FlowId, Moments};
 pub use medium::{Medium, Numbers};
 pub use record::Event;

@@ -1,13 +1,13 @@
 use crate::app::{AnyApp, AppAction, AppEvent, Application};
-use crate::connection::{CLIENT, Connection, SERVER, tick_phase};
+use crate::connection::{Account, CLIENT, Connection, SERVER, tick_phase};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::medium::{End, Medium, Numbers, Owner};
-use crate::record::{ConnectionRecord, DatagramStep, Event, SenderView};
+use crate::record::{DatagramStep, Event};
 use crate::watch::{Step, Watch};
 use crate::{TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};
-use catnip_net::mark::{AnyMarker, PacketMarker, SpmParameters};
-use catnip_net::{Calendar, Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
+use catnip_net::mark::SpmParameters;
+use catnip_net::{Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
 use catnip_tcp::{Endpoint, Sender, TcpConfig};
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
@@ -414,17 +414,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             ends,
             routes,
             planned: [Time::NEVER; 2],
-            in_network: 0,
-            transfer,
-            responded: false,
-            done_at_client: None,
-            closed: None,
-            dropped: 0,
-            sent_high: 0,
-            marker: (*marker).into(),
-            app,
-            number,
-            opened: now,
+            account: Account { app, ..Account::new(number, transfer, now, *marker) },
         });
         hosts.respond_if_asked(now, id);
         self.pump(now, id, CLIENT);
@@ -453,25 +443,21 @@ impl<M: Handler, W: Watch> World<M, W> {
     fn on_segment(&mut self, now: Time, packet: Packet, id: u32, end: usize) {
         let hosts = &mut self.hosts;
         let connection = &mut hosts.connections[id];
-        connection.in_network -= 1;
-        if connection.closed.is_some() {
+        connection.account.in_network -= 1;
+        if connection.account.closed.is_some() {
             hosts.medium.release(packet.body);
             return hosts.retire_if_over(now, id);
         }
-        let config = &hosts.tcp[connection.transfer.tcp.0 as usize].0;
+        let config = &hosts.tcp[connection.account.transfer.tcp.0 as usize].0;
         let received_before = connection.ends[end].received();
         let heard = hosts.medium.hear(now, packet.body, &mut connection.ends[end], config);
         hosts.medium.release(packet.body);
         let Some(segment) = heard else { return };
+        let sender = connection.ends[end].sender();
         if W::PACKETS
-            && segment.flags.ack
-            && !segment.flags.syn
-            && segment.span() == 0
-            && let Some(sender) = connection.ends[end].sender()
+            && let Some(event) = connection.account.acked(sender, &segment, packet.len)
         {
-            let view =
-                SenderView::new(connection.number, sender, segment.ack, packet.len, false, Colour::Red);
-            hosts.watch.record(now, &Event::Acked(view));
+            hosts.watch.record(now, &event);
         }
         if segment.len > 0 {
             if end == CLIENT {
@@ -489,11 +475,11 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// Tells the application how far its document has come.
     fn on_client_data(&mut self, now: Time, id: u32, received_before: u64) {
         let connection = &mut self.hosts.connections[id];
-        let transfer = connection.transfer;
+        let transfer = connection.account.transfer;
         let received = connection.ends[CLIENT].received();
-        let (app, tag) = (connection.app, transfer.tag);
-        if received == transfer.bytes && connection.done_at_client.is_none() {
-            connection.done_at_client = Some(now);
+        let (app, tag) = (connection.account.app, transfer.tag);
+        if received == transfer.bytes && connection.account.done_at_client.is_none() {
+            connection.account.done_at_client = Some(now);
             self.tally.completed += 1;
             self.tally.waiting -= 1;
             self.tally.last_end = now;
@@ -510,8 +496,9 @@ impl<M: Handler, W: Watch> World<M, W> {
     fn close_if_done(&mut self, now: Time, id: u32) {
         let connection = &mut self.hosts.connections[id];
         let acknowledged = connection.ends[SERVER].sender().is_some_and(Sender::is_done);
-        if connection.done_at_client.is_some() && acknowledged && connection.closed.is_none() {
-            connection.closed = Some(now);
+        if connection.account.done_at_client.is_some() && acknowledged && connection.account.closed.is_none()
+        {
+            connection.account.closed = Some(now);
             self.tally.open -= 1;
             self.hosts.retire_if_over(now, id);
         }
@@ -530,19 +517,15 @@ impl<M: Handler, W: Watch> World<M, W> {
             Timer::End { connection: id, end } => {
                 let hosts = &mut self.hosts;
                 let connection = &mut hosts.connections[id];
-                if connection.closed.is_some() || connection.planned[end] != now {
+                if connection.account.closed.is_some() || connection.planned[end] != now {
                     return;
                 }
                 connection.planned[end] = Time::NEVER;
-                let config = &hosts.tcp[connection.transfer.tcp.0 as usize].0;
+                let config = &hosts.tcp[connection.account.transfer.tcp.0 as usize].0;
                 let expired = connection.ends[end].on_time(now, config);
-                if W::PACKETS
-                    && expired
-                    && let Some(sender) = connection.ends[end].sender()
-                {
-                    let una = sender.una();
-                    let view = SenderView::new(connection.number, sender, una, 0, true, Colour::Red);
-                    hosts.watch.record(now, &Event::Timeout(view));
+                let sender = connection.ends[end].sender().filter(|_| W::PACKETS && expired);
+                if let Some(event) = connection.account.timed_out(sender) {
+                    hosts.watch.record(now, &event);
                 }
                 self.pump(now, id, end);
             }
@@ -555,7 +538,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         loop {
             let hosts = &mut self.hosts;
             let connection = &mut hosts.connections[id];
-            let config = &hosts.tcp[connection.transfer.tcp.0 as usize].0;
+            let config = &hosts.tcp[connection.account.transfer.tcp.0 as usize].0;
             let owner = Owner::End { connection: id, end };
             let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
             let Some((out, body)) = packed else { break };
@@ -563,24 +546,19 @@ impl<M: Handler, W: Watch> World<M, W> {
             let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
             let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
-            if !matches!(connection.marker, AnyMarker::None) && segment.span() > 0 {
-                let sending = connection.ends[end].sending(&out, config);
-                connection.marker.mark(now, sending.as_ref(), &mut packet);
+            let sender = &connection.ends[end];
+            let sending = || sender.sending(&out, config);
+            if connection.account.sends(now, end, segment, &mut packet, sending) {
                 hosts.medium.stamp(&packet);
             }
-            connection.in_network += 1;
-            connection.sent_high += u32::from(packet.dscp.colour() == Colour::Green && end == SERVER);
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
+            let sender = connection.ends[end].sender();
             if W::PACKETS
-                && segment.span() > 0
-                && let Some(sender) = connection.ends[end].sender()
+                && let Some(event) = connection.account.sent(sender, &out, &packet)
             {
-                let (number, again) = (connection.number, out.retransmission);
-                let view =
-                    SenderView::new(number, sender, segment.seq, packet.len, again, packet.dscp.colour());
-                hosts.watch.record(now, &Event::Sent(view));
+                hosts.watch.record(now, &event);
             }
-            let from = connection.transfer.node(end);
+            let from = connection.account.transfer.node(end);
             self.launch(now, from, packet);
         }
         let connection = &mut self.hosts.connections[id];
@@ -622,21 +600,11 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
         let (seq, len) = self.medium.data(packet.body);
         self.medium.release(packet.body);
         let connection = &mut self.connections[id];
-        connection.in_network -= 1;
-        if len > 0 && end == SERVER {
-            connection.dropped += 1;
-            self.data_dropped += 1;
-        }
+        let data_of_server = len > 0 && end == SERVER;
+        connection.account.loses(data_of_server);
+        self.data_dropped += u64::from(data_of_server);
         if W::PACKETS {
-            let event = Event::Dropped {
-                connection: connection.number,
-                seq,
-                wire_bytes: packet.len,
-                port: at,
-                colour: packet.dscp.colour(),
-                why,
-            };
-            self.watch.record(now, &event);
+            self.watch.record(now, &connection.account.lost(seq, at, &packet, why));
         }
         self.retire_if_over(now, id);
     }
@@ -652,10 +620,10 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
     /// The server hands over the document once the request is there.
     fn respond_if_asked(&mut self, now: Time, id: u32) {
         let connection = &mut self.connections[id];
-        let transfer = connection.transfer;
+        let transfer = connection.account.transfer;
         let server = &mut connection.ends[SERVER];
-        if !connection.responded && server.received() >= transfer.request_bytes {
-            connection.responded = true;
+        if !connection.account.responded && server.received() >= transfer.request_bytes {
+            connection.account.responded = true;
             let context = transfer.tells_size.then(|| FlowContext::document(transfer.bytes));
             server.write(now, transfer.bytes, context, true, &self.tcp[transfer.tcp.0 as usize].0);
         }
@@ -664,27 +632,13 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
     /// Records a closed connection when its last packet has left the network, and gives its number away.
     fn retire_if_over(&mut self, now: Time, id: u32) {
         let connection = &self.connections[id];
-        let (Some(acked), Some(received), 0) =
-            (connection.closed, connection.done_at_client, connection.in_network)
-        else {
+        if !connection.account.is_over() {
             return;
-        };
+        }
         let stats = connection.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
-        let record = ConnectionRecord {
-            connection: connection.number,
-            app: connection.app,
-            bytes: connection.transfer.bytes,
-            opened: connection.opened,
-            received,
-            acked,
-            sent: stats.sent,
-            sent_high: connection.sent_high,
-            retransmitted: stats.retransmitted,
-            timeouts: stats.timeouts,
-            fast_retransmits: stats.fast_retransmits,
-            dropped: connection.dropped,
-        };
-        self.watch.record(now, &Event::Connection(record));
+        if let Some(record) = connection.account.record(stats) {
+            self.watch.record(now, &Event::Connection(record));
+        }
         self.connections.release(id);
     }
 }

@@ -7,13 +7,12 @@ use crate::frames::{Belongs, Foreign, Frames, Outside};
 use crate::socket::{Ends, Heard, Identity, Socket, parse, refuse};
 use catnip_base::{FlowContext, Slab, Span, Time};
 use catnip_lab::{ObjectName, Plan, Service};
-use catnip_net::mark::{AnyMarker, PacketMarker};
-use catnip_net::{Colour, DropReason, NodeId, Packet, PortId, Route};
+use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
 use catnip_sim::app::{AnyApp, AppEvent, Http};
 use catnip_sim::medium::Medium;
-use catnip_sim::record::{ConnectionRecord, NOBODY, Reply, SenderView};
-use catnip_sim::{CLIENT, Event, Opener, SERVER, TcpId, Transfer, Watch, World, tick_phase};
-use catnip_tcp::{Outgoing, Role, Sender};
+use catnip_sim::record::{NOBODY, Reply};
+use catnip_sim::{Account, CLIENT, Event, Opener, SERVER, TcpId, Transfer, Watch, World, tick_phase};
+use catnip_tcp::{Role, Sender};
 use catnip_wire::{Addresses, Tcp, TcpFlags};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -48,22 +47,11 @@ struct Connection {
     route: Route,
     /// Of its entries in the calendar of timers, only the one with this time is valid.
     planned: Time,
-    /// Packets of both ends inside the network; its number is used again only when there are none.
-    in_network: u32,
-    transfer: Transfer,
+    account: Account,
     talk: Talk,
-    responded: bool,
-    done_at_client: Option<Time>,
-    closed: Option<Time>,
     recorded: bool,
     /// Kept so long after the end, to answer what comes again.
     linger_until: Time,
-    dropped: u32,
-    sent_high: u32,
-    marker: AnyMarker,
-    app: u32,
-    number: u64,
-    opened: Time,
 }
 
 /// What is talked about.
@@ -112,8 +100,8 @@ impl Strangers {
         open.sort_unstable();
         for id in open {
             let connection = &mut self.connections[id];
-            if connection.done_at_client.is_some() {
-                connection.closed.get_or_insert(now);
+            if connection.account.done_at_client.is_some() {
+                connection.account.closed.get_or_insert(now);
                 self.record(now, id, watch);
             }
         }
@@ -134,10 +122,9 @@ impl Strangers {
     /// Records a closed connection when its last packet has left the network, and forgets it when its time has come.
     fn retire_if_over<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &self.connections[id];
-        let (Some(_), Some(_), 0) = (connection.closed, connection.done_at_client, connection.in_network)
-        else {
+        if !connection.account.is_over() {
             return;
-        };
+        }
         self.record(now, id, watch);
         let connection = &mut self.connections[id];
         if now < connection.linger_until {
@@ -154,31 +141,15 @@ impl Strangers {
 
     fn record<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &mut self.connections[id];
-        let (Some(acked), Some(received)) = (connection.closed, connection.done_at_client) else { return };
-        if std::mem::replace(&mut connection.recorded, true) {
-            return;
-        }
         let ours = Some(&connection.socket).filter(|_| connection.side == SERVER);
-        let stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
-        let (sent, retransmitted) = match &connection.talk {
-            Talk::Fetch(fetch) => (fetch.server.sent, fetch.server.retransmitted),
-            Talk::Serve { .. } => (stats.sent, stats.retransmitted),
-        };
-        let record = ConnectionRecord {
-            connection: connection.number,
-            app: connection.app,
-            bytes: connection.transfer.bytes,
-            opened: connection.opened,
-            received,
-            acked,
-            sent,
-            sent_high: connection.sent_high,
-            retransmitted,
-            timeouts: stats.timeouts,
-            fast_retransmits: stats.fast_retransmits,
-            dropped: connection.dropped,
-        };
-        watch.record(now, &Event::Connection(record));
+        let mut stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
+        if let Talk::Fetch(fetch) = &connection.talk {
+            (stats.sent, stats.retransmitted) = (fetch.server.sent, fetch.server.retransmitted);
+        }
+        let Some(record) = connection.account.record(stats) else { return };
+        if !std::mem::replace(&mut connection.recorded, true) {
+            watch.record(now, &Event::Connection(record));
+        }
     }
 }
 
@@ -190,17 +161,17 @@ impl Foreign for Strangers {
         let (ends, tcp) = parse(packet)?;
         let &id = self.by_ends.get(&ends)?;
         let connection = &mut self.connections[id];
-        connection.in_network += 1;
+        connection.account.in_network += 1;
         if let Talk::Fetch(fetch) = &mut connection.talk {
             fetch.server.see(&tcp);
-            connection.sent_high += u32::from(high);
+            connection.account.sent_high += u32::from(high);
         }
         let data_bytes = tcp.payload().len() as u32;
         Some(Belongs { connection: id, from_server: connection.side == CLIENT, seq: 0, data_bytes })
     }
 
     fn left<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
-        self.connections[id].in_network -= 1;
+        self.connections[id].account.in_network -= 1;
         self.retire_if_over(now, id, watch);
     }
 
@@ -214,18 +185,9 @@ impl Foreign for Strangers {
         watch: &mut W,
     ) {
         let connection = &mut self.connections[of.connection];
-        connection.in_network -= 1;
-        connection.dropped += u32::from(of.from_server && of.data_bytes > 0);
+        connection.account.loses(of.from_server && of.data_bytes > 0);
         if W::PACKETS {
-            let event = Event::Dropped {
-                connection: connection.number,
-                seq: of.seq,
-                wire_bytes: packet.len,
-                port,
-                colour: packet.dscp.colour(),
-                why,
-            };
-            watch.record(now, &event);
+            watch.record(now, &connection.account.lost(of.seq, port, packet, why));
         }
         self.retire_if_over(now, of.connection, watch);
     }
@@ -263,8 +225,9 @@ impl Foreign for Strangers {
         if let Some(request) = fetch.ask() {
             connection.socket.write(now, &request);
         }
+        connection.account.app = app;
         let talk = Talk::Fetch(Box::new(fetch));
-        let id = world.medium_mut().foreign.insert(Connection { app, talk, ..connection });
+        let id = world.medium_mut().foreign.insert(Connection { talk, ..connection });
         pump(world, now, id);
     }
 
@@ -277,7 +240,7 @@ impl Foreign for Strangers {
         let (frames, watch) = world.parts_mut();
         let sender = frames.belongs(packet.body);
         if let Some(of) = sender {
-            frames.foreign.connections[of.connection].in_network -= 1;
+            frames.foreign.connections[of.connection].account.in_network -= 1;
         }
         let (bytes, strangers) = frames.packet_and_foreign(packet.body);
         let known = parse(bytes).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
@@ -305,25 +268,21 @@ impl Foreign for Strangers {
             return;
         }
         connection.planned = Time::NEVER;
-        if connection.closed.is_some() {
+        if connection.account.closed.is_some() {
             return strangers.retire_if_over(now, id, watch);
         }
         let knocked = matches!(connection.talk, Talk::Serve { .. }) && !connection.socket.is_open();
-        if knocked && now >= connection.opened + LINGER {
+        if knocked && now >= connection.account.opened + LINGER {
             // Whoever knocked has gone away.
-            connection.done_at_client = Some(now);
+            connection.account.done_at_client = Some(now);
             close(world, now, id);
             let (frames, watch) = world.parts_mut();
             return frames.foreign.retire_if_over(now, id, watch);
         }
         let expired = connection.socket.on_time(now);
-        if W::PACKETS
-            && expired
-            && let Some(sender) = connection.socket.sender()
-        {
-            let una = sender.una();
-            let view = SenderView::new(connection.number, sender, una, 0, true, Colour::Red);
-            watch.record(now, &Event::Timeout(view));
+        let sender = connection.socket.sender().filter(|_| W::PACKETS && expired);
+        if let Some(event) = connection.account.timed_out(sender) {
+            watch.record(now, &event);
         }
         pump(world, now, id);
     }
@@ -332,14 +291,14 @@ impl Foreign for Strangers {
 impl Connection {
     fn reply(&self) -> Reply {
         let (status, body_bytes, digest, whole) = match &self.talk {
-            Talk::Serve { status, .. } => (*status, self.transfer.bytes, 0, !self.socket.was_reset()),
+            Talk::Serve { status, .. } => (*status, self.account.transfer.bytes, 0, !self.socket.was_reset()),
             Talk::Fetch(fetch) => (fetch.status, fetch.body_bytes, fetch.digest, !fetch.broken),
         };
         Reply {
-            connection: self.number,
-            app: self.app,
-            tag: self.transfer.tag,
-            tcp: self.transfer.tcp,
+            connection: self.account.number,
+            app: self.account.app,
+            tag: self.account.transfer.tag,
+            tcp: self.account.transfer.tcp,
             status,
             body_bytes,
             digest,
@@ -363,26 +322,12 @@ impl Connection {
             }
         };
         if W::PACKETS
-            && let Heard::Segment(segment) = heard
-            && segment.flags.ack
-            && !segment.flags.syn
-            && segment.span() == 0
-            && let Some(sender) = self.socket.sender()
+            && let Heard::Segment(segment) = &heard
+            && let Some(event) = self.account.acked(self.socket.sender(), segment, wire_bytes)
         {
-            let view = SenderView::new(self.number, sender, segment.ack, wire_bytes, false, Colour::Red);
-            watch.record(now, &Event::Acked(view));
+            watch.record(now, &event);
         }
         (heard, before)
-    }
-
-    /// Marks one of our packets, if the connection is marked.
-    fn mark(&mut self, now: Time, out: &Outgoing, packet: &mut Packet) -> bool {
-        if matches!(self.marker, AnyMarker::None) || out.segment.span() == 0 {
-            return false;
-        }
-        let sending = self.socket.sending(out);
-        self.marker.mark(now, sending.as_ref(), packet);
-        true
     }
 }
 
@@ -425,16 +370,16 @@ fn on_response<O: Outside, W: Watch>(
     let connection = &mut world.medium_mut().foreign.connections[id];
     let Talk::Fetch(fetch) = &mut connection.talk else { return };
     let socket = &mut connection.socket;
-    let (transfer, app) = (connection.transfer, connection.app);
+    let (transfer, app) = (connection.account.transfer, connection.account.app);
     let mut event = None;
     let mut whole = None;
-    if connection.done_at_client.is_none() {
+    if connection.account.done_at_client.is_none() {
         let next = if heard == Heard::Reset { Next::Over } else { fetch.next(socket.peer_closed()) };
         match next {
             Next::Over => {
                 fetch.broken |= heard == Heard::Reset;
                 whole = Some(!fetch.broken);
-                connection.done_at_client = Some(now);
+                connection.account.done_at_client = Some(now);
                 socket.close(now);
                 event = Some(AppEvent::Complete { tag: transfer.tag });
             }
@@ -467,8 +412,8 @@ fn on_request<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id:
     let Talk::Serve { request, status } = &mut connection.talk else { return };
     let socket = &mut connection.socket;
     if heard == Heard::Reset {
-        connection.done_at_client.get_or_insert(now);
-    } else if !connection.responded
+        connection.account.done_at_client.get_or_insert(now);
+    } else if !connection.account.responded
         && let Some(path) = http::read_request(request)
     {
         let at = socket.ends().0;
@@ -480,9 +425,9 @@ fn on_request<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id:
         *status = if document.is_some() { 200 } else { 404 };
         let head = http::response_head(line, bytes);
         let whole = head.len() as u64 + bytes;
-        let context = connection.transfer.tells_size.then(|| FlowContext::document(whole));
-        connection.transfer.bytes = bytes;
-        connection.responded = true;
+        let context = connection.account.transfer.tells_size.then(|| FlowContext::document(whole));
+        connection.account.transfer.bytes = bytes;
+        connection.account.responded = true;
         socket.write(now, &head);
         socket.fill(now, bytes, context, true);
     } else if socket.peer_closed() {
@@ -500,12 +445,12 @@ fn tell_reply<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id:
 /// Closes a connection once both sides know that it is over.
 fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
     let connection = &mut world.medium_mut().foreign.connections[id];
-    if !connection.socket.is_over() || connection.closed.is_some() {
+    if !connection.socket.is_over() || connection.account.closed.is_some() {
         return;
     }
     let (side, reset) = (connection.side, connection.socket.was_reset());
     if side == SERVER {
-        connection.done_at_client.get_or_insert(now);
+        connection.account.done_at_client.get_or_insert(now);
     }
     if !reset {
         let until = now + LINGER;
@@ -522,9 +467,9 @@ fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id
 
 fn close<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
     let connection = &mut world.medium_mut().foreign.connections[id];
-    if connection.closed.is_none() {
-        connection.closed = Some(now);
-        let of_app = usize::from(connection.app != NOBODY);
+    if connection.account.closed.is_none() {
+        connection.account.closed = Some(now);
+        let of_app = usize::from(connection.account.app != NOBODY);
         world.tally_mut().open -= of_app;
     }
 }
@@ -600,20 +545,10 @@ fn begin<O: Outside, W: Watch>(
         side,
         route,
         planned: Time::NEVER,
-        in_network: 0,
-        transfer,
+        account: Account::new(number, transfer, now, marker),
         talk: Talk::Serve { request: Vec::new(), status: 0 },
-        responded: false,
-        done_at_client: None,
-        closed: None,
         recorded: false,
         linger_until: Time::ZERO,
-        dropped: 0,
-        sent_high: 0,
-        marker: marker.into(),
-        app: NOBODY,
-        number,
-        opened: now,
     }
 }
 
@@ -645,19 +580,15 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
             break;
         };
         let mut packet = Packet::new(now, connection.route, len as u32, body);
-        let marked = connection.mark(now, &out, &mut packet);
-        connection.in_network += 1;
-        connection.sent_high += u32::from(packet.dscp.colour() == Colour::Green && from_server);
+        let (account, socket) = (&mut connection.account, &connection.socket);
+        let sending = || socket.sending(&out);
+        let marked = account.sends(now, connection.side, &out.segment, &mut packet, sending);
         if W::PACKETS
-            && out.segment.span() > 0
-            && let Some(sender) = connection.socket.sender()
+            && let Some(event) = connection.account.sent(socket.sender(), &out, &packet)
         {
-            let (number, again) = (connection.number, out.retransmission);
-            let view =
-                SenderView::new(number, sender, out.segment.seq, packet.len, again, packet.dscp.colour());
-            watch.record(now, &Event::Sent(view));
+            watch.record(now, &event);
         }
-        let from = connection.transfer.node(connection.side);
+        let from = connection.account.transfer.node(connection.side);
         let (seq, data_bytes) = (out.segment.seq, out.segment.len);
         frames.put(body, len, Some(Belongs { connection: id, from_server, seq, data_bytes }));
         packet.flow = flow(frames.ip_packet(body));
@@ -668,7 +599,7 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
         world.launch(now, from, packet);
     }
     let connection = &mut world.medium_mut().foreign.connections[id];
-    if connection.closed.is_none()
+    if connection.account.closed.is_none()
         && let Some(deadline) = connection.socket.deadline()
         && deadline < connection.planned
     {
