@@ -8,7 +8,7 @@ use catnip_sim::{Event, Watch};
 use std::collections::VecDeque;
 
 /// What happened to the packets that came to one port.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Direction {
     delay: Span,
     /// Packets are written to a device at its end, so that they may be late.
@@ -64,24 +64,7 @@ impl Busy {
 
 impl Direction {
     fn new(delay: Span, leads_out: bool) -> Self {
-        Self {
-            delay,
-            leads_out,
-            entered: [0; Colour::COUNT],
-            entered_bytes: 0,
-            delivered: 0,
-            delivered_bytes: 0,
-            unwritable: 0,
-            dropped: [0; DropReason::COUNT],
-            crossed: [0; Colour::COUNT],
-            lost: [0; Colour::COUNT],
-            ideal_delay: Histogram::default(),
-            actual_delay: Histogram::default(),
-            lateness: Histogram::default(),
-            busy: Busy::default(),
-            queue: Occupancy::default(),
-            last: None,
-        }
+        Self { delay, leads_out, ..Self::default() }
     }
 
     /// The most packets that waited or were in transmission at any time, as far as packets have come out. With jitter,

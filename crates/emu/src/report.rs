@@ -55,6 +55,19 @@ pub struct Lateness {
     pub max: f64,
 }
 
+/// What Prometheus is told of each direction with one number: name, help, value.
+type Plain = (&'static str, &'static str, fn(&Counts) -> u64);
+const PLAIN: [Plain; 8] = [
+    ("bytes_in_total", "Their bytes", |c| c.bytes_in),
+    ("packets_out_total", "Packets that left the link", |c| c.packets_out),
+    ("bytes_out_total", "Their bytes", |c| c.bytes_out),
+    ("packets_unwritable_total", "Packets that the interface did not take", |c| c.unwritable),
+    ("frames_passed_total", "Frames handed over at once", |c| c.passed),
+    ("frames_missed_total", "Frames that were not read in time", |c| c.missed),
+    ("frames_broken_total", "Frames that no wire could carry", |c| c.broken),
+    ("packets_held", "Packets inside", |c| c.held),
+];
+
 impl Counters {
     /// What a monitor of two directions has seen, up first.
     pub fn new(monitor: &Monitor, outcome: &Outcome) -> Self {
@@ -77,9 +90,6 @@ impl Counters {
         };
         let labels =
             |direction: &str, more: &str| format!("{{link=\"{link}\",direction=\"{direction}\"{more}}}");
-        let each = |value: &dyn Fn(&DirectionCounters) -> u64| -> Vec<(String, f64)> {
-            both.iter().map(|(name, counters)| (labels(name, ""), value(counters) as f64)).collect()
-        };
         let reasons = |counts: &dyn Fn(&DirectionCounters) -> &BTreeMap<&'static str, u64>, all: &[&str]| {
             let mut lines = Vec::new();
             for (name, counters) in both {
@@ -97,44 +107,14 @@ impl Counters {
             entered.push((labels(name, ",priority=\"low\""), c.packets_in_low as f64));
         }
         family("packets_in_total", "counter", "Packets that entered the link", &entered);
-        family("bytes_in_total", "counter", "Their bytes", &each(&|c| c.counts.bytes_in));
-        family(
-            "packets_out_total",
-            "counter",
-            "Packets that left the link",
-            &each(&|c| c.counts.packets_out),
-        );
-        family("bytes_out_total", "counter", "Their bytes", &each(&|c| c.counts.bytes_out));
-        let drops = DropReason::NAMES.map(|(_, name)| name);
-        family(
-            "packets_dropped_total",
-            "counter",
-            "Packets dropped",
-            &reasons(&|c| &c.counts.dropped, &drops),
-        );
-        let refusals = Refusal::NAMES.map(|(_, name)| name);
-        family(
-            "packets_refused_total",
-            "counter",
-            "Packets not let in",
-            &reasons(&|c| &c.counts.refused, &refusals),
-        );
-        let help = "Packets that the interface did not take";
-        family("packets_unwritable_total", "counter", help, &each(&|c| c.counts.unwritable));
-        family("frames_passed_total", "counter", "Frames handed over at once", &each(&|c| c.counts.passed));
-        family(
-            "frames_missed_total",
-            "counter",
-            "Frames that were not read in time",
-            &each(&|c| c.counts.missed),
-        );
-        family(
-            "frames_broken_total",
-            "counter",
-            "Frames that no wire could carry",
-            &each(&|c| c.counts.broken),
-        );
-        family("packets_held", "gauge", "Packets inside", &each(&|c| c.counts.held));
+        for (name, help, value) in PLAIN {
+            let lines = both.map(|(name, c)| (labels(name, ""), value(&c.counts) as f64));
+            family(name, if name == "packets_held" { "gauge" } else { "counter" }, help, &lines);
+        }
+        let drops = reasons(&|c| &c.counts.dropped, &DropReason::NAMES.map(|(_, name)| name));
+        family("packets_dropped_total", "counter", "Packets dropped", &drops);
+        let refusals = reasons(&|c| &c.counts.refused, &Refusal::NAMES.map(|(_, name)| name));
+        family("packets_refused_total", "counter", "Packets not let in", &refusals);
         let mut quantiles = Vec::new();
         for (name, c) in both {
             for (quantile, us) in [("0.5", c.lateness_us.p50), ("0.99", c.lateness_us.p99)] {

@@ -34,7 +34,7 @@ pub trait PacketMarker: Debug + Send {
     fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet);
 }
 
-/// The built-in markers and one of your own.
+/// What a sender marks by.
 #[derive(Debug, Default)]
 pub enum AnyMarker {
     /// Leaves every packet as it is.
@@ -42,8 +42,6 @@ pub enum AnyMarker {
     None,
     /// Selective packet marking.
     Spm(Spm),
-    /// Anything else.
-    Custom(Box<dyn PacketMarker>),
 }
 
 /// Marks by these parameters, or not at all.
@@ -59,7 +57,6 @@ impl PacketMarker for AnyMarker {
         match self {
             Self::None => {}
             Self::Spm(marker) => marker.mark(now, sending, packet),
-            Self::Custom(marker) => marker.mark(now, sending, packet),
         }
     }
 }
