@@ -123,6 +123,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_calendar_knows_how_much_is_planned_and_can_forget_it() {
+        let mut calendar = Calendar::default();
+        assert_eq!((calendar.is_empty(), calendar.len()), (true, 0));
+        (0..3).for_each(|id| calendar.push(Time::ZERO, id));
+        assert_eq!((calendar.is_empty(), calendar.len()), (false, 3));
+        calendar.clear();
+        assert_eq!((calendar.is_empty(), calendar.len(), calendar.peek()), (true, 0, None));
+    }
+
     proptest! {
         #[test]
         fn events_come_out_by_time_and_ties_in_order_of_planning(

@@ -343,12 +343,28 @@ fn nobody_forwards_for_others_but_routers() {
     assert_eq!(topology.path(a, b).unwrap_err().to_string(), "no route from a to b");
     assert!(topology.check_routes([(a, between)]).is_ok());
     assert!(topology.check_routes([(a, between), (b, a)]).is_err());
+    // Also behind a loss on the wire.
+    let mut lossy = Topology::default();
+    let hosts = ["a", "between", "b"].map(|name| lossy.host(name));
+    let wire = WireSpec { behind: vec![read("bernoulli:0.1")], ..wire(1, 0, 10) };
+    hosts.windows(2).for_each(|pair| _ = lossy.link(pair[0], pair[1], wire.clone(), wire.clone()));
+    for topology in [&topology, &lossy] {
+        let fabric = Fabric::new(topology, 1);
+        assert_eq!(fabric.route(hosts[0], hosts[2]), None);
+        // A host sends everything on its first link.
+        assert_eq!(
+            (fabric.route(hosts[1], hosts[0]).is_some(), fabric.route(hosts[1], hosts[2])),
+            (true, None)
+        );
+    }
 }
 
 #[test]
 fn a_topology_knows_its_nodes_and_ports() {
     let (topology, hosts) = star(wire(1, 5, 10));
     assert_eq!((topology.node_count(), topology.name(hosts[1])), (4, "b"));
+    let fabric = Fabric::new(&topology, 1);
+    assert_eq!(Some(fabric.checked_route(hosts[0], hosts[2])), fabric.route(hosts[0], hosts[2]));
     let ends: Vec<_> = topology.ports().iter().map(|port| (port.from.0, port.to.0)).collect();
     assert_eq!(ends, [(0, 3), (3, 0), (1, 3), (3, 1), (2, 3), (3, 2)]);
 }
@@ -439,6 +455,22 @@ proptest! {
         for attention in [0.0, 0.5] {
             prop_assert_eq!(&offer(&traffic, seed, attention), &prompt, "asked with probability {}", attention);
         }
+    }
+}
+
+#[test]
+fn a_port_counts_as_delivered_what_has_reached_its_end() {
+    let (topology, a, b) = line(wire(1, 5, 10), wire(1, 5, 10));
+    let mut net = Net::new(&topology);
+    (0..3).for_each(|_| _ = net.send(0, a, b));
+    for (at, delivered) in [(5, 0), (6, 1), (7, 2), (8, 3)] {
+        net.run(at);
+        let counters = net.fabric.counters(PortId(0));
+        assert_eq!(
+            (counters.delivered, counters.delivered_bytes),
+            (delivered, 1000 * delivered),
+            "at {at} ms"
+        );
     }
 }
 

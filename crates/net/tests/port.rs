@@ -2,6 +2,7 @@
 //! the host wakes up.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_net::jitter::JitterSpec;
 use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueKind, QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::{StageKind, StageSpec};
@@ -194,6 +195,25 @@ impl QueueDiscipline for Opaque {
     }
 }
 
+/// DropTail that lets nobody out before its time.
+#[derive(Debug)]
+struct Gate(DropTail, Time);
+
+impl QueueDiscipline for Gate {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        self.0.enqueue(now, packet, fate);
+    }
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        if now < self.1 { None } else { self.0.dequeue(now, fate) }
+    }
+    fn wake_at(&self) -> Option<Time> {
+        (self.0.backlog().packets > 0).then_some(self.1)
+    }
+    fn backlog(&self) -> Backlog {
+        self.0.backlog()
+    }
+}
+
 #[derive(Default)]
 struct Lost(Vec<(Time, u32)>);
 
@@ -329,6 +349,50 @@ fn limits_in_bytes_and_in_time_by_hand() {
         send(&mut by_wait, at_us, len, body as u32, &mut lost);
     }
     assert_eq!(bodies(&lost), [3, 5], "2 ms are no longer than 2 ms, 2.001 ms are");
+}
+
+#[test]
+fn a_queue_that_holds_packets_back_is_asked_again_when_it_wants_to_be() {
+    let rate: RateSpec = Rate::from_bits_per_second(8_000_000).unwrap().into();
+    let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let mut port =
+        Port::new(Gate(DropTail::new(10.try_into().unwrap()), ms(50)), rate.build(), Span::from_millis(5));
+    let mut lost = Lost::default();
+    assert_eq!(port.next_at(), None);
+    (0..2).for_each(|body| port.arrive(ms(0), Packet::new(ms(0), Route::default(), 1000, body), &mut lost));
+    assert_eq!(port.poll(ms(49), &mut lost), Next::Wait(ms(50)));
+    assert_eq!(
+        port.poll(ms(50), &mut lost),
+        Next::Wait(ms(56)),
+        "it leaves then, and arrives after 1 ms and 5 ms"
+    );
+    for (at, body) in [(56, 0), (57, 1)] {
+        let Next::Deliver(arrives, packet) = port.poll(ms(at), &mut lost) else { panic!("due at {at} ms") };
+        assert_eq!((arrives, packet.body), (ms(at), body));
+    }
+    assert_eq!(port.poll(ms(57), &mut lost), Next::Idle);
+}
+
+#[test]
+fn a_port_with_jitter_delays_each_packet_as_long_as_chance_wants() {
+    let rate = RateSpec::Unlimited;
+    let jitter = read::<JitterSpec>("uniform:5ms").build(Rng::new(1, Stream::Jitter(0)));
+    let extras = Extras { jitter: Some(jitter), ..Extras::default() };
+    let queue = build(&read("drop-tail:10"), &rate);
+    let mut port = Port::new(queue, rate.build(), Span::from_millis(20)).with(extras);
+    let mut lost = Lost::default();
+    let delays = (0..100).map(|n| {
+        let sent = n * 1_000_000;
+        send(&mut port, sent, 1000, 0, &mut lost);
+        let Next::Deliver(at, _) = port.poll(Time::NEVER, &mut lost) else { panic!("all arrive") };
+        (at.as_nanos() - sent * 1000) / 1_000_000
+    });
+    let delays: std::collections::BTreeSet<u64> = delays.collect();
+    assert_eq!(
+        delays.into_iter().collect::<Vec<_>>(),
+        (15..25).collect::<Vec<_>>(),
+        "milliseconds, rounded down"
+    );
 }
 
 #[test]

@@ -128,6 +128,24 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_a_document_is_high_unless_nobody_looks_at_the_end() {
+        // Behind all 16 packets only a FIN is left.
+        assert!(high(SpmParameters::FULL, 17, 16, 8, true));
+        assert!(!high(SpmParameters::PARTIAL, 17, 16, 8, true));
+    }
+
+    #[test]
+    fn a_connection_without_a_marker_leaves_packets_as_they_are() {
+        let sending = None;
+        for (parameters, colour) in [(None, Colour::Yellow), (Some(SpmParameters::FULL), Colour::Yellow)] {
+            let mut packet =
+                Packet { dscp: Colour::Yellow.into(), ..Packet::new(Time::ZERO, Route::default(), 512, 0) };
+            crate::mark::AnyMarker::from(parameters).mark(Time::ZERO, sending, &mut packet);
+            assert_eq!(packet.dscp.colour(), colour);
+        }
+    }
+
+    #[test]
     fn without_context_full_marking_degrades_to_partial() {
         for number in 1..=16 {
             assert_eq!(high(SpmParameters::FULL, number, 16, 8, false), number <= 3);

@@ -62,6 +62,10 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("fifo:10", "one of drop-tail, red, catnip-good, catnip-bad, catnip-red"),
         ("red:0", "at least 1"),
         ("red:10,min=7", "min < max"),
+        ("red:10,min=6", "min < max"),
+        ("red:10,weight=0", "weight and max_p in (0, 1]"),
+        ("red:10,max_p=1.5", "weight and max_p in (0, 1]"),
+        ("red:10,mean_packet=0", "mean_packet positive"),
         ("red:10,colour=blue", "colour"),
         ("catnip-good:1", "at least 2"),
         ("catnip-good:10,victim=me", "victim="),
@@ -281,6 +285,54 @@ fn the_law_drops_as_often_as_its_probabilities_say() {
 }
 
 #[test]
+fn the_law_s_thresholds_by_hand() {
+    // The average is the queue itself, or half of it; above the lower threshold every second arrival goes at the latest.
+    let certain = RedParameters { weight: 1.0, max_probability: 1.0, wait: false, ..red_parameters() };
+    let law = |parameters| RedLaw::new(parameters, RATE, rng(1));
+    let verdicts = |parameters, waiting: &[u32]| {
+        let mut law = law(parameters);
+        waiting.iter().map(|&waiting| law.on_arrival(Time::ZERO, waiting)).collect::<Vec<_>>()
+    };
+    use Verdict::{Accept, Early, Forced};
+    assert_eq!(
+        verdicts(certain, &[5, 5]),
+        [Accept, Early],
+        "the first arrival above the threshold starts the count"
+    );
+    assert_eq!(verdicts(certain, &[2, 5]), [Accept, Early], "at the threshold is above it");
+    let slow = RedParameters { weight: 0.5, ..certain };
+    assert_eq!(verdicts(slow, &[2, 9]), [Accept, Accept], "an average of 1 is below it");
+    assert_eq!(verdicts(slow, &[9, 1, 9]), [Accept, Accept, Accept], "one that waits is never too many");
+    let gentle = RedParameters { gentle: true, ..certain };
+    assert_eq!(
+        verdicts(gentle, &[9, 9, 12]),
+        [Accept, Early, Forced],
+        "gentle RED forces at twice the threshold"
+    );
+    assert_eq!(red::base_probability(&certain, 6.0), 1.0);
+    // An overflow starts the count anew, too: with `wait`, p_b = 1/2 spares the next one.
+    for seed in 0..20 {
+        let mut law = RedLaw::new(RedParameters { wait: true, ..certain }, RATE, rng(seed));
+        law.on_arrival(Time::ZERO, 4);
+        law.on_overflow();
+        assert_eq!(law.on_arrival(Time::ZERO, 4), Accept, "seed {seed}");
+    }
+}
+
+#[test]
+fn whoever_has_left_gives_its_place_no_more() {
+    let mut queue = CatnipQueue::good(packets(2), VictimRule::Random, rng(1));
+    let mut lost = Lost::default();
+    queue.enqueue(Time::ZERO, packet(0, Colour::Red), &mut lost);
+    queue.enqueue(Time::ZERO, packet(1, Colour::Green), &mut lost);
+    assert_eq!(queue.backlog(), Backlog { packets: 2, bytes: 2 * 512 });
+    assert_eq!(queue.dequeue(Time::ZERO, &mut lost).map(|packet| packet.body), Some(0));
+    queue.enqueue(Time::ZERO, packet(2, Colour::Green), &mut lost);
+    queue.enqueue(Time::ZERO, packet(3, Colour::Green), &mut lost);
+    assert_eq!(lost.0.iter().map(|(packet, _)| packet.body).collect::<Vec<_>>(), [3]);
+}
+
+#[test]
 fn gentle_red_rises_to_certainty_at_twice_the_upper_threshold() {
     let gentle = RedParameters { gentle: true, ..red_parameters() };
     for (average, expected) in [(2.0, 0.0), (4.0, 0.05), (6.0, 0.1), (9.0, 0.55), (12.0, 1.0)] {
@@ -369,4 +421,5 @@ fn colours_are_the_drop_precedences_of_rfc_2597_and_whatever_else_is_red() {
         assert_eq!((Dscp::new(codepoint).colour(), Dscp::new(codepoint).codepoint()), (colour, codepoint));
     }
     assert_eq!(Colour::NAMES.map(|(colour, _)| Dscp::from(colour).codepoint()), [10, 12, 14]);
+    assert_eq!(Colour::NAMES.map(|(colour, _)| colour.name()), ["high", "med", "low"]);
 }

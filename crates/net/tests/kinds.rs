@@ -1,0 +1,130 @@
+//! What the kinds of a wire say of themselves, and how they are written.
+
+use catnip_base::{Rate, Span};
+use catnip_net::jitter::JitterSpec;
+use catnip_net::mark::SpmParameters;
+use catnip_net::queue::{CustomQueues, DropTailSpec, Holds, QueueKind, QueueSpec};
+use catnip_net::shape::RateSpec;
+use catnip_net::stage::{self, CustomStages};
+use catnip_net::{References, WireSpec};
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+fn read<T: FromStr<Err: Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
+
+fn same<T: FromStr<Err: Debug> + Display>(texts: &[&str]) {
+    for text in texts {
+        assert_eq!(&read::<T>(text).to_string(), text);
+    }
+}
+
+#[test]
+fn what_is_read_is_written_as_it_was() {
+    same::<QueueSpec>(&[
+        "drop-tail:10",
+        "drop-tail:15KB",
+        "drop-tail:200ms",
+        "red:10",
+        "red:10,min=2.5,max=7,weight=0.02,max_p=0.2,gentle=true,wait=false,mean_packet=1000",
+        "catnip-good:10,victim=newest",
+        "catnip-bad:10",
+        "catnip-red:10,gentle=true,victim=oldest",
+    ]);
+    same::<JitterSpec>(&["uniform:5ms", "normal:2ms", "exponential:3ms"]);
+    same::<SpmParameters>(&["spm", "spm:trailing=0", "spm:leading=1,small_window=0"]);
+    assert_eq!(DropTailSpec::packets(7).map(QueueSpec::DropTail), Some(read("drop-tail:7")));
+    for text in [
+        "none",
+        "bernoulli:0.05",
+        "priority:high=0.01,low=0.1",
+        "priority:high=0.01,low=0.1,med=0.05",
+        "gilbert-elliott",
+        "gilbert-elliott:to_bad=0.02,loss_good=0.01",
+        "packets:1,3 | bernoulli:0.5",
+    ] {
+        assert_eq!(stage::write(&stage::read(text, &CustomStages::default()).unwrap()), text);
+    }
+}
+
+#[test]
+fn a_rate_is_constant_recorded_or_unlimited() {
+    let none = |_: &str| Err("no file".to_string());
+    for (text, mean) in [("1.5Mbit", Rate::from_bits_per_second(1_500_000)), ("unlimited", None)] {
+        let rate = RateSpec::read(text, none).unwrap();
+        assert_eq!((rate.to_string().as_str(), rate.mean()), (text, mean));
+    }
+    for (text, named) in
+        [("fast", "trace:FILE or unlimited"), ("trace: ", "a rate such as"), ("trace:x", "no file")]
+    {
+        let error = RateSpec::read(text, none).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+    // mahimahi: 1504 bytes may leave in each of these milliseconds, over and over.
+    let trace = RateSpec::read("trace:x", |_| Ok("1\n2\n".into())).unwrap();
+    assert_eq!((trace.to_string(), trace.mean()), ("trace:x".into(), Rate::from_bits_per_second(12_032_000)));
+}
+
+#[test]
+fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
+    let exactly = |n| Holds { surely: n, at_most: Some(n) };
+    for (text, holds, counts) in [
+        ("drop-tail:10", exactly(10), true),
+        ("drop-tail:15KB", Holds::default(), false),
+        ("drop-tail:200ms", Holds::default(), false),
+        ("catnip-good:10", exactly(10), true),
+        ("catnip-bad:10", exactly(10), true),
+        // RED may drop long before; of ten that wait, an eleventh is in transmission.
+        ("red:10", Holds { surely: 0, at_most: Some(11) }, true),
+        ("catnip-red:10", Holds { surely: 0, at_most: Some(11) }, true),
+    ] {
+        let queue = read::<QueueSpec>(text);
+        assert_eq!((queue.holds(), queue.counts_packets()), (holds, counts), "{text}");
+    }
+}
+
+#[test]
+fn stages_in_a_row_take_what_each_leaves() {
+    for (text, high, low) in [
+        ("none", 0.0, 0.0),
+        ("bernoulli:0.25", 0.25, 0.25),
+        ("bernoulli:0.5 | bernoulli:0.5", 0.75, 0.75),
+        ("bernoulli:0.5 | priority:high=0.5,low=0.25", 0.75, 0.625),
+    ] {
+        let loss = stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap());
+        assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
+    }
+    // Nobody can say of a single packet what these do.
+    for text in ["gilbert-elliott", "bernoulli:0.5 | packets:1"] {
+        assert_eq!(stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap()), None, "{text}");
+    }
+}
+
+#[test]
+fn a_jitter_fits_into_its_delay() {
+    let (queues, stages) = (CustomQueues::default(), CustomStages::default());
+    let with = References { queues: &queues, stages: &stages, open: &|_| Err(String::new()) };
+    let wire = |jitter: &'static str, delay: &'static str| {
+        let said = move |key| match key {
+            "rate" => Some("unlimited"),
+            "queue" => Some("drop-tail:10"),
+            "delay" => Some(delay),
+            "jitter" => Some(jitter),
+            _ => None,
+        };
+        WireSpec::read(said, &with).map_err(|(key, _)| key)
+    };
+    // Uniform up to the bound; three standard deviations, which one packet in a thousand exceeds; anything.
+    for (jitter, least_ms) in [("uniform:5ms", 5), ("normal:2ms", 6), ("exponential:3ms", 0)] {
+        assert_eq!(read::<JitterSpec>(jitter).least_delay(), Span::from_millis(least_ms));
+    }
+    for (jitter, delay) in [("uniform:5ms", "4999us"), ("normal:2ms", "5ms")] {
+        assert_eq!(wire(jitter, delay).unwrap_err(), "jitter", "{jitter} around {delay}");
+    }
+    for (jitter, delay) in
+        [("uniform:5ms", "5ms"), ("normal:2ms", "6ms"), ("exponential:3ms", "0ms"), ("none", "0ms")]
+    {
+        assert!(wire(jitter, delay).is_ok(), "{jitter} around {delay}");
+    }
+}
