@@ -310,6 +310,10 @@ fn the_law_s_thresholds_by_hand() {
         "gentle RED forces at twice the threshold"
     );
     assert_eq!(red::base_probability(&certain, 6.0), 1.0);
+    // p_a: with `wait` nothing before 1/p_b packets, then uniform on as many again.
+    let spaced = |count, wait| red::spaced(0.25, count, wait);
+    assert_eq!([3.0, 4.0, 7.0, 8.0].map(|count| spaced(count, true)), [0.0, 0.25, 1.0, 1.0]);
+    assert_eq!([1.0, 3.0, 4.0].map(|count| spaced(count, false)), [0.25 / 0.75, 1.0, 1.0]);
     // An overflow starts the count anew, too: with `wait`, p_b = 1/2 spares the next one.
     for seed in 0..20 {
         let mut law = RedLaw::new(RedParameters { wait: true, ..certain }, RATE, rng(seed));
@@ -330,6 +334,9 @@ fn whoever_has_left_gives_its_place_no_more() {
     queue.enqueue(Time::ZERO, packet(2, Colour::Green), &mut lost);
     queue.enqueue(Time::ZERO, packet(3, Colour::Green), &mut lost);
     assert_eq!(lost.0.iter().map(|(packet, _)| packet.body).collect::<Vec<_>>(), [3]);
+    let mut red = Red::new(packets(3), RedLaw::new(red_parameters(), RATE, rng(0)));
+    red.enqueue(Time::ZERO, packet(0, Colour::Red), &mut lost);
+    assert_eq!(red.backlog(), Backlog { packets: 1, bytes: 512 });
 }
 
 #[test]
