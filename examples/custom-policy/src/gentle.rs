@@ -1,6 +1,8 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
-use catnip_tcp::control::{Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start};
+use catnip_tcp::control::{
+    Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start,
+};
 
 /// As a scenario has it: `gentle:0.7`.
 #[derive(Debug)]

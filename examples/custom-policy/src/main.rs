@@ -1,20 +1,42 @@
-//! Runs a scenario that names a queue and a congestion control of this crate. Each is written as the built-in ones are:
-//! one file that reads, writes and builds it. Registering it takes one line.
+//! Runs a scenario that names a queue, a loss and a congestion control of this crate, with an application of this crate beside
+//! its traffic. Each is written as the built-in ones are: one file. Registering it takes one line.
 
 mod drop_head;
+mod every;
 mod gentle;
+mod probe;
 
-use catnip_lab::{Kinds, Scenario};
+use catnip_base::{Span, Time};
+use catnip_lab::{Kinds, Plan, Scenario};
+use catnip_net::NodeId;
+use catnip_sim::app::AnyApp;
+use catnip_sim::{DatagramCounters, Sim};
 use drop_head::DropHeadSpec;
+use every::EverySpec;
 use gentle::GentleSpec;
+use probe::Probe;
 use std::path::Path;
 use std::sync::Arc;
 
 fn kinds() -> Kinds {
     let mut kinds = Kinds::default();
     kinds.queues.add(|queue: DropHeadSpec| Arc::new(queue));
+    kinds.stages.add(|stage: EverySpec| Arc::new(stage));
     kinds.controls.add(|control: GentleSpec| Arc::new(control));
     kinds
+}
+
+/// The run of a plan, with an application beside it; what became of its packets.
+fn run(plan: &Plan) -> (Sim<()>, DatagramCounters) {
+    let mut sim = Sim::new(plan.topology(), 1, ());
+    plan.start(1, &mut sim);
+    let node =
+        |name| (0..).map(NodeId).find(|&node| plan.topology().name(node) == name).expect("it is there");
+    let flow = sim.add_flow(node("server[0]"), node("client[0]"));
+    sim.add_app(AnyApp::Custom(Box::new(Probe::new(flow, Span::from_millis(10), 500))));
+    sim.run(Time::ZERO + plan.duration());
+    let probe = sim.datagrams(flow);
+    (sim, probe)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,14 +44,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::load_with(&path, &kinds())?;
     for variant in scenario.variants() {
         let plan = scenario.plan(variant)?;
-        let sim = plan.run(1, ());
+        let (sim, probe) = run(plan);
         let port = plan.ports().iter().find(|(name, _)| name == "bottleneck").ok_or("no bottleneck")?.1;
         let queue = &plan.topology().ports()[port.0 as usize].wire.queue;
         let dropped: u64 = sim.fabric().counters(port).dropped.iter().flatten().sum();
         println!(
-            "{variant:<12}  {queue:<13}  {} transfers in {:.2} s, {dropped} packets dropped",
+            "{variant:<12}  {queue:<13}  {} transfers in {:.2} s, {dropped} packets dropped; a probe takes {:.0} ms",
             sim.tally().completed,
-            sim.now().as_secs()
+            sim.now().as_secs(),
+            1e3 * probe.delay_s.mean(),
         );
     }
     Ok(())
@@ -38,6 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catnip_net::DropReason;
 
     fn scenario(change: impl Fn(&str) -> String) -> Result<Scenario, String> {
         let text = change(include_str!("../scenario.toml"));
@@ -45,17 +69,21 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_runs_with_a_queue_and_a_controller_from_outside() {
+    fn a_scenario_runs_with_all_of_them() {
         let scenario = scenario(str::to_string).unwrap();
-        let [built_in, outside] =
-            ["built in", "from outside"].map(|name| scenario.plan(name).unwrap().run(1, ()));
+        let [(built_in, _), (outside, probe)] =
+            ["built in", "from outside"].map(|name| run(scenario.plan(name).unwrap()));
         assert_eq!([built_in.tally().completed, outside.tally().completed], [10, 10]);
-        let bottleneck =
-            scenario.plan("from outside").unwrap().ports().iter().find(|(name, _)| name == "bottleneck");
-        let dropped = outside.fabric().counters(bottleneck.unwrap().1).dropped;
-        let pushed_out: u64 = dropped.iter().map(|of| of[catnip_net::DropReason::PushedOut as usize]).sum();
-        assert!(pushed_out > 0 && pushed_out == dropped.iter().flatten().sum::<u64>(), "{dropped:?}");
         assert_ne!(built_in.now(), outside.now());
+        let ports = scenario.plan("from outside").unwrap().ports();
+        let bottleneck = ports.iter().find(|(name, _)| name == "bottleneck").unwrap().1;
+        let counters = outside.fabric().counters(bottleneck);
+        let dropped = |why| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
+        assert!(dropped(DropReason::PushedOut) > 0 && dropped(DropReason::Overflow) == 0, "{counters:?}");
+        // The loss is behind the queue.
+        let passed = counters.delivered + dropped(DropReason::Loss);
+        assert_eq!(dropped(DropReason::Loss), passed / 500, "{counters:?}");
+        assert_eq!((probe.sent, probe.received + probe.dropped), (500, 500));
     }
 
     #[test]

@@ -1,0 +1,39 @@
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+use catnip_net::stage::{AnyStage, Stage, StageKind};
+use catnip_net::{DropReason, Packet};
+use std::num::NonZeroU64;
+
+/// As a scenario has it: `every:N`.
+#[derive(Debug)]
+pub struct EverySpec(NonZeroU64);
+
+impl Kind for EverySpec {
+    const USAGE: &'static [Usage] = &[("every:N", "loses each N-th packet")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        text.value("a number above zero, as in every:500").map(Self)
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("every").value(self.0);
+    }
+}
+
+impl StageKind for EverySpec {
+    fn build(&self, _rng: Rng) -> AnyStage {
+        AnyStage::Custom(Box::new(Every { each: self.0, passed: 0 }))
+    }
+}
+
+/// A fault that keeps time.
+#[derive(Debug)]
+pub struct Every {
+    each: NonZeroU64,
+    passed: u64,
+}
+
+impl Stage for Every {
+    fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
+        self.passed += 1;
+        if self.passed.is_multiple_of(self.each.get()) { Err(DropReason::Loss) } else { Ok(()) }
+    }
+}
