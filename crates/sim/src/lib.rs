@@ -10,12 +10,14 @@ mod connection;
 mod datagram;
 pub mod medium;
 pub mod record;
+mod transfer;
 pub mod watch;
 mod world;
 
-pub use connection::{Account, CLIENT, Opener, SERVER, TcpId, Transfer, tick_phase};
+pub use connection::Account;
 pub use datagram::{DatagramCounters, FlowId, Moments};
 pub use medium::{Medium, Numbers};
 pub use record::Event;
+pub use transfer::{CLIENT, Opener, SERVER, TcpId, Transfer, tick_phase};
 pub use watch::Watch;
 pub use world::{Handler, Memory, Sim, Tally, World};

@@ -1,8 +1,9 @@
 use crate::app::{AnyApp, AppAction, AppEvent, Application};
-use crate::connection::{Account, CLIENT, Connection, SERVER, tick_phase};
+use crate::connection::{Account, Connection};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::record::{DatagramStep, Event};
+use crate::transfer::{CLIENT, SERVER, tick_phase};
 use crate::watch::{Step, Watch};
 use crate::{TcpId, Transfer};
 use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};

@@ -1,6 +1,6 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
-use catnip_net::queue::{AnyQueue, Holds, Places, QueueDiscipline, QueueKind, Site};
+use catnip_net::queue::{Holds, Places, QueueDiscipline, QueueKind, Site};
 use catnip_net::{Backlog, DropReason, Fate, Packet};
 use std::collections::VecDeque;
 
@@ -22,9 +22,9 @@ impl Kind for DropHeadSpec {
 }
 
 impl QueueKind for DropHeadSpec {
-    fn build(&self, _site: &Site<'_>) -> AnyQueue {
-        let waiting = self.0.waiting().get();
-        AnyQueue::Custom(Box::new(DropHead { packets: VecDeque::new(), bytes: 0, waiting }))
+    type Queue = Box<dyn QueueDiscipline>;
+    fn build(&self, _site: &Site<'_>) -> Self::Queue {
+        Box::new(DropHead { packets: VecDeque::new(), bytes: 0, waiting: self.0.waiting().get() })
     }
     fn holds(&self) -> Holds {
         Holds { surely: self.0.all(), at_most: Some(self.0.all()) }

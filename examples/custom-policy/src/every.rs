@@ -1,6 +1,6 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
-use catnip_net::stage::{AnyStage, Stage, StageKind};
+use catnip_net::stage::{Stage, StageKind};
 use catnip_net::{DropReason, Packet};
 use std::num::NonZeroU64;
 
@@ -19,8 +19,9 @@ impl Kind for EverySpec {
 }
 
 impl StageKind for EverySpec {
-    fn build(&self, _rng: Rng) -> AnyStage {
-        AnyStage::Custom(Box::new(Every { each: self.0, passed: 0 }))
+    type Stage = Box<dyn Stage>;
+    fn build(&self, _rng: Rng) -> Self::Stage {
+        Box::new(Every { each: self.0, passed: 0 })
     }
 }
 

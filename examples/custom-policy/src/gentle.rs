@@ -1,8 +1,6 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
-use catnip_tcp::control::{
-    Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start,
-};
+use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start};
 
 /// As a scenario has it: `gentle:0.7`.
 #[derive(Debug)]
@@ -22,10 +20,11 @@ impl Kind for GentleSpec {
 }
 
 impl ControlKind for GentleSpec {
-    fn build(&self, start: &Start) -> AnyControl {
+    type Control = Box<dyn CongestionControl>;
+    fn build(&self, start: &Start) -> Self::Control {
         let segment = f64::from(start.segment_bytes);
         let cwnd = f64::from(start.window) * segment;
-        AnyControl::Custom(Box::new(Gentle { keep: self.keep, segment, cwnd, ssthresh: None }))
+        Box::new(Gentle { keep: self.keep, segment, cwnd, ssthresh: None })
     }
 }
 

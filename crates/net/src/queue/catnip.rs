@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
 use super::victim::VictimRule;
-use super::{AnyQueue, Holds, Places, QueueDiscipline, QueueKind, Site};
+use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
@@ -34,9 +34,10 @@ impl Kind for CatnipSpec {
 }
 
 impl QueueKind for CatnipSpec {
-    fn build(&self, site: &Site<'_>) -> AnyQueue {
+    type Queue = Box<CatnipQueue>;
+    fn build(&self, site: &Site<'_>) -> Box<CatnipQueue> {
         let build = if self.good { CatnipQueue::good } else { CatnipQueue::bad };
-        AnyQueue::Catnip(Box::new(build(self.limit.waiting(), self.victim, site.victims())))
+        Box::new(build(self.limit.waiting(), self.victim, site.victims()))
     }
     fn holds(&self) -> Holds {
         Holds { surely: self.limit.all(), at_most: Some(self.limit.all()) }

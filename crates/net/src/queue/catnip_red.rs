@@ -1,6 +1,6 @@
-use super::red::RedSpec;
+use super::red::{Red, RedSpec};
 use super::victim::VictimRule;
-use super::{AnyQueue, Holds, QueueKind, Site};
+use super::{Holds, QueueKind, Site};
 use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 
@@ -25,8 +25,9 @@ impl Kind for CatnipRedSpec {
 }
 
 impl QueueKind for CatnipRedSpec {
-    fn build(&self, site: &Site<'_>) -> AnyQueue {
-        AnyQueue::CatnipRed(Box::new(self.red.queue(site).with_victims(self.victim, site.victims())))
+    type Queue = Box<Red>;
+    fn build(&self, site: &Site<'_>) -> Box<Red> {
+        Box::new(self.red.build(site).with_victims(self.victim, site.victims()))
     }
     fn holds(&self) -> Holds {
         self.red.holds()

@@ -1,4 +1,4 @@
-use super::{AnyQueue, Holds, Places, QueueDiscipline, QueueKind, Site};
+use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
 use crate::shape::{AnyShaper, Shaper};
 use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -70,15 +70,17 @@ impl Kind for DropTailSpec {
 }
 
 impl QueueKind for DropTailSpec {
-    fn build(&self, site: &Site<'_>) -> AnyQueue {
-        AnyQueue::DropTail(match self.0 {
+    type Queue = DropTail;
+
+    fn build(&self, site: &Site<'_>) -> DropTail {
+        match self.0 {
             Limit::Packets(places) => DropTail::new(places.waiting()),
             Limit::Bytes(limit) => DropTail::with(Room::Bytes { limit: limit.get(), in_transmission: 0 }),
             Limit::Wait(limit) => {
                 let wire = site.rate.build();
                 DropTail::with(Room::Wait(Box::new(Waiting { limit, wire, free_at: Time::ZERO })))
             }
-        })
+        }
     }
 
     fn holds(&self) -> Holds {

@@ -49,8 +49,10 @@ pub trait QueueDiscipline: Debug + Send {
 
 /// A kind of queue: plain data from which a port builds its queue.
 pub trait QueueKind: Send + Sync {
+    /// What holds the packets. A large one is boxed, so that ports stay small.
+    type Queue;
     /// The queue of one port.
-    fn build(&self, site: &Site<'_>) -> AnyQueue;
+    fn build(&self, site: &Site<'_>) -> Self::Queue;
     /// What it says of its buffer.
     fn holds(&self) -> Holds {
         Holds::default()
@@ -100,16 +102,16 @@ macro_rules! queues {
             pub enum QueueSpec { $($Kind($Spec)),+ }
         }
 
-        /// The queue of a port: those that are built in are known to the compiler, one from outside is behind a pointer. A
-        /// large one is boxed, so that ports stay small.
+        /// The queue of a port: those that are built in are known to the compiler, one from outside is behind a pointer.
         #[derive(Debug)]
         pub enum AnyQueue {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue)),+
         }
 
         impl QueueKind for QueueSpec {
+            type Queue = AnyQueue;
             fn build(&self, site: &Site<'_>) -> AnyQueue {
-                match self { $(Self::$Kind(kind) => kind.build(site)),+ }
+                match self { $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(site))),+ }
             }
             fn holds(&self) -> Holds {
                 match self { $(Self::$Kind(kind) => kind.holds()),+ }
@@ -147,9 +149,12 @@ queues! {
     Red(RedSpec) => Box<Red>,
     Catnip(CatnipSpec) => Box<CatnipQueue>,
     CatnipRed(CatnipRedSpec) => Box<Red>,
-    Custom(Custom<dyn QueueKind>) => Box<dyn QueueDiscipline>,
+    Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
 }
 
 /// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`, and then
 /// `queues.read(text, QueueSpec::Custom)`.
-pub type CustomQueues = Registry<dyn QueueKind>;
+pub type CustomQueues = Registry<CustomQueue>;
+
+/// A kind from outside, of which only the trait is known.
+pub type CustomQueue = dyn QueueKind<Queue = Box<dyn QueueDiscipline>>;

@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
 use super::victim::VictimRule;
-use super::{AnyQueue, Holds, QueueDiscipline, QueueKind, Site};
+use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rate, Rng, Span, Time};
@@ -19,11 +19,6 @@ pub struct RedSpec {
 const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
 
 impl RedSpec {
-    pub(super) fn queue(&self, site: &Site<'_>) -> Red {
-        let rate = site.rate.mean().unwrap_or(FASTEST);
-        Red::new(self.waiting, RedLaw::new(self.parameters, rate, site.drops()))
-    }
-
     pub(super) fn write_numbers<'a>(&self, to: &'a mut Written) -> &'a mut Written {
         let (p, usual) = (&self.parameters, RedParameters::of_the_paper(self.waiting));
         to.value(self.waiting)
@@ -71,8 +66,11 @@ impl Kind for RedSpec {
 }
 
 impl QueueKind for RedSpec {
-    fn build(&self, site: &Site<'_>) -> AnyQueue {
-        AnyQueue::Red(Box::new(self.queue(site)))
+    type Queue = Box<Red>;
+
+    fn build(&self, site: &Site<'_>) -> Box<Red> {
+        let rate = site.rate.mean().unwrap_or(FASTEST);
+        Box::new(Red::new(self.waiting, RedLaw::new(self.parameters, rate, site.drops())))
     }
 
     /// It may drop long before it is full.

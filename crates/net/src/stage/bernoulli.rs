@@ -1,4 +1,4 @@
-use super::{AnyStage, ByPriority, StageKind, probability};
+use super::{ByPriority, StageKind, probability};
 use crate::Colour;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng};
@@ -22,8 +22,9 @@ impl Kind for BernoulliSpec {
 }
 
 impl StageKind for BernoulliSpec {
-    fn build(&self, rng: Rng) -> AnyStage {
-        AnyStage::Bernoulli(ByPriority::new([self.probability; Colour::COUNT], rng))
+    type Stage = ByPriority;
+    fn build(&self, rng: Rng) -> ByPriority {
+        ByPriority::new([self.probability; Colour::COUNT], rng)
     }
     fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         Some([self.probability; Colour::COUNT])

@@ -1,4 +1,4 @@
-use super::{AnyStage, Stage, StageKind, lost_if, probability};
+use super::{Stage, StageKind, lost_if, probability};
 use crate::{Colour, DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
@@ -29,8 +29,9 @@ impl Kind for ByPrioritySpec {
 }
 
 impl StageKind for ByPrioritySpec {
-    fn build(&self, rng: Rng) -> AnyStage {
-        AnyStage::ByPriority(ByPriority::new(self.by_colour(), rng))
+    type Stage = ByPriority;
+    fn build(&self, rng: Rng) -> ByPriority {
+        ByPriority::new(self.by_colour(), rng)
     }
     fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         Some(self.by_colour())

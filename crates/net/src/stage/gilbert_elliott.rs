@@ -1,4 +1,4 @@
-use super::{AnyStage, Stage, StageKind, lost_if};
+use super::{Stage, StageKind, lost_if};
 use crate::{DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
@@ -54,13 +54,14 @@ impl Kind for GilbertElliottSpec {
 }
 
 impl StageKind for GilbertElliottSpec {
-    fn build(&self, rng: Rng) -> AnyStage {
-        AnyStage::GilbertElliott(GilbertElliott {
+    type Stage = GilbertElliott;
+    fn build(&self, rng: Rng) -> GilbertElliott {
+        GilbertElliott {
             change: [self.to_bad, self.to_good],
             loss: [self.loss_good, self.loss_bad],
             bad: false,
             rng,
-        })
+        }
     }
 }
 

@@ -26,8 +26,10 @@ pub trait Stage: Debug + Send {
 
 /// A kind of stage: plain data from which a port builds its stages.
 pub trait StageKind: Send + Sync {
+    /// What looks at the packets.
+    type Stage;
     /// The stage of one port, with random numbers of its own.
-    fn build(&self, rng: Rng) -> AnyStage;
+    fn build(&self, rng: Rng) -> Self::Stage;
     /// The probability that it takes a packet, by priority, if it takes each one independently of all others.
     fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         None
@@ -48,8 +50,9 @@ macro_rules! stages {
         }
 
         impl StageKind for StageSpec {
+            type Stage = AnyStage;
             fn build(&self, rng: Rng) -> AnyStage {
-                match self { $(Self::$Kind(kind) => kind.build(rng)),+ }
+                match self { $(Self::$Kind(kind) => AnyStage::$Kind(kind.build(rng))),+ }
             }
             fn loss(&self) -> Option<[f64; Colour::COUNT]> {
                 match self { $(Self::$Kind(kind) => kind.loss()),+ }
@@ -69,11 +72,14 @@ stages! {
     ByPriority(ByPrioritySpec) => ByPriority,
     GilbertElliott(GilbertElliottSpec) => GilbertElliott,
     PacketList(PacketListSpec) => PacketList,
-    Custom(Custom<dyn StageKind>) => Box<dyn Stage>,
+    Custom(Custom<CustomStage>) => Box<dyn Stage>,
 }
 
 /// Stages from outside, by name: `stages.add(|stage: MyStage| Arc::new(stage))`.
-pub type CustomStages = Registry<dyn StageKind>;
+pub type CustomStages = Registry<CustomStage>;
+
+/// A kind from outside, of which only the trait is known.
+pub type CustomStage = dyn StageKind<Stage = Box<dyn Stage>>;
 
 /// Reads stages that packets pass one after the other, with `|` in between.
 pub fn read(text: &str, outside: &CustomStages) -> Result<Vec<StageSpec>, ParseError> {

@@ -1,4 +1,4 @@
-use super::{AnyStage, Stage, StageKind, lost_if};
+use super::{Stage, StageKind, lost_if};
 use crate::{DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
@@ -33,8 +33,9 @@ impl Kind for PacketListSpec {
 }
 
 impl StageKind for PacketListSpec {
-    fn build(&self, _rng: Rng) -> AnyStage {
-        AnyStage::PacketList(PacketList { packets: self.packets.clone(), next: 0, seen: 0 })
+    type Stage = PacketList;
+    fn build(&self, _rng: Rng) -> PacketList {
+        PacketList { packets: self.packets.clone(), next: 0, seen: 0 }
     }
 }
 

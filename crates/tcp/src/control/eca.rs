@@ -1,4 +1,4 @@
-use super::{Ack, AnyControl, Congestion, CongestionControl, Control, ControlKind, Phase, Reno, Start};
+use super::{Ack, Congestion, CongestionControl, Control, ControlKind, Phase, Reno, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time, words};
 
@@ -42,8 +42,9 @@ impl Kind for EcaSpec {
 }
 
 impl ControlKind for EcaSpec {
-    fn build(&self, start: &Start) -> AnyControl {
-        AnyControl::Eca(Eca::new(Reno::new(start), self.0))
+    type Control = Eca;
+    fn build(&self, start: &Start) -> Eca {
+        Eca::new(Reno::new(start), self.0)
     }
 }
 

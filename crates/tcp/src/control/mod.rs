@@ -114,8 +114,10 @@ pub trait CongestionControl: Debug + Send {
 
 /// A kind of controller: plain data from which a connection builds its own.
 pub trait ControlKind: Send + Sync {
+    /// What a connection has.
+    type Control;
     /// The state of a new connection.
-    fn build(&self, start: &Start) -> AnyControl;
+    fn build(&self, start: &Start) -> Self::Control;
 }
 
 macro_rules! controls {
@@ -133,8 +135,9 @@ macro_rules! controls {
         }
 
         impl ControlKind for ControlSpec {
+            type Control = AnyControl;
             fn build(&self, start: &Start) -> AnyControl {
-                match self { $(Self::$Kind(kind) => kind.build(start)),+ }
+                match self { $(Self::$Kind(kind) => AnyControl::$Kind(kind.build(start))),+ }
             }
         }
 
@@ -167,12 +170,15 @@ macro_rules! controls {
 controls! {
     Reno(RenoSpec) => Reno,
     Eca(EcaSpec) => Eca,
-    Custom(Custom<dyn ControlKind>) => Box<dyn CongestionControl>,
+    Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
 }
 
 /// Controllers from outside, by name: `controls.add(|control: MyControl| Arc::new(control))`, and then
 /// `controls.read(text, ControlSpec::Custom)`.
-pub type CustomControls = Registry<dyn ControlKind>;
+pub type CustomControls = Registry<CustomControl>;
+
+/// A kind from outside, of which only the trait is known.
+pub type CustomControl = dyn ControlKind<Control = Box<dyn CongestionControl>>;
 
 #[cfg(test)]
 mod tests {

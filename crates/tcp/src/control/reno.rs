@@ -1,6 +1,4 @@
-use super::{
-    Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Start,
-};
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
@@ -19,8 +17,9 @@ impl Kind for RenoSpec {
 }
 
 impl ControlKind for RenoSpec {
-    fn build(&self, start: &Start) -> AnyControl {
-        AnyControl::Reno(Reno::new(start))
+    type Control = Reno;
+    fn build(&self, start: &Start) -> Reno {
+        Reno::new(start)
     }
 }
 
