@@ -10,7 +10,7 @@ use crate::monitor::Monitor;
 use crate::namespace::{
     bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
 };
-use crate::netlink::Netlink;
+use crate::netlink::{Drops, Netlink};
 use crate::sys::{self, Signals};
 use crate::timing::{Manner, Timing, TimingSpec};
 use catnip_base::{Span, Time};
@@ -163,7 +163,7 @@ pub struct Outcome {
 struct Ends {
     inside: Tun,
     outside: Tun,
-    netlinks: [(Netlink, u32); 2],
+    missed: [Drops; 2],
     block: Block,
     with_v6: bool,
     _claim: crate::address::Claim,
@@ -230,7 +230,7 @@ pub fn run<W: Watch>(
     let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
     let code = emulate_until_exit(&mut emulator, &signals, child)?;
     emulator.finish().map_err(failed("link", "read its devices"))?;
-    let missed = ends.netlinks.map(|(mut netlink, index)| netlink.dropped_on_send(index).unwrap_or(0));
+    let missed = ends.missed.map(|mut drops| drops.count());
     let outcome = Outcome { code, missed, ..link.outcome(&emulator, manner) };
     Ok((outcome, emulator))
 }
@@ -327,7 +327,7 @@ fn connect(
     Ok(Ends {
         inside: tun(inside),
         outside: tun(outside),
-        netlinks: [(inner, inside_index), (netlink, outside_index)],
+        missed: [inner.drops_from_now(inside_index), netlink.drops_from_now(outside_index)],
         block,
         with_v6,
         _claim: claim,

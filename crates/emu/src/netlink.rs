@@ -185,8 +185,15 @@ impl Netlink {
         Ok(networks)
     }
 
+    /// What the kernel drops at this device from now on. While a device is being set up, the kernel sends reports of its
+    /// own that nobody could read yet.
+    pub fn drops_from_now(mut self, index: u32) -> Drops {
+        let before = self.dropped_on_send(index).unwrap_or(0);
+        Drops { netlink: self, index, before }
+    }
+
     /// Packets that the kernel has dropped before it could hand them to the owner of the device.
-    pub fn dropped_on_send(&mut self, index: u32) -> io::Result<u64> {
+    fn dropped_on_send(&mut self, index: u32) -> io::Result<u64> {
         let mut link = LinkMessage::default();
         link.header.index = index;
         let link = self.link(link)?;
@@ -243,6 +250,21 @@ impl Netlink {
                 }
             }
         }
+    }
+}
+
+/// Packets that the kernel drops at a device before it can hand them to its owner.
+#[derive(Debug)]
+pub struct Drops {
+    netlink: Netlink,
+    index: u32,
+    before: u64,
+}
+
+impl Drops {
+    /// How many there have been; 0 if the device is gone.
+    pub fn count(&mut self) -> u64 {
+        self.netlink.dropped_on_send(self.index).map_or(0, |dropped| dropped - self.before)
     }
 }
 

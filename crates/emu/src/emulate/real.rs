@@ -4,7 +4,7 @@ use super::documents::Documents;
 use crate::clock::Tun;
 use crate::failure::{Failure, failed};
 use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
-use crate::netlink::Netlink;
+use crate::netlink::{Drops, Netlink};
 use crate::sys;
 use catnip_lab::{Plan, RealNode};
 use catnip_net::NodeId;
@@ -35,8 +35,7 @@ pub(crate) struct Host {
     pub(crate) name: String,
     network: OwnedFd,
     device: OwnedFd,
-    netlink: Netlink,
-    index: u32,
+    missed: Drops,
 }
 
 /// All real hosts of a run, ready to have their packets read.
@@ -132,7 +131,7 @@ impl Host {
         }
         let network = sys::current_network().map_err(&cannot)?;
         let name = environment.plan.topology().name(real.node).to_string();
-        Ok(Self { node: real.node, name, network, device, netlink, index })
+        Ok(Self { node: real.node, name, network, device, missed: netlink.drops_from_now(index) })
     }
 
     /// The device, with a clock that counts from the beginning of the run.
@@ -143,7 +142,7 @@ impl Host {
 
     /// Packets that the kernel has dropped before they could be read.
     pub(crate) fn missed(&mut self) -> u64 {
-        self.netlink.dropped_on_send(self.index).unwrap_or(0)
+        self.missed.count()
     }
 
     fn enter(&self) -> Result<(), Failure> {
