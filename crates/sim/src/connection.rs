@@ -61,7 +61,7 @@ impl Account {
         }
     }
 
-    /// A segment of this end leaves as this packet, which is marked; true if it was.
+    /// A segment of this end leaves as this packet; true if that was marked.
     #[inline]
     pub fn sends(
         &mut self,
