@@ -459,6 +459,20 @@ proptest! {
 }
 
 #[test]
+fn a_port_counts_what_arrives_by_colour() {
+    let (topology, a, b) = line(wire(1, 5, 10), wire(1, 5, 10));
+    let mut net = Net::new(&topology);
+    let route = net.fabric.checked_route(a, b);
+    for (body, (colour, _)) in [0, 1, 1, 2, 2, 2].into_iter().map(|number| Colour::NAMES[number]).enumerate()
+    {
+        let packet = Packet { dscp: colour.into(), ..Packet::new(Time::ZERO, route, 1000, body as u32) };
+        net.fabric.arrive(ms(0), a, packet, &mut net.log);
+    }
+    let arrived = net.fabric.counters(PortId(0)).arrived;
+    assert_eq!(Colour::NAMES.map(|(colour, _)| arrived[colour as usize]), [1, 2, 3]);
+}
+
+#[test]
 fn a_port_counts_as_delivered_what_has_reached_its_end() {
     let (topology, a, b) = line(wire(1, 5, 10), wire(1, 5, 10));
     let mut net = Net::new(&topology);

@@ -135,12 +135,20 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_without_a_marker_leaves_packets_as_they_are() {
-        let sending = None;
-        for (parameters, colour) in [(None, Colour::Yellow), (Some(SpmParameters::FULL), Colour::Yellow)] {
-            let mut packet =
-                Packet { dscp: Colour::Yellow.into(), ..Packet::new(Time::ZERO, Route::default(), 512, 0) };
-            crate::mark::AnyMarker::from(parameters).mark(Time::ZERO, sending, &mut packet);
+    fn who_has_no_marker_leaves_packets_as_they_are() {
+        let sending = Sending {
+            context: None,
+            offset: 0,
+            segment: 512,
+            window: 8 * 512,
+            slow_start: true,
+            retransmission: false,
+            acknowledges: None,
+        };
+        for (parameters, colour) in [(None, Colour::Yellow), (Some(SpmParameters::FULL), Colour::Green)] {
+            let packet = Packet::new(Time::ZERO, Route::default(), 512, 0);
+            let mut packet = Packet { dscp: Colour::Yellow.into(), ..packet };
+            crate::mark::AnyMarker::from(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
             assert_eq!(packet.dscp.colour(), colour);
         }
     }
