@@ -83,6 +83,24 @@ fn every_parameter_is_refused_out_of_range_by_its_name() {
 }
 
 #[test]
+fn models_of_short_flows_say_how_long_a_flow_may_be() {
+    for (name, parameter) in [
+        ("hysteresis", "N"),
+        ("partial_catnip", "N"),
+        ("sikdar_threecase", "N"),
+        ("wzk_chain", "data"),
+        ("wzk_new", "data"),
+    ] {
+        let error = value(name, &[("N", f64::from(u32::MAX))]).unwrap_err();
+        assert_eq!(error.parameter, parameter, "{name}");
+        assert!(error.to_string().contains("packets in this model of short flows"), "{name}: {error}");
+    }
+    // The command line asks for whole numbers, of which 0 is none; a program may ask for anything.
+    let error = sikdar_empirical(0, 0.01, 0.1, 24.0).unwrap_err();
+    assert_eq!(error.to_string(), "N = 0: expected a whole number of packets, at least 1");
+}
+
+#[test]
 fn errors_are_one_line_that_says_what_is_expected() {
     let error = value("cardwell00", &[("p", -0.1)]).unwrap_err().to_string();
     assert_eq!(error, "p = -0.1: expected a probability, 0 <= p < 1");

@@ -331,6 +331,7 @@ fn whoever_has_left_gives_its_place_no_more() {
     queue.enqueue(Time::ZERO, packet(1, Colour::Green), &mut lost);
     assert_eq!(queue.backlog(), Backlog { packets: 2, bytes: 2 * 512 });
     assert_eq!(queue.dequeue(Time::ZERO, &mut lost).map(|packet| packet.body), Some(0));
+    assert_eq!(queue.backlog(), Backlog { packets: 1, bytes: 512 });
     queue.enqueue(Time::ZERO, packet(2, Colour::Green), &mut lost);
     queue.enqueue(Time::ZERO, packet(3, Colour::Green), &mut lost);
     assert_eq!(lost.0.iter().map(|(packet, _)| packet.body).collect::<Vec<_>>(), [3]);
