@@ -342,3 +342,18 @@ fn equal_priorities_do_not_give_the_hysteresis_model_because_each_step_has_its_l
     let (partial, plain) = without(36);
     close(partial, plain, 1e-12);
 }
+
+#[test]
+fn the_probability_of_several_losses_is_the_tail_of_a_binomial_however_small() {
+    for (n, p) in [(2, 1e-9), (10, 1e-4), (49, 2e-3), (51, 2e-3), (1000, 1e-6), (3, 0.3)] {
+        let (mut choose, mut tail) = (1.0, 0.0);
+        for k in 0..=n {
+            if k >= 2 {
+                tail += choose * f64::powi(p, k) * f64::powi(1.0 - p, n - k);
+            }
+            choose *= f64::from(n - k) / f64::from(k + 1);
+        }
+        let p2 = sikdar_threecase(n as u32, p, &Path::default()).unwrap().p2;
+        close(p2, tail, 1e-11);
+    }
+}
