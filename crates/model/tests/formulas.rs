@@ -357,3 +357,10 @@ fn the_probability_of_several_losses_is_the_tail_of_a_binomial_however_small() {
         close(p2, tail, 1e-11);
     }
 }
+
+#[test]
+fn the_wait_of_a_delayed_ack_comes_once_on_top_of_cardwells_phases() {
+    let path = |delack_s| Path { delack_s, ..Path::default() };
+    let latency_s = |delack_s| cardwell98(7, 0.05, &path(delack_s), true).unwrap().latency_s;
+    close(latency_s(0.25), latency_s(0.0) + 0.25, 1e-12);
+}
