@@ -2,7 +2,7 @@
 
 use crate::counts::Counts;
 use crate::histogram::Histogram;
-use crate::link::{LinkSpec, Outcome};
+use crate::link::{EDGES, LinkSpec, Outcome};
 use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
 use catnip_base::notation::or_none;
@@ -164,7 +164,7 @@ impl Certificate {
     ) -> Self {
         let mut failures = Vec::new();
         let mut reports = wires.into_iter().enumerate().map(|(index, wire)| {
-            let name = ["up", "down"][index];
+            let name = EDGES[index];
             let (direction, gate) = directions[index];
             let asked = Asked::new(wire, marks[index]);
             let report = report(asked, wire, direction, gate, outcome, index);

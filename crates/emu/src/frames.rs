@@ -3,15 +3,15 @@
 use crate::buffers::Buffers;
 use crate::classify::Class;
 use crate::mark::Marker;
-use crate::socket::{Heard, Identity, Socket, parse};
+use crate::socket::{Heard, Identity, Socket, addresses, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::Sending;
 use catnip_net::{Colour, DropReason, Ecn, NodeId, Packet, PortId, Route};
 use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
-use catnip_sim::{Handler, Opener, TcpId, Transfer, World};
-use catnip_tcp::{Outgoing, Role, Segment, Sender, TcpConfig};
-use catnip_wire::{PriorityCodec, checksum, ip};
+use catnip_sim::{Handler, TcpId, Transfer, World};
+use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
+use catnip_wire::{PriorityCodec, ip};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -407,10 +407,7 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
             let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: false };
             Socket::new(now, role, &config, phase, identity)
         };
-        let (server_role, client_role) = match transfer.opener {
-            Opener::Server => (Role::Active, Role::Passive),
-            Opener::Client => (Role::Passive, Role::Active),
-        };
+        let [client_role, server_role] = transfer.roles();
         let mut server = end(server_at, client_at, server_role, server_phase);
         let mut client = end(client_at, server_at, client_role, client_phase);
         if !config.handshake {
@@ -580,18 +577,10 @@ impl End for Socket {
 /// A UDP packet of this length to the discard port, without a checksum of its own.
 fn write_datagram([from, to]: [Ipv4Addr; 2], packet: &mut [u8]) {
     const DISCARD: u8 = 9;
-    let total = packet.len().min(usize::from(u16::MAX)) as u16;
-    packet.fill(0);
-    packet[0] = 0x45;
-    packet[2..4].copy_from_slice(&total.to_be_bytes());
-    packet[6] = 0x40;
-    packet[8] = 64;
-    packet[9] = ip::UDP;
-    packet[12..16].copy_from_slice(&from.octets());
-    packet[16..20].copy_from_slice(&to.octets());
-    let sum = checksum::checksum(&packet[..20]).to_be_bytes();
-    packet[10..12].copy_from_slice(&sum);
-    packet[21] = DISCARD;
-    packet[23] = DISCARD;
-    packet[24..26].copy_from_slice(&(total - 20).to_be_bytes());
+    let (header, datagram) = packet.split_at_mut(UDP_HEADERS - 8);
+    let len = datagram.len().min(usize::from(u16::MAX) - header.len()) as u16;
+    addresses(from, to).write(ip::UDP, header, len);
+    datagram.fill(0);
+    (datagram[1], datagram[3]) = (DISCARD, DISCARD);
+    datagram[4..6].copy_from_slice(&len.to_be_bytes());
 }

@@ -32,7 +32,7 @@ const DEVICE_QUEUE: u32 = 10_000;
 /// How long a command has to end after SIGTERM.
 const GRACE: Span = Span::from_secs(5);
 
-/// What captures call the places where packets come in: inside, outside.
+/// What captures and certificates call the directions, by where packets come in: inside, outside.
 pub const EDGES: [&str; 2] = ["up", "down"];
 
 /// A link, and who is at its ends.

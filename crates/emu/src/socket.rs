@@ -8,7 +8,7 @@ use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::ip::{self, Ip};
 use catnip_wire::{Addresses, Announcement, Incoming, Tcp, TcpFlags, TcpHeader, Translation};
 use inbox::Inbox;
-use std::net::{IpAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 /// One end of a TCP connection of a simulated host: the simulator's endpoint, which speaks with real packets.
@@ -360,12 +360,7 @@ impl Socket {
     }
 
     fn addresses(&self) -> Addresses {
-        Addresses {
-            source: (*self.local.ip()).into(),
-            destination: (*self.remote.ip()).into(),
-            traffic_class: 0,
-            hop_limit: HOP_LIMIT,
-        }
+        addresses(*self.local.ip(), *self.remote.ip())
     }
 
     /// When to be asked again if nothing arrives.
@@ -418,6 +413,11 @@ impl Socket {
     pub fn ends(&self) -> (SocketAddrV4, SocketAddrV4) {
         (self.local, self.remote)
     }
+}
+
+/// How simulated hosts address their packets.
+pub(crate) fn addresses(from: Ipv4Addr, to: Ipv4Addr) -> Addresses {
+    Addresses { source: from.into(), destination: to.into(), traffic_class: 0, hop_limit: HOP_LIMIT }
 }
 
 /// The two addresses of a connection, ours first.

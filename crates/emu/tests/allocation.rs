@@ -1,6 +1,5 @@
 //! An emulator in steady state allocates nothing: a counting allocator proves it.
 
-#[allow(dead_code, reason = "each test file uses what it needs")]
 mod fakes;
 
 use catnip_base::{Rate, Span, Time};

@@ -1,6 +1,5 @@
 //! Packets may be anything: whatever comes, the emulator goes on, and every packet is accounted for.
 
-#[allow(dead_code, reason = "each test file uses what it needs")]
 mod fakes;
 
 use catnip_base::{Rate, Span, Time};

@@ -1,8 +1,6 @@
 //! An emulator with a fake clock and fake devices: whatever the host does, departures are those of the simulator.
 
-#[allow(dead_code, reason = "each test file uses what it needs")]
 mod fakes;
-#[allow(dead_code, reason = "each test file uses what it needs")]
 mod replay;
 
 use catnip_base::{Rate, Span, Time};

@@ -2,7 +2,6 @@
 //!
 //! The programs at the ends are this file: it starts itself again with `EMU_ROLE` set.
 
-#[allow(dead_code, reason = "each test file uses what it needs")]
 mod replay;
 mod skip;
 

@@ -1,7 +1,6 @@
 //! What the options of a link do to real packets. The programs at the ends are Python's; where there are no TUN devices
 //! or no Python, the tests say so.
 
-#[allow(dead_code, reason = "each test file uses what it needs")]
 mod replay;
 mod skip;
 

@@ -1,5 +1,6 @@
 use catnip_base::Span;
 use catnip_net::NodeId;
+use catnip_tcp::Role;
 
 /// Parameters that connections share, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +47,14 @@ impl Transfer {
     /// The node of each end.
     pub fn node(&self, end: usize) -> NodeId {
         if end == CLIENT { self.client } else { self.server }
+    }
+
+    /// The part of each end in the handshake, the client's first.
+    pub fn roles(&self) -> [Role; 2] {
+        match self.opener {
+            Opener::Client => [Role::Active, Role::Passive],
+            Opener::Server => [Role::Passive, Role::Active],
+        }
     }
 }
 

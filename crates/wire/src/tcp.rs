@@ -285,7 +285,7 @@ impl TcpHeader {
             return Err(WireError::BufferTooSmall { needed: total, present });
         };
         let (ip_header, tcp) = packet.split_at_mut(ip);
-        addresses.write(ip_header, segment as u16);
+        addresses.write(TCP, ip_header, segment as u16);
         self.write_header(&mut tcp[..header]);
         tcp[header..].copy_from_slice(payload);
         let sum = Sum::default().pseudo_header(addresses.source, addresses.destination, TCP, segment);
@@ -369,7 +369,9 @@ impl TcpOptions {
 }
 
 impl Addresses {
-    fn write(&self, header: &mut [u8], payload: u16) {
+    /// Writes an IP header without options, into 20 or 40 bytes, for so many bytes of payload of this protocol. Both
+    /// addresses must be of one version.
+    pub fn write(&self, protocol: u8, header: &mut [u8], payload: u16) {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 header.fill(0);
@@ -378,7 +380,7 @@ impl Addresses {
                 put16(header, 2, IPV4_HEADER as u16 + payload);
                 put16(header, 6, 0x4000);
                 header[8] = self.hop_limit;
-                header[9] = TCP;
+                header[9] = protocol;
                 header[12..16].copy_from_slice(&source.octets());
                 header[16..20].copy_from_slice(&destination.octets());
                 let sum = checksum(header);
@@ -387,7 +389,7 @@ impl Addresses {
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 put32(header, 0, 6 << 28 | u32::from(self.traffic_class) << 20);
                 put16(header, 4, payload);
-                header[6] = TCP;
+                header[6] = protocol;
                 header[7] = self.hop_limit;
                 header[8..24].copy_from_slice(&source.octets());
                 header[24..40].copy_from_slice(&destination.octets());

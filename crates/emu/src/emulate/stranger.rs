@@ -4,7 +4,7 @@ use super::fetch::{Fetch, Next};
 use super::http::{self, Version};
 use crate::classify::flow;
 use crate::frames::{Belongs, Foreign, Frames, Outside};
-use crate::socket::{Ends, Heard, Identity, Socket, parse, refuse};
+use crate::socket::{Ends, Heard, Identity, Socket, addresses, parse, refuse};
 use catnip_base::{FlowContext, Slab, Span, Time};
 use catnip_lab::{ObjectName, Plan, Service};
 use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
@@ -13,7 +13,7 @@ use catnip_sim::medium::Medium;
 use catnip_sim::record::{NOBODY, Reply};
 use catnip_sim::{Account, CLIENT, Event, Opener, SERVER, TcpId, Transfer, Watch, World, tick_phase};
 use catnip_tcp::{Role, Sender};
-use catnip_wire::{Addresses, Tcp, TcpFlags};
+use catnip_wire::{Tcp, TcpFlags};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -69,7 +69,6 @@ const MOST_CONNECTIONS: usize = 1 << 16;
 const FIRST_PORT: u16 = 32768;
 const PORTS: u16 = u16::MAX - FIRST_PORT;
 const LONGEST_REQUEST: usize = 1 << 17;
-const HOP_LIMIT: u8 = 64;
 
 impl Strangers {
     /// Those of a plan: simulated servers wait for clients outside.
@@ -486,14 +485,8 @@ fn on_stray<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, node:
         frames.foreign.stray -= 1;
         return accept(world, now, (node, peer), &tcp, ends, listener);
     }
-    let addresses = Addresses {
-        source: (*ends.0.ip()).into(),
-        destination: (*ends.1.ip()).into(),
-        traffic_class: 0,
-        hop_limit: HOP_LIMIT,
-    };
     let mut answer = [0; 80];
-    let Some(len) = refuse(&tcp, &addresses, &mut answer) else { return };
+    let Some(len) = refuse(&tcp, &addresses(*ends.0.ip(), *ends.1.ip()), &mut answer) else { return };
     say(world, now, node, peer, &answer[..len]);
 }
 

@@ -1,5 +1,7 @@
 //! A clock that is late, and devices whose packets are known beforehand.
 
+#![allow(dead_code, reason = "each test file uses what it needs")]
+
 use catnip_base::{Span, Time};
 use catnip_emu::clock::{Clock, PacketIo};
 use catnip_emu::frames::{Frames, Routing};

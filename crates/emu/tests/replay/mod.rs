@@ -1,5 +1,7 @@
 //! The log of a link read back, and the same network driven by the recorded arrivals alone.
 
+#![allow(dead_code, reason = "each test file uses what it needs")]
+
 use catnip_base::Time;
 use catnip_net::{Colour, DropReason, Ecn, Fabric, NetworkFate, NodeId, Out, Packet, PortId};
 use catnip_sim::watch::{Origin, Step};

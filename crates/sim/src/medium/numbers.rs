@@ -1,9 +1,9 @@
 use super::{End, Medium, Owner};
-use crate::{FlowId, Opener, Transfer};
+use crate::{FlowId, Transfer};
 use catnip_base::{FlowContext, Rng, Slab, Span, Time};
 use catnip_net::NodeId;
 use catnip_net::mark::Sending;
-use catnip_tcp::{Endpoint, Outgoing, Role, Segment, Sender, TcpConfig};
+use catnip_tcp::{Endpoint, Outgoing, Segment, Sender, TcpConfig};
 
 /// Segments as numbers: the simulator.
 #[derive(Debug, Default)]
@@ -42,10 +42,7 @@ impl Medium for Numbers {
         phases: [Span; 2],
         _rng: &mut Rng,
     ) -> [Endpoint; 2] {
-        let [client, server] = match transfer.opener {
-            Opener::Client => [Role::Active, Role::Passive],
-            Opener::Server => [Role::Passive, Role::Active],
-        };
+        let [client, server] = transfer.roles();
         let end = |role, phase| Endpoint::new(now, role, config, phase);
         [end(client, phases[0]), end(server, phases[1])]
     }
