@@ -46,7 +46,7 @@ pub use cardwell00::{Cardwell00, cardwell00};
 pub use cardwell98::{Cardwell98, cardwell98};
 pub use error::ModelError;
 pub use hysteresis::{Cycle, Hysteresis, Moments, Options, Rule};
-pub use model_c::{ModelC, model_c_high, model_c_low};
+pub use model_c::{ModelC, model_c};
 pub use padhye::padhye_latency;
 pub use partial_catnip::PartialCatnip;
 pub use path::Path;
@@ -58,4 +58,4 @@ pub use sikdar::{
 pub use throughput::{
     Cubic, Rate, cubic, mathis, pftk_approx, pftk_full, pftk_td_only, pftk_throughput, tfrc_rfc5348,
 };
-pub use wzk::{Chain, WzkNew, wzk_new};
+pub use wzk::{Chain, WzkNew, both_ways, wzk_new};

@@ -1,6 +1,5 @@
 use crate::cardwell98::{Cardwell98, phases};
 use crate::terms::setup_timeouts;
-use crate::wzk::both_ways;
 use crate::{ModelError, Path, check};
 
 /// Latency of Model C with what leads to it.
@@ -16,39 +15,15 @@ pub struct ModelC {
     pub latency_s: f64,
 }
 
-/// Model C of WZK section C.1 with the loss probability of one direction: too low.
+/// Model C of WZK section C.1. `loss` turns the loss probability `pl` of one direction into that of the
+/// phases: `pl` itself is too low, [`both_ways`](crate::both_ways) is too high.
 ///
 /// It is the 1998 model with a set-up; WZK cite the paper of 2000 but describe this one. `delay_s` is the
 /// one-way delay, `t0_s` the mean first timeout of a run, `ts_s` the first timeout of the set-up, whose form
 /// (1.5 round trips for set-up and request, loss `pl` both ways) is a reconstruction that makes it comparable
 /// with the new model.
-pub fn model_c_low(
-    data: u32,
-    pl: f64,
-    delay_s: f64,
-    t0_s: f64,
-    b: f64,
-    w1: f64,
-    ts_s: f64,
-) -> Result<ModelC, ModelError> {
-    model_c(data, pl, delay_s, t0_s, b, w1, ts_s, |pl| pl)
-}
-
-/// [`model_c_low`] with the probability that a packet or its ACK is lost: too high.
-pub fn model_c_high(
-    data: u32,
-    pl: f64,
-    delay_s: f64,
-    t0_s: f64,
-    b: f64,
-    w1: f64,
-    ts_s: f64,
-) -> Result<ModelC, ModelError> {
-    model_c(data, pl, delay_s, t0_s, b, w1, ts_s, both_ways)
-}
-
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]
-fn model_c(
+pub fn model_c(
     data: u32,
     pl: f64,
     delay_s: f64,

@@ -2,12 +2,11 @@
 //! line and the check values drive.
 
 use crate::{
-    Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, cardwell00, cardwell98, check,
-    cubic, mathis, model_c_high, model_c_low, padhye_latency, pftk_approx, pftk_full, pftk_td_only,
-    pftk_throughput, recursive_short_flow, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds,
-    sikdar_threecase, terms, tfrc_rfc5348, wzk_new,
+    Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, both_ways, cardwell00,
+    cardwell98, check, cubic, mathis, padhye_latency, pftk_approx, pftk_full, pftk_td_only, pftk_throughput,
+    recursive_short_flow, sikdar_empirical, sikdar_grow, sikdar_packets, sikdar_rounds, sikdar_threecase,
+    terms, tfrc_rfc5348, wzk_new,
 };
-use Formula::{Many, One};
 
 /// What the main result of a model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,27 +78,29 @@ pub struct Model {
     pub parameters: &'static [Parameter],
     /// Its results, in the order of the formula; the first is the main one.
     pub quantities: &'static [Quantity],
-    /// Computes all quantities from all parameters.
-    pub formula: Formula,
-}
-
-/// How a model computes.
-#[derive(Clone, Copy, Debug)]
-pub enum Formula {
-    /// Its only quantity.
-    One(fn(&[f64]) -> Result<f64, ModelError>),
-    /// All of its quantities.
-    Many(fn(&[f64], &mut [f64]) -> Result<(), ModelError>),
-}
-
-impl Model {
     /// Computes all `quantities` from all `parameters`, in the order of the lists.
-    pub fn evaluate(&self, parameters: &[f64], quantities: &mut [f64]) -> Result<(), ModelError> {
-        match self.formula {
-            Formula::One(formula) => formula(parameters).map(|value| quantities[0] = value),
-            Formula::Many(formula) => formula(parameters, quantities),
-        }
-    }
+    pub evaluate: fn(&[f64], &mut [f64]) -> Result<(), ModelError>,
+}
+
+/// The models, each as `"name": "title", "reference"; [parameters] => what it gives [quantities];` and how the
+/// values of its quantities follow from those of its parameters.
+macro_rules! models {
+    ($($name:literal: $title:literal, $reference:literal;
+        $parameters:expr => $gives:ident $quantities:expr; |$values:ident| $formula:expr;)*) => {
+        /// All models: shared terms, steady-state rates, latencies.
+        pub const MODELS: &[Model] = &[$(Model {
+            name: $name,
+            title: $title,
+            reference: $reference,
+            gives: Gives::$gives,
+            parameters: &$parameters,
+            quantities: &$quantities,
+            evaluate: |$values, quantities| {
+                quantities.copy_from_slice(&$formula);
+                Ok(())
+            },
+        }),*];
+    };
 }
 
 /// The model of that name.
@@ -174,16 +175,12 @@ fn hysteresis(v: &[f64]) -> Result<Hysteresis, ModelError> {
     Hysteresis::new(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), options)
 }
 
-type ModelCFn = fn(u32, f64, f64, f64, f64, f64, f64) -> Result<crate::ModelC, ModelError>;
-
-fn model_c(model: ModelCFn, v: &[f64], out: &mut [f64]) -> Result<(), ModelError> {
-    let r = model(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5], v[6])?;
+fn model_c(loss: fn(f64) -> f64, v: &[f64]) -> Result<[f64; 10], ModelError> {
+    let r = crate::model_c(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5], v[6], loss)?;
     let f = r.phases;
-    out.copy_from_slice(&[r.latency_s, r.p, f.l, f.n, f.u, f.v, f.e, f.t_xfer_s, f.t_rto_s, r.t_handshk_s]);
-    Ok(())
+    Ok([r.latency_s, r.p, f.l, f.n, f.u, f.v, f.e, f.t_xfer_s, f.t_rto_s, r.t_handshk_s])
 }
 
-const MODEL_C_PARAMETERS: &[Parameter] = &[DATA, PL, DELAY, T0, B, W1_FREE, TS];
 const LOSSES: Quantity = quantity("l", "", "expected losses");
 const TIMEOUTS: Quantity = quantity("n", "", "expected timeouts");
 const RUNS: Quantity = quantity("u", "", "expected runs of timeouts");
@@ -193,7 +190,7 @@ const T_XFER: Quantity = quantity("t_xfer_s", "s", "time in slow start");
 const T_RTO: Quantity = quantity("t_RTO_s", "s", "time in timeouts of the data");
 const T_HANDSHK: Quantity = quantity("t_handshk_s", "s", "time of the set-up with the request");
 const DOWNLOAD: Quantity = quantity("t_s", "s", "time of the whole download");
-const MODEL_C_QUANTITIES: &[Quantity] = &[
+const MODEL_C: [Quantity; 10] = [
     DOWNLOAD,
     quantity("p", "", "loss probability that the phases use"),
     LOSSES,
@@ -206,438 +203,213 @@ const MODEL_C_QUANTITIES: &[Quantity] = &[
     T_HANDSHK,
 ];
 
-/// All models: shared terms, steady-state rates, latencies.
-pub const MODELS: &[Model] = &[
-    Model {
-        name: "f_p",
-        title: "back-off factor of a run of timeouts",
-        reference: "PFTK 1998; hysteresis paper Eq. 10",
-        gives: Gives::Factor,
-        parameters: &[P],
-        quantities: &[quantity("f", "", "mean length of a run of timeouts in units of T0/(1-p)")],
-        formula: One(|v| {
+models! {
+    "f_p": "back-off factor of a run of timeouts", "PFTK 1998; hysteresis paper Eq. 10";
+        [P] => Factor [quantity("f", "", "mean length of a run of timeouts in units of T0/(1-p)")];
+        |v| {
             check::probability("p", v[0])?;
-            Ok(terms::backoff(v[0]))
-        }),
-    },
-    Model {
-        name: "E_ZTO",
-        title: "mean length of a run of timeouts",
-        reference: "PFTK 1998; hysteresis paper Eq. 9",
-        gives: Gives::TimeS,
-        parameters: &[P, T0],
-        quantities: &[quantity("E_ZTO_s", "s", "mean length of a run of timeouts")],
-        formula: One(|v| {
+            [terms::backoff(v[0])]
+        };
+    "E_ZTO": "mean length of a run of timeouts", "PFTK 1998; hysteresis paper Eq. 9";
+        [P, T0] => TimeS [quantity("E_ZTO_s", "s", "mean length of a run of timeouts")];
+        |v| {
             check::probability("p", v[0])?;
             check::time("T0_s", v[1])?;
-            Ok(terms::timeout_run(v[0], v[1]))
-        }),
-    },
-    Model {
-        name: "Q_hat",
-        title: "probability that a loss ends in a timeout",
-        reference: "PFTK 1998; Cardwell-00 Eq. 17; hysteresis paper Eq. 8",
-        gives: Gives::Probability,
-        parameters: &[P, given("w", "packets", "window, a real number")],
-        quantities: &[TIMEOUT_Q],
-        formula: One(|v| {
+            [terms::timeout_run(v[0], v[1])]
+        };
+    "Q_hat": "probability that a loss ends in a timeout",
+        "PFTK 1998; Cardwell-00 Eq. 17; hysteresis paper Eq. 8";
+        [P, given("w", "packets", "window, a real number")] => Probability [TIMEOUT_Q];
+        |v| {
             check::probability("p", v[0])?;
             real_packets("w", v[1])?;
-            Ok(terms::q_hat(v[0], v[1]))
-        }),
-    },
-    Model {
-        name: "Q_approx",
-        title: "probability that a loss ends in a timeout, short form",
-        reference: "PFTK 1998",
-        gives: Gives::Probability,
-        parameters: &[P, B],
-        quantities: &[TIMEOUT_Q],
-        formula: One(|v| {
+            [terms::q_hat(v[0], v[1])]
+        };
+    "Q_approx": "probability that a loss ends in a timeout, short form", "PFTK 1998";
+        [P, B] => Probability [TIMEOUT_Q];
+        |v| {
             check::probability("p", v[0])?;
             check::at_least_one("b", v[1])?;
-            Ok(terms::q_approx(v[0], v[1]))
-        }),
-    },
-    Model {
-        name: "W",
-        title: "mean window at a loss in congestion avoidance, without a largest window",
-        reference: "PFTK 1998",
-        gives: Gives::Packets,
-        parameters: &[P, B],
-        quantities: &[quantity("W", "packets", "window; inf for p = 0")],
-        formula: One(|v| {
+            [terms::q_approx(v[0], v[1])]
+        };
+    "W": "mean window at a loss in congestion avoidance, without a largest window", "PFTK 1998";
+        [P, B] => Packets [quantity("W", "packets", "window; inf for p = 0")];
+        |v| {
             check::probability("p", v[0])?;
             check::at_least_one("b", v[1])?;
-            Ok(terms::window(v[0], v[1]))
-        }),
-    },
-    Model {
-        name: "E_dss",
-        title: "packets sent in slow start before a loss",
-        reference: "Cardwell-00 Eq. 5; hysteresis paper Eq. 3; the cap at d is defined here",
-        gives: Gives::Packets,
-        parameters: &[given("d", "packets", "packets to be sent, a real number"), P, PLUS_ONE],
-        quantities: &[quantity("E_dss", "packets", "expected packets")],
-        formula: One(|v| {
+            [terms::window(v[0], v[1])]
+        };
+    "E_dss": "packets sent in slow start before a loss",
+        "Cardwell-00 Eq. 5; hysteresis paper Eq. 3; the cap at d is defined here";
+        [given("d", "packets", "packets to be sent, a real number"), P, PLUS_ONE]
+        => Packets [quantity("E_dss", "packets", "expected packets")];
+        |v| {
             real_packets("d", v[0])?;
             check::probability("p", v[1])?;
-            Ok(terms::slow_start_packets(v[0], v[1], check::flag("plus_one", v[2])?))
-        }),
-    },
-    Model {
-        name: "E_Wss",
-        title: "window at the end of slow start, without a largest window",
-        reference: "Cardwell-00 Eq. 11; hysteresis paper Eq. 5",
-        gives: Gives::Packets,
-        parameters: &[given("E", "packets", "packets sent, a real number"), W1_FREE, B],
-        quantities: &[quantity("E_Wss", "packets", "window")],
-        formula: One(|v| {
+            [terms::slow_start_packets(v[0], v[1], check::flag("plus_one", v[2])?)]
+        };
+    "E_Wss": "window at the end of slow start, without a largest window",
+        "Cardwell-00 Eq. 11; hysteresis paper Eq. 5";
+        [given("E", "packets", "packets sent, a real number"), W1_FREE, B]
+        => Packets [quantity("E_Wss", "packets", "window")];
+        |v| {
             real_packets("E", v[0])?;
             real_packets("w1", v[1])?;
             check::at_least_one("b", v[2])?;
-            Ok(terms::slow_start_window(v[0], v[1].max(1.0), v[2]))
-        }),
-    },
-    Model {
-        name: "E_Tss",
-        title: "time in slow start",
-        reference: "Cardwell-00 Eq. 15; hysteresis paper Eq. 6",
-        gives: Gives::TimeS,
-        parameters: &[given("E", "packets", "packets sent, a real number"), RTT, W_MAX, B, W1],
-        quantities: &[quantity("E_Tss_s", "s", "time")],
-        formula: One(|v| {
+            [terms::slow_start_window(v[0], v[1].max(1.0), v[2])]
+        };
+    "E_Tss": "time in slow start", "Cardwell-00 Eq. 15; hysteresis paper Eq. 6";
+        [given("E", "packets", "packets sent, a real number"), RTT, W_MAX, B, W1]
+        => TimeS [quantity("E_Tss_s", "s", "time")];
+        |v| {
             real_packets("E", v[0])?;
             let path = Path { rtt_s: v[1], w_max: v[2], b: v[3], w1: v[4], ..Path::default() }.check()?;
-            Ok(terms::slow_start_time(v[0], path.w1, path.w_max, path.b, path.rtt_s))
-        }),
-    },
-    Model {
-        name: "handshake",
-        title: "expected time of the connection set-up",
-        reference: "Cardwell-00 Eq. 4",
-        gives: Gives::TimeS,
-        parameters: &[
-            or("pf", "", 0.0, "loss probability towards the server, below 0.5"),
-            or("pr", "", 0.0, "loss probability on the way back, below 0.5"),
-            RTT,
-            TS,
-        ],
-        quantities: &[quantity("E_Lh_s", "s", "time")],
-        formula: One(|v| {
+            [terms::slow_start_time(v[0], path.w1, path.w_max, path.b, path.rtt_s)]
+        };
+    "handshake": "expected time of the connection set-up", "Cardwell-00 Eq. 4";
+        [or("pf", "", 0.0, "loss probability towards the server, below 0.5"),
+            or("pr", "", 0.0, "loss probability on the way back, below 0.5"), RTT, TS]
+        => TimeS [quantity("E_Lh_s", "s", "time")];
+        |v| {
             check::setup_loss("pf", v[0])?;
             check::setup_loss("pr", v[1])?;
             check::time("RTT_s", v[2])?;
             check::time("Ts_s", v[3])?;
-            Ok(terms::handshake(v[0], v[1], v[2], v[3]))
-        }),
-    },
-    Model {
-        name: "mathis",
-        title: "steady rate without timeouts, inverse square root of p",
-        reference: "Mathis et al. 1997",
-        gives: Gives::RatePps,
-        parameters: &[
-            P,
-            RTT,
+            [terms::handshake(v[0], v[1], v[2], v[3])]
+        };
+    "mathis": "steady rate without timeouts, inverse square root of p", "Mathis et al. 1997";
+        [P, RTT,
             or("C", "", 1.224744871391589, "sqrt(3/2) with an ACK per packet, sqrt(3/4) with delayed ACKs"),
-            W_LIMIT,
-        ],
-        quantities: &[RATE],
-        formula: One(|v| mathis(v[0], v[1], v[2], limit(v[3]))),
-    },
-    Model {
-        name: "pftk_td_only",
-        title: "PFTK steady rate without timeouts and without a largest window",
-        reference: "PFTK 1998, without the timeouts",
-        gives: Gives::RatePps,
-        parameters: &[P, RTT, B],
-        quantities: &[RATE],
-        formula: One(|v| pftk_td_only(v[0], v[1], v[2])),
-    },
-    Model {
-        name: "pftk_full",
-        title: "PFTK send rate B(p)",
-        reference: "PFTK 1998 Eq. 31; PFTK 2000",
-        gives: Gives::RatePps,
-        parameters: &[P, RTT, T0, W_MAX, B],
-        quantities: &[RATE],
-        formula: One(|v| pftk_full(v[0], &path(&v[1..], 1.0, 0.0))),
-    },
-    Model {
-        name: "pftk_throughput",
-        title: "PFTK receive rate T(p)",
-        reference: "PFTK 2000; Cardwell-00 Eq. 22",
-        gives: Gives::RatePps,
-        parameters: &[P, RTT, T0, W_MAX, B],
-        quantities: &[RATE],
-        formula: One(|v| pftk_throughput(v[0], &path(&v[1..], 1.0, 0.0))),
-    },
-    Model {
-        name: "pftk_approx",
-        title: "PFTK send rate, short form",
-        reference: "PFTK 1998",
-        gives: Gives::RatePps,
-        parameters: &[P, RTT, T0, W_MAX, B],
-        quantities: &[RATE],
-        formula: One(|v| pftk_approx(v[0], &path(&v[1..], 1.0, 0.0))),
-    },
-    Model {
-        name: "tfrc_rfc5348",
-        title: "rate of TFRC",
-        reference: "RFC 5348 section 3.1",
-        gives: Gives::RatePps,
-        parameters: &[P, RTT, or("t_RTO_s", "s", 1.0, "retransmission timeout"), B],
-        quantities: &[RATE],
-        formula: One(|v| tfrc_rfc5348(v[0], v[1], v[2], v[3])),
-    },
-    Model {
-        name: "cubic",
-        title: "average rate of CUBIC without timeouts",
-        reference: "RFC 9438 section 5",
-        gives: Gives::RatePps,
-        parameters: &[
-            P,
-            RTT,
-            or("C", "", 0.4, "aggressiveness of the window growth"),
-            or("beta", "", 0.7, "factor of the decrease"),
-            W_LIMIT,
-        ],
-        quantities: &[
-            RATE,
-            quantity("W_cubic", "packets", "average window of CUBIC"),
-            quantity("W_reno_friendly", "packets", "average window of the Reno-friendly region"),
-        ],
-        formula: Many(|v, out| {
+            W_LIMIT]
+        => RatePps [RATE];
+        |v| [mathis(v[0], v[1], v[2], limit(v[3]))?];
+    "pftk_td_only": "PFTK steady rate without timeouts and without a largest window",
+        "PFTK 1998, without the timeouts";
+        [P, RTT, B] => RatePps [RATE];
+        |v| [pftk_td_only(v[0], v[1], v[2])?];
+    "pftk_full": "PFTK send rate B(p)", "PFTK 1998 Eq. 31; PFTK 2000";
+        [P, RTT, T0, W_MAX, B] => RatePps [RATE];
+        |v| [pftk_full(v[0], &path(&v[1..], 1.0, 0.0))?];
+    "pftk_throughput": "PFTK receive rate T(p)", "PFTK 2000; Cardwell-00 Eq. 22";
+        [P, RTT, T0, W_MAX, B] => RatePps [RATE];
+        |v| [pftk_throughput(v[0], &path(&v[1..], 1.0, 0.0))?];
+    "pftk_approx": "PFTK send rate, short form", "PFTK 1998";
+        [P, RTT, T0, W_MAX, B] => RatePps [RATE];
+        |v| [pftk_approx(v[0], &path(&v[1..], 1.0, 0.0))?];
+    "tfrc_rfc5348": "rate of TFRC", "RFC 5348 section 3.1";
+        [P, RTT, or("t_RTO_s", "s", 1.0, "retransmission timeout"), B] => RatePps [RATE];
+        |v| [tfrc_rfc5348(v[0], v[1], v[2], v[3])?];
+    "cubic": "average rate of CUBIC without timeouts", "RFC 9438 section 5";
+        [P, RTT, or("C", "", 0.4, "aggressiveness of the window growth"),
+            or("beta", "", 0.7, "factor of the decrease"), W_LIMIT]
+        => RatePps [RATE, quantity("W_cubic", "packets", "average window of CUBIC"),
+            quantity("W_reno_friendly", "packets", "average window of the Reno-friendly region")];
+        |v| {
             let r = cubic(v[0], v[1], v[2], v[3], limit(v[4]))?;
-            out.copy_from_slice(&[r.rate_pps, r.w_cubic, r.w_reno_friendly]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "padhye_latency",
-        title: "steady rate taken for a latency",
-        reference: "PFTK 1998, as the hysteresis paper compares it",
-        gives: Gives::TimeS,
-        parameters: &[
-            N,
-            P,
-            RTT,
-            T0,
-            W_MAX,
-            B,
-            DELACK,
-            or("rate", "", 1.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx"),
-        ],
-        quantities: &[T],
-        formula: One(|v| {
+            [r.rate_pps, r.w_cubic, r.w_reno_friendly]
+        };
+    "padhye_latency": "steady rate taken for a latency", "PFTK 1998, as the hysteresis paper compares it";
+        [N, P, RTT, T0, W_MAX, B, DELACK,
+            or("rate", "", 1.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
+        => TimeS [T];
+        |v| {
             let rate = rate(v[7])?;
-            padhye_latency(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]), rate)
-        }),
-    },
-    Model {
-        name: "cardwell98",
-        title: "slow start alternating with runs of timeouts",
-        reference: "Cardwell-98; WZK section C.1",
-        gives: Gives::TimeS,
-        parameters: &[
-            N,
-            P,
-            RTT,
-            T0,
-            B,
-            W1_FREE,
-            DELACK,
-            or("use_Q", "", 1.0, "1: a loss is a timeout with Q_approx; 0: always"),
-        ],
-        quantities: &[T, LOSSES, TIMEOUT_Q, TIMEOUTS, RUNS, PHASES, PHASE_PACKETS, T_XFER, T_RTO],
-        formula: Many(|v, out| {
+            [padhye_latency(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]), rate)?]
+        };
+    "cardwell98": "slow start alternating with runs of timeouts", "Cardwell-98; WZK section C.1";
+        [N, P, RTT, T0, B, W1_FREE, DELACK,
+            or("use_Q", "", 1.0, "1: a loss is a timeout with Q_approx; 0: always")]
+        => TimeS [T, LOSSES, TIMEOUT_Q, TIMEOUTS, RUNS, PHASES, PHASE_PACKETS, T_XFER, T_RTO];
+        |v| {
             let use_q = check::flag("use_Q", v[7])?;
             let path = Path { rtt_s: v[2], t0_s: v[3], w_max: f64::MAX, b: v[4], w1: v[5], delack_s: v[6] };
             let r = cardwell98(check::whole("N", v[0])?, v[1], &path, use_q)?;
-            out.copy_from_slice(&[r.latency_s, r.l, r.q, r.n, r.u, r.v, r.e, r.t_xfer_s, r.t_rto_s]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "cardwell00",
-        title: "one slow start, one loss, the rest at the steady rate",
-        reference: "Cardwell-00 Eq. 5-22",
-        gives: Gives::TimeS,
-        parameters: &[
-            N,
-            P,
-            RTT,
-            T0,
-            W_MAX,
-            B,
-            W1,
-            DELACK,
-            or("rate", "", 0.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx"),
-        ],
-        quantities: &[
-            T,
-            quantity("E_dss", "packets", "packets sent in the first slow start"),
+            [r.latency_s, r.l, r.q, r.n, r.u, r.v, r.e, r.t_xfer_s, r.t_rto_s]
+        };
+    "cardwell00": "one slow start, one loss, the rest at the steady rate", "Cardwell-00 Eq. 5-22";
+        [N, P, RTT, T0, W_MAX, B, W1, DELACK,
+            or("rate", "", 0.0, "0: pftk_throughput; 1: pftk_full; 2: pftk_approx")]
+        => TimeS [T, quantity("E_dss", "packets", "packets sent in the first slow start"),
             quantity("E_Wss", "packets", "window at its end, without a largest window"),
-            quantity("T_ss_s", "s", "its time"),
-            quantity("l_ss", "", "probability that it ends in a loss"),
-            TIMEOUT_Q,
-            quantity("T_loss_s", "s", "expected cost of this loss"),
+            quantity("T_ss_s", "s", "its time"), quantity("l_ss", "", "probability that it ends in a loss"),
+            TIMEOUT_Q, quantity("T_loss_s", "s", "expected cost of this loss"),
             quantity("E_dca", "packets", "packets left for congestion avoidance"),
-            quantity("T_ca_s", "s", "their time"),
-        ],
-        formula: Many(|v, out| {
+            quantity("T_ca_s", "s", "their time")];
+        |v| {
             let rate = rate(v[8])?;
             let r = cardwell00(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]), rate)?;
-            out.copy_from_slice(&[
-                r.latency_s,
-                r.e_dss,
-                r.e_wss,
-                r.t_ss_s,
-                r.l_ss,
-                r.q,
-                r.t_loss_s,
-                r.e_dca,
-                r.t_ca_s,
-            ]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "sikdar_packets",
-        title: "packets of a round of slow start with delayed ACKs",
-        reference: "Sikdar et al. 2001; hysteresis paper Eq. 1",
-        gives: Gives::Packets,
-        parameters: &[given("n", "rounds", "the round, from 1"), W_MAX],
-        quantities: &[quantity("packets", "packets", "packets")],
-        formula: One(|v| {
+            [r.latency_s, r.e_dss, r.e_wss, r.t_ss_s, r.l_ss, r.q, r.t_loss_s, r.e_dca, r.t_ca_s]
+        };
+    "sikdar_packets": "packets of a round of slow start with delayed ACKs",
+        "Sikdar et al. 2001; hysteresis paper Eq. 1";
+        [given("n", "rounds", "the round, from 1"), W_MAX]
+        => Packets [quantity("packets", "packets", "packets")];
+        |v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
-            Ok(sikdar_packets(check::whole("n", v[0])?, path.counted()?.0).into())
-        }),
-    },
-    Model {
-        name: "sikdar_rounds",
-        title: "rounds of slow start with delayed ACKs that a transfer takes",
-        reference: "Sikdar et al. 2001; hysteresis paper Eq. 1",
-        gives: Gives::Rounds,
-        parameters: &[N, W_MAX],
-        quantities: &[quantity("rounds", "rounds", "rounds")],
-        formula: One(|v| {
+            [sikdar_packets(check::whole("n", v[0])?, path.counted()?.0).into()]
+        };
+    "sikdar_rounds": "rounds of slow start with delayed ACKs that a transfer takes",
+        "Sikdar et al. 2001; hysteresis paper Eq. 1";
+        [N, W_MAX] => Rounds [quantity("rounds", "rounds", "rounds")];
+        |v| {
             let path = Path { w_max: v[1], ..Path::default() }.check()?;
-            Ok(sikdar_rounds(check::whole("N", v[0])?, path.counted()?.0).into())
-        }),
-    },
-    Model {
-        name: "sikdar_grow",
-        title: "rounds that the packets after a loss take",
-        reference: "a reconstruction after Sikdar et al. 2001",
-        gives: Gives::Rounds,
-        parameters: &[
-            given("m", "packets", "packets, a whole number"),
-            given("h", "packets", "window where growth becomes linear, a whole number"),
-            SLOW_START,
-            B,
-            W_MAX,
-        ],
-        quantities: &[quantity("rounds", "rounds", "rounds")],
-        formula: One(|v| {
+            [sikdar_rounds(check::whole("N", v[0])?, path.counted()?.0).into()]
+        };
+    "sikdar_grow": "rounds that the packets after a loss take", "a reconstruction after Sikdar et al. 2001";
+        [given("m", "packets", "packets, a whole number"),
+            given("h", "packets", "window where growth becomes linear, a whole number"), SLOW_START, B,
+            W_MAX]
+        => Rounds [quantity("rounds", "rounds", "rounds")];
+        |v| {
             let (m, h) = (check::whole("m", v[0])?, check::whole("h", v[1])?);
             let slow_start = check::flag("slow_start", v[2])?;
             let (w_max, b) = Path { b: v[3], w_max: v[4], ..Path::default() }.check()?.counted()?;
-            Ok(sikdar_grow(m.into(), h, slow_start, b, w_max).into())
-        }),
-    },
-    Model {
-        name: "sikdar_threecase",
-        title: "no loss, one loss, several losses (a reconstruction)",
-        reference: "a reconstruction after Sikdar et al. 2001; not the published numbers",
-        gives: Gives::TimeS,
-        parameters: &[N, P, RTT, T0, W_MAX, B, DELACK],
-        quantities: &[
-            T,
-            quantity("t_nl_s", "s", "latency without a loss"),
+            [sikdar_grow(m.into(), h, slow_start, b, w_max).into()]
+        };
+    "sikdar_threecase": "no loss, one loss, several losses (a reconstruction)",
+        "a reconstruction after Sikdar et al. 2001; not the published numbers";
+        [N, P, RTT, T0, W_MAX, B, DELACK]
+        => TimeS [T, quantity("t_nl_s", "s", "latency without a loss"),
             quantity("t_sl_s", "s", "latency with one loss"),
             quantity("t_ml_s", "s", "latency with several losses"),
-            quantity("P0", "", "probability of no loss"),
-            quantity("P1", "", "probability of one loss"),
-            quantity("P2", "", "probability of several losses"),
-        ],
-        formula: Many(|v, out| {
+            quantity("P0", "", "probability of no loss"), quantity("P1", "", "probability of one loss"),
+            quantity("P2", "", "probability of several losses")];
+        |v| {
             let r = sikdar_threecase(check::whole("N", v[0])?, v[1], &path(&v[2..], 1.0, v[6]))?;
-            out.copy_from_slice(&[r.latency_s, r.t_nl_s, r.t_sl_s, r.t_ml_s, r.p0, r.p1, r.p2]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "sikdar_empirical",
-        title: "fitted closed form (a reconstruction)",
-        reference: "a reconstruction after Sikdar et al. 2003, as quoted in later literature",
-        gives: Gives::TimeS,
-        parameters: &[N, P, RTT, W_MAX],
-        quantities: &[T],
-        formula: One(|v| sikdar_empirical(check::whole("N", v[0])?, v[1], v[2], v[3])),
-    },
-    Model {
-        name: "hysteresis",
-        title: "chain of slow starts that carry the window over, exact mean",
-        reference: "hysteresis paper Eq. 3-12",
-        gives: Gives::TimeS,
-        parameters: &[N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS],
-        quantities: &[
-            quantity("exact_mean_s", "s", "mean latency"),
+            [r.latency_s, r.t_nl_s, r.t_sl_s, r.t_ml_s, r.p0, r.p1, r.p2]
+        };
+    "sikdar_empirical": "fitted closed form (a reconstruction)",
+        "a reconstruction after Sikdar et al. 2003, as quoted in later literature";
+        [N, P, RTT, W_MAX] => TimeS [T];
+        |v| [sikdar_empirical(check::whole("N", v[0])?, v[1], v[2], v[3])?];
+    "hysteresis": "chain of slow starts that carry the window over, exact mean",
+        "hysteresis paper Eq. 3-12";
+        [N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS]
+        => TimeS [quantity("exact_mean_s", "s", "mean latency"),
             quantity("exact_sd_s", "s", "standard deviation of the latency"),
             quantity("T_all_rto_s", "s", "latency if every loss is a timeout"),
-            quantity(
-                "T_fast_retransmit_when_possible_s",
-                "s",
-                "latency if a loss is a timeout only where Q = 1",
-            ),
-            quantity("cycles", "", "cycles"),
-        ],
-        formula: Many(|v, out| {
+            quantity("T_fast_retransmit_when_possible_s", "s",
+                     "latency if a loss is a timeout only where Q = 1"),
+            quantity("cycles", "", "cycles")];
+        |v| {
             let model = hysteresis(v)?;
             let moments = model.exact();
-            out.copy_from_slice(&[
-                moments.mean_s,
-                moments.sd_s,
-                model.by_rule(Rule::AllTimeouts),
-                model.by_rule(Rule::FastRetransmitWhenPossible),
-                model.cycles() as f64,
-            ]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "hysteresis_trace",
-        title: "one cycle of the hysteresis model, with a rule in place of the draws",
-        reference: "hysteresis paper Eq. 3-12",
-        gives: Gives::Packets,
-        parameters: &[
-            N,
-            P,
-            RTT,
-            T0,
-            W_MAX,
-            B,
-            W1,
-            DELACK,
-            PLUS_ONE,
-            LAST_LOSS,
+            [moments.mean_s, moments.sd_s, model.by_rule(Rule::AllTimeouts),
+             model.by_rule(Rule::FastRetransmitWhenPossible), model.cycles() as f64]
+        };
+    "hysteresis_trace": "one cycle of the hysteresis model, with a rule in place of the draws",
+        "hysteresis paper Eq. 3-12";
+        [N, P, RTT, T0, W_MAX, B, W1, DELACK, PLUS_ONE, LAST_LOSS,
             or("rule", "", 1.0, "0: every loss is a timeout; 1: only where Q = 1"),
-            or("cycle", "", 1.0, "which cycle, from 1"),
-        ],
-        quantities: &[
-            quantity("d", "packets", "packets to be sent at its beginning"),
+            or("cycle", "", 1.0, "which cycle, from 1")]
+        => Packets [quantity("d", "packets", "packets to be sent at its beginning"),
             quantity("w1", "packets", "its initial window"),
             quantity("E", "packets", "packets that it sends"),
             quantity("W", "packets", "window at its end, at most Wmax"),
             quantity("Tss_incl_delack_s", "s", "time of its slow start and of the delayed ACK"),
-            quantity("p_ss", "", "probability of a loss"),
-            TIMEOUT_Q,
-            quantity("rto", "", "1 if it ends in a timeout"),
-            quantity("Tloss_s", "s", "cost of the loss"),
-        ],
-        formula: Many(|v, out| {
+            quantity("p_ss", "", "probability of a loss"), TIMEOUT_Q,
+            quantity("rto", "", "1 if it ends in a timeout"), quantity("Tloss_s", "s", "cost of the loss")];
+        |v| {
             let rule = match check::flag("rule", v[10])? {
                 true => Rule::FastRetransmitWhenPossible,
                 false => Rule::AllTimeouts,
@@ -648,113 +420,50 @@ pub const MODELS: &[Model] = &[
                 ModelError::new("cycle", v[11], format!("at most {}, the number of cycles", cycles.len()))
             })?;
             let rto = f64::from(u8::from(c.timeout));
-            out.copy_from_slice(&[c.d, c.w1, c.e, c.w, c.t_ss_s, c.p_ss, c.q, rto, c.t_loss_s]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "partial_catnip",
-        title: "hysteresis model with fewer losses of the first and last three packets, exact mean",
-        reference: "hysteresis paper section 5; the window of the second step is a reconstruction",
-        gives: Gives::TimeS,
-        parameters: &[N, P, P_HIGH, RTT, T0, W_MAX, B, W1, DELACK],
-        quantities: &[
-            quantity("exact_mean_s", "s", "mean latency"),
-            quantity("exact_sd_s", "s", "standard deviation of the latency"),
-        ],
-        formula: Many(|v, out| {
+            [c.d, c.w1, c.e, c.w, c.t_ss_s, c.p_ss, c.q, rto, c.t_loss_s]
+        };
+    "partial_catnip": "hysteresis model with fewer losses of the first and last three packets, exact mean",
+        "hysteresis paper section 5; the window of the second step is a reconstruction";
+        [N, P, P_HIGH, RTT, T0, W_MAX, B, W1, DELACK]
+        => TimeS [quantity("exact_mean_s", "s", "mean latency"),
+            quantity("exact_sd_s", "s", "standard deviation of the latency")];
+        |v| {
             let path = path(&v[3..], v[7], v[8]);
             let r = PartialCatnip::new(check::whole("N", v[0])?, v[1], v[2], &path)?.exact();
-            out.copy_from_slice(&[r.mean_s, r.sd_s]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "wzk_chain",
-        title: "expected time in timeouts of a chain of packets, exact",
-        reference: "WZK Fig. 5; the recursion is defined here",
-        gives: Gives::TimeS,
-        parameters: &[
-            DATA,
-            P,
-            or("IT0_s", "s", 0.2, "timeout from the round trip time"),
-            or("r0_s", "s", 3.0, "first timeout"),
-            CLAMP,
-        ],
-        quantities: &[quantity("t_RTO_s", "s", "expected time in timeouts")],
-        formula: One(|v| {
+            [r.mean_s, r.sd_s]
+        };
+    "wzk_chain": "expected time in timeouts of a chain of packets, exact",
+        "WZK Fig. 5; the recursion is defined here";
+        [DATA, P, or("IT0_s", "s", 0.2, "timeout from the round trip time"),
+            or("r0_s", "s", 3.0, "first timeout"), CLAMP]
+        => TimeS [quantity("t_RTO_s", "s", "expected time in timeouts")];
+        |v| {
             let packets = check::whole("data", v[0])?;
-            Chain { packets, p: v[1], it0_s: v[2], r0_s: v[3], clamp_s: v[4] }.exact()
-        }),
-    },
-    Model {
-        name: "wzk_new",
-        title: "set-up, slow-start phases and a chain of timeouts",
-        reference: "WZK, the new model; Fig. 5",
-        gives: Gives::TimeS,
-        parameters: &[DATA, PL, DELAY, B, TS, CLAMP],
-        quantities: &[
-            DOWNLOAD,
-            quantity("p", "", "probability that a packet or its ACK is lost"),
-            LOSSES,
-            TIMEOUTS,
-            RUNS,
-            PHASES,
-            PHASE_PACKETS,
-            quantity("w", "packets", "initial window"),
-            quantity("IT0_s", "s", "timeout from the round trip time"),
-            T_XFER,
-            T_RTO,
+            [Chain { packets, p: v[1], it0_s: v[2], r0_s: v[3], clamp_s: v[4] }.exact()?]
+        };
+    "wzk_new": "set-up, slow-start phases and a chain of timeouts", "WZK, the new model; Fig. 5";
+        [DATA, PL, DELAY, B, TS, CLAMP]
+        => TimeS [DOWNLOAD, quantity("p", "", "probability that a packet or its ACK is lost"), LOSSES,
+            TIMEOUTS, RUNS, PHASES, PHASE_PACKETS, quantity("w", "packets", "initial window"),
+            quantity("IT0_s", "s", "timeout from the round trip time"), T_XFER, T_RTO,
             quantity("ths_RTO1_s", "s", "expected timeouts of the SYN"),
-            quantity("ths_RTO2_s", "s", "expected timeouts of the request"),
-            T_HANDSHK,
-        ],
-        formula: Many(|v, out| {
+            quantity("ths_RTO2_s", "s", "expected timeouts of the request"), T_HANDSHK];
+        |v| {
             let r = wzk_new(check::whole("data", v[0])?, v[1], v[2], v[3], v[4], v[5])?;
-            out.copy_from_slice(&[
-                r.latency_s,
-                r.p,
-                r.l,
-                r.n,
-                r.u,
-                r.v,
-                r.e,
-                r.w,
-                r.it0_s,
-                r.t_xfer_s,
-                r.t_rto_s,
-                r.ths_rto1_s,
-                r.ths_rto2_s,
-                r.t_handshk_s,
-            ]);
-            Ok(())
-        }),
-    },
-    Model {
-        name: "model_c_low",
-        title: "Model C with the loss probability of one direction",
-        reference: "WZK section C.1; the form of the set-up is a reconstruction",
-        gives: Gives::TimeS,
-        parameters: MODEL_C_PARAMETERS,
-        quantities: MODEL_C_QUANTITIES,
-        formula: Many(|v, out| model_c(model_c_low, v, out)),
-    },
-    Model {
-        name: "model_c_high",
-        title: "Model C with the probability that a packet or its ACK is lost",
-        reference: "WZK section C.1; the form of the set-up is a reconstruction",
-        gives: Gives::TimeS,
-        parameters: MODEL_C_PARAMETERS,
-        quantities: MODEL_C_QUANTITIES,
-        formula: Many(|v, out| model_c(model_c_high, v, out)),
-    },
-    Model {
-        name: "recursive_short_flow",
-        title: "recursion over the packets that are left, round by round",
-        reference: "defined here, in the spirit of Mellia, Stoica, Zhang 2002; not their published model",
-        gives: Gives::TimeS,
-        parameters: &[N, P, RTT, T0, W_MAX, B, W1, DELACK],
-        quantities: &[T],
-        formula: One(|v| recursive_short_flow(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))),
-    },
-];
+            let f = r.phases;
+            [r.latency_s, r.p, f.l, f.n, f.u, f.v, f.e, r.w, r.it0_s, f.t_xfer_s, r.t_rto_s, r.ths_rto1_s,
+             r.ths_rto2_s, r.t_handshk_s]
+        };
+    "model_c_low": "Model C with the loss probability of one direction",
+        "WZK section C.1; the form of the set-up is a reconstruction";
+        [DATA, PL, DELAY, T0, B, W1_FREE, TS] => TimeS MODEL_C;
+        |v| model_c(|pl| pl, v)?;
+    "model_c_high": "Model C with the probability that a packet or its ACK is lost",
+        "WZK section C.1; the form of the set-up is a reconstruction";
+        [DATA, PL, DELAY, T0, B, W1_FREE, TS] => TimeS MODEL_C;
+        |v| model_c(both_ways, v)?;
+    "recursive_short_flow": "recursion over the packets that are left, round by round",
+        "defined here, in the spirit of Mellia, Stoica, Zhang 2002; not their published model";
+        [N, P, RTT, T0, W_MAX, B, W1, DELACK] => TimeS [T];
+        |v| [recursive_short_flow(check::whole("N", v[0])?, v[1], &path(&v[2..], v[6], v[7]))?];
+}

@@ -1,4 +1,4 @@
-use crate::cardwell98::phases;
+use crate::cardwell98::{Cardwell98, phases};
 use crate::hysteresis::MOST_PACKETS;
 use crate::{ModelError, Path, check};
 use catnip_base::Rng;
@@ -95,22 +95,12 @@ impl Chain {
 pub struct WzkNew {
     /// Effective loss probability: a packet or its ACK is lost.
     pub p: f64,
-    /// Expected losses.
-    pub l: f64,
-    /// Expected timeouts.
-    pub n: f64,
-    /// Expected runs of timeouts.
-    pub u: f64,
-    /// Expected phases of slow start.
-    pub v: f64,
-    /// Packets per phase.
-    pub e: f64,
+    /// The phases; their latency has neither the set-up nor the timeouts of the chain.
+    pub phases: Cardwell98,
     /// Initial window.
     pub w: f64,
     /// Timeout from the round trip time, in seconds.
     pub it0_s: f64,
-    /// Time in slow start, in seconds.
-    pub t_xfer_s: f64,
     /// Time in timeouts of the data, in seconds.
     pub t_rto_s: f64,
     /// Expected timeouts of the SYN, in seconds.
@@ -150,25 +140,11 @@ pub fn wzk_new(
     let chain = |packets, p| Chain { packets, p, it0_s, r0_s: ts_s, clamp_s }.exact();
     let (t_rto_s, ths_rto1_s, ths_rto2_s) = (chain(data, p)?, chain(1, p)?, chain(1, pl)?);
     let t_handshk_s = 1.5 * path.rtt_s + ths_rto1_s + pl * ths_rto2_s;
-    Ok(WzkNew {
-        p,
-        l: phases.l,
-        n: phases.n,
-        u: phases.u,
-        v: phases.v,
-        e: phases.e,
-        w,
-        it0_s,
-        t_xfer_s: phases.t_xfer_s,
-        t_rto_s,
-        ths_rto1_s,
-        ths_rto2_s,
-        t_handshk_s,
-        latency_s: t_handshk_s + t_rto_s + phases.t_xfer_s,
-    })
+    let latency_s = t_handshk_s + t_rto_s + phases.t_xfer_s;
+    Ok(WzkNew { p, phases, w, it0_s, t_rto_s, ths_rto1_s, ths_rto2_s, t_handshk_s, latency_s })
 }
 
 /// The probability that a packet or its ACK is lost, each with `pl`.
-pub(crate) fn both_ways(pl: f64) -> f64 {
+pub fn both_ways(pl: f64) -> f64 {
     pl + pl * (1.0 - pl)
 }

@@ -54,7 +54,7 @@ fn every_check_value_is_met_to_its_printed_digits() {
         let index = model.quantities.iter().position(|q| is_called(q.name, quantity));
         let index = index.unwrap_or_else(|| panic!("{name} has no quantity {quantity}"));
         let mut out = vec![f64::NAN; model.quantities.len()];
-        model.evaluate(&inputs(model, params, setting), &mut out).unwrap();
+        (model.evaluate)(&inputs(model, params, setting), &mut out).unwrap();
         let expected: f64 = value.parse().unwrap();
         let error = (out[index] - expected).abs();
         if error.is_nan() || error > 1e-5 * expected.abs() {

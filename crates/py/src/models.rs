@@ -87,7 +87,7 @@ fn evaluate_all(
         let mut out = vec![0.0; part.len()];
         for i in 0..part[0].len() {
             values.iter_mut().zip(inputs).for_each(|(value, input)| *value = input[first + i]);
-            model.evaluate(&values, &mut out).map_err(|error| (first + i, error))?;
+            (model.evaluate)(&values, &mut out).map_err(|error| (first + i, error))?;
             part.iter_mut().zip(&out).for_each(|(column, value)| column[i] = *value);
         }
         Ok(())
