@@ -360,7 +360,8 @@ impl Sender {
 
     fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
         self.dupacks += 1;
-        match self.recovery.on_duplicate(&self.facts(self.una, config), news) {
+        let answer = self.recovery.on_duplicate(&self.facts(self.una, config), news);
+        match answer {
             OnDuplicate::Ignore => self.dupacks -= 1,
             OnDuplicate::Count => {}
             OnDuplicate::FastRetransmit => {
@@ -391,6 +392,8 @@ impl Sender {
                 RecoveryKind::Tahoe => u32::MAX,
                 RecoveryKind::Reno if !few => u32::MAX,
                 RecoveryKind::NewReno if !few => config.recovery_burst,
+                // ns-2: that ACK sends the retransmission only. RFC 6675, section 5, step 4.5, goes on as the pipe allows.
+                RecoveryKind::Sack1 if answer == OnDuplicate::FastRetransmit => 0,
                 RecoveryKind::Sack1 | RecoveryKind::SackRfc6675 if self.recovery.in_recovery() => u32::MAX,
                 RecoveryKind::Sack1 | RecoveryKind::SackRfc6675 if self.dupacks == 0 => u32::MAX,
                 _ => 0,

@@ -215,3 +215,17 @@ fn ns_2_s_sack1_forgets_with_a_new_ack_what_was_reported_and_hears_of_it_anew() 
     // The first duplicate, the second one, one that says nothing new, and the third one.
     tcp.sack(1, &[3..=3]).sack(1, &[3..=4]).sack(1, &[3..=4]).sends(&[]).sack(1, &[3..=5]).sends(&[2]);
 }
+
+#[test]
+fn the_duplicate_that_begins_a_recovery_lets_ns_2_s_sack1_resend_and_rfc_6675_also_send() {
+    let dups = |kind| {
+        let mut tcp = Scene::new(ns2(kind, 4), 100);
+        tcp.sends(&[1, 2, 3, 4]).at(200).sack(0, &[2..=2]).sack(0, &[2..=3]).sends(&[]);
+        // Three have arrived and 1 is on its way again: cwnd, 2, has room for one more.
+        tcp.sack(0, &[2..=4]);
+        tcp.take()
+    };
+    // RFC 6675, section 5: "(4.5) In order to take advantage of potential additional available cwnd, proceed to step (C)".
+    assert_eq!(dups(SackRfc6675), [1, 5]);
+    assert_eq!(dups(Sack1), [1]);
+}
