@@ -46,6 +46,9 @@ pub struct TcpConfig {
     /// Duplicate ACKs inflate the window even when they may not trigger a fast retransmit (ns-2 before 2003,
     /// `exitFastRetrans_` off).
     pub inflate_without_retransmit: bool,
+    /// Tahoe goes on counting duplicate ACKs over a timeout, so that late ones may be the third (ns-2's base class; BSD
+    /// and the other agents of ns-2 begin anew).
+    pub tahoe_counts_on: bool,
     /// Data segments that one ACK may release while NewReno sees duplicates.
     pub recovery_burst: u32,
     /// The retransmission timer.

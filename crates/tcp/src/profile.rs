@@ -58,6 +58,7 @@ pub fn ns2_2002() -> TcpConfig {
         earliest_fast_retransmit: 2,
         second_always_fast: false,
         inflate_without_retransmit: true,
+        tahoe_counts_on: true,
         recovery_burst: 2,
         rto: RtoConfig {
             tick: Span::from_millis(100),
@@ -109,6 +110,7 @@ pub fn bsd_reno() -> TcpConfig {
     TcpConfig {
         limited_transmit: false,
         second_always_fast: false,
+        tahoe_counts_on: false,
         first_without_header: false,
         halving: Halving::WholeSegments,
         delayed_ack: Some(DelayedAck {
@@ -143,6 +145,7 @@ pub fn rfc() -> TcpConfig {
         earliest_fast_retransmit: 0,
         second_always_fast: false,
         inflate_without_retransmit: false,
+        tahoe_counts_on: false,
         recovery_burst: u32::MAX,
         rto: RtoConfig {
             tick: Span::from_micros(1),
@@ -226,6 +229,7 @@ mod tests {
             DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: true };
         assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));
         assert!(!bsd.limited_transmit && !bsd.second_always_fast && !bsd.first_without_header);
+        assert!(!bsd.tahoe_counts_on && ns2_s001().tahoe_counts_on);
     }
 
     #[test]

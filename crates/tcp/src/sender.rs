@@ -154,7 +154,9 @@ impl Sender {
         self.recovery.on_timeout(self.max);
         self.cut(now, Cause::Restart);
         self.timed_out = true;
-        self.dupacks = 0;
+        if !config.tahoe_counts_on || config.recovery != RecoveryKind::Tahoe {
+            self.dupacks = 0;
+        }
         self.burst_limit = u32::MAX;
         self.limited_transmit_credit = 0;
         self.retransmit_at = None;

@@ -29,6 +29,7 @@ impl Tahoe {
 
 #[cfg(test)]
 mod tests {
+    use crate::TcpConfig;
     use crate::recovery::RecoveryKind::Tahoe;
     use crate::testing::{Scene, ns2};
 
@@ -68,5 +69,20 @@ mod tests {
         let mut tcp = Scene::new(ns2(Tahoe, 4), 100);
         tcp.sends(&[1, 2, 3, 4]).at(6000).times_out().sends(&[1]);
         tcp.at(6200).ack(1).sends(&[2, 3]).dup().dup().dup().sends(&[]).cwnd(2.0);
+    }
+
+    #[test]
+    fn over_a_timeout_ns_2_s_tahoe_goes_on_counting_duplicates_and_another_one_begins_anew() {
+        let late_duplicate = |tahoe_counts_on| {
+            let config = TcpConfig { limited_transmit: true, tahoe_counts_on, ..ns2(Tahoe, 4) };
+            let mut tcp = Scene::new(config, 100);
+            tcp.sends(&[1, 2, 3, 4]).at(200).dup().dup().sends(&[5, 6]).at(6000).times_out().sends(&[1]);
+            tcp.at(6100).dup();
+            tcp.take()
+        };
+        // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a
+        // segment". For ns-2 it is the third one.
+        assert_eq!(late_duplicate(false), [2]);
+        assert_eq!(late_duplicate(true), []);
     }
 }
