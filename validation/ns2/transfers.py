@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parent / "reference" / "ns2"
-INPUTS = ("preset", "variant", "delayed_ack", "window", "packets", "queue_limit")
+INPUTS = ("preset", "variant", "delayed_ack", "window", "packets", "queue_limit", "rate_mbps", "delay_ms")
 
 
 def measure(row: dict[str, str]) -> tuple[list[list[str]], str]:

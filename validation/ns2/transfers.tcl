@@ -1,18 +1,18 @@
 # One transfer under ns-2 2.35, packet by packet. The settings are those of validation/reference/ns2/README.md; the data
 # packets with the given numbers (from 0, in the order in which they are offered to the link) are lost.
 #
-#   ns transfers.tcl PRESET VARIANT DELAYED_ACK WINDOW PACKETS QUEUE_LIMIT LOST,LOST,... SEED
+#   ns transfers.tcl PRESET VARIANT DELAYED_ACK WINDOW PACKETS QUEUE_LIMIT RATE_MBPS DELAY_MS LOST,LOST,... SEED
 #
 # Prints ns-2's trace of both queues with the changes of cwnd_ in between, then `phase`: where in a tick of its clock the
 # connection begins, which is the second number that ns-2 draws.
 
-lassign $argv preset variant delayed window packets limit lost seed
+lassign $argv preset variant delayed window packets limit rate_mbps delay_ms lost seed
 
 Agent/TCP set windowInit_ 1
 Agent/TCP set syn_ false
 Agent/TCP set delay_growth_ false
 Agent/TCP set window_ $window
-lassign {1Mb 50ms 1000} rate delay size
+set size 1000
 if {$preset eq "era"} {
     foreach {name value} {
         rtxcur_init_ 6.0 tcpTick_ 0.1 minrto_ 0 maxrto_ 100000 rfc2988_ false singledup_ 0 useHeaders_ false
@@ -26,7 +26,7 @@ if {$preset eq "era"} {
     Agent/TCPSink set SYN_immediate_ack_ true
     if {$preset eq "s001"} {
         Agent/TCP set minrto_ 1.0
-        lassign {10Mb 100ms 1433} rate delay size
+        set size 1433
     }
 }
 Agent/TCP set packetSize_ $size
@@ -35,7 +35,7 @@ $defaultRNG seed $seed
 set ns [new Simulator]
 set server [$ns node]
 set client [$ns node]
-$ns duplex-link $server $client $rate $delay DropTail
+$ns duplex-link $server $client ${rate_mbps}Mb ${delay_ms}ms DropTail
 $ns queue-limit $server $client $limit
 $ns queue-limit $client $server 1000
 $ns trace-queue $server $client stdout

@@ -66,7 +66,8 @@ impl Eca {
     }
 
     fn acts(&self, unsent: u64) -> bool {
-        let (window, left) = (self.reno.whole_cwnd(), self.reno.segments(unsent).ceil());
+        // ns-2 may halve a window of one segment.
+        let (window, left) = (self.reno.whole_cwnd().max(1.0), self.reno.segments(unsent).ceil());
         match self.rule {
             EcaRule::LastRound => left <= 2.0 * window,
             EcaRule::FinalWindow => window >= SMALLEST_USEFUL_WINDOW && left > 0.0 && left <= 2.0 * window,
@@ -224,5 +225,15 @@ mod tests {
         assert_eq!(control.phase(1000 * SEGMENT), Phase::CongestionAvoidance);
         control.on_recovered(now, 3 * SEGMENT);
         assert_eq!(control.control().cwnd, 3000);
+    }
+
+    #[test]
+    fn a_window_of_nothing_counts_as_one_segment() {
+        for &rule in EcaRule::ALL {
+            let mut control = eca(rule, 1);
+            control.reno.on_recovered(Time::ZERO, 0);
+            hears_ack(&mut control, 10);
+            assert_eq!(control.control().cwnd, SEGMENT, "{rule:?}");
+        }
     }
 }

@@ -66,7 +66,7 @@ impl Reno {
         // RFC 5681, equations 2 and 3: "cwnd += min (N, SMSS)" and "cwnd += SMSS*SMSS/cwnd".
         self.cwnd += match phase {
             Phase::SlowStart => (ack.bytes as f64 / self.segment).min(1.0),
-            Phase::CongestionAvoidance => 1.0 / self.cwnd,
+            Phase::CongestionAvoidance => 1.0 / self.cwnd.max(1.0),
         };
     }
 
@@ -121,7 +121,7 @@ impl CongestionControl for Reno {
     }
 
     fn on_recovered(&mut self, _now: Time, limit: u64) {
-        self.cwnd = self.cwnd.min(self.segments(limit)).max(1.0);
+        self.cwnd = self.cwnd.min(self.segments(limit));
     }
 }
 
@@ -238,6 +238,22 @@ mod tests {
         control.on_congestion(&congestion(Cause::Restart, 8));
         control.on_congestion(&again);
         assert_eq!(state(&control), (1000, Some(2000)));
+    }
+
+    #[test]
+    fn ns_2_halves_even_a_window_of_one_segment_and_grows_from_there() {
+        let (none, half) = (Halving::WholeSegments, Halving::Window);
+        for (halving, after) in [(none, 0), (half, 500), (Halving::Flight, 2000)] {
+            let mut control = reno(1, halving);
+            control.on_congestion(&congestion(Cause::Loss, 4));
+            control.on_recovered(Time::ZERO, u64::MAX);
+            // RFC 5681, equation 4: "max (FlightSize / 2, 2*SMSS)".
+            assert_eq!(state(&control), (after, Some(2 * SEGMENT)), "{halving:?}");
+        }
+        let mut control = reno(1, half);
+        control.on_congestion(&congestion(Cause::Loss, 4));
+        control.on_ack(&ack(SEGMENT));
+        assert_eq!(control.control().cwnd, 1500);
     }
 
     #[test]
