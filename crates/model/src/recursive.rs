@@ -30,9 +30,9 @@ pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelErr
     check::probability("p", p)?;
     let path = path.check()?;
     let (w_max, b) = path.counted()?;
-    // No window outgrows twice the data that it has sent, so larger limits have no effect.
+    // No window but the first outgrows twice the data that it has sent, so larger limits have no effect.
     let first = (path.w1 * path.b) as u64;
-    let w_max = u64::from(w_max).min((first / u64::from(b) + 1).max(2 * u64::from(n))).max(1);
+    let w_max = u64::from(w_max).min((path.w1 as u64).max(2 * u64::from(n)));
     let b = u64::from(b);
     let too_much = |states: u64| {
         states.saturating_mul(u64::from(n)) > MOST_ENTRIES
@@ -45,7 +45,7 @@ pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelErr
     check::ensure(!too_much(states.len() as u64), "N", f64::from(n), expected)?;
 
     let n = n as usize;
-    let most = 2 * w_max as usize + 1;
+    let most = 2 * w_max as usize;
     let arrive: Vec<f64> = (0..=most).map(|c| 1.0 - any_loss(p, c as f64)).collect();
     let fast: Vec<f64> = (0..=most).map(|c| if c < 3 { 0.0 } else { arrive[c] }).collect();
     let delivered: Vec<usize> = (0..=most).map(|c| delivered(c, p)).collect();
@@ -58,15 +58,13 @@ pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelErr
             let sent = state.window.min(left);
             let delack = if state.window == 1 { path.delack_s } else { 0.0 };
             let mut time = path.rtt_s + delack + arrive[sent] * table[(left - sent) * width + state.grown];
-            if p > 0.0 {
-                for j in 1..=sent {
-                    let clocked = if state.slow_start { (j - 1).div_ceil(b as usize) } else { 0 };
-                    let after = (left - j).min(sent - 1 + clocked);
-                    let timeout = run + table[(left - j - delivered[after]) * width + state.restarted];
-                    let recovered = path.rtt_s + table[(left - j - after) * width + state.halved];
-                    let g = fast[after];
-                    time += arrive[j - 1] * p * (g * recovered + (1.0 - g) * timeout);
-                }
+            for j in 1..=sent {
+                let clocked = if state.slow_start { (j - 1).div_ceil(b as usize) } else { 0 };
+                let after = (left - j).min(sent - 1 + clocked);
+                let timeout = run + table[(left - j - delivered[after]) * width + state.restarted];
+                let recovered = path.rtt_s + table[(left - j - after) * width + state.halved];
+                let g = fast[after];
+                time += arrive[j - 1] * p * (g * recovered + (1.0 - g) * timeout);
             }
             table[left * width + i] = time;
         }

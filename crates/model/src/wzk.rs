@@ -58,9 +58,7 @@ impl Chain {
                 let mut resent = clamp_s * p / (1.0 - p) + time[top];
                 for i in (0..=top).rev() {
                     let after = p * (steps[i] + resent);
-                    if i < top {
-                        resent = after + (1.0 - p) * time[i];
-                    }
+                    resent = after + (1.0 - p) * time[i];
                     // `resent` of the step above is what a loss at this step leads to.
                     time[i] = after + (1.0 - p) * learned;
                 }

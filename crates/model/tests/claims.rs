@@ -65,7 +65,7 @@ fn every_parameter_is_refused_out_of_range_by_its_name() {
             match parameter.name {
                 "p" | "pl" | "p_high" | "pf" | "pr" => bad.extend([1.0, -1e-9]),
                 "N" | "data" | "n" | "m" | "h" => bad.extend([0.0, 1.5]),
-                "RTT_s" | "T0_s" | "IT0_s" => bad.push(0.0),
+                "RTT_s" | "T0_s" | "IT0_s" | "w" | "d" | "E" => bad.push(0.0),
                 "Wmax" | "b" => bad.push(0.999),
                 _ => {}
             }
@@ -101,9 +101,43 @@ fn models_of_short_flows_say_how_long_a_flow_may_be() {
 }
 
 #[test]
+fn what_a_model_gives_is_said_as_its_first_quantity_has_it() {
+    for model in MODELS {
+        let (unit, words) = match model.gives {
+            Gives::Factor => ("", "factor"),
+            Gives::Probability => ("", "probability"),
+            Gives::Packets => ("packets", "packets"),
+            Gives::Rounds => ("rounds", "rounds"),
+            Gives::RatePps => ("packets/s", "rate in packets per second"),
+            Gives::TimeS => ("s", "time in seconds"),
+        };
+        assert_eq!((model.quantities[0].unit, model.gives.name()), (unit, words), "{}", model.name);
+    }
+}
+
+#[test]
+fn a_rate_is_chosen_by_its_number() {
+    let path = Path::default();
+    let rates = [pftk_throughput(0.05, &path), pftk_full(0.05, &path), pftk_approx(0.05, &path)];
+    for (code, rate) in rates.into_iter().enumerate() {
+        let latency_s = value("padhye_latency", &[("rate", code as f64), ("RTT_s", path.rtt_s)]).unwrap();
+        assert!((latency_s - (7.0 / rate.unwrap() + path.delack_s)).abs() < 1e-12, "{code}");
+    }
+    let error = value("cardwell00", &[("rate", 3.0)]).unwrap_err().to_string();
+    assert_eq!(error, "rate = 3: expected 0 (receive), 1 (send) or 2 (approx)");
+}
+
+#[test]
 fn errors_are_one_line_that_says_what_is_expected() {
     let error = value("cardwell00", &[("p", -0.1)]).unwrap_err().to_string();
     assert_eq!(error, "p = -0.1: expected a probability, 0 <= p < 1");
+    for name in ["pl", "p_high"] {
+        let model = MODELS.iter().find(|model| model.parameters.iter().any(|p| p.name == name)).unwrap();
+        let mut values = inputs(model, &[]);
+        values[model.parameters.iter().position(|p| p.name == name).unwrap()] = 1.5;
+        let error = all(model, &values).unwrap_err().to_string();
+        assert_eq!(error, format!("{name} = 1.5: expected a probability, 0 <= {name} < 1"));
+    }
     let error = value("handshake", &[("pf", 0.5)]).unwrap_err().to_string();
     assert!(error.contains("pf = 0.5: expected") && error.contains("diverges"), "{error}");
     let error = value("partial_catnip", &[("p", 0.1), ("p_high", 0.2)]).unwrap_err().to_string();

@@ -300,7 +300,17 @@ impl Printed {
 
 #[test]
 fn the_table_of_the_recursion_is_the_recursion_as_printed() {
-    for (w_max, b, w1, n) in [(24, 2, 1, 11), (8, 1, 2, 11), (2, 2, 1, 8), (1, 3, 1, 7), (5, 3, 4, 10)] {
+    for (w_max, b, w1, n) in [
+        (24, 2, 1, 11),
+        (8, 1, 2, 11),
+        (2, 2, 1, 8),
+        (1, 3, 1, 7),
+        (5, 3, 4, 10),
+        // Windows that no data can fill, from the first on or later.
+        (64, 2, 40, 11),
+        (64, 1, 1, 12),
+        (64, 1, 5, 12),
+    ] {
         for p in [0.01, 0.1, 0.6] {
             let path = Path { w_max: w_max as f64, b: b as f64, w1: f64::from(w1), ..Path::default() };
             let printed = Printed { p, path, b, w_max }.time(n, i64::from(w1) * b, w_max);
@@ -317,8 +327,11 @@ fn the_recursion_takes_thousands_of_packets_and_refuses_what_would_not_end() {
     assert!(rate > 0.5 * steady && rate < 2.0 * steady, "{rate} {steady}");
     let wide = Path { w_max: 1e6, ..Path::default() };
     assert!(recursive_short_flow(36, 0.02, &wide).is_ok(), "windows that the data cannot fill cost nothing");
-    let error = recursive_short_flow(1_000_000, 0.02, &wide).unwrap_err();
-    assert_eq!(error.parameter, "N");
+    // Too many entries, too many steps, both.
+    for (n, w_max, b) in [(5_100, 100.0, 100.0), (2_000, 1e6, 5.0), (1_000_000, 1e6, 2.0)] {
+        let error = recursive_short_flow(n, 0.02, &Path { w_max, b, ..Path::default() }).unwrap_err();
+        assert_eq!((error.parameter, error.value), ("N", f64::from(n)));
+    }
 }
 
 #[test]
@@ -363,4 +376,15 @@ fn the_wait_of_a_delayed_ack_comes_once_on_top_of_cardwells_phases() {
     let path = |delack_s| Path { delack_s, ..Path::default() };
     let latency_s = |delack_s| cardwell98(7, 0.05, &path(delack_s), true).unwrap().latency_s;
     close(latency_s(0.25), latency_s(0.0) + 0.25, 1e-12);
+}
+
+#[test]
+fn the_new_model_s_slow_start_is_that_of_its_acks() {
+    // WZK: each phase takes log to the base 1 + 1/b of 1 + e/(b w) round trips.
+    for b in [1.0, 2.0, 3.0] {
+        let r = wzk_new(40, 0.05, 0.1, b, 3.0, 120.0).unwrap();
+        let rounds = (1.0 + r.phases.e / (b * r.w)).ln() / (1.0 + 1.0 / b).ln();
+        close(r.phases.t_xfer_s, r.phases.v * rounds * 0.2, 1e-12);
+        close(r.phases.q, terms::q_approx(r.p, b), 1e-12);
+    }
 }
