@@ -4,7 +4,7 @@ use crate::control::{
 use crate::pacing::{Pacing, RoundStart};
 use crate::recovery::{DUPACK_THRESHOLD, Facts, OnAdvance, OnDuplicate, Recovery, RecoveryKind};
 use crate::segment::earlier;
-use crate::{Rto, RtoConfig, Segment, TcpConfig};
+use crate::{Halving, Rto, RtoConfig, Segment, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 
 /// The sending half of a connection.
@@ -151,6 +151,7 @@ impl Sender {
             return false;
         }
         self.stats.timeouts += 1;
+        self.take_from_window(now, self.recovery.taken(), config);
         self.recovery.on_timeout(self.max);
         self.cut(now, Cause::Restart);
         self.timed_out = true;
@@ -216,9 +217,10 @@ impl Sender {
         self.una == self.end() && self.una > 0
     }
 
-    /// What the controller allows.
+    /// What the controller allows, less what partial ACKs have taken from it.
     pub fn control(&self) -> Control {
-        self.control.control()
+        let control = self.control.control();
+        Control { cwnd: self.recovery.deflated(control.cwnd), ..control }
     }
 
     /// The window in use: cwnd with what recovery adds or takes, bytes.
@@ -285,7 +287,7 @@ impl Sender {
     #[inline]
     fn on_new_ack(&mut self, now: Time, ack: u64, config: &TcpConfig) {
         let cwnd = self.control.control().cwnd;
-        let advance = self.recovery.on_advance(&self.facts(ack, config), cwnd);
+        let advance = self.recovery.on_advance(&self.facts(ack, config));
         let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
         self.una = ack;
         self.next = self.next.max(ack);
@@ -319,8 +321,8 @@ impl Sender {
         }
         self.begin_round(ack, config);
         let grows = match advance {
-            OnAdvance::Recovered { limit, grows } => {
-                self.control.on_recovered(now, limit);
+            OnAdvance::Recovered { taken, grows } => {
+                self.take_from_window(now, taken, config);
                 grows && config.grow_on_exit
             }
             _ => true,
@@ -411,6 +413,14 @@ impl Sender {
             receive_window: self.peer_window,
             repeated: self.timed_out,
         });
+    }
+
+    /// A recovery is over. By RFC 6582, section 3.2, step 3, "set cwnd to ... ssthresh"; ns-2 leaves it where partial ACKs
+    /// have brought it.
+    fn take_from_window(&mut self, now: Time, taken: u64, config: &TcpConfig) {
+        if taken > 0 && config.halving != Halving::Flight {
+            self.control.on_deflated(now, taken);
+        }
     }
 
     /// Goes back to the first byte that is not acknowledged.

@@ -64,8 +64,4 @@ impl CongestionControl for Gentle {
         self.ssthresh = Some(kept);
         self.cwnd = if event.cause == Cause::Restart { self.segment } else { kept };
     }
-
-    fn on_recovered(&mut self, _now: Time, limit: u64) {
-        self.cwnd = self.cwnd.min(limit as f64).max(self.segment);
-    }
 }

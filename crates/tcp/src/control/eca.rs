@@ -110,8 +110,8 @@ impl CongestionControl for Eca {
         self.reno.on_congestion(event);
     }
 
-    fn on_recovered(&mut self, now: Time, limit: u64) {
-        self.reno.on_recovered(now, limit);
+    fn on_deflated(&mut self, now: Time, taken: u64) {
+        self.reno.on_deflated(now, taken);
     }
 }
 
@@ -119,7 +119,7 @@ impl CongestionControl for Eca {
 mod tests {
     use super::*;
     use crate::recovery::RecoveryKind;
-    use crate::testing::{SEGMENT, rfc};
+    use crate::testing::{SEGMENT, ns2, rfc};
 
     /// Early congestion avoidance with a window of so many segments, in slow start.
     fn eca(rule: EcaRule, window: u32) -> Eca {
@@ -223,15 +223,18 @@ mod tests {
         control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
         assert_eq!((control.control().cwnd, control.control().ssthresh), (4000, Some(4000)));
         assert_eq!(control.phase(1000 * SEGMENT), Phase::CongestionAvoidance);
-        control.on_recovered(now, 3 * SEGMENT);
+        control.on_deflated(now, SEGMENT);
         assert_eq!(control.control().cwnd, 3000);
     }
 
     #[test]
     fn a_window_of_nothing_counts_as_one_segment() {
         for &rule in EcaRule::ALL {
-            let mut control = eca(rule, 1);
-            control.reno.on_recovered(Time::ZERO, 0);
+            let mut control = Eca::new(Reno::new(&ns2(RecoveryKind::Reno, 1).start()), rule);
+            let (now, in_flight, receive_window) = (Time::ZERO, SEGMENT, 20 * SEGMENT);
+            let cause = crate::control::Cause::Loss;
+            control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
+            assert_eq!(control.control().cwnd, 0);
             hears_ack(&mut control, 10);
             assert_eq!(control.control().cwnd, SEGMENT, "{rule:?}");
         }

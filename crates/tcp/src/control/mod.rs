@@ -106,8 +106,9 @@ pub trait CongestionControl: Debug + Send {
     fn on_ack(&mut self, ack: &Ack);
     /// An episode begins.
     fn on_congestion(&mut self, event: &Congestion);
-    /// Recovery is over; the window may not be above `limit` bytes now.
-    fn on_recovered(&mut self, now: Time, limit: u64);
+    /// A recovery is over whose partial ACKs took so many bytes from the window (ns-2's NewReno); at least one segment
+    /// stays.
+    fn on_deflated(&mut self, _now: Time, _taken: u64) {}
     /// The application says what it knows about its data.
     fn on_context(&mut self, _now: Time, _context: &FlowContext) {}
 }
@@ -157,8 +158,8 @@ macro_rules! controls {
             fn on_congestion(&mut self, event: &Congestion) {
                 match self { $(Self::$Kind(it) => it.on_congestion(event)),+ }
             }
-            fn on_recovered(&mut self, now: Time, limit: u64) {
-                match self { $(Self::$Kind(it) => it.on_recovered(now, limit)),+ }
+            fn on_deflated(&mut self, now: Time, taken: u64) {
+                match self { $(Self::$Kind(it) => it.on_deflated(now, taken)),+ }
             }
             fn on_context(&mut self, now: Time, context: &FlowContext) {
                 match self { $(Self::$Kind(it) => it.on_context(now, context)),+ }

@@ -120,8 +120,8 @@ impl CongestionControl for Reno {
         };
     }
 
-    fn on_recovered(&mut self, _now: Time, limit: u64) {
-        self.cwnd = self.cwnd.min(self.segments(limit));
+    fn on_deflated(&mut self, _now: Time, taken: u64) {
+        self.cwnd = (self.cwnd - self.segments(taken)).max(1.0);
     }
 }
 
@@ -246,7 +246,6 @@ mod tests {
         for (halving, after) in [(none, 0), (half, 500), (Halving::Flight, 2000)] {
             let mut control = reno(1, halving);
             control.on_congestion(&congestion(Cause::Loss, 4));
-            control.on_recovered(Time::ZERO, u64::MAX);
             // RFC 5681, equation 4: "max (FlightSize / 2, 2*SMSS)".
             assert_eq!(state(&control), (after, Some(2 * SEGMENT)), "{halving:?}");
         }
@@ -296,11 +295,11 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_may_bound_the_window_at_its_end() {
-        let mut control = reno(8, Halving::Flight);
-        control.on_recovered(Time::ZERO, 3 * SEGMENT);
-        assert_eq!(control.control().cwnd, 3000);
-        control.on_recovered(Time::ZERO, 5 * SEGMENT);
-        assert_eq!(control.control().cwnd, 3000);
+    fn partial_acks_leave_at_least_one_segment_of_the_window() {
+        let mut control = reno(8, Halving::Window);
+        for (taken, left) in [(5, 3000), (1, 2000), (4, 1000)] {
+            control.on_deflated(Time::ZERO, taken * SEGMENT);
+            assert_eq!(control.control().cwnd, left);
+        }
     }
 }

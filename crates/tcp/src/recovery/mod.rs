@@ -79,8 +79,8 @@ pub enum OnAdvance {
     Normal,
     /// Recovery is over.
     Recovered {
-        /// The window may not be above this, bytes.
-        limit: u64,
+        /// What partial ACKs took from cwnd, bytes.
+        taken: u64,
         /// The ACK may open the window besides, if the configuration says so.
         grows: bool,
     },
@@ -150,11 +150,11 @@ impl Recovery {
 
     /// An ACK of new data.
     #[inline]
-    pub fn on_advance(&mut self, facts: &Facts, cwnd: u64) -> OnAdvance {
+    pub fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
         match self {
             Self::Tahoe(_) => OnAdvance::Normal,
             Self::Reno(r) => r.on_advance(),
-            Self::NewReno(r) => r.on_advance(facts, cwnd),
+            Self::NewReno(r) => r.on_advance(facts),
             Self::Sack(r) => r.on_advance(facts),
         }
     }
@@ -194,6 +194,22 @@ impl Recovery {
             Self::Tahoe(_) | Self::Sack(_) => cwnd,
             Self::Reno(r) => cwnd + r.inflation(),
             Self::NewReno(r) => r.window(cwnd),
+        }
+    }
+
+    /// What partial ACKs have left of cwnd.
+    pub fn deflated(&self, cwnd: u64) -> u64 {
+        match self {
+            Self::NewReno(r) => r.deflated(cwnd),
+            _ => cwnd,
+        }
+    }
+
+    /// What partial ACKs have taken from cwnd, bytes.
+    pub fn taken(&self) -> u64 {
+        match self {
+            Self::NewReno(r) => r.taken(),
+            _ => 0,
         }
     }
 }

@@ -20,8 +20,9 @@ struct Episode {
     end: u64,
     /// What duplicate ACKs have added to the window, bytes.
     inflation: u64,
-    /// What partial ACKs have taken from cwnd itself, bytes.
+    /// What partial ACKs have taken from cwnd itself, of which one segment always stays; bytes.
     deflation: u64,
+    segment: u64,
     had_partial: bool,
 }
 
@@ -42,31 +43,31 @@ impl NewReno {
                 return OnDuplicate::Count;
             }
             self.gate.close(facts.max);
-            self.recovery = Some(Episode { end: facts.max, inflation, deflation: 0, had_partial: false });
+            let (end, segment) = (facts.max, facts.segment);
+            self.recovery = Some(Episode { end, inflation, deflation: 0, segment, had_partial: false });
             return OnDuplicate::FastRetransmit;
         }
         OnDuplicate::Count
     }
 
     #[inline]
-    pub(super) fn on_advance(&mut self, facts: &Facts, cwnd: u64) -> OnAdvance {
+    pub(super) fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
         let Some(episode) = &mut self.recovery else {
             self.stray_inflation = 0;
             return OnAdvance::Normal;
         };
         if facts.ack >= episode.end {
-            let limit = cwnd.saturating_sub(episode.deflation).max(facts.segment);
+            let taken = episode.deflation;
             self.recovery = None;
-            return OnAdvance::Recovered { limit, grows: true };
+            return OnAdvance::Recovered { taken, grows: true };
         }
         // RFC 6582, step 3: deflate by the data acknowledged, add back one segment. What the inflation cannot give
-        // comes off cwnd, of which one segment always stays.
+        // comes off cwnd.
         let acked = facts.ack - facts.una;
         if episode.inflation > acked {
             episode.inflation -= acked - facts.segment.min(acked);
         } else {
-            let most = cwnd.saturating_sub(facts.segment);
-            episode.deflation = (episode.deflation + acked - episode.inflation).min(most);
+            episode.deflation += acked - episode.inflation;
             episode.inflation = facts.segment;
         }
         let first = !std::mem::replace(&mut episode.had_partial, true);
@@ -88,7 +89,21 @@ impl NewReno {
     pub(super) fn window(&self, cwnd: u64) -> u64 {
         match &self.recovery {
             None => cwnd + self.stray_inflation,
-            Some(episode) => cwnd.saturating_sub(episode.deflation) + episode.inflation,
+            Some(episode) => self.deflated(cwnd) + episode.inflation,
+        }
+    }
+
+    /// What partial ACKs have taken from cwnd, bytes.
+    pub(super) fn taken(&self) -> u64 {
+        self.recovery.as_ref().map_or(0, |episode| episode.deflation)
+    }
+
+    /// What they have left of it.
+    #[inline]
+    pub(super) fn deflated(&self, cwnd: u64) -> u64 {
+        match &self.recovery {
+            Some(Episode { deflation: 1.., segment, .. }) => cwnd.saturating_sub(self.taken()).max(*segment),
+            _ => cwnd,
         }
     }
 }
@@ -134,6 +149,30 @@ mod tests {
         tcp.sends(&[1, 2, 3, 4, 5, 6]).at(100).dup().dup().dup().sends(&[1]).window(6);
         tcp.dup().sends(&[7]).at(200).dup().sends(&[8]).ack(5).sends(&[6, 9]).window(8 - 5 + 1);
         tcp.at(300).ack(6).cwnd(3.0).window(3).sends(&[]);
+    }
+
+    /// Sixteen segments are out, 1 and 6 of them lost; after three duplicates come no others, but the partial ACK. What it
+    /// takes is more than the duplicates have added.
+    fn deep_partial_ack(config: TcpConfig) -> Scene {
+        let mut tcp = Scene::new(config, 100);
+        tcp.take();
+        tcp.at(200).dup().dup().dup().sends(&[1]).cwnd(8.0).window(11);
+        tcp.at(400).ack(5).sends(&[6]).cwnd(8.0 - (5.0 - 3.0)).window(6 + 1);
+        tcp
+    }
+
+    #[test]
+    fn what_partial_acks_took_is_given_back_at_the_end_of_a_recovery_and_not_so_in_ns_2() {
+        // RFC 6582, section 3.2, step 3: "set cwnd to either (1) min (ssthresh, max(FlightSize, SMSS) + SMSS) or (2) ssthresh".
+        deep_partial_ack(rfc(NEW_RENO, 16)).at(600).ack(16).cwnd(8.0).take();
+        deep_partial_ack(ns2(NEW_RENO, 16)).at(600).ack(16).cwnd(6.0 + 1.0).take();
+    }
+
+    #[test]
+    fn a_timeout_in_a_recovery_halves_the_flight_and_in_ns_2_what_partial_acks_left_of_the_window() {
+        // RFC 5681, equation 4, of which what recovery sent beyond cwnd does not count: min(11, 8) / 2.
+        deep_partial_ack(rfc(NEW_RENO, 16)).at(1400).times_out().sends(&[6]).cwnd(1.0).ssthresh(4.0);
+        deep_partial_ack(ns2(NEW_RENO, 16)).at(6400).times_out().sends(&[6]).cwnd(1.0).ssthresh(3.0);
     }
 
     #[test]

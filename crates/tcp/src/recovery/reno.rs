@@ -45,7 +45,7 @@ impl Reno {
         // ssthresh".
         self.inflation = 0;
         match std::mem::take(&mut self.recovering) {
-            true => OnAdvance::Recovered { limit: u64::MAX, grows: true },
+            true => OnAdvance::Recovered { taken: 0, grows: true },
             false => OnAdvance::Normal,
         }
     }

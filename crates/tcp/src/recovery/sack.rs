@@ -67,7 +67,7 @@ impl Sack {
             self.recovery = None;
             self.forget();
             self.gate.opens_at = 0;
-            return OnAdvance::Recovered { limit: u64::MAX, grows: false };
+            return OnAdvance::Recovered { taken: 0, grows: false };
         }
         // The segment that was resent and the one that was lost have both left the network.
         episode.pipe -= 2;

@@ -1,0 +1,16 @@
+/work/main/examples/custom-policy/target/debug/deps/ryu-69deebca3c9d928e.d: /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/lib.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/buffer/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/common.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s_full_table.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s_intrinsics.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/digit_table.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/f2s.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/f2s_intrinsics.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/exponent.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/mantissa.rs
+
+/work/main/examples/custom-policy/target/debug/deps/libryu-69deebca3c9d928e.rmeta: /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/lib.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/buffer/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/common.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s_full_table.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s_intrinsics.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/digit_table.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/f2s.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/f2s_intrinsics.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/exponent.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/mantissa.rs
+
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/lib.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/buffer/mod.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/common.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s_full_table.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/d2s_intrinsics.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/digit_table.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/f2s.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/f2s_intrinsics.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/mod.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/exponent.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ryu-1.0.23/src/pretty/mantissa.rs:
