@@ -6,7 +6,7 @@ use catnip_net::{NodeId, Topology, WireSpec};
 use catnip_sim::app::{AnyApp, AppAction, AppEvent, Application};
 use catnip_sim::record::{ConnectionRecord, DatagramStep};
 use catnip_sim::{Event, Opener, Sim, TcpId, Transfer, Watch};
-use catnip_tcp::{DelayedAck, RtoConfig, TcpConfig, profile};
+use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use std::sync::{Arc, Mutex};
 
 /// A kind as scenarios write it.
@@ -342,8 +342,7 @@ fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
 
 #[test]
 fn an_ack_timer_beats_in_the_phase_of_its_host() {
-    let beats =
-        DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: true };
+    let beats = profile::bsd_reno().delayed_ack.unwrap();
     let mut world = World::new(wire(), TcpConfig { delayed_ack: Some(beats), ..tcp() });
     world.sim.set_tick_phase(Some(Span::from_millis(50)));
     world.fetches(world.document(1000));

@@ -94,6 +94,9 @@ pub struct DelayedAck {
     pub max_delay: Span,
     /// The first segment of a connection is acknowledged at once (ns-2's `SYN_immediate_ack_`).
     pub first_at_once: bool,
+    /// A repetition of the newest segment may wait, too, where nothing is missing (ns-2; by RFC 5681, section 4.2, what is
+    /// out of order is acknowledged at once).
+    pub repeats_wait: bool,
     /// One timer per host beats every `max_delay` and sends what waits (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
     /// section 25.4), so that a lone segment waits for half of it on average. Otherwise each segment has its own timer.
     pub heartbeat: bool,
@@ -195,8 +198,7 @@ mod tests {
     #[test]
     fn an_ack_timer_that_beats_is_due_at_its_next_beat_and_another_one_after_its_delay() {
         let after = |heartbeat, now_ms: u64, phase_ms| {
-            let timer =
-                DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat };
+            let timer = DelayedAck { heartbeat, ..profile::rfc().delayed_ack.unwrap() };
             let now = Time::ZERO + Span::from_millis(now_ms);
             (timer.due(now, Span::from_millis(phase_ms)) - now).as_nanos() / 1_000_000
         };

@@ -117,6 +117,7 @@ pub fn bsd_reno() -> TcpConfig {
             every: 2,
             max_delay: Span::from_millis(200),
             first_at_once: false,
+            repeats_wait: false,
             heartbeat: true,
         }),
         ..ns2_s001()
@@ -158,6 +159,7 @@ pub fn rfc() -> TcpConfig {
             every: 2,
             max_delay: Span::from_millis(200),
             first_at_once: false,
+            repeats_wait: false,
             heartbeat: false,
         }),
         handshake: true,
@@ -169,7 +171,8 @@ pub fn rfc() -> TcpConfig {
 pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
     // ns-2 2.35 acknowledges the first packet at once; ns-2 of 2002 does not.
     let first_at_once = profile.first_without_header;
-    DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once, heartbeat: false }
+    let max_delay = Span::from_millis(200);
+    DelayedAck { every: 2, max_delay, first_at_once, repeats_wait: true, heartbeat: false }
 }
 
 #[cfg(test)]
@@ -225,8 +228,13 @@ mod tests {
             assert_eq!((tcp.rto.min, tcp.rto.first), (Span::from_secs(1), Span::from_secs(3)));
         }
         let bsd = bsd_reno();
-        let timer =
-            DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: true };
+        let timer = DelayedAck {
+            every: 2,
+            max_delay: Span::from_millis(200),
+            first_at_once: false,
+            repeats_wait: false,
+            heartbeat: true,
+        };
         assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));
         assert!(!bsd.limited_transmit && !bsd.second_always_fast && !bsd.first_without_header);
         assert!(!bsd.tahoe_counts_on && ns2_s001().tahoe_counts_on);

@@ -37,8 +37,9 @@ impl Receiver {
             self.keep(seq, end);
         }
         self.unacknowledged += 1;
+        let repeated = end == self.next && !in_order && self.beyond.is_empty();
         let may_wait = in_order && !filled_gap;
-        match delayed.filter(|d| may_wait && !(d.first_at_once && seq == 0)) {
+        match delayed.filter(|d| (may_wait || repeated && d.repeats_wait) && !(d.first_at_once && seq == 0)) {
             Some(d) if self.unacknowledged < d.every => self.ack_due = Some(d.due(now, phase)),
             _ => self.ack_now = true,
         }
@@ -100,8 +101,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const DELAYED: DelayedAck =
-        DelayedAck { every: 2, max_delay: Span::from_millis(200), first_at_once: false, heartbeat: false };
+    const DELAYED: DelayedAck = DelayedAck {
+        every: 2,
+        max_delay: Span::from_millis(200),
+        first_at_once: false,
+        repeats_wait: false,
+        heartbeat: false,
+    };
 
     #[test]
     fn every_second_segment_in_order_is_acknowledged_and_the_last_one_after_200_ms() {
@@ -183,6 +189,23 @@ mod tests {
             assert!(r.wants_to_ack(Time::ZERO));
             assert_eq!((r.next(), r.sack().len(), r.deadline()), (20, 0, None));
         }
+    }
+
+    #[test]
+    fn a_repetition_of_the_newest_segment_waits_in_ns_2_where_nothing_is_missing() {
+        let patient = DelayedAck { repeats_wait: true, ..DELAYED };
+        // The newest one, an older one, and the newest one below a gap.
+        for (ranges, seq, waits) in [(2, 10, true), (2, 0, false), (3, 10, false)] {
+            let mut r = holding(&[(0, 10), (10, 20), (30, 40)][..ranges]);
+            r.on_data(Time::ZERO, seq, seq + 10, Some(&patient), Span::ZERO);
+            assert_eq!(r.wants_to_ack(Time::ZERO), !waits, "{ranges} {seq}");
+            assert_eq!(r.deadline().is_some(), waits);
+        }
+        // It counts as one: the next segment is the second.
+        let mut r = holding(&[(0, 10)]);
+        r.on_data(Time::ZERO, 0, 10, Some(&patient), Span::ZERO);
+        r.on_data(Time::ZERO, 10, 20, Some(&patient), Span::ZERO);
+        assert!(r.wants_to_ack(Time::ZERO));
     }
 
     #[test]
