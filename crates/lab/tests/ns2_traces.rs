@@ -168,4 +168,4 @@ fn every_packet_of_transfers_with_lists_of_losses_agrees_with_ns2() {
     assert_eq!((packets.len(), transfers.len()), (COMPARED, COMPARED));
 }
 
-const COMPARED: usize = 203;
+const COMPARED: usize = 204;

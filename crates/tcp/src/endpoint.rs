@@ -1,4 +1,5 @@
 use crate::control::Phase;
+use crate::recovery::RecoveryKind;
 use crate::segment::earlier;
 use crate::{Flags, Receiver, Segment, Sender, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
@@ -75,7 +76,7 @@ impl Endpoint {
         };
         Self {
             sender: None,
-            receiver: Receiver::default(),
+            receiver: Receiver::new(config.recovery == RecoveryKind::Sack1),
             state,
             phase,
             handshake: Handshake::Silent,

@@ -8,6 +8,10 @@ pub struct Receiver {
     next: u64,
     /// What arrived out of order, the most recently extended range first (the order of RFC 2018 blocks).
     beyond: Vec<(u64, u64)>,
+    /// The first ranges, of which ACKs tell.
+    told: usize,
+    /// A range that has once not fitted into an ACK is never told of again (ns-2's SackStack).
+    forgets: bool,
     /// Segments since the last ACK.
     unacknowledged: u32,
     /// When the delayed ACK is due.
@@ -16,6 +20,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(forgets: bool) -> Self {
+        Self { forgets, ..Self::default() }
+    }
+
     /// Next byte expected.
     pub fn next(&self) -> u64 {
         self.next
@@ -31,7 +40,7 @@ impl Receiver {
             self.next = end;
             filled_gap = !self.beyond.is_empty();
             while let Some(i) = self.beyond.iter().position(|r| r.0 <= self.next) {
-                self.next = self.next.max(self.beyond.remove(i).1);
+                self.next = self.next.max(self.take(i).1);
             }
         } else if end > self.next {
             self.keep(seq, end);
@@ -72,27 +81,22 @@ impl Receiver {
     /// The blocks to report, the most recent first.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
-        if self.beyond.is_empty() {
-            return SackBlocks::default();
-        }
-        SackBlocks::new(self.next, self.beyond.iter().copied())
+        SackBlocks::new(self.next, self.beyond[..self.told].iter().copied())
     }
 
     fn keep(&mut self, seq: u64, end: u64) {
         let mut range = (seq, end);
-        self.beyond.retain(|r| {
-            let touches = r.0 <= range.1 && r.1 >= range.0;
-            if touches {
-                range = (range.0.min(r.0), range.1.max(r.1));
-            }
-            !touches
-        });
-        // A grown range may touch one that was looked at before it grew.
         while let Some(i) = self.beyond.iter().position(|r| r.0 <= range.1 && r.1 >= range.0) {
-            let r = self.beyond.remove(i);
+            let r = self.take(i);
             range = (range.0.min(r.0), range.1.max(r.1));
         }
         self.beyond.insert(0, range);
+        self.told = if self.forgets { SackBlocks::MAX.min(self.told + 1) } else { self.beyond.len() };
+    }
+
+    fn take(&mut self, i: usize) -> (u64, u64) {
+        self.told -= usize::from(i < self.told);
+        self.beyond.remove(i)
     }
 }
 
@@ -270,6 +274,22 @@ mod tests {
         // A repeated segment is the most recent one, too.
         r.on_data(Time::ZERO, 52, 55, None, Span::ZERO);
         assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(50, 60), (70, 80), (30, 40)]);
+    }
+
+    #[test]
+    fn a_block_that_did_not_fit_comes_back_when_another_one_is_filled_but_not_in_ns_2() {
+        for (forgets, after) in [(false, &[(70, 80), (10, 20)][..]), (true, &[(70, 80)])] {
+            let mut r = Receiver::new(forgets);
+            for (seq, end) in [(10, 20), (30, 40), (50, 60), (70, 80)] {
+                r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
+            }
+            assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(70, 80), (50, 60), (30, 40)]);
+            // 30 to 40 goes into the first one.
+            r.on_data(Time::ZERO, 40, 50, None, Span::ZERO);
+            let mut told = r.sack().ranges(0).collect::<Vec<_>>();
+            assert_eq!(told.remove(0), (30, 60));
+            assert_eq!(told, after);
+        }
     }
 
     #[test]
