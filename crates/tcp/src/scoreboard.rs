@@ -62,6 +62,14 @@ impl Scoreboard {
         self.ranges.get(index + 1).map(|_| range.1)
     }
 
+    /// The last bytes from `una` to `end` that were not reported; nothing above `end` was.
+    pub fn last_hole(&self, una: u64, end: u64) -> Option<(u64, u64)> {
+        let below = self.ranges.partition_point(|r| r.1 < end);
+        let to = self.ranges.get(below).map_or(end, |r| r.0);
+        let from = if below > 0 { self.ranges[below - 1].1 } else { una };
+        (from < to).then_some((from, to))
+    }
+
     /// Bytes reported at or above `from`.
     pub fn bytes_above(&self, from: u64) -> u64 {
         self.ranges.iter().filter(|r| r.1 > from).map(|r| r.1 - r.0.max(from)).sum()
@@ -100,6 +108,12 @@ mod tests {
             prop_assert_eq!(board.bytes_above(from), set.iter().filter(|&&b| b >= from).count() as u64);
             let hole = set.last().and_then(|&top| (from..top).find(|b| !set.contains(b)));
             prop_assert_eq!(board.next_hole(from), hole);
+            let end = set.last().map_or(una, |top| top + 1) + from % 4;
+            let last = (una..end).rev().find(|b| !set.contains(b)).map(|last| {
+                let first = (una..=last).rev().take_while(|b| !set.contains(b)).last().unwrap();
+                (first, last + 1)
+            });
+            prop_assert_eq!(board.last_hole(una, end), last);
             let starts = |b: &u64| *b >= from && !(*b > 0 && set.contains(&(b - 1)));
             let ranges = set.iter().filter(|&b| starts(b)).count();
             prop_assert_eq!(board.ranges_above(from), ranges);

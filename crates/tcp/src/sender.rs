@@ -178,7 +178,8 @@ impl Sender {
         if self.burst_limit == 0 {
             return None;
         }
-        let seq = self.choose(u64::from(config.segment_bytes))?;
+        let segment = u64::from(config.segment_bytes);
+        let Some(seq) = self.choose(segment) else { return self.rescue(now, segment, config) };
         if seq >= self.max {
             let release = self.pacing.release_at();
             if release > now {
@@ -267,7 +268,8 @@ impl Sender {
         let Some(board) = self.recovery.scoreboard() else { return true };
         let mut news = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
-            news |= end <= self.max && board.add(start, end);
+            // RFC 6675 counts bytes of data; the FIN is none.
+            news |= end <= self.max && board.add(start, end.min(self.written));
         }
         news
     }
@@ -440,7 +442,7 @@ impl Sender {
         if let Recovery::Sack(sack) = &self.recovery
             && sack.in_recovery()
         {
-            if !sack.has_room(cwnd, self.una, self.max, segment) {
+            if !sack.has_room(cwnd, self.una, self.sent_data(), segment) {
                 return None;
             }
             let fits = |seq: &u64| *seq + segment <= self.una + self.peer_window;
@@ -453,6 +455,24 @@ impl Sender {
         let window = (self.recovery.window(cwnd) + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
         (self.next < self.end() && self.next + segment <= self.una + window).then_some(self.next)
+    }
+
+    /// RFC 6675, section 4, NextSeg, rule 4: "we provide the opportunity for a single 'rescue' retransmission per entry into
+    /// loss recovery".
+    fn rescue(&mut self, now: Time, segment: u64, config: &TcpConfig) -> Option<Transmission> {
+        let (una, end, cwnd) = (self.una, self.sent_data(), self.control.control().cwnd);
+        let Recovery::Sack(sack) = &mut self.recovery else { return None };
+        let seq = if sack.has_room(cwnd, una, end, segment) {
+            sack.rescue(una, end, segment)?
+        } else {
+            return None;
+        };
+        Some(self.send(now, seq, config))
+    }
+
+    /// The end of the data sent so far.
+    fn sent_data(&self) -> u64 {
+        self.max.min(self.written)
     }
 
     #[inline]

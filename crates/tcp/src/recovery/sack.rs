@@ -32,6 +32,8 @@ struct Episode {
     pipe: i64,
     /// Everything below was resent.
     resent_to: u64,
+    /// The rescue retransmission has been made.
+    rescued: bool,
 }
 
 impl Sack {
@@ -53,7 +55,12 @@ impl Sack {
         self.gate.close(facts.max);
         let out = ((facts.max - facts.una) / facts.segment) as i64;
         let resent_to = facts.una + facts.segment;
-        self.recovery = Some(Episode { end: facts.max, pipe: out - i64::from(DUPACK_THRESHOLD), resent_to });
+        self.recovery = Some(Episode {
+            end: facts.max,
+            pipe: out - i64::from(DUPACK_THRESHOLD),
+            resent_to,
+            rescued: false,
+        });
         OnDuplicate::FastRetransmit
     }
 
@@ -110,6 +117,16 @@ impl Sack {
     pub(crate) fn next_unsure(&self, una: u64) -> Option<u64> {
         let episode = self.recovery.as_ref()?;
         self.scoreboard.next_hole(episode.resent_to.max(una))
+    }
+
+    /// During recovery, once: the segment with the highest byte of all up to `end` that was not reported, unless it was
+    /// resent already (RFC 6675, NextSeg rule 4; "HighRxt MUST NOT be updated").
+    pub(crate) fn rescue(&mut self, una: u64, end: u64, segment: u64) -> Option<u64> {
+        let episode =
+            self.recovery.as_mut().filter(|episode| self.rule == SackRule::Rfc6675 && !episode.rescued)?;
+        let (from, to) = self.scoreboard.last_hole(una, end).filter(|hole| hole.1 > episode.resent_to)?;
+        episode.rescued = true;
+        Some(to.saturating_sub(segment).max(from))
     }
 
     /// A segment that ends at `end` was sent during recovery.

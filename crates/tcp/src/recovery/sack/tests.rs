@@ -1,6 +1,6 @@
-use crate::TcpConfig;
 use crate::recovery::RecoveryKind::{Sack1, SackRfc6675};
-use crate::testing::{Scene, ns2, rfc, unsampled};
+use crate::testing::{SEGMENT, Scene, ns2, rfc, unsampled};
+use crate::{Flags, SackBlocks, Segment, TcpConfig};
 
 const TEN: [u64; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
@@ -132,7 +132,7 @@ fn by_rfc_6675_a_hole_that_may_not_be_lost_goes_out_when_there_is_no_new_data() 
     let mut tcp = Scene::new(rfc(SackRfc6675, 8), 8);
     // 1 and 7 are lost.
     tcp.sends(&eight).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(4.0);
-    tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]);
+    tcp.sack(0, &[2..=5]).sends(&[]).sack(0, &[2..=6]).sends(&[8]);
     // NextSeg, rule 3: "If the conditions for rules (1) and (2) fail, but there exists an unSACKed sequence number 'S3'
     // that meets the criteria for detecting loss given in steps (1.a) and (1.b) above (specifically excluding step (1.c))
     // then one segment of up to SMSS octets starting with S3 SHOULD be returned."
@@ -150,7 +150,9 @@ fn new_data_of_a_recovery_fits_into_the_window_of_the_other_side() {
         let mut tcp = Scene::new(rfc(kind, 10), 100);
         tcp.sends(&TEN).advertises(11_000).at(100);
         tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]);
-        tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sack(0, &[2..=7]).sends(&[11]).sack(0, &[2..=10]).sends(&[]);
+        tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sack(0, &[2..=7]).sends(&[11]);
+        // What the window keeps back leaves rule 4 of RFC 6675.
+        tcp.sack(0, &[2..=10]).sends(if kind == Sack1 { &[] } else { &[11] });
     }
 }
 
@@ -228,4 +230,48 @@ fn the_duplicate_that_begins_a_recovery_lets_ns_2_s_sack1_resend_and_rfc_6675_al
     // RFC 6675, section 5: "(4.5) In order to take advantage of potential additional available cwnd, proceed to step (C)".
     assert_eq!(dups(SackRfc6675), [1, 5]);
     assert_eq!(dups(Sack1), [1]);
+}
+
+#[test]
+fn by_rfc_6675_a_lost_tail_is_resent_once_when_there_is_nothing_else_to_send() {
+    let eight = [1, 2, 3, 4, 5, 6, 7, 8];
+    let mut tcp = Scene::new(rfc(SackRfc6675, 8), 8);
+    // 1, 7 and 8 are lost.
+    tcp.sends(&eight).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(4.0);
+    // SetPipe: 1, which was sent again, and 6 to 8.
+    tcp.sack(0, &[2..=5]).sends(&[]);
+    // NextSeg, rule 4: "If the conditions for rules (1), (2), and (3) fail, but there exists outstanding unSACKed data, we
+    // provide the opportunity for a single 'rescue' retransmission per entry into loss recovery ... one segment of up to
+    // SMSS octets that MUST include the highest outstanding unSACKed sequence number SHOULD be returned".
+    tcp.sack(0, &[2..=6]).sends(&[8]).at(200).ack(6).sends(&[]);
+    // The report of 8 makes 7 a hole: rule 3.
+    tcp.at(300).sack(6, &[8..=8]).sends(&[7]).at(400).ack(8).sends(&[]);
+    assert_eq!((tcp.sender().stats().timeouts, tcp.sender().stats().retransmitted), (0, 3));
+
+    // ns-2's Sack1 waits for its timer.
+    let mut tcp = Scene::new(ns2(Sack1, 8), 8);
+    tcp.sends(&eight).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]);
+    tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]).at(200).ack(6).sends(&[]);
+}
+
+#[test]
+fn by_rfc_6675_what_a_recovery_has_resent_it_does_not_rescue() {
+    let mut tcp = Scene::new(rfc(SackRfc6675, 4), 4);
+    tcp.sends(&[1, 2, 3, 4]).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sends(&[]);
+    tcp.sack(0, &[2..=4]).sends(&[1]).cwnd(2.0).timer(1100);
+}
+
+#[test]
+fn by_rfc_6675_a_fin_is_no_byte_that_was_reported() {
+    // The fifth segment carries the FIN.
+    let fin = TcpConfig { fin: true, ..rfc(SackRfc6675, 10) };
+    let report = |segments: u64| Segment {
+        window: 100 * SEGMENT as u32,
+        flags: Flags { ack: true, ..Flags::default() },
+        sack: SackBlocks::new(0, std::iter::once((3 * SEGMENT, segments * SEGMENT + 1))),
+        ..Segment::default()
+    };
+    let mut tcp = Scene::new(fin, 5);
+    // IsLost: "more than (DupThresh - 1) * SMSS bytes": 4 and 5 are two segments, and not more.
+    tcp.sends(&[1, 2, 3, 4, 5]).at(100).hears(&report(5)).sends(&[]);
 }
