@@ -159,10 +159,6 @@ fn compare_means(file: &str, flows: u64, marked: bool) {
     for row in &table {
         let tcp = config(&row[0], &row[1], row[2] == "1");
         let (p, packets) = (number(&row[4]), row[6].parse::<u64>().unwrap());
-        if row[1] == "Sack1" && p >= 0.05 && packets >= 46 {
-            // A second run of ns-2 and every list of losses contradict these rows: docs/deviations.md#ns2-sack1.
-            continue;
-        }
         let loss = if marked {
             StageSpec::ByPriority(ByPrioritySpec { high: 0.0, med: p, low: p })
         } else {
