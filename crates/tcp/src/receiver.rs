@@ -46,9 +46,13 @@ impl Receiver {
             self.keep(seq, end);
         }
         self.unacknowledged += 1;
-        let repeated = end == self.next && !in_order && self.beyond.is_empty();
-        let may_wait = in_order && !filled_gap;
-        match delayed.filter(|d| (may_wait || repeated && d.repeats_wait) && !(d.first_at_once && seq == 0)) {
+        let nothing_missing = self.beyond.is_empty() && !filled_gap;
+        let may_wait = |d: &&DelayedAck| {
+            nothing_missing
+                && (in_order || d.repeats_wait && end == self.next)
+                && !(d.first_at_once && seq == 0)
+        };
+        match delayed.filter(may_wait) {
             Some(d) if self.unacknowledged < d.every => self.ack_due = Some(d.due(now, phase)),
             _ => self.ack_now = true,
         }
@@ -81,6 +85,9 @@ impl Receiver {
     /// The blocks to report, the most recent first.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
+        if self.told == 0 {
+            return SackBlocks::default();
+        }
         SackBlocks::new(self.next, self.beyond[..self.told].iter().copied())
     }
 

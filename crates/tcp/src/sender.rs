@@ -459,14 +459,14 @@ impl Sender {
 
     /// RFC 6675, section 4, NextSeg, rule 4: "we provide the opportunity for a single 'rescue' retransmission per entry into
     /// loss recovery".
+    #[inline]
     fn rescue(&mut self, now: Time, segment: u64, config: &TcpConfig) -> Option<Transmission> {
-        let (una, end, cwnd) = (self.una, self.sent_data(), self.control.control().cwnd);
+        let (una, end) = (self.una, self.sent_data());
         let Recovery::Sack(sack) = &mut self.recovery else { return None };
-        let seq = if sack.has_room(cwnd, una, end, segment) {
-            sack.rescue(una, end, segment)?
-        } else {
+        if !sack.has_room(self.control.control().cwnd, una, end, segment) {
             return None;
-        };
+        }
+        let seq = sack.rescue(una, end, segment)?;
         Some(self.send(now, seq, config))
     }
 
