@@ -268,13 +268,14 @@ impl Branch {
     }
 
     fn merge(&mut self, other: &Self) {
-        let probability = self.probability + other.probability;
-        if probability > 0.0 {
-            let (difference, share) = (other.mean - self.mean, other.probability / probability);
-            self.spread += other.spread + difference * difference * self.probability * share;
-            self.mean = if self.probability > 0.0 { self.mean + difference * share } else { other.mean };
-            self.probability = probability;
+        if other.probability == 0.0 {
+            return;
         }
+        let probability = self.probability + other.probability;
+        let (difference, share) = (other.mean - self.mean, other.probability / probability);
+        self.spread += other.spread + difference * difference * self.probability * share;
+        self.mean += difference * share;
+        self.probability = probability;
     }
 }
 

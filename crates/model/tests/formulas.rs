@@ -220,6 +220,23 @@ fn the_trace_adds_up_to_the_latency() {
 }
 
 #[test]
+fn without_the_lost_packet_cycles_go_on_until_less_than_one_packet_is_left() {
+    for (n, p) in [(6, 0.1), (36, 0.05), (100, 0.2)] {
+        let options = Options { plus_one: false, ..Options::default() };
+        let model = Hysteresis::new(n, p, &Path::default(), options).unwrap();
+        // Hysteresis paper, Eq. 3: (1 - (1-p)^d)(1-p)/p of the d packets that are left.
+        let (mut left, mut expected) = (f64::from(n), Vec::new());
+        while left >= 1.0 {
+            expected.push(left);
+            left -= (1.0 - (1.0 - p).powf(left)) * (1.0 - p) / p;
+        }
+        let cycles = model.trace(Rule::AllTimeouts);
+        assert_eq!((cycles.len(), model.cycles()), (expected.len(), expected.len()));
+        cycles.iter().zip(expected).for_each(|(cycle, left)| close(cycle.d, left, 1e-12));
+    }
+}
+
+#[test]
 fn the_chain_of_timeouts_has_the_mean_of_its_samples() {
     for (packets, p, it0_s) in [(1, 0.1, 0.2), (3, 0.19, 0.2), (22, 0.1, 0.6), (8, 0.3, 1.0)] {
         let chain = Chain { packets, p, it0_s, r0_s: 3.0, clamp_s: 120.0 };
@@ -327,8 +344,9 @@ fn the_recursion_takes_thousands_of_packets_and_refuses_what_would_not_end() {
     assert!(rate > 0.5 * steady && rate < 2.0 * steady, "{rate} {steady}");
     let wide = Path { w_max: 1e6, ..Path::default() };
     assert!(recursive_short_flow(36, 0.02, &wide).is_ok(), "windows that the data cannot fill cost nothing");
-    // Too many entries, too many steps, both.
-    for (n, w_max, b) in [(5_100, 100.0, 100.0), (2_000, 1e6, 5.0), (1_000_000, 1e6, 2.0)] {
+    // Too many entries, too many steps, both; steps that only the states of slow start make too many.
+    let [entries, steps] = [(5_100, 100.0, 100.0), (2_000, 1e6, 5.0)];
+    for (n, w_max, b) in [entries, steps, (1_000_000, 1e6, 2.0), (1_000, 1e6, 2.0)] {
         let error = recursive_short_flow(n, 0.02, &Path { w_max, b, ..Path::default() }).unwrap_err();
         assert_eq!((error.parameter, error.value), ("N", f64::from(n)));
     }
