@@ -2,8 +2,8 @@
 
     python3 validation/ns2/transfers.py
 
-It writes transfers_packets.csv beside it, and the phase of each connection's clock into transfers.csv. Debian's
-package ns2 must be installed.
+It writes transfers_packets.csv beside it, and the phase of each connection's clock into transfers.csv.
+Debian's package ns2 must be installed.
 """
 
 import csv
