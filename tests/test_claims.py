@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from catnip.reproduce import claims
-from catnip.reproduce.claims import Claim, at_least, at_most, exactly, reported, within
+from catnip.papers import claims
+from catnip.papers.claims import Claim, at_least, at_most, exactly, reported, within
 from catnip.stats import Interval
 
 OURS = Interval(2.0, 1.0, 3.0, 30)

@@ -8,8 +8,8 @@ import pytest
 from catnip import __version__, paths, results
 from catnip.cli import papers
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
+from catnip.papers import claims, outcome
 from catnip.progress import Progress
-from catnip.reproduce import claims, outcome
 from conftest import Run
 
 SMALL = "catnip-e2"

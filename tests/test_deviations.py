@@ -5,7 +5,7 @@ import re
 import pytest
 
 from catnip import paths
-from catnip.reproduce import PAPERS, paper
+from catnip.papers import PAPERS, paper
 
 ANCHOR = re.compile(r'note="([a-z0-9-]+)"')
 

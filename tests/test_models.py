@@ -11,7 +11,7 @@ import pytest
 from pytest import approx
 
 from catnip import InputError, models
-from catnip.reproduce.check_values import check_value
+from catnip.papers.check_values import check_value
 
 
 def test_values_of_the_papers() -> None:

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from catnip.figures.transfers import single_loss_profile
+from catnip.papers.claims import at_most, within
+from catnip.papers.outcome import Figure, Reproduction, Table
 from catnip.report import render
-from catnip.reproduce.claims import at_most, within
-from catnip.reproduce.outcome import Figure, Reproduction, Table
 from catnip.stats import Interval
 
 PROFILE = single_loss_profile(

@@ -8,9 +8,9 @@ import pytest
 from catnip import InputError
 from catnip.cli import emulation
 from catnip.cli.options import BAD_INPUT
+from catnip.papers.testbed import latency, runs, systems
+from catnip.papers.testbed.runs import Point, Runs
 from catnip.progress import Progress
-from catnip.reproduce.testbed import latency, runs, systems
-from catnip.reproduce.testbed.runs import Point, Runs
 from conftest import Run
 
 
@@ -54,7 +54,7 @@ def test_emulator_commands_hand_their_arguments_over(
 
 
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("catnip.reproduce.testbed.can_run", lambda: "nginx: not installed")
+    monkeypatch.setattr("catnip.papers.testbed.can_run", lambda: "nginx: not installed")
     ended = catnip("reproduce", "testbed", "--quick")
     assert (ended.code, ended.err) == (BAD_INPUT, "error: testbed: nginx: not installed\n")
 

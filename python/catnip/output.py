@@ -15,9 +15,9 @@ from rich.text import Text
 
 from catnip import _core, paths
 from catnip._core import Scenario, __version__
-from catnip.reproduce import claims
-from catnip.reproduce.outcome import Reproduction
-from catnip.reproduce.outcome import Table as ReportTable
+from catnip.papers import claims
+from catnip.papers.outcome import Reproduction
+from catnip.papers.outcome import Table as ReportTable
 from catnip.stats import Interval
 
 Summary = Mapping[str, Mapping[str, Interval]]

@@ -4,8 +4,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from catnip._core import __version__
-from catnip.reproduce import claims
-from catnip.reproduce.outcome import Reproduction
+from catnip.papers import claims
+from catnip.papers.outcome import Reproduction
 
 
 def render(outcome: Reproduction, command: str) -> str:

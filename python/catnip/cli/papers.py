@@ -8,8 +8,8 @@ import click
 from catnip import output
 from catnip._core import InputError
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
+from catnip.papers import PAPERS, claims, paper
 from catnip.progress import Progress
-from catnip.reproduce import PAPERS, claims, paper
 
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")

@@ -7,10 +7,10 @@ import numpy as np
 
 from catnip import _core, stats
 from catnip.figures.transfers import sequence_plots, single_loss_profile
-from catnip.reproduce.catnip import published
-from catnip.reproduce.catnip.runs import Result, Runs
-from catnip.reproduce.claims import Claim, at_most, exactly, within
-from catnip.reproduce.outcome import Figure, Part
+from catnip.papers.catnip import published
+from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.claims import Claim, at_most, exactly, within
+from catnip.papers.outcome import Figure, Part
 
 PACKETS = 28
 TICK_S = 0.1

@@ -7,10 +7,10 @@ models are given its timeouts.
 from collections.abc import Callable, Mapping, Sequence
 
 from catnip._core import InputError
+from catnip.papers.outcome import Part, Reproduction
+from catnip.papers.testbed import latency, systems, wan
+from catnip.papers.testbed.runs import Runs, can_run
 from catnip.progress import Progress
-from catnip.reproduce.outcome import Part, Reproduction
-from catnip.reproduce.testbed import latency, systems, wan
-from catnip.reproduce.testbed.runs import Runs, can_run
 
 QUICK = 0.2
 

@@ -10,9 +10,9 @@ import numpy as np
 from catnip import measures, models, paths, stats
 from catnip.figures.latency import Curve, Panel, latency_panels
 from catnip.measures import Floats
-from catnip.reproduce.claims import Claim, at_least, at_most, exactly, reported, within
-from catnip.reproduce.outcome import Figure, Part, Table
-from catnip.reproduce.testbed.runs import SIZES_KB, Measured, Point, Runs
+from catnip.papers.claims import Claim, at_least, at_most, exactly, reported, within
+from catnip.papers.outcome import Figure, Part, Table
+from catnip.papers.testbed.runs import SIZES_KB, Measured, Point, Runs
 from catnip.stats import Interval
 
 DELAYS_MS = (0, 25, 50, 100, 150, 200, 250)

@@ -17,10 +17,10 @@ from catnip import paths, results, stats
 from catnip._core import InputError
 from catnip.cli.emulation import program
 from catnip.measures import Floats, port_loss, select
-from catnip.reproduce import reference
-from catnip.reproduce.claims import Claim, at_most, exactly, reported, within
-from catnip.reproduce.outcome import Part, Table
-from catnip.reproduce.testbed.runs import Runs
+from catnip.papers import reference
+from catnip.papers.claims import Claim, at_most, exactly, reported, within
+from catnip.papers.outcome import Part, Table
+from catnip.papers.testbed.runs import Runs
 from catnip.stats import Interval
 
 BUFFERS_KB = (64, 128, 256, 512)

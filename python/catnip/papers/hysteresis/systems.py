@@ -8,12 +8,12 @@ import numpy as np
 
 from catnip import measures, models, paths, stats
 from catnip.measures import Floats
-from catnip.reproduce import reference
-from catnip.reproduce.check_values import check_value
-from catnip.reproduce.claims import Claim, at_most, exactly, within
-from catnip.reproduce.hysteresis import accuracy
-from catnip.reproduce.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
-from catnip.reproduce.outcome import Part
+from catnip.papers import reference
+from catnip.papers.check_values import check_value
+from catnip.papers.claims import Claim, at_most, exactly, within
+from catnip.papers.hysteresis import accuracy
+from catnip.papers.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
+from catnip.papers.outcome import Part
 
 TOLERANCE = 1e-5
 SAMPLES = 10_000

@@ -5,10 +5,10 @@ ns-2 2.35 at the same settings is the first oracle, the paper's tables and direc
 
 from collections.abc import Callable, Mapping, Sequence
 
+from catnip.papers.catnip import pages, single, systems
+from catnip.papers.catnip.runs import Runs
+from catnip.papers.outcome import Part, Reproduction
 from catnip.progress import Progress
-from catnip.reproduce.catnip import pages, single, systems
-from catnip.reproduce.catnip.runs import Runs
-from catnip.reproduce.outcome import Part, Reproduction
 
 QUICK_SEEDS = 10
 

@@ -1,6 +1,6 @@
 """What the paper prints and what ns-2 measured, from validation/reference."""
 
-from catnip.reproduce.reference import rows
+from catnip.papers.reference import rows
 
 PAGES = range(1, 11)
 CALIBRATED_THINK = "exp:40"

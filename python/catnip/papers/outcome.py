@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from catnip.reproduce.claims import Claim
+from catnip.papers.claims import Claim
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import numpy as np
 
 from catnip import stats
 from catnip.figures.pages import Series, page_bars
-from catnip.reproduce import reference
-from catnip.reproduce.catnip import published
-from catnip.reproduce.catnip.runs import Result, Runs
-from catnip.reproduce.claims import Beside, Claim, at_least, at_most, exactly, reported, within
-from catnip.reproduce.outcome import Figure, Part, Table
+from catnip.papers import reference
+from catnip.papers.catnip import published
+from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.claims import Beside, Claim, at_least, at_most, exactly, reported, within
+from catnip.papers.outcome import Figure, Part, Table
 from catnip.stats import Interval
 
 PAGES = len(published.PAGES)

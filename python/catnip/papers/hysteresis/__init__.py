@@ -5,10 +5,10 @@ The simulations of the paper's design are made anew; the models' values are chec
 
 from collections.abc import Callable, Mapping, Sequence
 
+from catnip.papers.hysteresis import accuracy, marking, systems
+from catnip.papers.hysteresis.trials import PAPER_TRIALS, Trials
+from catnip.papers.outcome import Part, Reproduction
 from catnip.progress import Progress
-from catnip.reproduce.hysteresis import accuracy, marking, systems
-from catnip.reproduce.hysteresis.trials import PAPER_TRIALS, Trials
-from catnip.reproduce.outcome import Part, Reproduction
 
 TRIALS = 20_000
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from catnip import _core, models, stats, testbed
-from catnip.reproduce import reference
-from catnip.reproduce.check_values import check_value
-from catnip.reproduce.claims import Claim, at_most, exactly, reported, within
-from catnip.reproduce.outcome import Part
-from catnip.reproduce.testbed import latency
-from catnip.reproduce.testbed.latency import INITIAL_WINDOW
-from catnip.reproduce.testbed.runs import FILES, SIZES_KB, TODAY, Measured, Point, Runs
+from catnip.papers import reference
+from catnip.papers.check_values import check_value
+from catnip.papers.claims import Claim, at_most, exactly, reported, within
+from catnip.papers.outcome import Part
+from catnip.papers.testbed import latency
+from catnip.papers.testbed.latency import INITIAL_WINDOW
+from catnip.papers.testbed.runs import FILES, SIZES_KB, TODAY, Measured, Point, Runs
 
 TOLERANCE = 1e-5
 CHECKED = {"TB-S10": ("wzk_new",), "TB-S11": ("wzk_chain",), "TB-S13": ("model_c_",)}

@@ -6,10 +6,10 @@ from scipy.stats import ks_2samp
 from catnip import stats
 from catnip.figures.latency import Curve, Panel, distributions, latency_panels
 from catnip.measures import Floats
-from catnip.reproduce.claims import Claim, at_least, at_most, exactly, reported, within
-from catnip.reproduce.hysteresis import predictions
-from catnip.reproduce.hysteresis.trials import FULL, KILOBYTES, LOSSES, PARTIAL, RENO, SHORT, Trials
-from catnip.reproduce.outcome import Figure, Part
+from catnip.papers.claims import Claim, at_least, at_most, exactly, reported, within
+from catnip.papers.hysteresis import predictions
+from catnip.papers.hysteresis.trials import FULL, KILOBYTES, LOSSES, PARTIAL, RENO, SHORT, Trials
+from catnip.papers.outcome import Figure, Part
 from catnip.stats import Interval
 
 MARKED = tuple(packets for packets in SHORT if packets >= 6)

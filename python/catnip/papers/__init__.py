@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
+from catnip.papers.outcome import Reproduction
 from catnip.progress import Progress
-from catnip.reproduce.outcome import Reproduction
 
 PAPERS = {
-    "catnip": "catnip.reproduce.catnip",
-    "hysteresis": "catnip.reproduce.hysteresis",
-    "testbed": "catnip.reproduce.testbed",
+    "catnip": "catnip.papers.catnip",
+    "hysteresis": "catnip.papers.hysteresis",
+    "testbed": "catnip.papers.testbed",
 }
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from catnip import _core, paths
-from catnip.reproduce.catnip import published, single
-from catnip.reproduce.catnip.runs import Result, Runs
-from catnip.reproduce.claims import Claim, at_least, at_most, exactly, within
-from catnip.reproduce.outcome import Part
+from catnip.papers.catnip import published, single
+from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.claims import Claim, at_least, at_most, exactly, within
+from catnip.papers.outcome import Part
 
 SIXTEEN = 16
 LARGEST_DOCUMENT = 200

@@ -8,9 +8,9 @@ import numpy as np
 from catnip import stats
 from catnip.figures.latency import Curve, Panel, latency_panels
 from catnip.measures import Floats
-from catnip.reproduce import reference
-from catnip.reproduce.claims import Claim, at_least, at_most, reported, show, within
-from catnip.reproduce.hysteresis.predictions import (
+from catnip.papers import reference
+from catnip.papers.claims import Claim, at_least, at_most, reported, show, within
+from catnip.papers.hysteresis.predictions import (
     CARDWELL00,
     CARDWELL00_SEND,
     COMPARED,
@@ -18,7 +18,7 @@ from catnip.reproduce.hysteresis.predictions import (
     SIKDAR,
     Model,
 )
-from catnip.reproduce.hysteresis.trials import (
+from catnip.papers.hysteresis.trials import (
     KILOBYTES,
     LONG,
     LOSSES,
@@ -28,7 +28,7 @@ from catnip.reproduce.hysteresis.trials import (
     SHORT,
     Trials,
 )
-from catnip.reproduce.outcome import Figure, Part, Table
+from catnip.papers.outcome import Figure, Part, Table
 from catnip.stats import Interval
 
 RESAMPLES = 2000
