@@ -78,7 +78,7 @@ def test_only_undocumented_misses_fail() -> None:
 def test_markdown_links_a_deviation_to_its_reason() -> None:
     made = [at_most("CAT-E6", "a|b", OURS, 1, paper="3.8–4.1", note="red-loses-less")]
     *_, row = claims.markdown(made, "../docs/deviations.md").splitlines()
-    assert row.startswith("| CAT-E6 | a\\|b | 3.8–4.1 | – | 2 [1, 3] | ≤ 1 | ")
+    assert row.startswith("| CAT-E6 | a\\|b | 3.8–4.1 | – | 2 [1, 3] | 30 | ≤ 1 | ")
     assert row.endswith(" | [deviation](../docs/deviations.md#red-loses-less) |")
 
 

@@ -151,19 +151,20 @@ def test_run_is_the_same_on_any_number_of_threads(catnip: Run) -> None:
 
 @pytest.mark.parametrize("failing", [False, True])
 def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: bool) -> None:
-    class Module:
-        EXPERIMENTS = {"CAT-E1": "one loss"}  # noqa: RUF012 -- stands in for a module
+    def reproduce(
+        name: str,
+        chosen: list[str] | None,
+        quick: bool,
+        seeds: int | None,
+        first_seed: int,
+        progress: Progress,
+    ) -> outcome.Reproduction:
+        assert (name, chosen, quick, seeds, first_seed) == ("catnip", ["CAT-E1"], True, 3, 5)
+        progress.task("one loss")(1, 2)
+        claim = claims.at_most("CAT-E1", "loss, %", 2.0, 1.0 if failing else 3.0)
+        return outcome.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
 
-        @staticmethod
-        def reproduce(
-            experiments: list[str] | None, quick: bool, seeds: int | None, first_seed: int, progress: Progress
-        ) -> outcome.Reproduction:
-            assert (experiments, quick, seeds, first_seed) == (["CAT-E1"], True, 3, 5)
-            progress.task("one loss")(1, 2)
-            claim = claims.at_most("CAT-E1", "loss, %", 2.0, 1.0 if failing else 3.0)
-            return outcome.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
-
-    monkeypatch.setattr(papers, "paper", lambda name: Module)
+    monkeypatch.setattr(papers.runner, "reproduce", reproduce)
     report, table = tmp_path / "new" / "report.html", tmp_path / "table.md"
     arguments = ("reproduce", "catnip", "--experiment", "cat-e1", "--quick", "--seeds", 3, "--seed", 5)
 

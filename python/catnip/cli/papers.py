@@ -8,7 +8,7 @@ import click
 from catnip import output
 from catnip._core import InputError
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
-from catnip.papers import PAPERS, claims, paper
+from catnip.papers import claims, runner
 from catnip.progress import Progress
 
 
@@ -39,15 +39,15 @@ def reproduce(
 
     Leaves with 1 if a claim fails, that is, misses its band without a reason in docs/deviations.md.
     """
-    if paper_name not in PAPERS:
-        raise InputError(f"PAPER: {paper_name} is not one of {', '.join(PAPERS)}")
-    module = paper(paper_name)
-    ids = [_experiment(name, module.EXPERIMENTS) for name in experiments]
+    if paper_name not in runner.PAPERS:
+        raise InputError(f"PAPER: {paper_name} is not one of {', '.join(runner.PAPERS)}")
+    known = runner.experiments(paper_name)
+    ids = [_experiment(name, known) for name in experiments]
     written = [path for path in (report, table) if path is not None]
     check_writable(written)
 
     with Progress(quiet=as_json) as progress:
-        outcome = module.reproduce(ids or None, quick, seeds, seed, progress)
+        outcome = runner.reproduce(paper_name, ids or None, quick, seeds, seed, progress)
     if report is not None:
         from catnip.report import render  # noqa: PLC0415 -- only a report needs it
 

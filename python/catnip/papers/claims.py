@@ -18,7 +18,7 @@ SETTLED_SEEDS = 30
 """With fewer, a band is missed only if the whole interval lies outside of it."""
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "deviation", "fail", "reported")
-COLUMNS = ("id", "claim", "paper", "ns-2", "ours [95 %]", "band", "verdict")
+COLUMNS = ("id", "claim", "paper", "ns-2", "ours [95 %]", "n", "band", "verdict")
 COLOURS: dict[Verdict, str] = {"pass": "green", "deviation": "yellow", "fail": "red", "reported": "blue"}
 
 
@@ -45,8 +45,8 @@ class Claim:
 
     def cells(self) -> tuple[str, ...]:
         """One printed cell for each of `COLUMNS`."""
-        shown = (self.id, self.claim, show(self.paper), show(self.oracle), self.ours_shown(), self.band)
-        return (*shown, self.verdict)
+        others = (show(self.paper), show(self.oracle))
+        return (self.id, self.claim, *others, self.ours_shown(), str(self.seeds), self.band, self.verdict)
 
     def ours_shown(self) -> str:
         """Our value with its interval, if it has one."""
@@ -61,6 +61,7 @@ class Beside(TypedDict, total=False):
     paper: Value
     oracle: Value
     note: str
+    explains: Sequence[Any] | None
 
 
 def within(
@@ -139,10 +140,19 @@ def show(value: Value) -> str:
 def _judge(
     id: str, claim: str, ours: Interval | float | str, band: str, holds: bool, beside: Beside
 ) -> Claim:
-    """A note turns a miss into a known deviation; beside a pass it would only confuse."""
+    """A note turns a miss into a known deviation, as far as it goes; beside a pass it would only confuse."""
     if holds:
         return _claim(id, claim, ours, band, "pass", {**beside, "note": ""})
-    return _claim(id, claim, ours, band, "deviation" if beside.get("note") else "fail", beside)
+    if beside.get("note") and _explained(ours, beside.get("explains")):
+        return _claim(id, claim, ours, band, "deviation", beside)
+    return _claim(id, claim, ours, band, "fail", {**beside, "note": ""})
+
+
+def _explained(ours: Interval | float | str, explains: Sequence[Any] | None) -> bool:
+    if explains is None or isinstance(ours, str):
+        return explains is None or ours in explains
+    value = ours.mean if isinstance(ours, Interval) else ours
+    return bool(explains[0] <= value <= explains[1])
 
 
 def _claim(id: str, claim: str, ours: Interval | Value, band: str, verdict: Verdict, beside: Beside) -> Claim:

@@ -11,3 +11,46 @@ def rows(file: str) -> list[dict[str, str]]:
     """The rows of a reference table."""
     with (paths.reference() / file).open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
+
+
+def published(id: str) -> float | str | None:
+    """What a row of a `*_claims.csv` or `*_parameters.csv` prints: a number, a range in words, or nothing."""
+    row = row_of(id)
+    if "value" in row:
+        return _number(row["value"])
+    low, high = row["low"], row["high"]
+    return _number(low) if low == high else f"{low} to {high}"
+
+
+def number(id: str) -> float:
+    """The number that a row prints."""
+    value = published(id)
+    assert isinstance(value, float), f"{id}: {value} is no number"
+    return value
+
+
+def row_of(id: str) -> dict[str, str]:
+    """A row by its id."""
+    return _by_id()[id]
+
+
+def ids() -> list[str]:
+    """The ids of all rows that have one."""
+    return list(_by_id())
+
+
+@cache
+def _by_id() -> dict[str, dict[str, str]]:
+    files = sorted(paths.reference().glob("*_claims.csv")) + sorted(
+        paths.reference().glob("*_parameters.csv")
+    )
+    return {row["id"]: row for file in files for row in rows(file.name)}
+
+
+def _number(text: str) -> float | str | None:
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -68,13 +69,19 @@ class Runs:
     first_seed: int
     progress: Progress
     longest: list[int] = field(default_factory=list)
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What quantities share beside the runs."""
+    sample: int = 1
+    """Seeds of the largest scenario asked for since this was last set."""
     _made: dict[str, dict[str, Result]] = field(default_factory=dict)
 
     def of(self, name: str) -> dict[str, Result]:
         """The variants of a scenario, by name."""
         if name not in self._made:
             self._made[name] = self._run(paths.scenario(name))
-        return self._made[name]
+        made = self._made[name]
+        self.sample = max(self.sample, *(len(result.seeds) for result in made.values()))
+        return made
 
     def _run(self, scenario: Scenario) -> dict[str, Result]:
         # A scenario of one seed has nothing random in it.

@@ -29,6 +29,10 @@ class Trials:
     count: int
     first_seed: int
     progress: Progress
+    sample: int = 1
+    """Trials of the largest point asked for since this was last set."""
+    batches: dict[int, dict[str, Floats]] = field(default_factory=dict)
+    """A batch of trials by the number of threads that made it."""
     _made: dict[str, dict[str, Floats]] = field(default_factory=dict)
 
     @property
@@ -61,4 +65,6 @@ class Trials:
                 made[variant] = np.asarray(rows["acked_s"]) - np.asarray(rows["start_s"])
                 told(done + 1, len(variants))
             self._made[name] = made
-        return self._made[name]
+        times = self._made[name]
+        self.sample = max(self.sample, *map(len, times.values()))
+        return times

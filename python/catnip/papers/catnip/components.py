@@ -1,0 +1,272 @@
+"""The components CAT-S1 to CAT-S19, each on its own."""
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from catnip import _core, paths
+from catnip.papers.catnip import printed, transfers
+from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import number
+
+measured = Quantities()
+
+LARGEST_DOCUMENT = 200
+DOWNLOADS = int(number("catp12"))
+
+
+@measured
+def one_packet_off_ns(_runs: Runs) -> float:
+    """CAT-S1: one packet and its ACK over an idle link, against the time by hand."""
+    done_s = transfers.trace(1)["time_s"][-1]
+    return float(abs(done_s - transfers.ROUND_TRIP_S) * 1e9)
+
+
+@measured
+def runs_alike(_runs: Runs, scenario: str, seeds: Sequence[int]) -> str:
+    """CAT-S1: two runs, event by event."""
+    one, other = (tuple(_core.fingerprint(paths.scenario(scenario), seed)) for seed in seeds)
+    return "the same" if one == other else "different"
+
+
+@measured
+def packets_unheard_of(runs: Runs, scenario: str) -> str:
+    """CAT-S1: packets sent whose end, delivery or drop, no host heard of."""
+    return str(sum(int(result.rows("runs")["packets_open"].sum()) for result in runs.of(scenario).values()))
+
+
+@measured
+def packet_after_third_duplicate(_runs: Runs, drop: int) -> str:
+    """CAT-S2: the packet that leaves on the third duplicate ACK."""
+    late = transfers.trace(transfers.PACKETS, drop=[drop])
+    third = next(
+        i for i, dupacks in enumerate(late["dupacks"]) if dupacks == 3 and late["event"][i] == "send"
+    )
+    return str(late["seq"][third] + 1)
+
+
+@measured
+def timeouts_of_a_first_packet_s(_runs: Runs, times: int) -> str:
+    """CAT-S2: how long a first packet waits, each time it is lost."""
+    sent_s, _ = transfers.sends(transfers.trace(1, drop=list(range(1, times + 1))))
+    return ", ".join(f"{gap:g}" for gap in np.diff(sent_s))
+
+
+@measured
+def timeouts_after(_runs: Runs, drop: Sequence[int]) -> str:
+    """CAT-S2: timeouts of a transfer that loses these packets."""
+    return str(Counter(transfers.trace(transfers.PACKETS, drop=drop)["event"])["rto"])
+
+
+@measured
+def resent_before_the_timeout(_runs: Runs, drop: Sequence[int]) -> str:
+    """CAT-S2: lost packets that are resent before the timer expires: the first new ACK ends fast recovery."""
+    events = transfers.trace(transfers.PACKETS, drop=drop)
+    expired = list(events["event"]).index("rto")
+    sent = Counter(
+        int(number) + 1
+        for number, event in zip(events["seq"][:expired], events["event"][:expired], strict=True)
+        if event == "send"
+    )
+    return ", ".join(str(number) for number, times in sent.items() if times > 1)
+
+
+@measured
+def timeout_on_a_short_path_s(_runs: Runs) -> float:
+    """CAT-S2: from the last ACK to the timeout that repairs the loss of the last packet, over 2 ms."""
+    events = transfers.trace(40, drop=[40], delay="1ms", rate="10Mbit", tick_phase="50ms")
+    times = {event: events["time_s"][i] for i, event in enumerate(events["event"])}
+    last_ack = max(
+        t
+        for t, event in zip(events["time_s"], events["event"], strict=True)
+        if event == "ack" and t < times["rto"]
+    )
+    return float(times["rto"] - last_ack)
+
+
+@measured
+def most_extra_round_trips(_runs: Runs, source: str) -> float:
+    """CAT-S3, S4: what a source costs without loss, the worst of documents of 1 to 200 packets."""
+    options: dict[str, Any] = transfers.SOURCES[source]
+
+    def extra(packets: int) -> float:
+        plain, other = transfers.trace(packets), transfers.trace(packets, **options)
+        return float(other["time_s"][-1] - plain["time_s"][-1])
+
+    return max(extra(packets) for packets in range(1, LARGEST_DOCUMENT + 1)) / transfers.ROUND_TRIP_S
+
+
+@measured
+def idle_pages_off_ms(runs: Runs, source: str, but: Sequence[int]) -> float:
+    """CAT-S4: idle page times against the paper's minima, the worst page."""
+    paper = printed.paper_pages(source, "DropTail", "min")
+    pages = [page for page in printed.PAGES if page not in but]
+    return 1e3 * max(abs(_idle_s(runs, source)[page - 1] - paper[page - 1]) for page in pages)
+
+
+@measured
+def idle_page_ratio(runs: Runs, page: int, source: str) -> float:
+    """CAT-S4: an idle page with a source over that with Reno."""
+    return _idle_s(runs, source)[page - 1] / _idle_s(runs, "Reno")[page - 1]
+
+
+@measured
+def idle_page_s(runs: Runs, page: int) -> float:
+    """CAT-S12: an idle page with Reno."""
+    return _idle_s(runs, "Reno")[page - 1]
+
+
+@measured
+def high_packets(_runs: Runs, packets: int, marker: str) -> str:
+    """CAT-S5: numbers of the marked packets of a document."""
+    events = transfers.trace(packets, marker=marker)
+    sent = [i for i, event in enumerate(events["event"]) if event == "send" and events["high"][i]]
+    return ", ".join(str(events["seq"][i] + 1) for i in sent)
+
+
+@measured
+def combinations_that_load_every_page(runs: Runs) -> str:
+    """CAT-S6: variants of sources."""
+    return str(sum(_all_pages(result) for result in runs.of("catnip-variants").values()))
+
+
+@measured
+def dropped_of_a_burst(runs: Runs) -> str:
+    """CAT-S7: of six packets that find room for three."""
+    return str(int(runs.of("catnip-e11")["room for three"].rows("connections")["dropped"][0]))
+
+
+@measured
+def driven_alone(_runs: Runs, says: str) -> float:
+    """CAT-S8 to S11, S14: what the tests of these components keep, by the first of their seeds."""
+    with (paths.root() / "validation" / "components.csv").open(encoding="utf-8", newline="") as file:
+        return next(
+            float(row["value"]) for row in csv.DictReader(file) if (row["seed"], row["claim"]) == ("1", says)
+        )
+
+
+@measured
+def session_of_a_user(runs: Runs) -> str:
+    """CAT-S13: connections and bytes of one user."""
+    result = runs.of("catnip-e4")["Reno/DropTail"]
+    rows = result.rows("pages")
+    one = (rows["seed"] == result.seeds[0]) & (rows["client"] == 0)
+    return f"{rows['connections'][one].sum()}, {rows['bytes'][one].sum()}"
+
+
+@measured
+def orders_of_pages(runs: Runs) -> float:
+    """CAT-S13: different orders among all users of a run."""
+    result = runs.of("catnip-e4")["Reno/DropTail"]
+    rows = result.rows("pages")
+    of_seed = rows["seed"] == result.seeds[0]
+    mine = [of_seed & (rows["client"] == client) for client in np.unique(rows["client"])]
+    return float(len({tuple(rows["page"][user][np.argsort(rows["start_s"][user])]) for user in mine}))
+
+
+@measured
+def generated_pages(runs: Runs) -> str:
+    """CAT-S14: different pages of all runs."""
+    rows = runs.of("catnip-generated")["Reno/DropTail"].rows("pages")
+    return str(len({(int(page), int(size)) for page, size in zip(rows["page"], rows["bytes"], strict=True)}))
+
+
+@measured
+def most_open_connections(runs: Runs) -> str:
+    """CAT-S15: of one client at a time."""
+    objects = _objects(runs)
+    start, end = objects["start_s"], objects["start_s"] + objects["time_s"]
+    most = 0
+    for user in np.unique(objects["client"]):
+        mine = objects["client"] == user
+        # An object that ends as another begins does not overlap with it.
+        open_at = [int(((start[mine] <= t) & (t + 1e-8 < end[mine])).sum()) for t in start[mine]]
+        most = max(most, *open_at)
+    return str(most)
+
+
+@measured
+def pages_that_begin_with_an_image(runs: Runs) -> str:
+    """CAT-S15: pages of which the HTML is not the first object."""
+    objects = _objects(runs)
+    count = 0
+    for user in np.unique(objects["client"]):
+        for page in np.unique(objects["page"]):
+            mine = (objects["client"] == user) & (objects["page"] == page)
+            count += int(objects["object"][mine][np.argmin(objects["start_s"][mine])] != 0)
+    return str(count)
+
+
+@measured
+def connections_per_page(runs: Runs) -> str:
+    """CAT-S16: least and most, with HTTP/1.1."""
+    per_page = runs.of("catnip-e8")["Reno/DropTail"].rows("pages")["connections"]
+    return f"{per_page.min()} to {per_page.max()}"
+
+
+@measured
+def bytes_of_connections_less_pages(runs: Runs) -> str:
+    """CAT-S16: what connections carry, less what pages have, with HTTP/1.1."""
+    result = runs.of("catnip-e8")["Reno/DropTail"]
+    return str(int(result.rows("connections")["bytes"].sum() - result.rows("pages")["bytes"].sum()))
+
+
+@measured
+def packets_dropped_exactly_once(runs: Runs) -> str:
+    """CAT-S17: packets k of which one is dropped, and no other one."""
+    results = runs.of("catnip-e1")
+    right = (
+        (results[f"k = {k}"].rows("connections")["dropped"] == 1).all()
+        for k in range(1, transfers.PACKETS + 1)
+    )
+    return str(sum(map(bool, right)))
+
+
+@measured
+def records_less_counters(runs: Runs) -> str:
+    """CAT-S18: what connections tell, less what the port counted: sent, HIGH, dropped."""
+    result = runs.of("catnip-e4")["Reno/CATNIP-Good"]
+    connections, ports = result.rows("connections"), result.rows("ports")
+    there = {key: values[ports["port"] == "bottleneck"] for key, values in ports.items()}
+    arrived = sum(there[f"arrived_{priority}"].sum() for priority in ("high", "low"))
+    dropped = sum(there[f"dropped_{priority}"].sum() for priority in ("high", "low"))
+    pairs = (("sent", arrived), ("sent_high", there["arrived_high"].sum()), ("dropped", dropped))
+    return ", ".join(str(int(connections[key].sum() - counted)) for key, counted in pairs)
+
+
+@measured
+def high_without_context_less_partial(runs: Runs) -> str:
+    """CAT-S19: HIGH packets of sources that do not know the size, less those of partial marking."""
+    return str(_high(runs, "no context") - _high(runs, "partial SPM"))
+
+
+@measured
+def high_without_context_over_with(runs: Runs) -> float:
+    """CAT-S19: HIGH packets without the size over those with it."""
+    return _high(runs, "no context") / _high(runs, "victim random")
+
+
+def _high(runs: Runs, variant: str) -> int:
+    return int(runs.of("catnip-victims")[variant].rows("ports")["arrived_high"].sum())
+
+
+def _objects(runs: Runs) -> dict[str, np.ndarray]:
+    """All objects of one run."""
+    if "objects" not in runs.kept:
+        table = paths.scenario("catnip-e4").run(["Reno/DropTail"], [runs.first_seed], ["objects"])["objects"]
+        runs.kept["objects"] = {key: np.asarray(values) for key, values in table.items()}
+    objects: dict[str, np.ndarray] = runs.kept["objects"]
+    return objects
+
+
+def _idle_s(runs: Runs, source: str) -> list[float]:
+    """Page times with nobody else on the network, page 1 first."""
+    return [float(time) for time in runs.of("catnip-idle")[source].page_means()[0]]
+
+
+def _all_pages(result: Result) -> bool:
+    return len(result.rows("pages")["page"]) == DOWNLOADS * len(result.seeds)

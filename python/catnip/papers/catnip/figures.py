@@ -1,0 +1,196 @@
+"""Figures 1, 2, 5, 6 and 7, the table of five routers, and the main result in words."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from catnip import stats
+from catnip.figures.pages import Series, page_bars
+from catnip.figures.transfers import sequence_plots, single_loss_profile
+from catnip.papers.catnip import printed
+from catnip.papers.catnip.pages import average_gain
+from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.catnip.transfers import (
+    PACKETS,
+    SOURCES,
+    completion_s,
+    sends,
+    timeouts_by_lost_packet,
+    trace,
+)
+from catnip.papers.outcome import Figure, Table
+from catnip.stats import Interval
+
+
+def loss_profile(runs: Runs) -> Figure:
+    """Figure 1: what it costs to lose the k-th packet."""
+    results = runs.of("catnip-e1")
+    times = {k: completion_s(results[f"k = {k}"]).mean() for k in range(1, PACKETS + 1)}
+    ns2 = printed.single_loss_s()
+    svg = single_loss_profile(
+        list(times),
+        [float(mean) for mean in times.values()],
+        [ns2[k][0] for k in times],
+        float(completion_s(results["no loss"]).mean()),
+        [count > 0 for count in timeouts_by_lost_packet(runs).values()],
+    )
+    caption = (
+        "Transfer time of a 28-packet document that loses one packet, once. The first and the last "
+        "three packets cost a retransmission timeout, the first one the initial timeout of 6 s; the "
+        "others are repaired by fast retransmit. The paper's figure is lost; ns-2 2.35 with the "
+        "settings of its time stands in for it."
+    )
+    return Figure("catnip-e1", "Figure 1: not all packet losses are equal", caption, svg)
+
+
+def burst_patterns(_runs: Runs) -> Figure:
+    """Figure 2: what the sources do with 14 packets."""
+    panels = [(name, *sends(trace(14, **options))) for name, options in SOURCES.items()]
+    caption = (
+        "Packets of a 14-packet document as the server sends them over 1 Mbit/s and 100 ms. RBPLW "
+        "spreads the last window over a round trip; ECA sends 4 and 3 packets instead of 7."
+    )
+    svg = sequence_plots(panels, "The last burst is spread, or made smaller")
+    return Figure("catnip-e2", "Figure 2: what a source can do about its bursts", caption, svg)
+
+
+def droptail(runs: Runs) -> Figure:
+    """Figure 5: what a source can do alone."""
+    results = runs.of("catnip-e3")
+    series = [_series(name, results[f"{name}/DropTail"], name, "DropTail") for name in SOURCES]
+    series[0] = _with_ns2(series[0], "DropTail")
+    caption = (
+        "Mean and standard deviation of page times over DropTail routers for the four sources, "
+        "without marking. Bars: this simulator. Diamonds: the paper's single runs (Tables II and "
+        "III). Circles: ns-2 2.35, with the range of its ten runs. A source alone changes little."
+    )
+    svg = page_bars("Sources alone change little", series)
+    return Figure("catnip-e3", "Figure 5: DropTail routers", caption, svg)
+
+
+def catnip_good(runs: Runs) -> Figure:
+    """Figure 6: what a router can do with the context."""
+    results = runs.of("catnip-e4")
+    series = [
+        _with_ns2(
+            _series("Reno over DropTail", results["Reno/DropTail"], "Reno", "DropTail"), "CatTail", "SPM"
+        ),
+        *(
+            _series(f"{name} over CATNIP-Good", results[f"{name}/CATNIP-Good"], name, "CATNIP-Good")
+            for name in SOURCES
+        ),
+    ]
+    series[1] = _with_ns2(series[1], "CatGood", "SPM")
+    series[3] = _with_ns2(series[3], "CatGood", "ECA")
+    caption = (
+        "The same with marking sources over CATNIP-Good routers, beside Reno over DropTail. Routers "
+        "that drop LOW packets first make all pages faster and far steadier, whatever the source "
+        "does."
+    )
+    svg = page_bars("Routers that know which packets are crucial remove the long waits", series)
+    return Figure("catnip-e4", "Figure 6: CATNIP-Good routers", caption, svg)
+
+
+def red(runs: Runs) -> Figure:
+    """Figure 7: CATNIP together with RED."""
+    results = runs.of("catnip-e6")
+    names = ("Reno/RED", "Reno/CATNIP-RED", "ECA/RED", "ECA/CATNIP-RED")
+    series = [
+        _with_ns2(
+            _series("Reno over DropTail", results["Reno/DropTail"], "Reno", "DropTail"), "CatTail", "SPM"
+        ),
+        *(_series(name.replace("/", " over "), results[name]) for name in names),
+    ]
+    series[1] = _with_ns2(series[1], "RED")
+    caption = (
+        "RED and CATNIP-RED. The paper's values exist only in its lost figure, so none are shown. RED"
+        " alone changes little; RED that drops LOW packets first is as good as CATNIP-Good."
+    )
+    svg = page_bars("CATNIP works together with RED", series)
+    return Figure("catnip-e6", "Figure 7: RED and CATNIP-RED routers", caption, svg)
+
+
+FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
+    one.__name__: one for one in (loss_profile, burst_patterns, droptail, catnip_good, red)
+}
+
+
+def headline(runs: Runs) -> str:
+    """The main result in two sentences."""
+    results = runs.of("catnip-e4")
+    base, good = results["Reno/DropTail"], results["Reno/CATNIP-Good"]
+    faster = average_gain(good.page_means(), base.page_means())
+    steadier = average_gain(good.page_deviations, base.page_deviations)
+    high, low = 100 * good.port.high_loss.mean(), 100 * good.port.low_loss.mean()
+    base_high, base_low = 100 * base.port.high_loss.mean(), 100 * base.port.low_loss.mean()
+    paper = printed.paper_gain_pct("CATNIP-Good", "mean", "mean")
+    return (
+        f"Routers that drop uncritical packets first make Web pages {faster.mean:.0f} % faster on average "
+        f"(95 % interval {faster.low:.0f} to {faster.high:.0f}; the paper: {paper:.0f}) and their times "
+        f"{steadier.mean:.0f} % steadier, although they lose more packets in all: {high:.2f} % of the "
+        f"crucial ones instead of {base_high:.1f} %, {low:.1f} % of the others instead of {base_low:.1f} %."
+    )
+
+
+def five_routers(runs: Runs) -> Table:
+    """Mean page time of Reno sources over each router, with the paper's beside it."""
+    good, bad, red_runs = (runs.of(name) for name in ("catnip-e4", "catnip-e5", "catnip-e6"))
+    columns = {
+        "DropTail": good["Reno/DropTail"],
+        "RED": red_runs["Reno/RED"],
+        "CATNIP-Good": good["Reno/CATNIP-Good"],
+        "CATNIP-Bad": bad["Reno/CATNIP-Bad"],
+        "CATNIP-RED": red_runs["Reno/CATNIP-RED"],
+    }
+    means = {
+        name: printed.paper_pages("Reno", name, "mean") for name in ("DropTail", "CATNIP-Good", "CATNIP-Bad")
+    }
+    ours = {
+        name: [stats.mean(column) for column in result.page_means().T] for name, result in columns.items()
+    }
+
+    def cell(name: str, page: int) -> str:
+        paper = f" ({means[name][page]:.2f})" if name in means else ""
+        return f"{ours[name][page].mean:.2f} ± {_half(ours[name][page]):.2f}{paper}"
+
+    def average(name: str) -> str:
+        paper = f" ({printed.mean(means[name]):.2f})" if name in means else ""
+        overall = stats.mean(columns[name].overall_mean_s())
+        return f"{overall.mean:.2f} ± {_half(overall):.2f}{paper}"
+
+    rows = [[f"page {page}", *(cell(name, page - 1) for name in columns)] for page in printed.PAGES]
+    rows.append(["all pages", *(average(name) for name in columns)])
+    rows.append(["loss, %", *(f"{result.loss_pct().mean:.2f}" for result in columns.values())])
+    return Table(
+        title="Mean page time in s: Reno sources over five routers",
+        columns=["", *columns],
+        rows=rows,
+        note="Ours ± half of the 95 % interval over seeds; in brackets the paper's run, where it prints one.",
+    )
+
+
+def _half(interval: Interval) -> float:
+    return (interval.high - interval.low) / 2
+
+
+def _series(label: str, result: Result, tcp: str = "", router: str = "") -> Series:
+    """Bars of one variant, with the paper's values where it prints them."""
+    means = [stats.mean(column) for column in result.page_means().T]
+    paper_mean, paper_sd = (printed.paper_pages(tcp, router, column) or None for column in ("mean", "sdev"))
+    return Series(
+        label=label,
+        mean=[interval.mean for interval in means],
+        mean_low=[interval.low for interval in means],
+        mean_high=[interval.high for interval in means],
+        sd=list(np.asarray(result.page_deviations.mean(axis=0))),
+        paper_mean=paper_mean,
+        paper_sd=paper_sd,
+    )
+
+
+def _with_ns2(series: Series, queue: str, tcp: str = "") -> Series:
+    mean, low, high = (
+        printed.ns2_pages(queue, column, tcp) for column in ("mean", "run_mean_lo", "run_mean_hi")
+    )
+    return replace(series, ns2_mean=mean, ns2_low=low, ns2_high=high)

@@ -1,0 +1,246 @@
+"""What the paper prints and what ns-2 measured, from the reference tables."""
+
+from collections.abc import Sequence
+
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import row_of, rows
+
+printed = Quantities()
+
+PAGES = range(1, 11)
+CALIBRATED_THINK = "exp:40"
+
+
+def paper_pages(tcp: str, router: str, column: str) -> list[float]:
+    """A column of Tables II, III, V, VI, VIII or IX, page by page, seconds."""
+    wanted = [r for r in rows("catnip_transfer_times.csv") if (r["tcp"], r["router"]) == (tcp, router)]
+    return [float(row[column]) for row in sorted(wanted, key=lambda row: int(row["page"]))]
+
+
+def ns2_pages(queue: str, column: str, tcp: str = "") -> list[float]:
+    """A column of ns-2's page times: plain Reno by queue, or marking sources by queue and source."""
+    if tcp:
+        table = [r for r in rows("ns2/catnip_marking_pages.csv") if (r["tcp"], r["queue"]) == (tcp, queue)]
+    else:
+        table = [
+            row
+            for row in rows("ns2/catnip_pages_droptail_red.csv")
+            if row["queue"] == queue and row["red_gentle"] in ("-", "false")
+        ]
+    wanted = [row for row in table if row["think"] == CALIBRATED_THINK]
+    return [float(row[column]) for row in sorted(wanted, key=lambda row: int(row["page"]))]
+
+
+def paper_reductions_pct(router: str, column: str) -> list[float]:
+    """By how much each page is better than over DropTail, percent."""
+    return _reductions_pct(*(paper_pages("Reno", name, column) for name in ("DropTail", router)))
+
+
+def ns2_reductions_pct(queue: str, column: str) -> list[float]:
+    """The same of ns-2."""
+    return _reductions_pct(*(ns2_pages(name, column, "SPM") for name in ("CatTail", queue)))
+
+
+def single_loss_s() -> dict[int, tuple[float, float, float]]:
+    """ns-2's completion time of the 28-packet document by lost packet: median, least, greatest, s."""
+    return {
+        int(row["k"]): (
+            float(row["time_sender"]),
+            float(row["time_sender_min"]),
+            float(row["time_sender_max"]),
+        )
+        for row in rows("ns2/single_loss_profile.csv")
+        if (row["preset"], row["variant"], row["delack"], row["where"]) == ("era", "Reno", "0", "head")
+    }
+
+
+def mean(values: Sequence[float]) -> float:
+    """The plain mean."""
+    return sum(values) / len(values)
+
+
+@printed
+def paper_loss_pct(tcp: str, router: str, priority: str = "all") -> float:
+    """A cell of Tables IV, VII or X, percent."""
+    wanted = (tcp, router, priority)
+    found = (r for r in rows("catnip_loss.csv") if (r["tcp"], r["router"], r["priority"]) == wanted)
+    return float(next(found)["loss_pct"])
+
+
+@printed
+def paper_sent_packets(tcp: str, router: str) -> float:
+    """Packets sent, from Tables IV, VII or X."""
+    found = (
+        r for r in rows("catnip_loss.csv") if (r["tcp"], r["router"], r["priority"]) == (tcp, router, "all")
+    )
+    return float(next(found)["sent"])
+
+
+@printed
+def paper_loss_reduction_pct(tcp: str) -> float:
+    """By how much a source lowers Reno's loss over DropTail, percent."""
+    return 100 * (1 - paper_loss_pct(tcp, "DropTail") / paper_loss_pct("Reno", "DropTail"))
+
+
+@printed
+def paper_high_share_pct(tcp: str, router: str) -> float:
+    """HIGH packets of all that were sent, percent."""
+    sent = {
+        row["priority"]: float(row["sent"])
+        for row in rows("catnip_loss.csv")
+        if (row["tcp"], row["router"]) == (tcp, router)
+    }
+    return 100 * sent["high"] / sent["all"]
+
+
+@printed
+def paper_loss_ratio(tcp: str, router: str, over: Sequence[str], scale: float = 1.0) -> float:
+    """Loss of a variant over that of another one, or of one priority over the other one's."""
+    if over == "high/low":
+        return paper_loss_pct(tcp, router, "high") / paper_loss_pct(tcp, router, "low")
+    return scale * paper_loss_pct(tcp, router) / paper_loss_pct(*over)
+
+
+@printed
+def paper_page(tcp: str, router: str, column: str, page: int) -> float:
+    """A cell of the tables of page times, s."""
+    return paper_pages(tcp, router, column)[page - 1]
+
+
+@printed
+def paper_page_ratio(page: int, column: str, tcp: str) -> float:
+    """A page with a source over that with Reno, over DropTail."""
+    return paper_page(tcp, "DropTail", column, page) / paper_page("Reno", "DropTail", column, page)
+
+
+@printed
+def paper_times_ratio(tcp: str, router: str, scale: float = 1.0) -> float | None:
+    """Mean over the pages relative to that of Reno/DropTail, where the paper prints a table."""
+    ours, base = paper_pages(tcp, router, "mean"), paper_pages("Reno", "DropTail", "mean")
+    return scale * mean(ours) / mean(base) if ours else None
+
+
+@printed
+def paper_gain_pct(router: str, column: str, statistic: str) -> float:
+    """A statistic of the pages' gains over DropTail, percent."""
+    return of_pages(paper_reductions_pct(router, column), statistic)
+
+
+@printed
+def ns2_gain_pct(queue: str, column: str, statistic: str) -> float:
+    """The same of ns-2."""
+    return of_pages(ns2_reductions_pct(queue, column), statistic)
+
+
+@printed
+def ns2_loss_pct(queue: str, tcp: str = "", priority: str = "") -> list[float]:
+    """ns-2's loss in percent, one value per run; `priority` is hi or lo."""
+    if not tcp:
+        return [
+            100 * float(row["loss"])
+            for row in rows("ns2/catnip_loss_by_seed.csv")
+            if (row["queue"], row["think"]) == (queue, CALIBRATED_THINK)
+            and row["red_gentle"] in ("-", "false")
+        ]
+    table = [
+        row
+        for row in rows("ns2/catnip_marking_loss_by_seed.csv")
+        if (row["tcp"], row["queue"], row["think"]) == (tcp, queue, CALIBRATED_THINK)
+    ]
+    dropped, sent = (f"{priority}_drops", f"{priority}_sent") if priority else ("drops", "sent")
+    return [100 * float(row[dropped]) / float(row[sent]) for row in table]
+
+
+@printed
+def ns2_mean_loss_pct(queue: str, tcp: str = "", priority: str = "") -> float:
+    """Its mean over the runs."""
+    return mean(ns2_loss_pct(queue, tcp, priority))
+
+
+@printed
+def ns2_loss_ratio(queue: str, tcp: str, over: Sequence[str], scale: float = 1.0) -> float:
+    """ns-2's loss over that of another queue, or of one priority over the other one's."""
+    if over == "high/low":
+        return ns2_mean_loss_pct(queue, tcp, "hi") / ns2_mean_loss_pct(queue, tcp, "lo")
+    return scale * ns2_mean_loss_pct(queue, tcp) / ns2_mean_loss_pct(*over)
+
+
+@printed
+def ns2_loss_difference_pct(queue: str, base: str) -> float:
+    """Points between the losses of two queues, plain Reno."""
+    return ns2_mean_loss_pct(queue) - ns2_mean_loss_pct(base)
+
+
+@printed
+def ns2_loss_reduction_pct(tcp: str) -> float:
+    """By how much a marking source lowers the loss of marking Reno over DropTail, percent."""
+    return 100 * (1 - ns2_mean_loss_pct("CatTail", tcp) / ns2_mean_loss_pct("CatTail", "SPM"))
+
+
+@printed
+def ns2_page_s(queue: str, tcp: str) -> float:
+    """ns-2's mean page time over all pages, s."""
+    return mean(ns2_pages(queue, "mean", tcp))
+
+
+@printed
+def ns2_times_ratio(queue: str, tcp: str) -> float:
+    """ns-2's mean page time over that of marking Reno over DropTail."""
+    return ns2_page_s(queue, tcp) / ns2_page_s("CatTail", "SPM")
+
+
+@printed
+def ns2_single_loss_s(k: int) -> float:
+    """ns-2's completion time with packet k lost, s; k = 0: none."""
+    return single_loss_s()[k][0]
+
+
+@printed
+def ns2_extra_s(k: int) -> float:
+    """What the loss of packet k costs in ns-2, s."""
+    times = single_loss_s()
+    return times[k][0] - times[0][0]
+
+
+@printed
+def ns2_sent() -> list[float]:
+    """Data packets that ns-2 sends per run."""
+    return [
+        float(row["sent"])
+        for row in rows("ns2/catnip_loss_by_seed.csv")
+        if (row["queue"], row["think"]) == ("DropTail", CALIBRATED_THINK)
+    ]
+
+
+@printed
+def loss_ratio_of_rows(one: str, other: str) -> float:
+    """What one row of catnip_claims.csv prints over what another one does."""
+    return float(row_of(one)["low"]) / float(row_of(other)["low"])
+
+
+@printed
+def row_over_loss(id: str, tcp: str, router: str) -> float:
+    """A row over a loss of the tables."""
+    return float(row_of(id)["low"]) / paper_loss_pct(tcp, router)
+
+
+@printed
+def end_of_row(id: str, end: str) -> float:
+    """The `low` or `high` end of a row that prints a range."""
+    return float(row_of(id)[end])
+
+
+def of_pages(values: Sequence[float], statistic: str) -> float:
+    """Of pages: mean, max, `pages`: how many are above 0, or the n-th smallest, counted from 0."""
+    match statistic:
+        case "pages":
+            return float(sum(value > 0 for value in values))
+        case "mean":
+            return mean(values)
+        case "max":
+            return float(max(values))
+    return float(sorted(values)[int(statistic)])
+
+
+def _reductions_pct(base: Sequence[float], ours: Sequence[float]) -> list[float]:
+    return [100 * (1 - b / a) for a, b in zip(base, ours, strict=True)]

@@ -1,0 +1,164 @@
+"""Single transfers: CAT-E1, CAT-E2 and CAT-E11, and the traces that components are judged by."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from catnip import _core, stats
+from catnip.papers.catnip import printed
+from catnip.papers.catnip.runs import Result, Runs
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import number
+from catnip.stats import Interval
+
+measured = Quantities()
+
+PACKETS = int(number("catp33"))
+ROUND_TRIP_S = 2 * number("catp32") / 1e3 + (number("catp09") + 40) * 8 / (number("catp31") * 1e6)
+SOURCES: Mapping[str, dict[str, Any]] = {
+    "Reno": {},
+    "Reno+RBPLW": {"pacing": "rbplw"},
+    "ECA": {"control": "eca"},
+    "ECA+RBPLW": {"control": "eca", "pacing": "rbplw"},
+}
+
+
+def trace(packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, Any]:
+    """One transfer over the paper's two-node network: 1 Mbit/s, 100 ms, packets of 512 B."""
+    fixed: dict[str, Any] = dict.fromkeys(
+        ("recovery", "control", "pacing", "marker", "size", "window", "tick_phase")
+    )
+    link = {"rate": "1Mbit", "delay": "100ms", "queue": "drop-tail:1000"}
+    asked = {"profile": "ns2-2002", "delayed_ack": False, "seed": 1, **link, **fixed, **options}
+    return dict(_core.trace(packets=packets, drop=list(drop), **asked))
+
+
+def sends(events: Mapping[str, Any]) -> tuple[list[float], list[int]]:
+    """Times and packet numbers (from 1) of all transmissions."""
+    sent = [i for i, event in enumerate(events["event"]) if event == "send"]
+    return [float(events["time_s"][i]) for i in sent], [int(events["seq"][i]) + 1 for i in sent]
+
+
+def in_bursts(times: Sequence[float]) -> str:
+    """Sizes of bursts: what is sent less than half a round trip after the packet before."""
+    sizes: list[int] = []
+    for before, now in zip([-1.0, *times], times, strict=False):
+        if sizes and now - before < ROUND_TRIP_S / 2:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+    return ", ".join(map(str, sizes))
+
+
+def completion_s(result: Result) -> np.ndarray:
+    """From the first packet sent to the last ACK, one value per clock phase."""
+    rows = result.rows("connections")
+    return np.asarray(rows["acked_s"] - rows["start_s"])
+
+
+def timeouts_by_lost_packet(runs: Runs) -> dict[int, int]:
+    """Most timeouts of a transfer that loses packet k."""
+    results = runs.of("catnip-e1")
+    return {k: int(results[f"k = {k}"].rows("connections")["timeouts"].max()) for k in range(1, PACKETS + 1)}
+
+
+def _extra_s(runs: Runs, k: int) -> np.ndarray:
+    results = runs.of("catnip-e1")
+    return np.asarray(completion_s(results[f"k = {k}"]) - completion_s(results["no loss"]).mean())
+
+
+@measured
+def no_loss_s(runs: Runs) -> Interval:
+    """CAT-E1: the document without a loss."""
+    return stats.mean(completion_s(runs.of("catnip-e1")["no loss"]))
+
+
+@measured
+def loss_of_packet_s(runs: Runs, k: int) -> Interval:
+    """CAT-E1: the document that loses its packet k."""
+    return stats.mean(completion_s(runs.of("catnip-e1")[f"k = {k}"]))
+
+
+@measured
+def extra_for_packet_s(runs: Runs, k: int) -> Interval:
+    """CAT-E1: what it costs to lose packet k."""
+    return stats.mean(_extra_s(runs, k))
+
+
+@measured
+def packets_that_need_a_timeout(runs: Runs) -> str:
+    """CAT-E1: their numbers."""
+    return ", ".join(str(k) for k, count in timeouts_by_lost_packet(runs).items() if count)
+
+
+@measured
+def late_extra_over_early(runs: Runs, late: Sequence[int], early: Sequence[int]) -> float:
+    """CAT-E1: the dearest late packet against the cheapest early one."""
+    dearest, cheapest = (
+        max(_extra_s(runs, k).mean() for k in late),
+        min(_extra_s(runs, k).mean() for k in early),
+    )
+    return float(dearest / cheapest)
+
+
+@measured
+def most_extra_s(runs: Runs, first: int, last: int) -> float:
+    """CAT-E1: the dearest packet of a range, over all phases of the clock."""
+    return float(max(_extra_s(runs, k).max() for k in range(first, last + 1)))
+
+
+@measured
+def farthest_from_ns2_s(runs: Runs) -> float:
+    """CAT-E1: how far our times leave ns-2's range over its clock phases, the worst of all packets."""
+    ns2, results = printed.single_loss_s(), runs.of("catnip-e1")
+    apart = []
+    for k in range(1, PACKETS + 1):
+        times, (_, low, high) = completion_s(results[f"k = {k}"]), ns2[k]
+        apart.append(max(low - times.max(), times.min() - high, 0.0))
+    return float(max(apart))
+
+
+@measured
+def bursts(_runs: Runs, source: str, packets: int, before: int = 0) -> str:
+    """CAT-E2, S2 to S4: sizes of the bursts of a document, or of its packets `before` one."""
+    times, _ = sends(trace(packets, **SOURCES[source]))
+    return in_bursts(times[:before] if before else times)
+
+
+@measured
+def gap_off_ms(_runs: Runs, source: str, last: int) -> float:
+    """CAT-E2, S3: the last packets of 14 at equal gaps of a round trip; the worst difference."""
+    times, _ = sends(trace(14, **SOURCES[source]))
+    return float(np.abs(np.diff(times)[14 - last :] - ROUND_TRIP_S / last).max() * 1e3)
+
+
+@measured
+def sent_alike_before(_runs: Runs, source: str, other: str, packets: int) -> str:
+    """CAT-E2: two sources send their first packets at the same times."""
+    ours, theirs = (sends(trace(14, **SOURCES[name]))[0][:packets] for name in (source, other))
+    return "alike" if ours == theirs else "different"
+
+
+@measured
+def burst_off_ns(runs: Runs, which: str) -> float:
+    """CAT-E11: times over the small network against those worked out by hand."""
+    results = runs.of("catnip-e11")
+    two = sorted(results["two senders"].rows("connections")["received_s"])
+    ours_s = {
+        "burst of six": float(results["room for all"].rows("connections")["received_s"][0]),
+        "first of two": float(two[0]),
+        "second of two": float(two[1]),
+    }[which]
+    packets = {"burst of six": 6, "first of two": 1, "second of two": 2}[which]
+    bits = number("catp09") * 8
+    access_s, bottleneck_s = bits / (number("catp03") * 1e6), bits / (number("catp05") * 1e6)
+    by_hand_s = 2 * (access_s + 0.001) + number("catp06") / 1e3 + packets * bottleneck_s
+    return abs(ours_s - by_hand_s) * 1e9
+
+
+@measured
+def small_network_counts(runs: Runs, columns: Sequence[str]) -> str:
+    """CAT-E11: what happens to a burst of six where there is room for three."""
+    rows = runs.of("catnip-e11")["room for three"].rows("connections")
+    return ", ".join(str(int(rows[key][0])) for key in columns)

@@ -1,0 +1,270 @@
+"""The components HYS-S1 to S13, each on its own, and what ties models and simulator together."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from catnip import _core, measures, models, paths, stats
+from catnip.measures import Floats
+from catnip.papers import reference
+from catnip.papers.check_values import check_value
+from catnip.papers.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import number
+from catnip.stats import Interval
+
+measured = Quantities()
+
+LONG_FLOWS = 20
+MSS = int(number("hysp01"))
+ROUND_TRIP_S = number("hysp02") / 1e3
+LINK_BPS = number("hysp05") * 1e6
+DELACK_S = number("hysp08") / 1e3
+LONE = f"{RENO} / packets=1 / loss=priority:low=0.01"
+
+
+@measured
+def check_values_off(_trials: Trials, starts: Sequence[str]) -> float:
+    """Largest relative difference from values worked out independently, of models whose names start so."""
+    mine = [row for row in reference.rows("model_check_values.csv") if row["model"].startswith(tuple(starts))]
+    return max(map(_relative_difference, mine))
+
+
+def _relative_difference(row: dict[str, str]) -> float:
+    ours, expected = check_value(row["model"], row["params"], row["quantity"]), float(row["value"])
+    return abs(ours - expected) / abs(expected) if expected else abs(ours)
+
+
+@measured
+def sampled_off_pct(trials: Trials, samples: int) -> float:
+    """HYS-S1: samples against the exact mean, at 15 points."""
+    off = []
+    for n in (12, 36, 143):
+        for p in LOSSES:
+            mean, _ = models.hysteresis_sampled(n, p, samples=samples, seed=trials.first_seed)
+            off.append(abs(mean / float(models.hysteresis(n, p)) - 1))
+    return 100 * max(off)
+
+
+@measured
+def cardwell_without_loss_off_s(_trials: Trials) -> float:
+    """HYS-S4: Cardwell-00 at p = 0 against windows that grow by a half each round, worked out here."""
+    sizes = np.array([1, 3, 6, 12, 23, 36])
+    rounds = np.log(1 + sizes / 2) / math.log(1.5)
+    return float(np.abs(models.cardwell00(sizes, 0.0) - (ROUND_TRIP_S * rounds + DELACK_S)).max())
+
+
+@measured
+def partial_at_equal_loss_off_pct(_trials: Trials, packets: int) -> float:
+    """HYS-S6: the partial model at p' = p, farthest from the plain one over the loss rates."""
+    losses = np.array(LOSSES)
+    same, plain = models.partial_catnip(packets, losses, losses), models.hysteresis(packets, losses)
+    return float(100 * np.abs(same / plain - 1).max())
+
+
+@measured
+def partial_grows_with_high_loss(_trials: Trials) -> str:
+    """HYS-S6: the mean of the partial model by p' from 0 to p."""
+    sizes, losses = np.array([6, 12, 23, 36]), np.array(LOSSES)[:, None]
+    levels = np.linspace(0, 1, 11)[:, None, None] * losses
+    mean = models.partial_catnip(sizes, losses, levels)
+    return "yes" if np.all(np.diff(mean, axis=0) > 0) else "no"
+
+
+@measured
+def round_trip_ms(trials: Trials) -> float:
+    """HYS-S7: the lone packet whose ACK waits least for a beat of its timer."""
+    return 1e3 * float(_lone_packets_s(trials).min())
+
+
+@measured
+def lost_to_a_full_queue(trials: Trials) -> str:
+    """HYS-S7: packets, at 10 % loss and 143 packets."""
+    ports = _ports(trials, f"{RENO} / packets=143 / loss=priority:low=0.1", ["access", "path"])
+    return str(int(ports["overflow"].sum()))
+
+
+@measured
+def rate_off_sigmas(trials: Trials, scenario: str, variant: str, priority: str, p: float) -> float:
+    """HYS-S8, S9: the share of packets of a priority that were lost, off p, in standard deviations."""
+    ports = _ports(trials, variant, ["path"], scenario)
+    lost, of = int(ports[f"dropped_{priority}"].sum()), int(ports[f"arrived_{priority}"].sum())
+    return abs(lost / of - p) / math.sqrt(p * (1 - p) / of)
+
+
+@measured
+def high_packets_lost(trials: Trials) -> str:
+    """HYS-S9: with p' = 0."""
+    ports = _ports(trials, f"{PARTIAL} / packets=143 / loss=priority:low=0.05", ["path"])
+    return str(int(ports["dropped_high"].sum()))
+
+
+@measured
+def packets_sent_without_loss(trials: Trials, packets: int) -> str:
+    """HYS-S10: by a source of so many packets."""
+    return str(int(_connections(trials, "slow-start", f"packets={packets}", 1)["sent"][0]))
+
+
+@measured
+def lone_packet_off_ns(trials: Trials) -> float:
+    """HYS-S10: a lone packet and its ACK against the time by hand."""
+    by_hand_s = ROUND_TRIP_S + (MSS + 40 + 40) * 8 / LINK_BPS
+    return abs(float(trials.of("slow-start", 1)["packets=1"][0]) - by_hand_s) * 1e9
+
+
+@measured
+def lone_packet_wait_ms(trials: Trials, statistic: str) -> Interval | float:
+    """HYS-S11: how much longer a lone packet takes than a round trip: its mean, or the longest."""
+    flow = paths.scenario("hysteresis").single_flow(LONE)
+    assert flow is not None
+    waits_ms = 1e3 * (_lone_packets_s(trials) - flow["rtt_s"])
+    return stats.mean(waits_ms) if statistic == "mean" else float(waits_ms.max())
+
+
+@measured
+def packets_of_one_ack(_trials: Trials) -> str:
+    """HYS-S11: most packets that one ACK acknowledges, of 31 without loss."""
+    acked = [-1, *(seq for seq, event in _events() if event == "ack")]
+    return str(max(np.diff(acked)))
+
+
+@measured
+def out_of_order_less_duplicates(_trials: Trials, lost: int) -> str:
+    """HYS-S11: packets of 31 that arrive beyond a lost one, less the duplicate ACKs that come at once."""
+    trace = _trace(31, [lost])
+    events = [(int(seq) + 1, event) for seq, event in zip(trace["seq"], trace["event"], strict=True)]
+    resent = [i for i, one in enumerate(events) if one == (lost, "send")][1]
+    beyond = sum(event == "send" and seq > lost for seq, event in events[:resent])
+    duplicates = sum(one == (lost - 1, "ack") for one in events) - 1
+    return str(beyond - duplicates)
+
+
+@measured
+def high_packets(_trials: Trials, packets: int, marker: str) -> str:
+    """HYS-S12: numbers of the marked packets of a transfer without loss."""
+    trace = _trace(packets, [], marker)
+    sent = zip(*(trace[key] for key in ("seq", "event", "high")), strict=True)
+    return ", ".join(str(int(seq) + 1) for seq, event, high in sent if event == "send" and high)
+
+
+@measured
+def more_high_packets_after_losses(trials: Trials) -> float:
+    """HYS-S12: share of transfers with more than six HIGH packets, of CATNIP less that of Partial CATNIP."""
+    full, partial = (
+        _connections(trials, "hysteresis", f"{sender} / packets=36 / loss=priority:low=0.01")["sent_high"]
+        for sender in (FULL, PARTIAL)
+    )
+    return float((full > 6).mean() - (partial > 6).mean())
+
+
+@measured
+def alike_by_threads(trials: Trials, threads: Sequence[int]) -> str:
+    """HYS-S13: 1000 trials on so many threads."""
+    one, many = (_batch(trials, count) for count in threads)
+    return "the same" if all(np.array_equal(one[key], many[key]) for key in one) else "different"
+
+
+@measured
+def seeds_not_recorded(trials: Trials) -> str:
+    """HYS-S13: trials whose row does not hold their seed."""
+    recorded = _batch(trials, 1)["seed"]
+    trials.sample = len(recorded)
+    return str(sum(int(seed) != wanted for seed, wanted in zip(recorded, trials.seeds, strict=False)))
+
+
+@measured
+def means_beyond_three_errors_pct(trials: Trials) -> float:
+    """HYS-S13: means of all points against another simulator: what is left beyond three standard errors."""
+    off = []
+    for row in reference.rows("hysteresis_means.csv"):
+        p, n, mean_s = float(row["p"]), int(row["packets"]), float(row["mean_s"])
+        if p > 0:
+            times = trials.transfer(RENO, n, p)
+            error_s = times.std(ddof=1) / math.sqrt(len(times))
+            off.append((abs(times.mean() - mean_s) - 3 * error_s) / mean_s)
+    return float(100 * max(off))
+
+
+@measured
+def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> float:
+    """HYS-S2: long transfers against PFTK's receive rate."""
+    times = trials.of("steady-state", LONG_FLOWS)
+    sample = next(t for name, t in times.items() if float(name.rpartition(":")[2]) == loss_pct / 100)
+    goodput = stats.mean(20_000 / sample)
+    return abs(goodput.mean / float(models.pftk_throughput(loss_pct / 100)) - 1) * 100
+
+
+@measured
+def slow_start_off_ns(_trials: Trials) -> float:
+    """HYS-S4: transfers of 1 to 255 packets without loss against slow start in closed form."""
+    scenario = paths.scenario("slow-start")
+    rows = scenario.run(scenario.variants, [1], ["connections"])["connections"]
+    took = np.asarray(rows["acked_s"]) - np.asarray(rows["start_s"])
+    packets = np.asarray(rows["bytes"]) / MSS
+    wire_s = (MSS + 40) * 8 / LINK_BPS
+    round_s = ROUND_TRIP_S + wire_s + 40 * 8 / LINK_BPS
+    window = 64
+    # The packets of the last round leave one after the other; its first ACK ends the round.
+    last_round = np.minimum((packets + 1) / 2, window)
+    closed = models.E_Tss(packets, w1=1, b=1, RTT_s=round_s, Wmax=window) + (last_round - 1) * wire_s
+    return float(np.abs(took - closed).max() * 1e9)
+
+
+@measured
+def timeout_probability(_trials: Trials, loss: float, window: float) -> str:
+    """HYS-E3: equation 8, to two digits."""
+    return f"{models.Q_hat(loss, window):.2f}"
+
+
+def _lone_packets_s(trials: Trials) -> Floats:
+    """Times of transfers of one packet where nothing was lost."""
+    rows = _connections(trials, "hysteresis", LONE)
+    return np.asarray((rows["acked_s"] - rows["start_s"])[rows["dropped"] == 0])
+
+
+def _trace(packets: int, drop: Sequence[int], marker: str | None = None) -> dict[str, Any]:
+    """One transfer over the paper's path, with the ACK timer of its receiver."""
+    link = {"rate": "10Mbit", "delay": "100ms", "queue": "drop-tail:1000"}
+    free = dict.fromkeys(("recovery", "control", "pacing", "size", "window", "tick_phase"))
+    asked: dict[str, Any] = {
+        "profile": "bsd-reno",
+        "delayed_ack": False,
+        "seed": 1,
+        "marker": marker,
+        **link,
+        **free,
+    }
+    return dict(_core.trace(packets=packets, drop=list(drop), **asked))
+
+
+def _events() -> list[tuple[int, str]]:
+    trace = _trace(31, [])
+    return [(int(seq), event) for seq, event in zip(trace["seq"], trace["event"], strict=True)]
+
+
+def _batch(trials: Trials, threads: int) -> dict[str, Floats]:
+    if threads not in trials.batches:
+        variant = f"{RENO} / packets=36 / loss=priority:low=0.1"
+        seeds = trials.seeds[:PAPER_TRIALS]
+        table = paths.scenario("hysteresis").run([variant], seeds, ["connections"], threads)["connections"]
+        trials.batches[threads] = {key: np.asarray(values) for key, values in table.items()}
+    trials.sample = len(trials.batches[threads]["seed"])
+    return trials.batches[threads]
+
+
+def _ports(trials: Trials, variant: str, ports: list[str], name: str = "hysteresis") -> dict[str, np.ndarray]:
+    seeds = trials.seeds[:PAPER_TRIALS]
+    trials.sample = len(seeds)
+    rows = measures.select(paths.scenario(name).run([variant], seeds, ["ports"])["ports"], 0)
+    here = np.isin(rows["port"], ports)
+    return {key: values[here] for key, values in rows.items()}
+
+
+def _connections(
+    trials: Trials, name: str, variant: str, count: int = PAPER_TRIALS
+) -> dict[str, np.ndarray[Any, Any]]:
+    seeds = trials.seeds[:count]
+    trials.sample = len(seeds)
+    return measures.select(paths.scenario(name).run([variant], seeds, ["connections"])["connections"], 0)

@@ -1,0 +1,46 @@
+"""What the paper prints, and what another simulator of the same setting gave, from the reference tables."""
+
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import row_of, rows
+
+printed = Quantities()
+
+
+@printed
+def paper_v(model: str, flows: str, loss: float) -> float | None:
+    """V of a model in Table 2 or 3, s²."""
+    for row in rows("hysteresis_relative_error.csv"):
+        if (row["model"], row["flow_class"], float(row["loss_pct"])) == (model, flows, round(100 * loss)):
+            return float(row["relative_error"])
+    return None
+
+
+@printed
+def paper_v_ratio(flows: str, loss: float) -> float | None:
+    """V of Cardwell-00 over that of the hysteresis model."""
+    above, below = (paper_v(model, flows, loss) for model in ("Cardwell-00", "Hysteresis"))
+    return None if above is None or below is None else above / below
+
+
+@printed
+def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
+    """A value of hysteresis_independent.csv."""
+    wanted = (name, flows, str(packets or ""), f"{100 * loss:g}")
+    found = (
+        row
+        for row in rows("hysteresis_independent.csv")
+        if (row["quantity"], row["flow_class"], row["packets"], row["loss_pct"]) == wanted
+    )
+    return float(next(found)["value"])
+
+
+@printed
+def end_of_row(id: str, end: str) -> float:
+    """The `low` or `high` end of a row that prints a range."""
+    return float(row_of(id)[end])
+
+
+@printed
+def as_text(id: str) -> str:
+    """A row that prints one number, as it prints it."""
+    return row_of(id)["low"]

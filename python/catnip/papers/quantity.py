@@ -1,0 +1,17 @@
+"""Quantities by name: functions that turn runs, or reference tables, into what claims are about."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Quantities(dict[str, Callable[..., Any]]):
+    """Functions by their names. Those of which `takes_runs` is not said read reference tables only."""
+
+    def __call__(self, function: Function) -> Function:
+        """Adds a function; for use as a decorator."""
+        if function.__name__ in self:
+            raise ValueError(f"{function.__name__}: there are two quantities of this name")
+        self[function.__name__] = function
+        return function

@@ -1,0 +1,157 @@
+"""Judges the claims of a paper: one way for all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from catnip.papers import claims, reference, statement
+from catnip.papers.claims import Claim, Value
+from catnip.papers.outcome import Figure, Reproduction, Table
+from catnip.papers.quantity import Quantities
+from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, Words
+from catnip.progress import Progress
+from catnip.stats import Interval
+
+PAPERS = ("catnip", "hysteresis", "testbed")
+
+
+class Paper(Protocol):
+    """What the folder of a paper offers beside `claims.toml`; its quantities take `runs`, made on demand."""
+
+    __file__: str
+    MEASURED: Quantities
+    PRINTED: Quantities
+    FIGURES: Mapping[str, Callable[[Any], Figure]]
+
+    def start(self, quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Any:
+        """What the quantities take; `quick` takes fewer seeds where `seeds` does not say."""
+        ...
+
+    def headline(self, runs: Any) -> str:
+        """The main result in two sentences."""
+        ...
+
+    def tables(self, runs: Any) -> Sequence[Table]:
+        """Tables of the report."""
+        ...
+
+    def seeds(self, runs: Any) -> Sequence[int]:
+        """The seeds of the longest experiment."""
+        ...
+
+
+def paper(name: str) -> Paper:
+    """The folder of a paper, imported on demand: it draws, and the plotting library is slow to load."""
+    return cast(Paper, import_module(f"catnip.papers.{name}"))
+
+
+def data(name: str) -> Claims:
+    """The claims of a paper as data."""
+    return statement.read(Path(__file__).parent / name / "claims.toml")
+
+
+def experiments(name: str) -> Mapping[str, str]:
+    """What each experiment of a paper shows, by id."""
+    module = paper(name)
+    return data(name).experiments if hasattr(module, "MEASURED") else module.EXPERIMENTS  # type: ignore[attr-defined]
+
+
+def reproduce(
+    name: str,
+    chosen: Sequence[str] | None,
+    quick: bool,
+    seeds: int | None,
+    first_seed: int,
+    progress: Progress,
+) -> Reproduction:
+    """Judges the claims of the experiments, all by default."""
+    module = paper(name)
+    if not hasattr(module, "MEASURED"):  # the papers whose claims are not data yet
+        return cast(Reproduction, module.reproduce(chosen, quick, seeds, first_seed, progress))  # type: ignore[attr-defined]
+    stated = data(name)
+    runs = module.start(quick, seeds, first_seed, progress)
+    everything = chosen is None
+    ids = list(stated.experiments) if chosen is None else chosen
+    judged = Judge(module, runs)
+    made = [judged.claim(one) for one in stated.statements if one.id in ids]
+    drawn = dict.fromkeys(figure for id in ids for figure in stated.figures.get(id, ()))
+    return Reproduction(
+        title=stated.title,
+        headline=module.headline(runs) if everything else f"Only {', '.join(ids)}.",
+        claims=made,
+        figures=[module.FIGURES[figure](runs) for figure in drawn],
+        tables=module.tables(runs) if everything else [],
+        seeds=module.seeds(runs),
+    )
+
+
+class Judge:
+    """Works out quantities, each once, and gives verdicts."""
+
+    def __init__(self, module: Paper, runs: Any) -> None:
+        self._module, self._runs = module, runs
+        self._known: dict[str, tuple[Any, int]] = {}
+
+    def claim(self, stated: Statement) -> Claim:
+        """The verdict of a statement."""
+        ours, sample = self._measured(stated.ours)
+        made = judge(stated, ours, self._printed(stated.paper), self._printed(stated.oracle))
+        return made if isinstance(ours, Interval) else replace(made, seeds=sample)
+
+    def _measured(self, asked: Computed) -> tuple[Any, int]:
+        key = f"{asked.quantity} {sorted(asked.arguments.items())}"
+        if key not in self._known:
+            self._runs.sample = 1
+            value = self._module.MEASURED[asked.quantity](self._runs, **asked.arguments)
+            self._known[key] = value, self._runs.sample
+        value, sample = self._known[key]
+        return value, sample
+
+    def _printed(self, source: Printed) -> Any:
+        match source:
+            case Computed(quantity, arguments):
+                return self._module.PRINTED[quantity](**arguments)
+            case Row(id):
+                return reference.published(id)
+            case Words(text, _):
+                return text
+        return None
+
+
+def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
+    """The verdict that follows from a value, its band and what others have."""
+    several = isinstance(oracle, Sequence) and not isinstance(oracle, str)
+    beside = claims.Beside(paper=paper, oracle=_mean(oracle) if several else oracle)
+    if stated.deviation:
+        beside |= {"note": stated.deviation, "explains": stated.explains}
+    id, says, bound = stated.id, stated.says, stated.bound
+    match stated.band:
+        case "":
+            return claims.reported(id, says, ours, **beside)
+        case "equals":
+            return claims.exactly(id, says, str(ours), str(bound), **beside)
+        case "at_most":
+            return claims.at_most(id, says, ours, bound, **beside)
+        case "at_least":
+            return claims.at_least(id, says, ours, bound, **beside)
+        case "within":
+            return claims.within(id, says, ours, *bound, **beside)
+        case "oracle_range":
+            return claims.within(id, says, ours, min(oracle), max(oracle), **beside)
+    return claims.within(id, says, ours, *_near(bound, beside), **beside)
+
+
+def _near(bound: Mapping[str, Any], beside: claims.Beside) -> tuple[float, float]:
+    """A band around another value: a share of it, a distance from it, or a factor of it either way."""
+    centre = beside["oracle"] if bound["of"] == "oracle" else beside["paper"]
+    assert isinstance(centre, float | int)
+    if "factor" in bound:
+        return centre / bound["factor"], centre * bound["factor"]
+    reach = max(bound.get("points", 0), abs(centre) * bound.get("percent", 0) / 100)
+    return max(centre - reach, bound.get("least", -float("inf"))), centre + reach
+
+
+def _mean(values: Sequence[float]) -> Value:
+    return sum(values) / len(values)

@@ -1,0 +1,171 @@
+"""Claims as data: `claims.toml` of a paper, read into statements.
+
+A `[[claim]]` has
+
+- `id`, `says`: the experiment or system it belongs to, and its sentence;
+- `quantity`: a function of the paper's quantities, and `with`: its arguments;
+- `paper`, `oracle`: what the paper, and ns-2 or theory, say of it: the id of a row of a `*_claims.csv` or
+  `*_parameters.csv`, a table `{ quantity = ..., ... }` that computes it from the reference tables, or
+  `{ text = ..., at = ... }` for words of the paper;
+- one band: `within = [low, high]`, `at_most`, `at_least`, `equals`, `oracle_range = true` (the oracle's own
+  runs), `near = { of = "paper" or "oracle", percent | points | factor = ... }`; without one the claim is only
+  reported;
+- `deviation` and `explains`: the reason, in docs/deviations.md, of a miss, and the values that it explains;
+- `rows`: rows of the reference tables that it stands for, besides that of `paper`;
+- `each`: a table of lists, or a list of tables: the claim holds for each combination, and `{name}` in its
+  texts is replaced.
+
+`[excused]` says of rows that no claim stands for, why.
+"""
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from catnip._core import InputError
+
+Arguments: TypeAlias = Mapping[str, Any]
+
+BANDS = ("within", "at_most", "at_least", "equals", "oracle_range", "near")
+KEYS = {"id", "says", "quantity", "with", "paper", "oracle", "deviation", "explains", "rows", "each", *BANDS}
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A quantity with its arguments."""
+
+    quantity: str
+    arguments: Arguments
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a reference table, by its id."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the paper says at some place."""
+
+    text: str
+    at: str
+
+
+Printed: TypeAlias = Computed | Row | Words | None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim before it is judged."""
+
+    id: str
+    says: str
+    ours: Computed
+    band: str
+    bound: Any
+    paper: Printed = None
+    oracle: Printed = None
+    deviation: str = ""
+    explains: tuple[float, float] | None = None
+    rows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claims:
+    """All claims of a paper."""
+
+    title: str
+    experiments: Mapping[str, str]
+    figures: Mapping[str, Sequence[str]]
+    statements: Sequence[Statement]
+    excused: Mapping[str, str] = field(default_factory=dict)
+
+
+def read(path: Path) -> Claims:
+    """The claims of a file; an error names file, claim and key."""
+    with path.open("rb") as opened:
+        document = tomllib.load(opened)
+    statements = [_statement(path, one) for entry in document["claim"] for one in _each(path, dict(entry))]
+    unknown = [one.id for one in statements if one.id not in document["experiments"]]
+    if unknown:
+        raise InputError(f"{path}: claim: id = {unknown[0]}: it is not in [experiments]")
+    return Claims(
+        title=document["title"],
+        experiments=document["experiments"],
+        figures={
+            id: names if isinstance(names, list) else [names] for id, names in document["figures"].items()
+        },
+        statements=statements,
+        excused=document.get("excused", {}),
+    )
+
+
+def _statement(path: Path, entry: dict[str, Any]) -> Statement:
+    says = entry.get("says", "?")
+    if wrong := set(entry) - KEYS:
+        raise InputError(f"{path}: claim {says!r}: {min(wrong)}: there is no such key")
+    bands = [name for name in BANDS if name in entry]
+    if len(bands) > 1:
+        raise InputError(f"{path}: claim {says!r}: {bands[1]}: it has {bands[0]}, too")
+    band = bands[0] if bands else ""
+    explains = entry.get("explains")
+    if bool(entry.get("deviation")) != bool(explains):
+        raise InputError(f"{path}: claim {says!r}: deviation: it says how far it explains a miss")
+    return Statement(
+        id=entry["id"],
+        says=says,
+        ours=Computed(entry["quantity"], entry.get("with", {})),
+        band=band,
+        bound=entry.get(band),
+        paper=_printed(entry.get("paper")),
+        oracle=_printed(entry.get("oracle")),
+        deviation=entry.get("deviation", ""),
+        explains=(explains[0], explains[1]) if explains else None,
+        rows=tuple(entry.get("rows", ())),
+    )
+
+
+def _printed(source: Any) -> Printed:
+    if isinstance(source, Mapping):
+        if "text" in source:
+            return Words(source["text"], source["at"])
+        return Computed(
+            source["quantity"], {key: value for key, value in source.items() if key != "quantity"}
+        )
+    return Row(source) if source else None
+
+
+def _each(path: Path, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The claim for each combination of what it is made for."""
+    each = entry.pop("each", None)
+    if each is None:
+        yield entry
+        return
+    if isinstance(each, Mapping):
+        combinations = [dict(zip(each, values, strict=True)) for values in itertools.product(*each.values())]
+    else:
+        combinations = each
+    for values in combinations:
+        try:
+            yield _filled(entry, values)
+        except KeyError as missing:
+            says = entry.get("says", "?")
+            raise InputError(f"{path}: claim {says!r}: each: {missing} is not in it") from None
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """`{name}` alone becomes the value, in a text its spelling."""
+    if isinstance(value, str):
+        if value.startswith("{") and value.endswith("}") and value.count("{") == 1 and ":" not in value:
+            return values[value[1:-1]]
+        return value.format_map(values)
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, values) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, values) for inner in value]
+    return value
