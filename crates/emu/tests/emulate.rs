@@ -141,47 +141,7 @@ fn the_corpus_does_what_it_did() {
 }
 
 /// A simulated client of a real host, and a simulated server for it.
-const STRANGER: &str = "
-id = 'X'
-title = 'One real host'
-[node]
-real = { kind = 'host', real = true }
-server = { kind = 'host' }
-client = { kind = 'host' }
-r = { kind = 'router' }
-[link.real]
-from = 'real'
-to = 'r'
-rate = '10Mbit'
-delay = '1ms'
-queue = 'drop-tail:20'
-loss = 'bernoulli:0.01'
-[link.server]
-from = 'server'
-to = 'r'
-rate = '10Mbit'
-delay = '1ms'
-queue = 'catnip-good:20'
-[link.client]
-from = 'client'
-to = 'r'
-rate = '10Mbit'
-delay = '1ms'
-queue = 'drop-tail:20'
-[tcp]
-profile = 'rfc'
-marker = 'spm'
-[traffic.download]
-kind = 'bulk'
-from = 'real'
-to = 'client'
-bytes = '700'
-[traffic.upload]
-kind = 'bulk'
-from = 'server'
-to = 'real'
-bytes = '50KB'
-";
+const STRANGER: &str = include_str!("fuzz/stranger.toml");
 
 #[test]
 fn a_flood_of_syns_is_bounded_and_forgotten() {

@@ -38,6 +38,7 @@ impl Script<'_> {
 }
 
 const OURS: u32 = 1000;
+/// Where the other side begins to count, unless its first SYN that is taken says otherwise.
 const THEIRS: u32 = u32::MAX - 500;
 /// More packets than this at one moment are a loop.
 const MOST_AT_ONCE: usize = 5000;
@@ -56,8 +57,9 @@ pub(crate) struct Trace {
 /// Does what a script says with one socket. Its first byte: bit 0 says that the socket waits for a SYN. Then come
 /// commands, one byte (modulo 5) and what belongs to it:
 /// - 0: any bytes as a segment: length (1), bytes;
-/// - 1: a segment: flags (1), distance of its sequence number from the next one expected (2), distance of its
-///   acknowledgement from the end of what the socket has sent (2), window (2), length (2), options (1);
+/// - 1: a segment: flags (1), distance of its sequence number from the next one expected (2), or for a SYN from that of
+///   the SYN that was taken, distance of its acknowledgement from the end of what the socket has sent (2), window (2),
+///   length (2), options (1);
 /// - 2: time passes: in units of 50 ms (1), or up to the next deadline if 0;
 /// - 3: the host writes: hundreds of bytes (1), of which the last bit says that it closes;
 /// - 4: an acknowledgement with three blocks: distances of their starts and ends from the acknowledgement (12).
@@ -129,6 +131,8 @@ struct Peer {
     bytes: u64,
     sent: String,
     closed: bool,
+    /// The number of the SYN that the socket has taken.
+    syn: Option<u32>,
     /// Bytes came of which nobody knows what they should be.
     strange: bool,
 }
@@ -149,17 +153,20 @@ impl Peer {
             bytes: 0,
             sent: String::new(),
             closed: false,
+            syn: None,
             strange: false,
         }
     }
 
     fn segment(&mut self, flags: TcpFlags, seq: u32, ack: u32, window: u16, len: u16, options: TcpOptions) {
         let next = self.socket.received() + u64::from(self.socket.peer_closed());
-        let base = match flags.contains(TcpFlags::SYN) {
-            true => THEIRS,
-            false => THEIRS.wrapping_add(1).wrapping_add(next as u32),
+        let (first, near) = (self.syn.unwrap_or(THEIRS), i64::from(seq as i32));
+        // What a SYN carries begins behind it, wherever that is.
+        let (base, offset) = match flags.contains(TcpFlags::SYN) {
+            true if self.syn.is_none() => (first, 0),
+            true => (first, near as u64),
+            false => (first.wrapping_add(1).wrapping_add(next as u32), next.wrapping_add_signed(near)),
         };
-        let offset = next.wrapping_add_signed(i64::from(seq as i32));
         let payload: Vec<u8> = (0..u64::from(len)).map(|at| filling(offset.wrapping_add(at))).collect();
         let header = TcpHeader {
             source_port: 80,
@@ -179,7 +186,10 @@ impl Peer {
             hop_limit: 64,
         };
         let len = header.write(&addresses, &payload, &mut packet).expect("it is short");
-        self.hear(&packet[20..len]);
+        let heard = self.hear(&packet[20..len]);
+        if flags.contains(TcpFlags::SYN) && matches!(heard, Heard::Segment(_)) {
+            self.syn.get_or_insert(header.sequence);
+        }
     }
 
     fn hear(&mut self, segment: &[u8]) -> Heard {

@@ -1,0 +1,18 @@
+//! A whole world that hears any packets from its real host.
+#![no_main]
+
+use catnip_lab::Scenario;
+use std::path::Path;
+use std::sync::LazyLock;
+
+#[path = "../../crates/emu/tests/fuzz/mod.rs"]
+mod fuzz;
+
+static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
+    let text = include_str!("../../crates/emu/tests/fuzz/stranger.toml");
+    Scenario::parse(Path::new("stranger.toml"), text).expect("it is a scenario")
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    fuzz::world(SCENARIO.emulation("default").expect("it has a real host"), data);
+});
