@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from catnip import __version__, paths, results
-from catnip.cli import papers
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
-from catnip.papers import claims, outcome
+from catnip.papers import claims, outcome, runner
 from catnip.progress import Progress
 from conftest import Run
 
@@ -164,7 +163,7 @@ def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
         claim = claims.at_most("CAT-E1", "loss, %", 2.0, 1.0 if failing else 3.0)
         return outcome.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
 
-    monkeypatch.setattr(papers.runner, "reproduce", reproduce)
+    monkeypatch.setattr(runner, "reproduce", reproduce)
     report, table = tmp_path / "new" / "report.html", tmp_path / "table.md"
     arguments = ("reproduce", "catnip", "--experiment", "cat-e1", "--quick", "--seeds", 3, "--seed", 5)
 
