@@ -97,7 +97,7 @@ class Judge:
     def claim(self, stated: Statement) -> Claim:
         """The verdict of a statement."""
         ours, sample = self._measured(stated.ours)
-        made = judge(stated, ours, self._printed(stated.paper), self._printed(stated.oracle))
+        made = judge(stated, ours, printed(self._module, stated.paper), printed(self._module, stated.oracle))
         return made if isinstance(ours, Interval) else replace(made, seeds=sample)
 
     def _measured(self, asked: Computed) -> tuple[Any, int]:
@@ -109,15 +109,17 @@ class Judge:
         value, sample = self._known[key]
         return value, sample
 
-    def _printed(self, source: Printed) -> Any:
-        match source:
-            case Computed(quantity, arguments):
-                return self._module.PRINTED[quantity](**arguments)
-            case Row(id):
-                return reference.published(id)
-            case Words(text, _):
-                return text
-        return None
+
+def printed(module: Paper, source: Printed) -> Any:
+    """What stands beside a claim: from the reference tables, or words."""
+    match source:
+        case Computed(quantity, arguments):
+            return module.PRINTED[quantity](**arguments)
+        case Row(id):
+            return reference.published(id)
+        case Words(text, _):
+            return text
+    return None
 
 
 def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
