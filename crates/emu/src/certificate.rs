@@ -392,6 +392,170 @@ impl fmt::Display for Certificate {
 mod tests {
     use super::*;
 
+    use crate::timing::Manner;
+    use catnip_base::{Rate, Time};
+    use catnip_net::DropReason;
+    use catnip_sim::watch::Refusal;
+
+    /// A wire of 1 Mbit/s and 10 ms.
+    fn wire() -> WireSpec {
+        let rate = Rate::from_bits_per_second(1_000_000).unwrap();
+        WireSpec::new(rate, Span::from_millis(10), "drop-tail:5".parse().unwrap())
+    }
+
+    /// A hundred LOW packets of 1000 bytes that came out as they should, one behind the other.
+    fn direction() -> Direction {
+        let mut direction = Direction::default();
+        direction.delivered = 100;
+        direction.entered[2] = 100;
+        direction.crossed[2] = 100;
+        for _ in 0..100 {
+            direction.ideal_delay.record(Span::from_millis(18));
+            direction.actual_delay.record(Span::from_millis(18));
+            direction.lateness.record(Span::from_micros(40));
+        }
+        direction.busy.bits = 100 * 8000;
+        direction.busy.actual_ns = 800_000_000;
+        direction
+    }
+
+    /// The same with a change.
+    fn with(change: impl FnOnce(&mut Direction)) -> Direction {
+        let mut direction = direction();
+        change(&mut direction);
+        direction
+    }
+
+    fn outcome() -> Outcome {
+        Outcome {
+            code: 0,
+            duration: Span::from_secs(2),
+            cpu: Span::ZERO,
+            manner: Manner { real_time: false, spin: Span::ZERO },
+            missed: [0; 2],
+            broken: [0; 2],
+            held: [0; 2],
+            buffers_in_use: 0,
+            ended: Time::ZERO,
+        }
+    }
+
+    /// What a certificate of two such wires says, of which the first one is different.
+    fn failures(wire_up: &WireSpec, up: &Direction, gate: GateCounts, outcome: &Outcome) -> Vec<String> {
+        let tolerance = Tolerance { busy_s: 0.5, ..Tolerance::default() };
+        let (wire_down, down) = (wire(), direction());
+        let directions = [(up, gate), (&down, GateCounts::default())];
+        let made = Certificate::new([wire_up, &wire_down], 1, [None; 2], outcome, directions, tolerance);
+        assert_eq!(made.verdict == Verdict::Green, made.failures.is_empty());
+        made.failures
+    }
+
+    fn of(up: &Direction) -> Vec<String> {
+        failures(&wire(), up, GateCounts::default(), &outcome())
+    }
+
+    #[test]
+    fn a_link_that_does_what_was_asked_is_green() {
+        assert_eq!(of(&direction()), Vec::<String>::new());
+        assert_eq!(Tolerance::default().lateness_p99_ms, 5.0);
+        assert_eq!((Tolerance::default().rate, Tolerance::default().loss_sigmas), (0.01, 4.0));
+    }
+
+    #[test]
+    fn packets_that_are_not_accounted_for_make_it_red() {
+        assert_eq!(of(&with(|up| up.delivered = 99)), ["up: 100 packets in, 99 accounted for"]);
+        // What was dropped, held, or not taken by the device is accounted for.
+        let dropped = with(|up| {
+            (up.delivered, up.unwritable) = (98, 1);
+            up.dropped[DropReason::Overflow as usize] = 1;
+        });
+        assert!(of(&dropped).is_empty());
+        let held = Outcome { held: [2, 0], buffers_in_use: 2, ..outcome() };
+        let up = with(|up| up.delivered = 98);
+        assert!(failures(&wire(), &up, GateCounts::default(), &held).is_empty());
+        let lost = Outcome { buffers_in_use: 3, ..held };
+        let said = failures(&wire(), &up, GateCounts::default(), &lost);
+        assert_eq!(said, ["2 packets inside, 3 in memory"]);
+    }
+
+    #[test]
+    fn lateness_beyond_the_tolerance_makes_it_red() {
+        let mut late = direction();
+        late.lateness = Histogram::default();
+        (0..98).for_each(|_| late.lateness.record(Span::from_micros(40)));
+        late.lateness.record(Span::from_millis(6));
+        late.lateness.record(Span::from_millis(6));
+        assert_eq!(of(&late).len(), 1, "the 99th of 100 is 6 ms late");
+        let mut rare = direction();
+        rare.lateness.record(Span::from_millis(6));
+        assert!(of(&rare).is_empty(), "one of 101 is not the 99th percentile");
+    }
+
+    #[test]
+    fn another_rate_makes_it_red_where_the_link_was_busy_for_long_enough() {
+        let mut fast = direction();
+        fast.busy.actual_ns = 780_000_000;
+        assert_eq!(of(&fast), ["up: rate 1.0256 Mbit/s instead of 1.0000 Mbit/s"]);
+        fast.busy.actual_ns = 820_000_000;
+        assert_eq!(of(&fast).len(), 1, "too slow");
+        fast.busy.actual_ns = 795_000_000;
+        assert!(of(&fast).is_empty(), "within a hundredth");
+        fast.busy.actual_ns = 400_000_000;
+        assert!(of(&fast).is_empty(), "too short to say");
+    }
+
+    #[test]
+    fn a_delay_below_what_was_asked_makes_it_red() {
+        let mut early = direction();
+        early.ideal_delay.record(Span::from_millis(9));
+        assert_eq!(of(&early), ["up: delay 9 ms is less than asked"]);
+        let jitter = WireSpec { jitter: Some("uniform:3ms".parse().unwrap()), ..wire() };
+        assert!(failures(&jitter, &early, GateCounts::default(), &outcome()).is_empty());
+    }
+
+    #[test]
+    fn more_packets_than_a_queue_can_hold_make_it_red() {
+        let mut long = direction();
+        (1..=7).for_each(|ms| long.queue.change(Time::from_nanos(ms), 1));
+        long.queue.left(Time::from_nanos(7));
+        assert_eq!(long.largest_queue(), 6);
+        assert_eq!(of(&long), ["up: 6 packets in a queue of 5"]);
+    }
+
+    #[test]
+    fn more_or_fewer_losses_than_chance_explains_make_it_red() {
+        let wire = WireSpec { before: vec!["bernoulli:0.1".parse().unwrap()], ..wire() };
+        // 10 of 100 are expected, with a standard deviation of 3: up to 22 are within four of them and a half.
+        let of = |lost: u64| {
+            let up = with(|up| {
+                up.delivered = 100 - lost;
+                (up.lost[2], up.dropped[DropReason::Loss as usize]) = (lost, lost);
+            });
+            failures(&wire, &up, GateCounts::default(), &outcome())
+        };
+        assert!(of(10).is_empty() && of(22).is_empty() && of(0).is_empty());
+        assert_eq!(of(23), ["up: 23 of 100 packets lost, 10.0 expected"]);
+        let mut clean = direction();
+        (clean.entered[2], clean.delivered) = (1000, 1000);
+        let said = failures(&wire, &clean, GateCounts::default(), &outcome());
+        assert_eq!(said, ["up: 0 of 1000 packets lost, 100.0 expected"]);
+    }
+
+    #[test]
+    fn packets_that_the_kernel_dropped_or_nobody_could_take_make_it_red() {
+        let said =
+            failures(&wire(), &direction(), GateCounts::default(), &Outcome { missed: [3, 0], ..outcome() });
+        assert_eq!(said, ["up: the kernel dropped 3 packets that the emulator was too slow to read"]);
+        for (refusal, said) in
+            [(Refusal::EcnInUse, "2 packets use ECN"), (Refusal::NoBuffer, "no memory for 2")]
+        {
+            let mut gate = GateCounts::default();
+            gate.refused[refusal as usize] = 2;
+            let failures = failures(&wire(), &direction(), gate, &outcome());
+            assert!(failures.len() == 1 && failures[0].contains(said), "{failures:?}");
+        }
+    }
+
     #[test]
     fn wilsons_interval_of_known_counts() {
         let [low, high] = wilson(10, 100);

@@ -37,7 +37,7 @@ pub struct Direction {
     pub lateness: Histogram,
     /// Bits of packets that found the wire busy, and the time they took as it should be and as it was.
     pub busy: Busy,
-    queue: Occupancy,
+    pub(crate) queue: Occupancy,
     /// When the packet before left: ideal, actual.
     last: Option<(Time, Time)>,
 }
@@ -113,7 +113,7 @@ impl Direction {
 /// How many packets are in a queue. When one left is known only when it has arrived at the other end, so what came in
 /// since is kept until then.
 #[derive(Debug, Default)]
-struct Occupancy {
+pub(crate) struct Occupancy {
     /// Entries and drops not yet counted, in order of time.
     changes: VecDeque<(Time, i32)>,
     now: i32,
@@ -121,12 +121,12 @@ struct Occupancy {
 }
 
 impl Occupancy {
-    fn change(&mut self, at: Time, by: i32) {
+    pub(crate) fn change(&mut self, at: Time, by: i32) {
         self.changes.push_back((at, by));
     }
 
     /// A packet has left; departures come before arrivals of the same time.
-    fn left(&mut self, at: Time) {
+    pub(crate) fn left(&mut self, at: Time) {
         while let Some(&(_, by)) = self.changes.front().filter(|(changed, _)| *changed < at) {
             self.changes.pop_front();
             self.add(by);
@@ -286,5 +286,31 @@ impl Watch for Monitor {
             Gate::Refused(_, why) => self.gates[node].refused[why as usize] += 1,
             Gate::Bridged { written, .. } => self.gates[node].passed[usize::from(!written)] += 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catnip_net::Route;
+
+    #[test]
+    fn what_was_is_kept_apart_from_what_should_have_been() {
+        let ms = |n| Time::ZERO + Span::from_millis(n);
+        let packet = Packet::new(Time::ZERO, Route::default(), 1000, 0);
+        let mut direction = Direction::new(Span::from_millis(10), true);
+        // Two packets of one time, of which the second is written 1 and then 3 ms late.
+        direction.came_out(ms(0), [ms(18), ms(19)], &packet, true);
+        direction.came_out(ms(0), [ms(26), ms(29)], &packet, true);
+        let ends = |h: &Histogram| (h.min(), h.max());
+        assert_eq!(ends(&direction.ideal_delay), (Span::from_millis(18), Span::from_millis(26)));
+        assert_eq!(ends(&direction.actual_delay), (Span::from_millis(19), Span::from_millis(29)));
+        assert_eq!(ends(&direction.lateness), (Span::from_millis(1), Span::from_millis(3)));
+        // 8000 bits in 8 ms as it should be, and in 10 as it was.
+        assert_eq!((direction.busy.bits, direction.busy.ideal), (8000, Span::from_millis(8)));
+        assert_eq!(direction.busy.rate(), Some(800_000.0));
+        // A packet that came after the one before had left the queue found the wire idle.
+        direction.came_out(ms(17), [ms(35), ms(35)], &packet, false);
+        assert_eq!((direction.busy.packets, direction.delivered, direction.unwritable), (1, 2, 1));
     }
 }

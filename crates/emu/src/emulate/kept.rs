@@ -115,3 +115,33 @@ impl Watch for Kept {
         self.monitor.gate(now, at, what);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catnip_base::Span;
+    use catnip_lab::Scenario;
+    use catnip_net::Route;
+    use std::path::Path;
+
+    #[test]
+    fn lateness_is_counted_where_packets_are_heard_and_where_they_are_written() {
+        let text = include_str!("../../tests/fuzz/stranger.toml");
+        let scenario = Scenario::parse(Path::new("stranger.toml"), text).unwrap();
+        let plan = scenario.emulation("default").unwrap();
+        let real = plan.real_nodes()[0].node;
+        // A clock that runs, and a packet of the time at which it began.
+        let mut kept = Kept::new(plan, Some(Stopwatch::start()), None);
+        let packet = Packet::new(Time::ZERO, Route::default(), 100, 0);
+        let origin = Origin { number: 0, at: Time::ZERO, from: real };
+        kept.packet(Time::ZERO, &packet, origin, Step::Delivered(real));
+        assert!(kept.lateness.count() == 1 && kept.lateness.max() > Span::ZERO);
+        let actual = Time::from_nanos(3_000_000);
+        for written in [true, true, false] {
+            let step = Step::Left { at: real, actual, written };
+            kept.packet(Time::from_nanos(1_000_000), &packet, origin, step);
+        }
+        let served = &kept.hosts[real.0 as usize];
+        assert_eq!((served.written, served.lateness.max()), ([2, 1], Span::from_millis(2)));
+    }
+}

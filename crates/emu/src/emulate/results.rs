@@ -1,15 +1,18 @@
 //! Tables of a run, the same as the simulator's, and the certificates of its links.
 
 use super::files;
-use super::kept::{NamedLink, TABLES};
+use super::kept::{Kept, NamedLink, TABLES};
 use super::run::{EmulatedWorld, Finished};
+use super::stranger::Strangers;
 use crate::certificate::{Certificate, Tolerance, Verdict};
+use crate::frames::{Frames, Outside};
 use crate::histogram::Histogram;
 use crate::link::Outcome;
 use crate::monitor::GateCounts;
 use catnip_base::Span;
 use catnip_lab::rows::{RealTime, Run};
 use catnip_lab::{Plan, Table, TableName, Tables};
+use catnip_sim::World;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -93,7 +96,12 @@ impl Results {
     }
 }
 
-fn certify(seed: u64, finished: &Finished, world: &EmulatedWorld, tolerance: Tolerance) -> RunCertificate {
+fn certify<O: Outside>(
+    seed: u64,
+    finished: &Finished,
+    world: &World<Frames<O, Strangers>, Kept>,
+    tolerance: Tolerance,
+) -> RunCertificate {
     let us = |span: Span| span.as_nanos() as f64 / 1e3;
     let quantiles = |h: &Histogram| [us(h.quantile(0.5)), us(h.quantile(0.99)), us(h.max())];
     let mut failures = Vec::new();
@@ -149,10 +157,10 @@ fn certify(seed: u64, finished: &Finished, world: &EmulatedWorld, tolerance: Tol
     }
 }
 
-fn certify_link(
+fn certify_link<O: Outside>(
     seed: u64,
     finished: &Finished,
-    world: &EmulatedWorld,
+    world: &World<Frames<O, Strangers>, Kept>,
     (index, link): (usize, &NamedLink),
     tolerance: Tolerance,
 ) -> LinkCertificate {
@@ -173,4 +181,69 @@ fn certify_link(
     let wires = [&*link.wires[0], &*link.wires[1]];
     let certificate = Certificate::new(wires, seed, [None; 2], &outcome, directions, tolerance);
     LinkCertificate { name: link.name.clone(), certificate }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emulate::kept::Served;
+    use crate::emulate::run::HostReport;
+    use crate::timing::Manner;
+    use catnip_lab::Scenario;
+    use std::path::Path;
+
+    const ONE_REAL_HOST: &str = include_str!("../../tests/fuzz/stranger.toml");
+
+    /// What the certificate of a run says in which nothing happened but this.
+    fn failures(happened: impl FnOnce(&mut Kept, &mut HostReport)) -> (Verdict, Vec<String>) {
+        let scenario = Scenario::parse(Path::new("stranger.toml"), ONE_REAL_HOST).unwrap();
+        let plan = scenario.emulation("default").unwrap();
+        let mut kept = Kept::new(plan, None, None);
+        let mut host = HostReport { name: "real".into(), served: Served::default(), missed: 0 };
+        happened(&mut kept, &mut host);
+        let finished = Finished {
+            code: 0,
+            duration: Span::from_secs(1),
+            cpu: Span::ZERO,
+            manner: Manner { real_time: false, spin: Span::ZERO },
+            hosts: vec![host],
+            remarks: Vec::new(),
+            cut: None,
+        };
+        let world = crate::emulate::world(plan, 1, 1500, (), kept);
+        let made = certify(1, &finished, &world, Tolerance::default());
+        let of_links = made.links.iter().flat_map(|link| link.certificate.failures.clone());
+        (made.verdict, made.failures.into_iter().chain(of_links).collect())
+    }
+
+    #[test]
+    fn a_run_is_green_where_nothing_was_missed_late_or_lost_from_sight() {
+        assert_eq!(failures(|_, _| ()), (Verdict::Green, Vec::new()));
+    }
+
+    #[test]
+    fn what_the_kernel_dropped_makes_a_run_red() {
+        let (verdict, said) = failures(|_, host| host.missed = 2);
+        let expected = "real: the kernel dropped 2 packets that were not read in time";
+        assert_eq!((verdict, said), (Verdict::Red, vec![expected.into()]));
+    }
+
+    #[test]
+    fn lateness_of_simulated_and_of_real_hosts_makes_a_run_red() {
+        let late = Span::from_millis(6);
+        let (verdict, said) = failures(|kept, _| kept.lateness.record(late));
+        assert_eq!((verdict, said.len()), (Verdict::Red, 1));
+        assert!(said[0].starts_with("simulated hosts: lateness p99 6."), "{said:?}");
+        let (verdict, said) = failures(|_, host| host.served.lateness.record(late));
+        assert_eq!((verdict, said.len()), (Verdict::Red, 1));
+        assert!(said[0].starts_with("real: lateness p99 6."), "{said:?}");
+        let soon = Span::from_millis(4);
+        assert_eq!(failures(|kept, _| kept.lateness.record(soon)).0, Verdict::Green);
+    }
+
+    #[test]
+    fn a_red_link_makes_a_run_red() {
+        let (verdict, said) = failures(|kept, _| kept.monitor.directions[1].entered[2] = 1);
+        assert_eq!(verdict, Verdict::Red, "{said:?}");
+    }
 }

@@ -59,4 +59,18 @@ mod tests {
         assert_eq!(generator.generate(50, 1), generator.generate(50, 1));
         assert_ne!(generator.generate(50, 1), generator.generate(50, 2));
     }
+
+    #[test]
+    fn pages_have_as_many_images_as_were_drawn_and_sizes_of_whole_bytes() {
+        let fixed = Distribution::Constant;
+        let generator = |images| PageGenerator {
+            html_bytes: fixed(99.6),
+            images: fixed(images),
+            image_bytes: fixed(0.2),
+        };
+        let sizes = |images| generator(images).generate(1, 1)[0].objects.clone();
+        assert_eq!(sizes(0.0), [100]);
+        assert_eq!(sizes(7.4), [100, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(sizes(1e9).len(), 1001, "a bound on what a heavy tail can ask for");
+    }
 }
