@@ -100,7 +100,7 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (with("jitter = \"gamma:5ms\""), &["link.l.jitter", "one of uniform"]),
         (with("jitter = \"normal:0ms\""), &["link.l.jitter", "above zero"]),
         (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
-        (PLAIN.replace("drop-tail:50", "catnip-good:15KB"), &["link.l.queue", "only drop-tail"]),
+        (PLAIN.replace("drop-tail:50", "catnip-red:15KB"), &["link.l.queue", "counts no bytes"]),
     ] {
         let error = Scenario::parse(&folder().join("x.toml"), &text(&link)).expect_err(&link).to_string();
         assert!(!error.contains('\n') && error.contains("x.toml"), "{error}");

@@ -1,17 +1,16 @@
 use super::fifo::Fifo;
 use super::victim::VictimRule;
-use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
-use std::num::NonZeroU32;
 
 /// CATNIP-Good, DropTail in which a HIGH arrival takes the place of a LOW packet, or CATNIP-Bad, its mirror image, as
 /// configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatnipSpec {
     good: bool,
-    limit: Places,
+    limit: Capacity,
     victim: VictimRule,
 }
 
@@ -20,11 +19,14 @@ const BAD: &str = "catnip-bad";
 
 impl Kind for CatnipSpec {
     const USAGE: &'static [Usage] = &[
-        ("catnip-good:LIMIT[,victim=random|newest|oldest|probe]", "HIGH arrivals push LOW packets out"),
+        (
+            "catnip-good:LIMIT[,victim=random|newest|oldest|probe]",
+            "HIGH arrivals push LOW packets out; LIMIT in packets or bytes, as that of drop-tail",
+        ),
         ("catnip-bad:LIMIT[,victim=…]", "LOW arrivals push HIGH packets out"),
     ];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let (limit, victim) = (text.value(Places::EXPECTED)?, VictimRule::read(text)?);
+        let (limit, victim) = (text.value(Capacity::EXPECTED)?, VictimRule::read(text)?);
         Ok(Self { good: text.name() == GOOD, limit, victim })
     }
     fn write(&self, to: &mut Written) {
@@ -37,10 +39,13 @@ impl QueueKind for CatnipSpec {
     type Queue = Box<CatnipQueue>;
     fn build(&self, site: &Site<'_>) -> Box<CatnipQueue> {
         let build = if self.good { CatnipQueue::good } else { CatnipQueue::bad };
-        Box::new(build(self.limit.waiting(), self.victim, site.victims()))
+        Box::new(build(self.limit, self.victim, site.victims()))
     }
     fn holds(&self) -> Holds {
-        Holds { surely: self.limit.all(), at_most: Some(self.limit.all()) }
+        self.limit.holds()
+    }
+    fn counts_packets(&self) -> bool {
+        matches!(self.limit, Capacity::Packets(_))
     }
 }
 
@@ -52,7 +57,9 @@ impl QueueKind for CatnipSpec {
 #[derive(Debug)]
 pub struct CatnipQueue {
     queue: Fifo,
-    waiting: NonZeroU32,
+    capacity: Capacity,
+    /// Bytes of the packet in transmission, which keeps its place until its last bit has left.
+    in_transmission: u32,
     /// Which colours go first.
     order: [Colour; Colour::COUNT],
     victim: VictimRule,
@@ -60,24 +67,48 @@ pub struct CatnipQueue {
 }
 
 impl CatnipQueue {
-    /// CATNIP-Good, in which at most `waiting` packets wait beside the one in transmission: HIGH packets are protected at the cost of LOW ones.
-    pub fn good(waiting: NonZeroU32, victim: VictimRule, rng: Rng) -> Self {
-        Self { queue: Fifo::default(), waiting, order: Colour::DROPPED_FIRST, victim, rng }
+    /// CATNIP-Good: HIGH packets are protected at the cost of LOW ones. A number is that of packets that wait beside the one
+    /// in transmission.
+    pub fn good(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
+        let (queue, order) = (Fifo::default(), Colour::DROPPED_FIRST);
+        Self { queue, capacity: capacity.into(), in_transmission: 0, order, victim, rng }
     }
 
     /// CATNIP-Bad: LOW packets are protected at the cost of HIGH ones.
-    pub fn bad(waiting: NonZeroU32, victim: VictimRule, rng: Rng) -> Self {
-        let mut queue = Self::good(waiting, victim, rng);
+    pub fn bad(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
+        let mut queue = Self::good(capacity, victim, rng);
         queue.order.reverse();
         queue
+    }
+
+    fn has_room(&self, len: u32) -> bool {
+        match self.capacity {
+            Capacity::Packets(places) => self.queue.len() < places.waiting().get(),
+            Capacity::Bytes(limit) => self.bytes_with(len) <= limit.get(),
+        }
+    }
+
+    /// Could it have, without the packets that go before this one? A large arrival may need the room of several.
+    fn could_have_room(&self, arrival: &Packet) -> bool {
+        let Capacity::Bytes(limit) = self.capacity else { return true };
+        let before = self.order.into_iter().take_while(|&colour| colour != arrival.dscp.colour());
+        let theirs: u64 = before.map(|colour| self.queue.bytes_of(colour)).sum();
+        self.bytes_with(arrival.len) <= limit.get() + theirs
+    }
+
+    fn bytes_with(&self, len: u32) -> u64 {
+        self.queue.backlog().bytes + u64::from(self.in_transmission) + u64::from(len)
     }
 }
 
 impl QueueDiscipline for CatnipQueue {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if self.queue.len() >= self.waiting.get() {
+        while !self.has_room(packet.len) {
             let arrival = packet.dscp.colour();
-            let victim = self.victim.choose(&self.queue, self.order, arrival, &mut self.rng);
+            let victim = match self.could_have_room(&packet) {
+                true => self.victim.choose(&self.queue, self.order, arrival, &mut self.rng),
+                false => None,
+            };
             match victim {
                 None => return fate.dropped(now, packet, DropReason::Overflow),
                 Some(index) => fate.dropped(now, self.queue.remove(index), DropReason::PushedOut),
@@ -87,7 +118,9 @@ impl QueueDiscipline for CatnipQueue {
     }
 
     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
-        self.queue.pop()
+        let packet = self.queue.pop();
+        self.in_transmission = packet.map_or(0, |packet| packet.len);
+        packet
     }
 
     fn backlog(&self) -> Backlog {

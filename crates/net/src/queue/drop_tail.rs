@@ -1,8 +1,8 @@
-use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
+use super::{Capacity, Holds, Places, QueueDiscipline, QueueKind, Site};
 use crate::shape::{AnyShaper, Shaper};
 use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{Bytes, ParseError, Span, Time};
+use catnip_base::{ParseError, Span, Time};
 use std::collections::VecDeque;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -12,8 +12,7 @@ pub struct DropTailSpec(Limit);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    Packets(Places),
-    Bytes(NonZeroU64),
+    Room(Capacity),
     /// Above zero.
     Wait(Span),
 }
@@ -21,13 +20,13 @@ enum Limit {
 impl DropTailSpec {
     /// A buffer for so many packets, the one in transmission included; at least 2.
     pub fn packets(limit: u32) -> Option<Self> {
-        Places::new(limit.into()).map(|places| Self(Limit::Packets(places)))
+        Places::new(limit.into()).map(|places| Self(Limit::Room(Capacity::Packets(places))))
     }
 
     /// A buffer for so many bytes, those of the packet in transmission included until its last bit has left. A packet
     /// larger than all of it never passes.
     pub fn bytes(limit: u64) -> Option<Self> {
-        NonZeroU64::new(limit).map(|limit| Self(Limit::Bytes(limit)))
+        NonZeroU64::new(limit).map(|limit| Self(Limit::Room(Capacity::Bytes(limit))))
     }
 
     /// A buffer measured in time: an arrival is dropped if more than that would pass until its own transmission begins,
@@ -48,11 +47,8 @@ impl Kind for DropTailSpec {
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().and_then(|limit| {
-            if !limit.ends_with(|last: char| last.is_ascii_alphabetic()) {
-                return limit.parse().ok().map(|places| Self(Limit::Packets(places)));
-            }
-            let bytes = limit.parse().ok().and_then(|Bytes(limit)| Self::bytes(limit));
-            bytes.or_else(|| limit.parse().ok().and_then(Self::wait))
+            let room = limit.parse().ok().map(|room| Self(Limit::Room(room)));
+            room.or_else(|| limit.parse().ok().and_then(Self::wait))
         });
         limit.ok_or_else(|| {
             text.error("a limit such as drop-tail:10 (packets; at least 2), drop-tail:15KB or drop-tail:200ms (above zero)")
@@ -62,8 +58,7 @@ impl Kind for DropTailSpec {
     fn write(&self, to: &mut Written) {
         to.name("drop-tail");
         match self.0 {
-            Limit::Packets(places) => to.value(places),
-            Limit::Bytes(limit) => to.value(Bytes(limit.get())),
+            Limit::Room(room) => to.value(room),
             Limit::Wait(limit) => to.value(limit),
         };
     }
@@ -74,8 +69,10 @@ impl QueueKind for DropTailSpec {
 
     fn build(&self, site: &Site<'_>) -> DropTail {
         match self.0 {
-            Limit::Packets(places) => DropTail::new(places.waiting()),
-            Limit::Bytes(limit) => DropTail::with(Room::Bytes { limit: limit.get(), in_transmission: 0 }),
+            Limit::Room(Capacity::Packets(places)) => DropTail::new(places.waiting()),
+            Limit::Room(Capacity::Bytes(limit)) => {
+                DropTail::with(Room::Bytes { limit: limit.get(), in_transmission: 0 })
+            }
             Limit::Wait(limit) => {
                 let wire = site.rate.build();
                 DropTail::with(Room::Wait(Box::new(Waiting { limit, wire, free_at: Time::ZERO })))
@@ -85,13 +82,13 @@ impl QueueKind for DropTailSpec {
 
     fn holds(&self) -> Holds {
         match self.0 {
-            Limit::Packets(places) => Holds { surely: places.all(), at_most: Some(places.all()) },
-            Limit::Bytes(_) | Limit::Wait(_) => Holds::default(),
+            Limit::Room(room) => room.holds(),
+            Limit::Wait(_) => Holds::default(),
         }
     }
 
     fn counts_packets(&self) -> bool {
-        matches!(self.0, Limit::Packets(_))
+        matches!(self.0, Limit::Room(Capacity::Packets(_)))
     }
 }
 

@@ -22,6 +22,11 @@ impl Fifo {
         self.by_colour[colour as usize]
     }
 
+    pub(super) fn bytes_of(&self, colour: Colour) -> u64 {
+        let of_colour = self.packets.iter().filter(|packet| packet.dscp.colour() == colour);
+        of_colour.map(|packet| u64::from(packet.len)).sum()
+    }
+
     pub(super) fn colour_at(&self, index: u32) -> Colour {
         self.packets[index as usize].dscp.colour()
     }

@@ -14,7 +14,7 @@ mod victim;
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
 pub use drop_tail::{DropTail, DropTailSpec};
-pub use places::Places;
+pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use victim::VictimRule;
 

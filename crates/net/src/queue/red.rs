@@ -40,7 +40,7 @@ impl Kind for RedSpec {
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let waiting =
-            text.value("a limit in packets, at least 1 packet (only drop-tail has one in bytes or time)")?;
+            text.value("a limit in packets, at least 1 packet (RED counts no bytes and no time)")?;
         let usual = RedParameters::of_the_paper(waiting);
         let parameters = RedParameters {
             min_threshold: text.option("min", usual.min_threshold)?,

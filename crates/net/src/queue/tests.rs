@@ -75,8 +75,10 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("drop-tail:1.5", "limit"),
         ("drop-tail:15kB", "drop-tail:15KB"),
         ("drop-tail:15KB,victim=random", "victim"),
-        ("catnip-good:15KB", "only drop-tail"),
-        ("red:200ms", "only drop-tail"),
+        ("catnip-good:0KB", "above zero"),
+        ("catnip-good:200ms", "15KB"),
+        ("catnip-red:15KB", "counts no bytes"),
+        ("red:200ms", "counts no bytes"),
     ] {
         let error = text.parse::<QueueSpec>().unwrap_err().to_string();
         assert!(error.contains(text) && error.contains(named), "{error}");
@@ -133,6 +135,56 @@ fn check_protection(
     let order: Vec<u32> = contents(queue).iter().map(|p| p.body).collect();
     prop_assert_eq!(order, inside.iter().map(|p| p.body).collect::<Vec<_>>(), "order is kept");
     Ok(())
+}
+
+/// Bodies of what waits after these arrivals, of so many bytes each, and of what was dropped.
+fn in_bytes(limit: &str, arrivals: &[(u32, Colour)]) -> (Vec<u32>, Vec<u32>) {
+    let spec: QueueSpec = limit.parse().unwrap();
+    let rate = RateSpec::Unlimited;
+    let mut queue = spec.build(&Site { rate: &rate, seed: 1, port: 0 });
+    let mut lost = Lost::default();
+    for (body, &(len, colour)) in (0..).zip(arrivals) {
+        queue.enqueue(Time::ZERO, Packet { len, ..packet(body, colour) }, &mut lost);
+    }
+    (contents(&mut queue).iter().map(|p| p.body).collect(), lost.0.iter().map(|(p, _)| p.body).collect())
+}
+
+#[test]
+fn in_bytes_an_arrival_pushes_out_as_many_as_it_needs_and_none_in_vain() {
+    use Colour::{Green as HIGH, Red as LOW};
+    let three = [(1000, LOW), (1000, LOW), (1000, LOW)];
+    let and = |more: &[(u32, Colour)]| [&three[..], more].concat();
+    // 1500 bytes need the room of two packets of 1000, 1000 that of one.
+    assert_eq!(in_bytes("catnip-good:3000B,victim=oldest", &and(&[(1500, HIGH)])), (vec![2, 3], vec![0, 1]));
+    assert_eq!(in_bytes("catnip-good:3000B,victim=newest", &and(&[(1000, HIGH)])), (vec![0, 1, 3], vec![2]));
+    // What cannot get room takes nobody's: too large for all of it, or among its equals.
+    assert_eq!(in_bytes("catnip-good:3000B", &and(&[(3001, HIGH)])), (vec![0, 1, 2], vec![3]));
+    assert_eq!(in_bytes("catnip-good:3000B", &and(&[(40, LOW)])), (vec![0, 1, 2], vec![3]));
+    let mixed = [(1000, LOW), (1000, HIGH), (1000, HIGH), (1500, HIGH)];
+    assert_eq!(in_bytes("catnip-good:3000B", &mixed), (vec![0, 1, 2], vec![3]));
+    // Small packets fit where large ones do not, as in drop-tail:3000B.
+    assert_eq!(in_bytes("catnip-good:3040B", &and(&[(40, LOW)])), (vec![0, 1, 2, 3], vec![]));
+    assert_eq!(in_bytes("drop-tail:3040B", &and(&[(40, LOW)])), (vec![0, 1, 2, 3], vec![]));
+    let bad = [(1000, HIGH), (1000, HIGH), (1000, HIGH), (1000, LOW)];
+    assert_eq!(in_bytes("catnip-bad:3000B,victim=oldest", &bad), (vec![1, 2, 3], vec![0]));
+}
+
+#[test]
+fn in_bytes_the_packet_in_transmission_keeps_its_place() {
+    let spec: QueueSpec = "catnip-good:2000B".parse().unwrap();
+    let mut queue = spec.build(&Site { rate: &RateSpec::Unlimited, seed: 1, port: 0 });
+    let mut lost = Lost::default();
+    let mut arrives = |queue: &mut AnyQueue, body| {
+        queue.enqueue(Time::ZERO, Packet { len: 1000, ..packet(body, Colour::Red) }, &mut lost);
+        lost.0.len()
+    };
+    arrives(&mut queue, 0);
+    queue.dequeue(Time::ZERO, &mut Lost::default());
+    assert_eq!([arrives(&mut queue, 1), arrives(&mut queue, 2)], [0, 1], "1000 of 2000 are in transmission");
+    queue.dequeue(Time::ZERO, &mut Lost::default());
+    queue.dequeue(Time::ZERO, &mut Lost::default());
+    assert_eq!([arrives(&mut queue, 3), arrives(&mut queue, 4)], [1, 1], "the wire is idle");
+    assert!(!spec.counts_packets() && spec.holds() == Holds::default());
 }
 
 proptest! {
