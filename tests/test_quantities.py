@@ -350,11 +350,13 @@ def emulated(*times: float) -> wan.Emulated:
     columns = {"page": np.arange(1, 11), "time_s": np.array(times)}
     dropped = {"packets_in": 200, "packets_out": 150, "dropped": {"overflow": 40, "loss": 10}, "held": 0}
     links = [{"name": "bottleneck", "certificate": {"up": dropped, "down": dropped}}]
-    return wan.Emulated({"links": links, "packets_inside": [3, 5]}, columns, {}, {})
+    return wan.Emulated(
+        {"links": links, "packets_inside": [3, 5], "hosts": [{"missed": 4, "unwritable": 1}]}, columns, {}, {}
+    )
 
 
 def test_table_xi_is_catnip_over_fifo() -> None:
     made = {"64 KB CATNIP": [emulated(*[1.0] * 10)], "64 KB FIFO": [emulated(*[2.0] * 10)]}
     assert wan._ratio(made, 64).mean == 0.5
     assert wan._loss(made, 64).mean == 25
-    assert wan._unaccounted(made["64 KB FIFO"][0]) == 2
+    assert wan._unaccounted(made["64 KB FIFO"][0]) == 2 + 4 + 1

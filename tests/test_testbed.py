@@ -15,7 +15,7 @@ from conftest import Run
 
 
 def needs_a_testbed() -> None:
-    missing = runs.can_run() or (None if os.geteuid() == 0 else "not root")
+    missing = runs.can_run("nginx") or (None if os.geteuid() == 0 else "not root")
     if missing:
         pytest.skip(missing)
 
@@ -36,6 +36,14 @@ def test_the_kernels_counters_are_read_by_name() -> None:
     assert systems._snmp(text) == {"Ip": {"InReceives": 7, "OutRequests": 9}, "Tcp": {"InCsumErrors": 0}}
 
 
+def test_a_server_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "program", lambda: Path("/emulator"))
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name == "apache2" else name)
+    assert runs.can_run("nginx") is None
+    assert runs.can_run(*runs.PACKAGES) == "apache2: not installed (apt-get install apache2-bin)"
+
+
 def test_without_the_emulator_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CATNIP_EMU", str(tmp_path / "none"))
     with pytest.raises(InputError, match=r"CATNIP_EMU: .*none is not a program"):
@@ -54,7 +62,7 @@ def test_emulator_commands_hand_their_arguments_over(
 
 
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("catnip.papers.testbed.can_run", lambda: "nginx: not installed")
+    monkeypatch.setattr("catnip.papers.testbed.can_run", lambda *_: "nginx: not installed")
     ended = catnip("reproduce", "testbed", "--quick")
     assert (ended.code, ended.err) == (BAD_INPUT, "error: testbed: nginx: not installed\n")
 

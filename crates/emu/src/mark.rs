@@ -4,16 +4,19 @@
 //! - A response begins with the first data after a request, and after the end of the one before.
 //! - It ends where an unencrypted HTTP/1 header says. Encrypted, chunked and other responses have no known end, so
 //!   that marking is partial, as in the paper's section V-G.
-//! - The window is no smaller than the most data that was in flight since the last retransmission was repaired. It
-//!   looks smaller than it is at the beginning of a connection, and because acknowledgements are seen before the server
-//!   hears of them.
+//! - The window is no smaller than the most data that was in flight. It looks smaller than it is at the beginning of a
+//!   connection, and because acknowledgements are seen before the server hears of them. A retransmission after three
+//!   duplicate ACKs halves it, another one sets it to one segment (RFC 5681); from there it grows by a segment per ACK
+//!   until all that was out is acknowledged.
 //!
-//! SYN, FIN, RST and retransmissions are always HIGH. Everything else of TCP is LOW.
+//! Retransmissions are judged as first transmissions are, by their place and by the window. SYN, FIN and RST are HIGH.
+//! Everything else of TCP is LOW.
 
 mod table;
 
 use catnip_net::Colour;
 use catnip_net::mark::SpmParameters;
+use catnip_tcp::recovery::DUPACK_THRESHOLD;
 use catnip_wire::http::{self, Head, Progress};
 use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags, ip, unwrap_near};
 use table::Table;
@@ -93,8 +96,12 @@ struct End {
     acknowledged: u64,
     /// Until all before this is acknowledged, what is in flight says nothing about the window.
     recover: u64,
+    /// ACKs in a row that repeat the one before.
+    duplicates: u32,
     /// The window is no smaller, bytes.
     window: u64,
+    /// Where the response begins.
+    begun: u64,
     /// Segments of the response so far.
     segments: u32,
     /// Where the response ends.
@@ -119,7 +126,7 @@ fn hear(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Co
     let syn = flags.contains(TcpFlags::SYN);
     from.open(tcp, syn);
     if flags.contains(TcpFlags::ACK) {
-        to.acknowledge(tcp.acknowledgement());
+        to.acknowledge(tcp.acknowledgement(), tcp.payload().is_empty() && !syn);
     }
     let start = from.place(tcp.sequence()) + u64::from(syn);
     let bytes = tcp.payload();
@@ -169,12 +176,19 @@ impl End {
         unwrap_near(self.sent, sequence).unwrap_or(self.sent)
     }
 
-    fn acknowledge(&mut self, number: u32) {
-        if self.initial.is_some() {
-            let place = self.place(number);
-            if place <= self.sent {
-                self.acknowledged = self.acknowledged.max(place);
+    /// The other side has got all before this; a `bare` ACK carries nothing else.
+    fn acknowledge(&mut self, number: u32, bare: bool) {
+        let place = self.place(number);
+        if self.initial.is_none() || place > self.sent {
+            return;
+        }
+        if place > self.acknowledged {
+            if self.acknowledged < self.recover {
+                self.window += self.segment;
             }
+            (self.acknowledged, self.duplicates) = (place, 0);
+        } else if place == self.acknowledged && bare && self.acknowledged < self.sent {
+            self.duplicates += 1;
         }
     }
 
@@ -191,16 +205,23 @@ impl End {
         let Data { start, end, bytes } = data;
         let len = bytes.len() as u64;
         self.segment = self.segment.max(segment.unwrap_or(len.max(DEFAULT_MSS)));
-        if start < self.sent {
+        let in_flight = end.max(self.sent) - self.acknowledged;
+        if start < self.sent && self.acknowledged >= self.recover {
+            let fast = self.duplicates >= DUPACK_THRESHOLD;
+            self.window = if fast { in_flight / 2 } else { self.segment };
             self.recover = self.sent;
         }
-        let far = |count: u32| u64::from(count) * self.segment;
-        let in_flight = end.max(self.sent) - self.acknowledged;
-        self.window = if self.acknowledged < self.recover { 0 } else { self.window.max(in_flight) };
+        if self.acknowledged >= self.recover {
+            self.window = self.window.max(in_flight);
+        }
+        let segment = self.segment;
+        let far = |count: u32| u64::from(count) * segment;
         let small = self.window < far(rules.small_window);
         let far_tail = far(rules.trailing);
         if end <= self.sent {
-            return true;
+            let leading = start < self.begun + far(rules.leading);
+            let trailing = self.end.is_some_and(|document_end| start + far_tail >= document_end);
+            return leading || trailing && far_tail > 0 || small;
         }
         let again = start < self.sent;
         if start > self.sent {
@@ -212,7 +233,7 @@ impl End {
             None => asked,
         };
         if over && !again {
-            self.begin();
+            self.begin(start);
         }
         let mut leading = self.segments < rules.leading;
         // A packet may be many segments, if the kernel has left it to others to cut it.
@@ -238,16 +259,16 @@ impl End {
                 break;
             }
             at = at.max(document_end);
-            self.begin();
+            self.begin(at);
             self.segments = 1;
             leading |= rules.leading > 0;
         }
-        again || leading || trailing || small
+        leading || trailing || small
     }
 
     /// A response begins.
-    fn begin(&mut self) {
-        (self.segments, self.end, self.head) = (0, None, Head::default());
+    fn begin(&mut self, at: u64) {
+        (self.begun, self.segments, self.end, self.head) = (at, 0, None, Head::default());
     }
 }
 

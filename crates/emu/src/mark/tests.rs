@@ -155,18 +155,67 @@ fn the_answer_to_head_has_no_body() {
     assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
 }
 
+/// The server sends again the segment that begins so many bytes into its stream.
+fn again(scene: &mut Scene, from: u32) -> String {
+    let next = std::mem::replace(&mut scene.next[1], 1 + from);
+    let mark = scene.answer(&[0x17; MSS]);
+    scene.next[1] = next;
+    mark
+}
+
+/// The client has got so many bytes of the server's stream, and says so.
+fn got(scene: &mut Scene, bytes: u32) {
+    let next = std::mem::replace(&mut scene.next[1], 1 + bytes);
+    scene.send(0, TcpFlags::ACK, b"");
+    scene.next[1] = next;
+}
+
 #[test]
-fn what_is_sent_again_is_high_until_it_is_repaired() {
+fn after_three_duplicates_the_window_is_half_of_what_was_in_flight() {
     let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3 });
     scene.open();
     scene.ask("?");
-    assert_eq!(scene.answer(&[0x17; 600]), "HHllll", "three in flight are not a small window");
-    let end = std::mem::replace(&mut scene.next[1], 1 + 100);
-    assert_eq!(scene.answer(&[0x17; 100]), "H");
-    scene.next[1] = end;
-    assert_eq!(scene.answer(&[0x17; 200]), "HH", "in recovery the window is not known");
-    scene.send(0, TcpFlags::ACK, b"");
+    assert_eq!(scene.answer(&[0x17; 800]), "HHllllll", "three in flight are not a small window");
+    got(&mut scene, 0);
+    got(&mut scene, 0);
+    got(&mut scene, 0);
+    // Four segments, and one more with each ACK of something new.
+    assert_eq!((again(&mut scene, 0), scene.answer(&[0x17; 100])), ("l".into(), "l".into()));
+
+    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3 });
+    scene.open();
+    scene.ask("?");
     assert_eq!(scene.answer(&[0x17; 400]), "HHll");
+    (0..3).for_each(|_| got(&mut scene, 0));
+    assert_eq!(again(&mut scene, 0), "H", "half of four");
+    got(&mut scene, 100);
+    assert_eq!(again(&mut scene, 100), "l", "three with the ACK");
+}
+
+#[test]
+fn after_a_timeout_the_window_is_one_segment_and_grows_with_each_ack() {
+    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3 });
+    scene.open();
+    scene.ask("?");
+    assert_eq!(scene.answer(&[0x17; 800]), "HHllllll");
+    assert_eq!(again(&mut scene, 0), "H");
+    got(&mut scene, 100);
+    assert_eq!(again(&mut scene, 100), "H", "two segments");
+    got(&mut scene, 200);
+    assert_eq!(again(&mut scene, 200), "l", "three");
+    // When all is repaired, what is in flight says again how large the window is.
+    got(&mut scene, 800);
+    assert_eq!(scene.answer(&[0x17; 300]), "lll");
+}
+
+#[test]
+fn what_is_sent_again_is_judged_by_its_place() {
+    let mut scene = Scene::new(SPM);
+    scene.open();
+    scene.ask("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
+    let marks: String = (0..10).map(|segment| again(&mut scene, 100 * segment)).collect();
+    assert_eq!(marks, "HHHllllHHH");
 }
 
 #[test]

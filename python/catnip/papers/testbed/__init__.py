@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from catnip._core import InputError
 from catnip.papers.outcome import Part, Reproduction
 from catnip.papers.testbed import latency, systems, wan
-from catnip.papers.testbed.runs import Runs, can_run
+from catnip.papers.testbed.runs import PACKAGES, Runs, can_run
 from catnip.progress import Progress
 
 QUICK = 0.2
@@ -64,7 +64,7 @@ def reproduce(
     progress: Progress,
 ) -> Reproduction:
     """Measures the experiments, all by default; `seeds` is the number of fetches per point."""
-    if missing := can_run():
+    if missing := can_run(*PACKAGES):
         raise InputError(f"testbed: {missing}")
     scale = seeds / latency.MOST_FETCHES if seeds else QUICK if quick else 1.0
     runs = Runs(scale, first_seed, progress)

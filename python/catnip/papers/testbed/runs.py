@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -164,16 +165,20 @@ class Runs:
         ]
 
 
-def can_run() -> str | None:
-    """Why the testbed cannot be built on this machine; None if it can."""
+PACKAGES: Mapping[str, str] = {"nginx": "nginx-light", "apache2": "apache2-bin"}
+"""Programs of the Web servers, and the Debian package of each."""
+
+
+def can_run(*servers: str) -> str | None:
+    """Why the testbed with these servers cannot be built on this machine; None if it can."""
     try:
         program()
     except InputError as error:
         return str(error)
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun: no access to TUN devices"
-    if subprocess.run(
-        ["sh", "-c", "PATH=$PATH:/usr/sbin command -v nginx"], capture_output=True, check=False
-    ).returncode:
-        return "nginx: not installed (apt-get install nginx-light)"
+    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
+    for server in servers:
+        if shutil.which(server, path=path) is None:
+            return f"{server}: not installed (apt-get install {PACKAGES[server]})"
     return None

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from catnip._core import InputError
 from catnip.cli.emulation import program
 from catnip.measures import Floats, port_loss, select
 from catnip.papers import reference
-from catnip.papers.claims import Claim, at_most, exactly, reported, within
+from catnip.papers.claims import Beside, Claim, at_most, exactly, reported, within
 from catnip.papers.outcome import Part, Table
 from catnip.papers.testbed.runs import Runs
 from catnip.stats import Interval
 
 BUFFERS_KB = (64, 128, 256, 512)
-SEEDS = 2
+SEEDS = 10
 SIDE_BY_SIDE = 2
 RED = 3
 
@@ -43,6 +43,11 @@ class Emulated:
         """Mean time of each of the ten pages."""
         times = (self.pages["time_s"][self.pages["page"] == page] for page in range(1, 11))
         return np.array([np.mean(of_page) for of_page in times])
+
+    @property
+    def is_red(self) -> bool:
+        """The emulator was not where it should have been, in two tries."""
+        return bool(self.certificate["verdict"] == "red")
 
     @property
     def loss_pct(self) -> float:
@@ -80,34 +85,47 @@ def emulation(runs: Runs) -> Part:
             str(sum(_unaccounted(one) for one in everything)),
             "0",
         ),
+        exactly(
+            "CAT-S25",
+            f"of {len(everything)} runs, those whose certificate is red in two tries",
+            str(sum(one.is_red for one in everything)),
+            "0",
+        ),
     ]
     for row in reference.rows("catnip_wan_emulation_summary.csv"):
         buffer_kb = int(row["buffer_kb"])
         loss, paper_loss = _loss(made, buffer_kb), float(row["tcp_packet_loss_pct"])
         reach = max(0.3 * paper_loss, 0.3)
-        claims.append(
-            within(
-                "CAT-E10",
-                f"{buffer_kb} KB, FIFO: loss, %",
-                loss.mean,
-                max(0, paper_loss - reach),
-                paper_loss + reach,
-                paper=paper_loss,
-                note="wan-emulation",
-            )
+        beside = Beside(paper=paper_loss)
+        if buffer_kb == 256:
+            beside |= {"note": "wan-emulation", "explains": (0.52, 0.65)}
+        claim = within(
+            "CAT-E10",
+            f"{buffer_kb} KB, FIFO: loss, %",
+            loss.mean,
+            max(0, paper_loss - reach),
+            paper_loss + reach,
+            **beside,
         )
+        claims.append(_with_interval(claim, loss))
         low, high = (0.8, 0.98) if buffer_kb <= 128 else (0.95, 1.03)
-        claims.append(
-            within(
-                "CAT-E10",
-                f"{buffer_kb} KB: CATNIP's page time over FIFO's, mean of the ten pages",
-                _ratio(made, buffer_kb).mean,
-                low,
-                high,
-                paper=float(row["mean_relative_time"]),
-                note="wan-emulation",
-            )
+        ratio = _ratio(made, buffer_kb)
+        claim = within(
+            "CAT-E10",
+            f"{buffer_kb} KB: CATNIP's page time over FIFO's, mean of the ten pages",
+            ratio.mean,
+            low,
+            high,
+            paper=float(row["mean_relative_time"]),
         )
+        claims.append(_with_interval(claim, ratio))
+    for buffer_kb in BUFFERS_KB:
+        claims += [
+            reported(
+                "CAT-E10", f"{buffer_kb} KB, CATNIP: loss of {name}, %", _catnip_loss(made, buffer_kb, name)
+            )
+            for name in ("all packets", "HIGH packets", "LOW packets")
+        ]
     spread = {buffer_kb: float(_ratios(made, buffer_kb).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
     claims.append(
         exactly(
@@ -116,10 +134,8 @@ def emulation(runs: Runs) -> Part:
             "yes" if min(spread[64], spread[128]) > max(spread[256], spread[512]) else "no",
             "yes",
             paper="0.18, 0.15 against 0.05, 0.05",
-            note="wan-emulation",
         )
     )
-    claims.append(reported("CAT-E10", "HIGH packets lost at the 64 KB CATNIP router, %", _high_loss(made)))
     return Part(claims)
 
 
@@ -190,12 +206,22 @@ def _loss(made: dict[str, list[Emulated]], buffer_kb: int) -> Interval:
     return stats.mean([one.loss_pct for one in made[f"{buffer_kb} KB FIFO"]])
 
 
-def _high_loss(made: dict[str, list[Emulated]]) -> Interval:
-    lost: list[float] = []
-    for one in made["64 KB CATNIP"]:
-        seeds = [int(seed) for seed in np.unique(one.ports["seed"])]
-        lost.extend(100 * port_loss(one.ports, 0, seeds).high_loss)
+def _catnip_loss(made: dict[str, list[Emulated]], buffer_kb: int, of: str) -> Interval:
+    lost = []
+    for one in made[f"{buffer_kb} KB CATNIP"]:
+        losses = port_loss(one.ports, 0, [int(seed) for seed in np.unique(one.ports["seed"])])
+        chosen = {
+            "all packets": losses.loss,
+            "HIGH packets": losses.high_loss,
+            "LOW packets": losses.low_loss,
+        }
+        lost.append(100 * float(chosen[of][0]))
     return stats.mean(lost)
+
+
+def _with_interval(claim: Claim, value: Interval) -> Claim:
+    """Judged by its mean, however few runs there are."""
+    return replace(claim, low=value.low, high=value.high, seeds=value.n)
 
 
 def _differing(objects: Mapping[str, NDArray[Any]]) -> int:
@@ -207,10 +233,12 @@ def _differing(objects: Mapping[str, NDArray[Any]]) -> int:
 
 
 def _unaccounted(one: Emulated) -> int:
+    """Packets that the emulator lost from sight, read too late or could not write."""
     network, memory = one.certificate["packets_inside"]
     sides = [link["certificate"][side] for link in one.certificate["links"] for side in ("up", "down")]
-    lost: int = abs(network - memory) + sum(
-        abs(side["packets_in"] - side["packets_out"] - sum(side["dropped"].values()) - side["held"])
-        for side in sides
-    )
+    missed = sum(host["missed"] + host["unwritable"] for host in one.certificate["hosts"])
+    lost: int = abs(network - memory) + missed
+    for side in sides:
+        accounted = side["packets_out"] + sum(side["dropped"].values()) + side["held"]
+        lost += abs(side["packets_in"] - accounted)
     return lost
