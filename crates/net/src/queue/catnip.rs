@@ -88,12 +88,25 @@ impl CatnipQueue {
         }
     }
 
+    /// Pushes out whom it takes to let this one in, or nobody where that could not be enough. Apart from the usual way, which
+    /// stays short without it (counted: 2 % of all instructions).
+    #[inline(never)]
+    fn makes_room(&mut self, now: Time, len: u32, colour: Colour, fate: &mut dyn Fate) -> bool {
+        let may = self.could_have_room(len, colour);
+        while may && !self.has_room(len) {
+            let victim = self.victim.choose(&self.queue, self.order, colour, &mut self.rng);
+            let Some(index) = victim else { return false };
+            fate.dropped(now, self.queue.remove(index), DropReason::PushedOut);
+        }
+        may
+    }
+
     /// Could it have, without the packets that go before this one? A large arrival may need the room of several.
-    fn could_have_room(&self, arrival: &Packet) -> bool {
+    fn could_have_room(&self, len: u32, colour: Colour) -> bool {
         let Capacity::Bytes(limit) = self.capacity else { return true };
-        let before = self.order.into_iter().take_while(|&colour| colour != arrival.dscp.colour());
-        let theirs: u64 = before.map(|colour| self.queue.bytes_of(colour)).sum();
-        self.bytes_with(arrival.len) <= limit.get() + theirs
+        let before = self.order.into_iter().take_while(|&other| other != colour);
+        let theirs: u64 = before.map(|other| self.queue.bytes_of(other)).sum();
+        self.bytes_with(len) <= limit.get() + theirs
     }
 
     fn bytes_with(&self, len: u32) -> u64 {
@@ -103,18 +116,11 @@ impl CatnipQueue {
 
 impl QueueDiscipline for CatnipQueue {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        while !self.has_room(packet.len) {
-            let arrival = packet.dscp.colour();
-            let victim = match self.could_have_room(&packet) {
-                true => self.victim.choose(&self.queue, self.order, arrival, &mut self.rng),
-                false => None,
-            };
-            match victim {
-                None => return fate.dropped(now, packet, DropReason::Overflow),
-                Some(index) => fate.dropped(now, self.queue.remove(index), DropReason::PushedOut),
-            }
+        if self.has_room(packet.len) || self.makes_room(now, packet.len, packet.dscp.colour(), fate) {
+            self.queue.push(packet);
+        } else {
+            fate.dropped(now, packet, DropReason::Overflow);
         }
-        self.queue.push(packet);
     }
 
     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
