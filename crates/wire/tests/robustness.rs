@@ -35,10 +35,20 @@ impl Case {
                 None => digits.extend(line.split('#').next().unwrap().split_whitespace()),
             }
         }
-        let digit = |i: usize| u8::from_str_radix(&digits[i..i + 2], 16).unwrap();
-        let bytes = (0..digits.len()).step_by(2).map(digit).collect();
-        Self { path, bytes, expected }
+        Self { path, bytes: bytes(&digits), expected }
     }
+}
+
+fn bytes(digits: &str) -> Vec<u8> {
+    (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+}
+
+/// One input to a line: the fewest of at most 300 bytes that reach what ten minutes of fuzzing have reached.
+#[test]
+fn what_fuzzing_has_reached_goes_through() {
+    let inputs = include_str!("fuzz/parsers.hex");
+    assert!(inputs.lines().count() > 200);
+    inputs.lines().for_each(|input| fuzz::parsers(&bytes(input)));
 }
 
 /// What is seen in a packet, in one line.
