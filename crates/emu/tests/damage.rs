@@ -1,6 +1,8 @@
 //! Packets may be anything: whatever comes, the emulator goes on, and every packet is accounted for.
 
 mod fakes;
+#[path = "../../wire/tests/hex/mod.rs"]
+mod hex;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::clock::PacketIo;
@@ -173,11 +175,7 @@ fn the_corpus_of_the_parsers_goes_through() {
     let mut packets = Vec::new();
     for entry in folder.read_dir().unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let lines = text.lines().filter(|line| !line.starts_with("expect: "));
-        let digits: String =
-            lines.flat_map(|line| line.split('#').next()).flat_map(str::split_whitespace).collect();
-        let bytes = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
-        let bytes: Vec<u8> = bytes.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+        let bytes = hex::bytes(&text);
         packets.extend([bytes.clone(), bytes.clone(), bytes]);
     }
     assert!(packets.len() > 120);

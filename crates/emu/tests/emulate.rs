@@ -3,6 +3,8 @@
 //! none, they say so.
 
 mod fuzz;
+#[path = "../../wire/tests/hex/mod.rs"]
+mod hex;
 mod skip;
 
 use catnip_base::{Rng, Span, Stream, Time};
@@ -125,8 +127,7 @@ fn the_corpus_does_what_it_did() {
         let text = fs::read_to_string(&file).unwrap();
         let (expected, script): (Vec<&str>, Vec<&str>) =
             text.lines().partition(|line| line.starts_with("expect: "));
-        let digits: String = script.iter().flat_map(|line| line.split('#').next()).collect();
-        let trace = fuzz::socket(&bytes(&digits));
+        let trace = fuzz::socket(&hex::bytes(&text));
         let is = format!("expect: {} {} bytes,{}", trace.heard, trace.bytes, trace.sent);
         if std::env::var_os("CATNIP_BLESS").is_some() {
             let mut blessed: String = script.iter().fold(String::new(), |text, line| text + line + "\n");
@@ -138,23 +139,17 @@ fn the_corpus_does_what_it_did() {
     }
 }
 
-fn bytes(hexadecimal: &str) -> Vec<u8> {
-    let digits: Vec<char> = hexadecimal.split_whitespace().flat_map(str::chars).collect();
-    let byte = |pair: &[char]| u8::from_str_radix(&String::from_iter(pair), 16).unwrap();
-    digits.chunks(2).map(byte).collect()
-}
-
 /// One input to a line: the fewest of at most 300 bytes that reach what ten minutes of fuzzing have reached.
 #[test]
 fn what_fuzzing_has_reached_stays_in_order() {
     let (hosts, world) = (include_str!("fuzz/hosts.hex"), include_str!("fuzz/world.hex"));
     assert!(hosts.lines().count() > 500 && world.lines().count() > 500);
     for script in hosts.lines() {
-        fuzz::socket(&bytes(script));
+        fuzz::socket(&hex::bytes(script));
     }
     let scenario = Scenario::parse(Path::new("x.toml"), STRANGER).unwrap();
     for script in world.lines() {
-        fuzz::world(scenario.emulation("default").unwrap(), &bytes(script));
+        fuzz::world(scenario.emulation("default").unwrap(), &hex::bytes(script));
     }
 }
 

@@ -4,6 +4,7 @@
 //! comment. A packet that made trouble once belongs there.
 
 mod fuzz;
+mod hex;
 
 use catnip_wire::pcapng::Reader;
 use catnip_wire::transport_is_right;
@@ -28,19 +29,9 @@ fn corpus() -> Vec<Case> {
 impl Case {
     fn read(path: PathBuf) -> Self {
         let text = std::fs::read_to_string(&path).unwrap();
-        let (mut digits, mut expected) = (String::new(), String::new());
-        for line in text.lines() {
-            match line.strip_prefix("expect: ") {
-                Some(rest) => expected = rest.to_owned(),
-                None => digits.extend(line.split('#').next().unwrap().split_whitespace()),
-            }
-        }
-        Self { path, bytes: bytes(&digits), expected }
+        let expected = text.lines().find_map(|line| line.strip_prefix("expect: ")).unwrap_or_default();
+        Self { path, bytes: hex::bytes(&text), expected: expected.to_owned() }
     }
-}
-
-fn bytes(digits: &str) -> Vec<u8> {
-    (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
 }
 
 /// One input to a line: the fewest of at most 300 bytes that reach what ten minutes of fuzzing have reached.
@@ -48,7 +39,7 @@ fn bytes(digits: &str) -> Vec<u8> {
 fn what_fuzzing_has_reached_goes_through() {
     let inputs = include_str!("fuzz/parsers.hex");
     assert!(inputs.lines().count() > 200);
-    inputs.lines().for_each(|input| fuzz::parsers(&bytes(input)));
+    inputs.lines().for_each(|input| fuzz::parsers(&hex::bytes(input)));
 }
 
 /// What is seen in a packet, in one line.

@@ -7,7 +7,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Quantities(dict[str, Callable[..., Any]]):
-    """Functions by their names. Those of which `takes_runs` is not said read reference tables only."""
+    """Functions by their names. Measured ones take the runs first; printed ones read reference tables."""
 
     def __call__(self, function: Function) -> Function:
         """Adds a function; for use as a decorator."""

@@ -29,6 +29,11 @@ def number(id: str) -> float:
     return value
 
 
+def end_of_row(id: str, end: str) -> float:
+    """The `low` or `high` end of a row that prints a range."""
+    return float(row_of(id)[end])
+
+
 def row_of(id: str) -> dict[str, str]:
     """A row by its id."""
     return _by_id()[id]

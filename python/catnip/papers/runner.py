@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Protocol, cast
 
 from catnip.papers import claims, reference, statement
-from catnip.papers.claims import Claim, Value
+from catnip.papers.claims import Claim
 from catnip.papers.outcome import Figure, Reproduction, Table
 from catnip.papers.quantity import Quantities
 from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, Words
@@ -54,8 +55,8 @@ def data(name: str) -> Claims:
 
 def experiments(name: str) -> Mapping[str, str]:
     """What each experiment of a paper shows, by id."""
-    module = paper(name)
-    return data(name).experiments if hasattr(module, "MEASURED") else module.EXPERIMENTS  # type: ignore[attr-defined]
+    without_data: Mapping[str, str] | None = getattr(paper(name), "EXPERIMENTS", None)
+    return without_data or data(name).experiments
 
 
 def reproduce(
@@ -68,19 +69,20 @@ def reproduce(
 ) -> Reproduction:
     """Judges the claims of the experiments, all by default."""
     module = paper(name)
-    if not hasattr(module, "MEASURED"):  # the papers whose claims are not data yet
-        return cast(Reproduction, module.reproduce(chosen, quick, seeds, first_seed, progress))  # type: ignore[attr-defined]
+    if without_data := getattr(module, "reproduce", None):  # its claims are not data yet
+        made: Reproduction = without_data(chosen, quick, seeds, first_seed, progress)
+        return made
     stated = data(name)
     runs = module.start(quick, seeds, first_seed, progress)
     everything = chosen is None
     ids = list(stated.experiments) if chosen is None else chosen
     judged = Judge(module, runs)
-    made = [judged.claim(one) for one in stated.statements if one.id in ids]
+    verdicts = [judged.claim(one) for one in stated.statements if one.id in ids]
     drawn = dict.fromkeys(figure for id in ids for figure in stated.figures.get(id, ()))
     return Reproduction(
         title=stated.title,
         headline=module.headline(runs) if everything else f"Only {', '.join(ids)}.",
-        claims=made,
+        claims=verdicts,
         figures=[module.FIGURES[figure](runs) for figure in drawn],
         tables=module.tables(runs) if everything else [],
         seeds=module.seeds(runs),
@@ -125,7 +127,7 @@ def printed(module: Paper, source: Printed) -> Any:
 def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
     """The verdict that follows from a value, its band and what others have."""
     several = isinstance(oracle, Sequence) and not isinstance(oracle, str)
-    beside = claims.Beside(paper=paper, oracle=_mean(oracle) if several else oracle)
+    beside = claims.Beside(paper=paper, oracle=fmean(oracle) if several else oracle)
     if stated.deviation:
         beside |= {"note": stated.deviation, "explains": stated.explains}
     id, says, bound = stated.id, stated.says, stated.bound
@@ -153,7 +155,3 @@ def _near(bound: Mapping[str, Any], beside: claims.Beside) -> tuple[float, float
         return centre / bound["factor"], centre * bound["factor"]
     reach = max(bound.get("points", 0), abs(centre) * bound.get("percent", 0) / 100)
     return max(centre - reach, bound.get("least", -float("inf"))), centre + reach
-
-
-def _mean(values: Sequence[float]) -> Value:
-    return sum(values) / len(values)

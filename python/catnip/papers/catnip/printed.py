@@ -1,11 +1,13 @@
 """What the paper prints and what ns-2 measured, from the reference tables."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from catnip.papers.quantity import Quantities
-from catnip.papers.reference import row_of, rows
+from catnip.papers.reference import end_of_row, row_of, rows
 
 printed = Quantities()
+printed(end_of_row)
 
 PAGES = range(1, 11)
 CALIBRATED_THINK = "exp:40"
@@ -52,11 +54,6 @@ def single_loss_s() -> dict[int, tuple[float, float, float]]:
         for row in rows("ns2/single_loss_profile.csv")
         if (row["preset"], row["variant"], row["delack"], row["where"]) == ("era", "Reno", "0", "head")
     }
-
-
-def mean(values: Sequence[float]) -> float:
-    """The plain mean."""
-    return sum(values) / len(values)
 
 
 @printed
@@ -117,7 +114,7 @@ def paper_page_ratio(page: int, column: str, tcp: str) -> float:
 def paper_times_ratio(tcp: str, router: str, scale: float = 1.0) -> float | None:
     """Mean over the pages relative to that of Reno/DropTail, where the paper prints a table."""
     ours, base = paper_pages(tcp, router, "mean"), paper_pages("Reno", "DropTail", "mean")
-    return scale * mean(ours) / mean(base) if ours else None
+    return scale * fmean(ours) / fmean(base) if ours else None
 
 
 @printed
@@ -154,7 +151,7 @@ def ns2_loss_pct(queue: str, tcp: str = "", priority: str = "") -> list[float]:
 @printed
 def ns2_mean_loss_pct(queue: str, tcp: str = "", priority: str = "") -> float:
     """Its mean over the runs."""
-    return mean(ns2_loss_pct(queue, tcp, priority))
+    return fmean(ns2_loss_pct(queue, tcp, priority))
 
 
 @printed
@@ -180,7 +177,7 @@ def ns2_loss_reduction_pct(tcp: str) -> float:
 @printed
 def ns2_page_s(queue: str, tcp: str) -> float:
     """ns-2's mean page time over all pages, s."""
-    return mean(ns2_pages(queue, "mean", tcp))
+    return fmean(ns2_pages(queue, "mean", tcp))
 
 
 @printed
@@ -224,19 +221,13 @@ def row_over_loss(id: str, tcp: str, router: str) -> float:
     return float(row_of(id)["low"]) / paper_loss_pct(tcp, router)
 
 
-@printed
-def end_of_row(id: str, end: str) -> float:
-    """The `low` or `high` end of a row that prints a range."""
-    return float(row_of(id)[end])
-
-
 def of_pages(values: Sequence[float], statistic: str) -> float:
     """Of pages: mean, max, `pages`: how many are above 0, or the n-th smallest, counted from 0."""
     match statistic:
         case "pages":
             return float(sum(value > 0 for value in values))
         case "mean":
-            return mean(values)
+            return fmean(values)
         case "max":
             return float(max(values))
     return float(sorted(values)[int(statistic)])

@@ -1,9 +1,10 @@
 """What the paper prints, and what another simulator of the same setting gave, from the reference tables."""
 
 from catnip.papers.quantity import Quantities
-from catnip.papers.reference import row_of, rows
+from catnip.papers.reference import end_of_row, row_of, rows
 
 printed = Quantities()
+printed(end_of_row)
 
 
 @printed
@@ -32,12 +33,6 @@ def independent(name: str, flows: str, loss: float, packets: int = 0) -> float:
         if (row["quantity"], row["flow_class"], row["packets"], row["loss_pct"]) == wanted
     )
     return float(next(found)["value"])
-
-
-@printed
-def end_of_row(id: str, end: str) -> float:
-    """The `low` or `high` end of a row that prints a range."""
-    return float(row_of(id)[end])
 
 
 @printed
