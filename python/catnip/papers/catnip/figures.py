@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from statistics import fmean
 
 import numpy as np
 
@@ -155,7 +156,7 @@ def five_routers(runs: Runs) -> Table:
         return f"{ours[name][page].mean:.2f} ± {_half(ours[name][page]):.2f}{paper}"
 
     def average(name: str) -> str:
-        paper = f" ({printed.mean(means[name]):.2f})" if name in means else ""
+        paper = f" ({fmean(means[name]):.2f})" if name in means else ""
         overall = stats.mean(columns[name].overall_mean_s())
         return f"{overall.mean:.2f} ± {_half(overall):.2f}{paper}"
 
