@@ -57,6 +57,8 @@ pub struct TcpConfig {
     pub delayed_ack: Option<DelayedAck>,
     /// Connections begin with a three-way handshake.
     pub handshake: bool,
+    /// The round trip of a handshake is the first sample of the retransmission timer (RFC 6298, section 2).
+    pub times_handshake: bool,
     /// Connections end with a FIN.
     pub fin: bool,
 }

@@ -44,7 +44,7 @@ pub struct Outgoing {
 /// What a handshake leaves behind for the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Handshake {
-    /// There was none, or it goes on.
+    /// There was none, it goes on, or nobody timed it.
     Silent,
     /// Its first segment was sent and answered at these times.
     RoundTrip(Time, Time),
@@ -240,7 +240,8 @@ impl Endpoint {
     fn finish_handshake(&mut self, now: Time, config: &TcpConfig) {
         if let State::Opening { tries, last_sent, .. } = self.state {
             self.handshake = match tries {
-                1 => Handshake::RoundTrip(last_sent, now),
+                1 if config.times_handshake => Handshake::RoundTrip(last_sent, now),
+                1 => Handshake::Silent,
                 _ => Handshake::Repeated,
             };
             if let Some(sender) = &mut self.sender {

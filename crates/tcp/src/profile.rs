@@ -10,13 +10,17 @@ use crate::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
 use catnip_base::{ParseError, Span};
 
 /// The names that [`by_name`] knows, with what each stands for.
-pub const NAMES: [(&str, &str); 5] = [
+pub const NAMES: [(&str, &str); 6] = [
     ("ns2-2002", "ns-2 of the CATNIP paper: no SYN, no headers, tick 100 ms, first RTO 6 s, no 1 s floor"),
     ("ns2-2.35", "the defaults of ns-2 2.35 without SYN: headers, tick 10 ms, first RTO 3 s, floor 0.2 s"),
     ("ns2-s001", "ns2-2.35 with a 1 s floor and a window of 24: the hysteresis paper's simulations"),
     (
         "bsd-reno",
         "Reno with a window of 24, RTO of 1 s or more, ACKs for two packets or every 200 ms by the clock",
+    ),
+    (
+        "linux-2.0",
+        "Linux of the testbed paper: Reno without SACK, 100 Hz, first RTO 3 s, for SYN and data, RTO 0.2 to 120 s",
     ),
     ("rfc", "RFC 5681, 6298, 6582, 6675, 3042, 6928: SYN and FIN, initial window 10, first RTO 1 s"),
 ];
@@ -28,6 +32,7 @@ pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
         "ns2-2.35" => Ok(ns2_235()),
         "ns2-s001" => Ok(ns2_s001()),
         "bsd-reno" => Ok(bsd_reno()),
+        "linux-2.0" => Ok(linux_20()),
         "rfc" => Ok(rfc()),
         _ => {
             let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
@@ -69,6 +74,7 @@ pub fn ns2_2002() -> TcpConfig {
         },
         delayed_ack: None,
         handshake: false,
+        times_handshake: true,
         fin: false,
     }
 }
@@ -124,6 +130,31 @@ pub fn bsd_reno() -> TcpConfig {
     }
 }
 
+/// Linux 2.0.34 as the testbed paper describes it (section III-C, tbp08 to tbp14) and its clock of 100 Hz: Reno, an initial
+/// window of 2, and 3 s before the first timeout of the data, too, because the handshake is not timed.
+pub fn linux_20() -> TcpConfig {
+    TcpConfig {
+        segment_bytes: 1460,
+        header_bytes: 40,
+        ack_bytes: 40,
+        initial_window: 2,
+        receive_window: 22 * 1460,
+        recovery: RecoveryKind::Reno,
+        halving: Halving::WholeSegments,
+        grow_unused: true,
+        limited_transmit: false,
+        rto: RtoConfig {
+            tick: Span::from_millis(10),
+            first: Span::from_secs(3),
+            min: Span::from_millis(200),
+            max: Span::from_secs(120),
+            floor_before_backoff: true,
+        },
+        times_handshake: false,
+        ..rfc()
+    }
+}
+
 /// The standards of today.
 pub fn rfc() -> TcpConfig {
     TcpConfig {
@@ -163,6 +194,7 @@ pub fn rfc() -> TcpConfig {
             heartbeat: false,
         }),
         handshake: true,
+        times_handshake: true,
         fin: true,
     }
 }
@@ -181,7 +213,7 @@ mod tests {
 
     #[test]
     fn each_name_is_known_and_another_one_is_an_error_that_lists_them() {
-        let expected = [ns2_2002(), ns2_235(), ns2_s001(), bsd_reno(), rfc()];
+        let expected = [ns2_2002(), ns2_235(), ns2_s001(), bsd_reno(), linux_20(), rfc()];
         let known = NAMES.map(|(name, _)| by_name(name).unwrap());
         assert_eq!(known, expected);
         let error = by_name("cubic").unwrap_err().to_string();
@@ -238,6 +270,18 @@ mod tests {
         assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));
         assert!(!bsd.limited_transmit && !bsd.second_always_fast && !bsd.first_without_header);
         assert!(!bsd.tahoe_counts_on && ns2_s001().tahoe_counts_on);
+    }
+
+    #[test]
+    fn linux_2_0_has_the_timers_and_windows_of_the_testbed_paper() {
+        let (tcp, ms) = (linux_20(), Span::from_millis);
+        // tbp08, tbp09, tbp10: 3 s for "SYN, SYN/ACK and first packet", 200 ms, 120 s; tbp11, tbp13, tbp14.
+        assert_eq!((tcp.rto.first, tcp.rto.min, tcp.rto.max), (ms(3000), ms(200), ms(120_000)));
+        assert!(tcp.handshake && !tcp.times_handshake);
+        assert_eq!((tcp.initial_window, tcp.segment_bytes, tcp.delayed_ack.unwrap().every), (2, 1460, 2));
+        // HZ = 100, and a socket buffer of 32 767 bytes (include/net/sock.h of 2.0).
+        assert_eq!((tcp.rto.tick, tcp.receive_window_segments()), (ms(10), 22));
+        assert!(!tcp.recovery.uses_sack() && !tcp.limited_transmit && tcp.grow_unused);
     }
 
     #[test]

@@ -192,6 +192,19 @@ fn a_handshake_at_the_first_try_is_the_first_round_trip() {
 }
 
 #[test]
+fn where_the_handshake_is_not_timed_data_start_with_the_first_timeout_and_the_whole_window() {
+    let rto = RtoConfig { first: Span::from_secs(3), ..config().rto };
+    let config = TcpConfig { times_handshake: false, rto, initial_window: 2, ..config() };
+    let (mut client, mut server) = open(&config);
+    for end in [&mut client, &mut server] {
+        end.writes(200, 20_000);
+        // tbp08: 3 s for "SYN, SYN/ACK and first packet".
+        assert_eq!(end.all(200).iter().map(|segment| segment.len).collect::<Vec<_>>(), [1000, 1000]);
+        assert_eq!(end.endpoint.deadline(), Some(ms(200 + 3000)));
+    }
+}
+
+#[test]
 fn after_a_syn_that_was_sent_twice_one_segment_and_three_seconds_are_the_beginning() {
     for writes_first in [false, true] {
         let (mut client, mut server) = pair(&config());
