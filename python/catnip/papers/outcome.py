@@ -27,14 +27,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one experiment contributes to a reproduction."""
-
-    claims: Sequence[Claim]
-    figures: Sequence[Figure] = ()
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """Everything that a report shows about one paper; `seeds` are those of the longest experiment."""
 

@@ -55,8 +55,7 @@ def data(name: str) -> Claims:
 
 def experiments(name: str) -> Mapping[str, str]:
     """What each experiment of a paper shows, by id."""
-    without_data: Mapping[str, str] | None = getattr(paper(name), "EXPERIMENTS", None)
-    return without_data or data(name).experiments
+    return data(name).experiments
 
 
 def reproduce(
@@ -69,9 +68,6 @@ def reproduce(
 ) -> Reproduction:
     """Judges the claims of the experiments, all by default."""
     module = paper(name)
-    if without_data := getattr(module, "reproduce", None):  # its claims are not data yet
-        made: Reproduction = without_data(chosen, quick, seeds, first_seed, progress)
-        return made
     stated = data(name)
     runs = module.start(quick, seeds, first_seed, progress)
     everything = chosen is None
@@ -126,6 +122,9 @@ def printed(module: Paper, source: Printed) -> Any:
 
 def judge(stated: Statement, ours: Any, paper: Any, oracle: Any) -> Claim:
     """The verdict that follows from a value, its band and what others have."""
+    if stated.by_mean and isinstance(ours, Interval):
+        made = judge(stated, ours.mean, paper, oracle)
+        return replace(made, low=ours.low, high=ours.high, seeds=ours.n)
     several = isinstance(oracle, Sequence) and not isinstance(oracle, str)
     beside = claims.Beside(paper=paper, oracle=fmean(oracle) if several else oracle)
     if stated.deviation:

@@ -30,7 +30,20 @@ from catnip._core import InputError
 Arguments: TypeAlias = Mapping[str, Any]
 
 BANDS = ("within", "at_most", "at_least", "equals", "oracle_range", "near")
-KEYS = {"id", "says", "quantity", "with", "paper", "oracle", "deviation", "explains", "rows", "each", *BANDS}
+KEYS = {
+    "id",
+    "says",
+    "quantity",
+    "with",
+    "paper",
+    "oracle",
+    "deviation",
+    "explains",
+    "rows",
+    "each",
+    "by",
+    *BANDS,
+}
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,7 @@ class Statement:
     deviation: str = ""
     explains: tuple[float, float] | None = None
     rows: tuple[str, ...] = ()
+    by_mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,6 +127,8 @@ def _statement(path: Path, entry: dict[str, Any]) -> Statement:
     if len(bands) > 1:
         raise InputError(f"{path}: claim {says!r}: {bands[1]}: it has {bands[0]}, too")
     band = bands[0] if bands else ""
+    if entry.get("by", "mean") != "mean":
+        raise InputError(f"{path}: claim {says!r}: by = {entry['by']}: expected mean")
     explains = entry.get("explains")
     if bool(entry.get("deviation")) != bool(explains):
         raise InputError(f"{path}: claim {says!r}: deviation: it says how far it explains a miss")
@@ -127,6 +143,7 @@ def _statement(path: Path, entry: dict[str, Any]) -> Statement:
         deviation=entry.get("deviation", ""),
         explains=(explains[0], explains[1]) if explains else None,
         rows=tuple(entry.get("rows", ())),
+        by_mean="by" in entry,
     )
 
 

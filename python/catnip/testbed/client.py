@@ -1,30 +1,69 @@
 """The Web client of the testbed: fetches one file over and over, each time over a new connection.
 
-It runs inside a link's namespace by its path, with the standard library alone: starting it
-must not take longer than what it measures. Latencies are logged as lines of JSON.
+It runs inside a link's namespace by its path, with the standard library alone: starting it must not take
+longer than what it measures. What it measured is logged as lines of JSON.
 """
 
 import argparse
 import asyncio
 import json
+import socket
 import sys
 import time
 from urllib.parse import urlsplit
 
+CHUNK_BYTES = 1 << 16
 
-async def fetch(host: str, port: int, path: str, timeout_s: float) -> tuple[float, float, int]:
-    """When it began, how long it took from the SYN to the last byte in seconds, and the bytes of the body."""
-    began = time.time()
-    start = time.perf_counter()
-    async with asyncio.timeout(timeout_s):
-        reader, writer = await asyncio.open_connection(host, port)
+
+def main() -> None:
+    """Reads the options."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("url", help="http://ADDRESS:PORT/FILE, or echo://ADDRESS:PORT/")
+    options.add_argument("--count", type=int, default=10)
+    options.add_argument("--per-second", type=float, default=20.0)
+    options.add_argument("--timeout-s", type=float, default=120.0)
+    chosen = options.parse_args()
+    parts = urlsplit(chosen.url)
+    address = (parts.hostname or "", parts.port or 80)
+    if parts.scheme == "echo":
+        asyncio.run(type_keys(*address, chosen.count))
+    else:
+        asyncio.run(users(address, parts.path, chosen.count, chosen.per_second, chosen.timeout_s))
+    sys.stdout.flush()
+
+
+async def users(address: tuple[str, int], path: str, count: int, per_second: float, timeout_s: float) -> None:
+    """Fetches begin at their times, whether earlier ones have ended or not: a slow one delays no other."""
+
+    async def user(number: int) -> None:
+        await asyncio.sleep(number / per_second)
+        start = time.perf_counter()
         try:
-            writer.write(f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
-            answer = await reader.read(-1)
-        finally:
-            writer.close()
-    took_s = time.perf_counter() - start
-    return began, took_s, len(answer) - answer.find(b"\r\n\r\n") - 4
+            async with asyncio.timeout(timeout_s):
+                print(json.dumps(await fetch(address, path)))
+        except (OSError, TimeoutError) as error:
+            took_s = time.perf_counter() - start
+            print(json.dumps({"error": f"{type(error).__name__}: {error}", "after_s": took_s}))
+
+    await asyncio.gather(*map(user, range(count)))
+
+
+async def fetch(address: tuple[str, int], path: str) -> dict[str, float]:
+    """How long the handshake and the whole took from the SYN to the last byte, s; the bytes of the body."""
+    loop = asyncio.get_running_loop()
+    request = f"GET {path} HTTP/1.0\r\nHost: {address[0]}\r\n\r\n".encode()
+    answer = bytearray()
+    with socket.socket() as stream:
+        stream.setblocking(False)
+        start = time.perf_counter()
+        await loop.sock_connect(stream, address)
+        connected = time.perf_counter()
+        await loop.sock_sendall(stream, request)
+        while received := await loop.sock_recv(stream, CHUNK_BYTES):
+            answer += received
+        ended = time.perf_counter()
+    body_bytes = len(answer) - answer.find(b"\r\n\r\n") - 4
+    return {"connect_s": connected - start, "latency_s": ended - start, "bytes": body_bytes}
 
 
 async def type_keys(host: str, port: int, count: int) -> None:
@@ -37,44 +76,6 @@ async def type_keys(host: str, port: int, count: int) -> None:
         print(json.dumps({"latency_s": time.perf_counter() - start, "bytes": 2}))
         await asyncio.sleep(0.1)
     writer.close()
-
-
-async def user(url: str, count: int, wait_s: float, timeout_s: float) -> None:
-    """One after the other, each as a line of JSON."""
-    parts = urlsplit(url)
-    await asyncio.sleep(wait_s)
-    for _ in range(count):
-        try:
-            began, took_s, received = await fetch(
-                parts.hostname or "", parts.port or 80, parts.path, timeout_s
-            )
-            print(json.dumps({"began_s": began, "latency_s": took_s, "bytes": received}))
-        except (OSError, TimeoutError) as error:
-            print(json.dumps({"error": f"{type(error).__name__}: {error}"}))
-
-
-async def users(url: str, count: int, parallel: int, timeout_s: float) -> None:
-    """Several users share the work; their first requests are spread over a second, as people's are."""
-    shares = [count // parallel + (n < count % parallel) for n in range(parallel)]
-    await asyncio.gather(
-        *(user(url, share, n / parallel, timeout_s) for n, share in enumerate(shares) if share)
-    )
-
-
-def main() -> None:
-    """Reads the options."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("url")
-    options.add_argument("--count", type=int, default=10)
-    options.add_argument("--parallel", type=int, default=1)
-    options.add_argument("--timeout-s", type=float, default=120.0)
-    chosen = options.parse_args()
-    parts = urlsplit(chosen.url)
-    if parts.scheme == "echo":
-        asyncio.run(type_keys(parts.hostname or "", parts.port or 7, chosen.count))
-        return
-    asyncio.run(users(chosen.url, chosen.count, chosen.parallel, chosen.timeout_s))
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

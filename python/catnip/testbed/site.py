@@ -6,6 +6,7 @@ per finished point on stdout.
 
 import json
 import os
+import resource
 import signal
 import socket
 import socketserver
@@ -19,13 +20,15 @@ from pathlib import Path
 from typing import Any
 
 PORT = 8080
+MOST_SOCKETS = 16384
 ECHO_PORT = 8081
 CLIENT = Path(__file__).with_name("client.py")
 
 NGINX = """
-daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
+daemon off; worker_processes 1; worker_rlimit_nofile {sockets};
+pid {folder}/nginx.pid; error_log {folder}/error.log;
 {user}
-events {{ worker_connections 4096; }}
+events {{ worker_connections {sockets}; }}
 http {{ access_log off; sendfile on; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
   fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   server {{ listen {port} backlog=4096; root {folder}/www; }} }}
@@ -43,6 +46,7 @@ LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
 {user}
 ServerLimit 16
 MaxRequestWorkers 400
+AsyncRequestWorkerFactor 16
 DocumentRoot "{folder}/www"
 <Directory "{folder}/www">
   Require all granted
@@ -53,6 +57,9 @@ DocumentRoot "{folder}/www"
 def main() -> None:
     """Does what the task says."""
     task = json.load(sys.stdin)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    sockets = MOST_SOCKETS if most == resource.RLIM_INFINITY else min(most, MOST_SOCKETS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (sockets, most))
     for name, value in task["sysctl"].items():
         Path("/proc/sys/net", name).write_text(str(value))
     with tempfile.TemporaryDirectory(prefix="catnip-testbed-") as temporary:
@@ -75,7 +82,8 @@ def main() -> None:
 def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
     root = os.geteuid() == 0
     if kind == "nginx":
-        text = NGINX.format(folder=folder, port=PORT, user="user root;" if root else "")
+        sockets, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        text = NGINX.format(folder=folder, port=PORT, sockets=sockets, user="user root;" if root else "")
         command = ["nginx", "-c", str(folder / "server.conf")]
     else:
         text = APACHE.format(folder=folder, port=PORT, user="User www-data\nGroup www-data" if root else "")
@@ -119,7 +127,7 @@ def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str,
     log = folder / f"log-{point['id']}.csv"
     fetches = (
         f"{sys.executable} {CLIENT} http://$CATNIP_OUTSIDE:{PORT}/{point['file']}"
-        f" --count {point['count']} --parallel {point['parallel']}"
+        f" --count {point['count']} --per-second {point['per_second']}"
     )
     command = point.get("command") or f"exec {fetches}"
     logged = ["--log", str(log)] if point.get("log") else []
@@ -132,6 +140,7 @@ def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str,
         "out": ended.stdout,
         "certificate": json.loads(text) if (text := _text(certificate)) else None,
         "log": _text(log),
+        "snmp": Path("/proc/net/snmp").read_text(),
     }
 
 

@@ -1,4 +1,4 @@
-"""Measurements with a real server and real clients behind emulated links, each made once and remembered."""
+"""Fetches by real clients from a real server over emulated links, and simulated ones, each made once."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from catnip import stats
+from catnip import paths, resampling
 from catnip._core import InputError
 from catnip.cli.emulation import program
 from catnip.measures import Floats
@@ -45,15 +45,18 @@ TODAY: Mapping[str, Any] = {"ipv4/tcp_no_metrics_save": 1, "ipv4/tcp_congestion_
 
 @dataclass(frozen=True)
 class Point:
-    """One link, and what a client behind it does. `link` holds options of `catnip link`."""
+    """One link, by options of `catnip link`, and what its client does: fetches begin at their times, so many
+    per second."""
 
     id: str
     link: Sequence[str]
     file: str = "10"
     count: int = 10
-    parallel: int = 1
+    per_second: float = 20.0
     command: str | None = None
     log: bool = False
+    stops: bool = False
+    """Its link is stopped on purpose, so that its certificate is red."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class Measured:
     out: str
     certificate: Mapping[str, Any]
     log: str | None
+    snmp: str = ""
+    """The counters of the server's kernel afterwards, as /proc/net/snmp has them."""
 
     @cached_property
     def fetches(self) -> list[dict[str, Any]]:
@@ -73,17 +78,23 @@ class Measured:
 
     @cached_property
     def latencies_s(self) -> Floats:
-        """From the SYN to the last byte, one value per fetch that ended."""
-        return np.array([fetch["latency_s"] for fetch in self.fetches if "latency_s" in fetch])
+        """From the SYN to the last byte, one value per fetch; of one given up, how long it had been tried."""
+        return np.array([fetch.get("latency_s", fetch.get("after_s")) for fetch in self.fetches])
+
+    @cached_property
+    def mean_s(self) -> Interval:
+        """The mean latency; losses give it a heavy tail, which is resampled."""
+        return resampling.mean(self.latencies_s)
 
     @property
-    def mean_s(self) -> Interval:
-        """The mean latency."""
-        return stats.mean(self.latencies_s)
-
     def errors(self) -> int:
         """Fetches that did not end."""
         return sum("error" in fetch for fetch in self.fetches)
+
+    @property
+    def is_red(self) -> bool:
+        """The link did not do what was asked of it, in two tries, and was not meant to."""
+        return self.code == RED and not self.point.stops
 
 
 @dataclass
@@ -93,13 +104,15 @@ class Runs:
     scale: float
     first_seed: int
     progress: Progress
-    red: int = 0
+    sample: int = 1
+    """Fetches of the largest point asked for since this was last set."""
     emulated: dict[str, list[Any]] | None = None
     _made: dict[str, dict[str, Measured]] = field(default_factory=dict)
+    _simulated: dict[str, dict[str, dict[int, Floats]]] = field(default_factory=dict)
 
-    def count(self, fetches: int) -> int:
-        """So many fetches at full length, fewer if it has to be quick."""
-        return max(10, round(fetches * self.scale))
+    def count(self, at_full_length: int) -> int:
+        """So many, fewer if it has to be quick."""
+        return max(10, round(at_full_length * self.scale))
 
     def of(
         self,
@@ -110,18 +123,38 @@ class Runs:
     ) -> dict[str, Measured]:
         """Measures points behind one server; a point whose link was too late is measured again."""
         if name not in self._made:
+            if missing := can_run(*PACKAGES):
+                raise InputError(f"testbed: {missing}")
             told = self.progress.task(f"testbed, {name}")
             made: dict[str, Measured] = {}
             for _ in range(TRIES):
-                left = [point for point in points if point.id not in made or made[point.id].code == RED]
+                left = [point for point in points if point.id not in made or made[point.id].is_red]
                 if not left:
                     break
                 for measured in self._run(left, stack, server):
                     made[measured.point.id] = measured
-                    told(sum(one.code != RED for one in made.values()), len(points))
-            self.red += sum(one.code == RED for one in made.values())
+                    told(sum(not one.is_red for one in made.values()), len(points))
             self._made[name] = made
-        return self._made[name]
+        made = self._made[name]
+        self.sample = max(self.sample, *(point.count for point in points if point.command is None), 1)
+        return made
+
+    def simulated(self, name: str) -> dict[str, dict[int, Floats]]:
+        """Latencies of simulated fetches by variant of a scenario and size in KB."""
+        if name not in self._simulated:
+            scenario = paths.scenario(name)
+            seeds = list(range(self.first_seed, self.first_seed + self.count(scenario.seeds)))
+            told = self.progress.task(scenario.title)
+            made: dict[str, dict[int, Floats]] = {}
+            for done, variant in enumerate(scenario.variants):
+                rows = scenario.run([variant], seeds, ["pages"])["pages"]
+                times, pages = np.asarray(rows["time_s"]), np.asarray(rows["page"])
+                made[variant] = {size: times[pages == page] for page, size in enumerate(SIZES_KB, 1)}
+                told(done + 1, len(scenario.variants))
+            self._simulated[name] = made
+        made = self._simulated[name]
+        self.sample = max(self.sample, *(len(times) for of in made.values() for times in of.values()))
+        return made
 
     def all(self) -> list[Measured]:
         """Everything measured so far."""
@@ -140,7 +173,7 @@ class Runs:
                     "id": point.id,
                     "file": point.file,
                     "count": point.count,
-                    "parallel": point.parallel,
+                    "per_second": point.per_second,
                     "command": point.command,
                     "log": point.log,
                     "link": [*point.link, "--seed", str(self.first_seed + number)],
@@ -160,7 +193,7 @@ class Runs:
             if row["certificate"] is None:
                 raise InputError(f"testbed: {row['id']}: {row['err'].strip()}")
         return [
-            Measured(known[row["id"]], row["code"], row["out"], row["certificate"], row["log"])
+            Measured(known[row["id"]], row["code"], row["out"], row["certificate"], row["log"], row["snmp"])
             for row in rows
         ]
 

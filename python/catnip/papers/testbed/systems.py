@@ -3,6 +3,8 @@
 import csv
 import io
 import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,27 +12,184 @@ import numpy as np
 from catnip import _core, models, stats, testbed
 from catnip.papers import reference
 from catnip.papers.check_values import check_value
-from catnip.papers.claims import Claim, at_most, exactly, within
-from catnip.papers.outcome import Part
+from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import latency
-from catnip.papers.testbed.latency import INITIAL_WINDOW
-from catnip.papers.testbed.runs import FILES, SIZES_KB, TODAY, Measured, Point, Runs
+from catnip.papers.testbed.latency import FETCHES, INITIAL_WINDOW, PER_SECOND
+from catnip.papers.testbed.runs import TODAY, Measured, Point, Runs
+from catnip.stats import Interval
 
-TOLERANCE = 1e-5
-CHECKED = {"TB-S10": ("wzk_new",), "TB-S11": ("wzk_chain",), "TB-S13": ("model_c_",)}
-FIRST_TIMEOUT_S = 1.0
-HANDSHAKES = 6
+measured = Quantities()
+
+HANDSHAKES = 20
+LOGGED = 20
+LEAST_DATA_BYTES = 100
+EDGES = ("up", "down")
 CLIENT = Path(testbed.__file__).with_name("client.py")
+SERVER = "http://$CATNIP_OUTSIDE:8080"
 
 
-def components(runs: Runs) -> Part:
-    """One claim or more for each component."""
-    claims = [*_models(), *_links(runs), *_packets(runs), *_logger(runs)]
-    return Part(sorted(claims, key=lambda claim: int(claim.id.removeprefix("TB-S"))))
+@measured
+def fetches_that_did_not_end(runs: Runs) -> float:
+    """TB-S1: of all clients behind links that delay or lose, in two minutes."""
+    return float(sum(one.errors for one in _delays_and_losses(runs)))
 
 
-def handshakes(runs: Runs) -> Part:
-    """TB-E9: what losing one packet of the handshake costs."""
+@measured
+def loss_off_sigmas(runs: Runs, statistic: str) -> float:
+    """TB-S2: the loss of links that lose, both ways, off what was asked for, in standard deviations."""
+    losing = [one for one in latency.fetches(runs, "loss").values() if _asked_loss(one, "up") > 0]
+    off = [abs(_sigmas(one, side)) for one in losing for side in EDGES]
+    return float(np.mean(off)) if statistic == "mean" else max(off)
+
+
+@measured
+def round_trip_off(runs: Runs) -> float:
+    """TB-S2: the handshake as clients time it, off twice the delay, in units of 1 ms or 2 %; the farthest."""
+    off = []
+    for one in latency.fetches(runs, "delay").values():
+        asked_ms = 2 * _asked_ms(one)
+        took_ms = 1e3 * float(np.median([fetch["connect_s"] for fetch in one.fetches]))
+        off.append(abs(took_ms - asked_ms) / max(1, 0.02 * asked_ms))
+    return max(off)
+
+
+@measured
+def delay_off(runs: Runs) -> float:
+    """TB-S2: the mean delay that links certify, off what was asked, in units of 1 ms or 2 %; the farthest."""
+    off = []
+    for one in latency.fetches(runs, "delay").values():
+        asked_ms = _asked_ms(one)
+        for side in EDGES:
+            off.append(abs(one.certificate[side]["delay_ms"]["mean"] - asked_ms) / max(1, 0.02 * asked_ms))
+    return float(max(off))
+
+
+@measured
+def red_certificates(runs: Runs) -> str:
+    """TB-S2: of all links with a delay or a loss, those that did not do what was asked in two tries."""
+    return str(sum(one.is_red for one in _delays_and_losses(runs)))
+
+
+@measured
+def wrong_checksums(runs: Runs, end: str) -> str:
+    """TB-S3: segments that a kernel found damaged."""
+    forced = _forced(runs)
+    return str(_snmp(forced.out if end == "client" else forced.snmp)["Tcp"]["InCsumErrors"])
+
+
+@measured
+def packets_that_crossed(runs: Runs, side: str) -> float:
+    """TB-S3: packets of five fetches, of 30 KB each, that a direction of the link let through."""
+    return float(_forced(runs).certificate[side]["packets_out"])
+
+
+@measured
+def packets_beside_the_link(runs: Runs, side: str) -> str:
+    """TB-S4: packets that the client's kernel sent or received, less those that the link took or gave."""
+    forced = _forced(runs)
+    counters = _snmp(forced.out)["Ip"]
+    if side == "up":
+        return str(counters["OutRequests"] - forced.certificate["up"]["packets_in"])
+    return str(counters["InReceives"] - forced.certificate["down"]["packets_out"])
+
+
+@measured
+def answers_around_a_stop(runs: Runs) -> str:
+    """TB-S4: a fetch before the emulator is stopped, one while it is, and one after it goes on."""
+    fetch = f"curl -s -m 2 -o /dev/null -w '%{{http_code}} ' {SERVER}/3"
+    command = f"{fetch}; kill -STOP $PPID; {fetch}; kill -CONT $PPID; {fetch}"
+    point = Point("stopped", ["--delay", "5ms"], command=command, stops=True)
+    return runs.of("a stopped emulator", [point])["stopped"].out.strip()
+
+
+@measured
+def unaccounted(runs: Runs, mode: str) -> str:
+    """TB-S5: packets in, less those out, dropped and held, both ways."""
+    return str(_unaccounted(_modes(runs)[mode]))
+
+
+@measured
+def out_of_order(runs: Runs, mode: str) -> str:
+    """TB-S5: packets that left a link before one that had come earlier."""
+    log = _modes(runs)[mode].log or ""
+    return str(sum(_overtakings(numbers) for numbers in _departures(log)))
+
+
+@measured
+def distributed_delay_ms(runs: Runs, statistic: str) -> float:
+    """TB-S5: one-way delay of lone packets, one every 100 ms, over a link of 20 ± 5 ms."""
+    delay = _modes(runs)["distributed"].certificate["up"]["delay_ms"]
+    return float(delay[statistic])
+
+
+@measured
+def logger_off_ms(runs: Runs, statistic: str) -> float:
+    """TB-S7: the client's latency against the time between the packets that the link logged."""
+    # One fetch ends before the next one begins.
+    point = Point("log", ["--delay", "20ms", *INITIAL_WINDOW], "30", LOGGED, per_second=2, log=True)
+    one = runs.of("logger", [point])["log"]
+    off = 1e3 * np.abs(one.latencies_s - _logged_latencies_s(one.log or ""))
+    return float(off.max() if statistic == "largest" else np.median(off))
+
+
+@measured
+def body_bytes(runs: Runs, size: int) -> str:
+    """TB-S8: lengths of the bodies that clients received."""
+    served = {
+        int(fetch.get("bytes", 0))
+        for name, one in latency.fetches(runs, "delay").items()
+        if name.startswith(f"{size}-")
+        for fetch in one.fetches
+    }
+    return ", ".join(map(str, sorted(served)))
+
+
+@measured
+def apache_off_nginx_pct(runs: Runs, loss_pct: float) -> float:
+    """TB-S9: mean latency of 10 KB over 20 ms from the one server, off that from the other."""
+    apache, nginx = (_server(runs, server, loss_pct).mean_s.mean for server in ("apache", "nginx"))
+    return 100 * abs(apache / nginx - 1)
+
+
+@measured
+def server_latency_s(runs: Runs, server: str, loss_pct: float) -> Interval:
+    """TB-S9: mean latency of 10 KB over 20 ms."""
+    return _server(runs, server, loss_pct).mean_s
+
+
+@measured
+def check_values_off(_runs: Runs, starts: str) -> float:
+    """TB-S10, S11, S13: largest relative difference from values worked out independently."""
+    rows = [row for row in reference.rows("model_check_values.csv") if row["model"].startswith(starts)]
+    return max(
+        abs(check_value(row["model"], row["params"], row["quantity"]) / float(row["value"]) - 1)
+        for row in rows
+        if float(row["value"])
+    )
+
+
+@measured
+def chain_sampled_off_pct(_runs: Runs, samples: int) -> float:
+    """TB-S11: samples against the exact chain, for one to three packets at three rates; the farthest."""
+    off = []
+    for data in (1, 2, 3):
+        for p in (0.05, 0.1, 0.2):
+            mean, _ = models.wzk_chain_sampled(data, p, samples=samples)
+            off.append(abs(mean / float(models.wzk_chain(data, p)) - 1))
+    return 100 * max(off)
+
+
+@measured
+def handshake_rtts_without_loss(_runs: Runs) -> float:
+    """TB-S12: the handshake of the model, in round trips."""
+    delay_s = 0.05
+    parts = models.evaluate("wzk_new", data=8, pl=0.0, delay_s=delay_s)
+    return round(float(parts["t_handshk_s"]) / (2 * delay_s), 12)
+
+
+@measured
+def handshake_costs_ms(runs: Runs, lost: str) -> Interval:
+    """TB-E9: latency with one packet of the handshake lost, more than the mean without."""
     cases = {
         "none": ("none", "none"),
         "SYN": ("packets:1", "none"),
@@ -48,275 +207,99 @@ def handshakes(runs: Runs) -> Part:
         for n in range(HANDSHAKES)
     ]
     made = runs.of("handshakes", points)
-    mean = {
-        name: stats.mean([made[f"{name}-{n}"].latencies_s[0] for n in range(HANDSHAKES)]) for name in cases
-    }
-    base = mean["none"].mean
-    return Part(
+    with_loss, without = (
+        np.array([made[f"{name}-{n}"].latencies_s[0] for n in range(HANDSHAKES)]) for name in (lost, "none")
+    )
+    return stats.mean(1e3 * (with_loss - without.mean()))
+
+
+@measured
+def curl_fetches(runs: Runs, what: str) -> str | float:
+    """TB-E10: 1 MB by curl through 10 Mbit/s: bytes, or seconds."""
+    size, took_s = _others(runs)["curl"].out.split()
+    return size if what == "bytes" else float(took_s)
+
+
+@measured
+def echo_median_ms(runs: Runs) -> float:
+    """TB-E10: an interactive echo over 20 ms each way."""
+    return _median_ms(_others(runs)["echo"])
+
+
+@measured
+def router_round_trip_ms(runs: Runs) -> float:
+    """CWV-S14: with the limits off."""
+    return _median_ms(_router(runs)["delay"])
+
+
+@measured
+def router_down(runs: Runs, what: str) -> float:
+    """CWV-S14: with 2 Mbit/s and 30 KB: the rate while busy in Mbit/s, or most packets waiting."""
+    down = _router(runs)["limited"].certificate["down"]
+    return float(down["busy_rate"] / 1e6 if what == "rate" else down["largest_queue"])
+
+
+def _delays_and_losses(runs: Runs) -> list[Measured]:
+    return [one for over in ("delay", "loss") for one in latency.fetches(runs, over).values()]
+
+
+def _forced(runs: Runs) -> Measured:
+    fetch = f"for i in 1 2 3 4 5; do curl -s -o /dev/null {SERVER}/30; done"
+    link = ["--delay", "5ms", "--loss", "bernoulli:0.02"]
+    return runs.of("forced routing", [Point("forced", link, command=f"{fetch}; cat /proc/net/snmp")])[
+        "forced"
+    ]
+
+
+def _modes(runs: Runs) -> dict[str, Measured]:
+    lone = f"exec {sys.executable} {CLIENT} echo://$CATNIP_OUTSIDE:8081/ --count 100"
+    queue = ["--rate", "2Mbit", "--delay", "5ms", "--queue", "drop-tail:20"]
+    return runs.of(
+        "link modes",
         [
-            *(
-                within(
-                    "TB-E9",
-                    f"{name} lost: latency more than without loss, ms (first timeout ± 20)",
-                    1e3 * (mean[name].mean - base),
-                    980,
-                    1020,
-                    paper="3 s on Linux 2.0.34",
-                    note="kernel-timers",
-                )
-                for name in ("SYN", "SYN-ACK")
-            ),
-            within(
-                "TB-E9",
-                "last ACK lost: latency more than without loss, ms (the request carries it)",
-                1e3 * (mean["last ACK"].mean - base),
-                -20,
-                20,
-                paper="the first data packet repairs it",
-            ),
-        ]
+            Point("fixed", ["--delay", "20ms"], "30", 20, log=True),
+            Point("distributed", ["--delay", "20ms", "--jitter", "uniform:5ms"], command=lone, log=True),
+            Point("distributed, busy", ["--delay", "20ms", "--jitter", "uniform:5ms"], "30", 20, log=True),
+            Point("queue", queue, "30", 20, log=True),
+        ],
     )
 
 
-def other_applications(runs: Runs) -> Part:
-    """TB-E10: more real programs, none of them changed."""
+def _server(runs: Runs, server: str, loss_pct: float) -> Measured:
+    link = ["--delay", "20ms", "--loss", f"bernoulli:{loss_pct / 100}", *INITIAL_WINDOW]
+    point = Point("10 KB", link, "10", runs.count(FETCHES), PER_SECOND)
+    return runs.of(f"{server} at {loss_pct:g} % loss", [point], server=server)["10 KB"]
+
+
+def _others(runs: Runs) -> dict[str, Measured]:
     link = ["--rate", "10Mbit", "--delay", "20ms", "--queue", "drop-tail:100"]
     echo = f"exec {sys.executable} {CLIENT} echo://$CATNIP_OUTSIDE:8081/ --count 50"
-    curl = "exec curl -s -o /dev/null -w '%{size_download} %{time_total}' http://$CATNIP_OUTSIDE:8080/bulk"
-    made = runs.of(
-        "other applications",
-        [Point("curl", link, command=curl), Point("echo", link, command=echo)],
-        stack=TODAY,
-    )
-    size, took_s = made["curl"].out.split()
-    ends = [fetch["latency_s"] for fetch in made["echo"].fetches]
-    return Part(
-        [
-            exactly("TB-E10", "curl fetches 1 MB through 10 Mbit/s: bytes", size, str(FILES["bulk"])),
-            within("TB-E10", "its time, s (at least that of 1 MB at 10 Mbit/s)", float(took_s), 0.84, 1.6),
-            within(
-                "TB-E10", "interactive echo over 20 + 20 ms: median, ms", 1e3 * float(np.median(ends)), 40, 44
-            ),
-        ]
-    )
+    curl = f"exec curl -s -o /dev/null -w '%{{size_download}} %{{time_total}}' {SERVER}/bulk"
+    points = [Point("curl", link, command=curl), Point("echo", link, command=echo)]
+    return runs.of("other applications", points, stack=TODAY)
 
 
-def emulation_router(runs: Runs) -> Part:
-    """CWV-S14: newCWV's router with a delay of 200 ms only, and with 2 Mbit/s and 30 KB as well."""
-    fetch = "exec curl -s -o /dev/null -w '%{size_download}' http://$CATNIP_OUTSIDE:8080/bulk"
+def _router(runs: Runs) -> dict[str, Measured]:
+    fetch = f"exec curl -s -o /dev/null -w '%{{size_download}}' {SERVER}/bulk"
     echo = f"exec {sys.executable} {CLIENT} echo://$CATNIP_OUTSIDE:8081/ --count 20"
     delay = ["--delay", "100ms"]
     limited = [*delay, "--rate", "2Mbit", "--queue", "drop-tail:30KB"]
-    made = runs.of(
-        "newCWV's router",
-        [
-            Point("delay", delay, command=echo),
-            Point("limited", limited, command=fetch),
-        ],
-        stack=TODAY,
-    )
-    rtt_ms = 1e3 * float(np.median([fetch["latency_s"] for fetch in made["delay"].fetches]))
-    down = made["limited"].certificate["down"]
-    return Part(
-        [
-            within("CWV-S14", "limits off: median round trip, ms", rtt_ms, 195, 205, paper=200),
-            within(
-                "CWV-S14",
-                "2 Mbit/s and 30 KB: rate while busy, Mbit/s",
-                down["busy_rate"] / 1e6,
-                1.96,
-                2.04,
-                paper=2,
-            ),
-            at_most(
-                "CWV-S14",
-                "30 KB: most packets waiting (20 of 1500 bytes)",
-                down["largest_queue"],
-                20,
-                paper=20,
-            ),
-        ]
-    )
+    points = [Point("delay", delay, command=echo), Point("limited", limited, command=fetch)]
+    return runs.of("newCWV's router", points, stack=TODAY)
 
 
-def _models() -> list[Claim]:
-    rows = reference.rows("model_check_values.csv")
-    claims = []
-    for id, starts in CHECKED.items():
-        mine = [row for row in rows if row["model"].startswith(starts)]
-        off = max(
-            abs(check_value(row["model"], row["params"], row["quantity"]) - float(row["value"]))
-            / max(abs(float(row["value"])), 1e-12)
-            for row in mine
-            if float(row["value"])
-        )
-        claim = f"{len(mine)} values worked out independently: largest relative difference"
-        claims.append(at_most(id, claim, off, TOLERANCE))
-    sampled = []
-    for data in (1, 2, 3):
-        for p in (0.05, 0.1, 0.2):
-            mean, _ = models.wzk_chain_sampled(data, p, samples=400_000)
-            sampled.append(abs(mean / float(models.wzk_chain(data, p)) - 1))
-    claims.append(
-        at_most(
-            "TB-S11", "400 000 samples against the exact chain, 9 points: largest, %", 100 * max(sampled), 1
-        )
-    )
-    no_loss = models.evaluate("wzk_new", data=8, pl=0.0, delay_s=0.05)
-    claims.append(
-        at_most(
-            "TB-S12",
-            "no loss: handshake apart from 1.5 round trips, s",
-            abs(float(no_loss["t_handshk_s"]) - 0.15),
-            1e-12,
-            paper="1.5 RTT",
-        )
-    )
-    return claims
+def _median_ms(one: Measured) -> float:
+    return 1e3 * float(np.median(one.latencies_s))
 
 
-def _links(runs: Runs) -> list[Claim]:
-    """TB-S1, S2, S5, S8, S9: what the links did while programs ran over them."""
-    losses = latency._over_loss(runs)
-    delays = latency._over_delay(runs)
-    sigmas = [abs(_sigmas(one, side)) for one in losses.values() for side in ("up", "down")]
-    off = [
-        abs(one.certificate[side]["delay_ms"]["mean"] - _asked_ms(one)) / max(1, 0.02 * _asked_ms(one))
-        for one in delays.values()
-        for side in ("up", "down")
-    ]
-    modes = runs.of(
-        "link modes",
-        [
-            Point("distributed", ["--delay", "20ms", "--jitter", "uniform:5ms"], "30", 20, 4),
-            Point("queue", ["--rate", "2Mbit", "--delay", "5ms", "--queue", "drop-tail:20"], "30", 20, 4),
-        ],
-    )
-    served = {
-        size: {
-            int(fetch.get("bytes", 0))
-            for name, one in delays.items()
-            if name.startswith(f"{size}-")
-            for fetch in one.fetches
-        }
-        for size in SIZES_KB
-    }
-    both = {
-        server: runs.of(
-            f"{server} without loss", [latency._point(f"{server}-10", 10, 0.02, 0.0, runs)], server=server
-        )
-        for server in ("nginx", "apache")
-    }
-    nginx, apache = (both[server][f"{server}-10"] for server in ("nginx", "apache"))
-    apart = abs(apache.mean_s.mean / nginx.mean_s.mean - 1)
-    return [
-        exactly(
-            "TB-S1",
-            "fetches by real clients from a real server, up to 10 % loss, that did not end in two minutes",
-            str(sum(one.errors() for one in (*delays.values(), *_up_to_ten(losses)))),
-            "0",
-        ),
-        at_most(
-            "TB-S2",
-            "loss asked for 0 to 20 %: mean distance of 48 links, standard deviations",
-            float(np.mean(sigmas)),
-            1.2,
-        ),
-        at_most("TB-S2", "the same, largest", max(sigmas), 4),
-        exactly("TB-S2", "links measured so far whose certificate is red in two tries", str(runs.red), "0"),
-        at_most(
-            "TB-S2", "mean delay off what was asked for in units of 1 ms or 2 %, largest of 42", max(off), 1
-        ),
-        *(
-            exactly(
-                "TB-S5", f"{name} delay: packets in less out, dropped and held", str(_unaccounted(one)), "0"
-            )
-            for name, one in modes.items()
-        ),
-        within(
-            "TB-S5",
-            "distributed delay, 20 ± 5 ms in order: mean, ms",
-            modes["distributed"].certificate["down"]["delay_ms"]["mean"],
-            19,
-            25,
-        ),
-        *(
-            exactly(
-                "TB-S8",
-                f"{size} KB: bytes of each body",
-                ", ".join(map(str, sorted(served[size]))),
-                str(size * 1024),
-            )
-            for size in SIZES_KB
-        ),
-        at_most("TB-S9", "10 KB over 20 ms from Apache and from nginx: means apart, %", 100 * apart, 20),
-    ]
-
-
-def _packets(runs: Runs) -> list[Claim]:
-    """TB-S3, S4: every packet of the programs crosses the link, and arrives whole."""
-    fetch = "for i in 1 2 3 4 5; do curl -s -o /dev/null http://$CATNIP_OUTSIDE:8080/30; done"
-    point = Point(
-        "forced", ["--delay", "5ms", "--loss", "bernoulli:0.02"], command=f"{fetch}; cat /proc/net/snmp"
-    )
-    one = runs.of("forced routing", [point])["forced"]
-    kernel = _snmp(one.out)
-    up, down = one.certificate["up"], one.certificate["down"]
-    return [
-        exactly(
-            "TB-S3", "segments with a wrong checksum at the client", str(kernel["Tcp"]["InCsumErrors"]), "0"
-        ),
-        exactly(
-            "TB-S4",
-            "packets that the client's kernel sent less those that crossed the link",
-            str(kernel["Ip"]["OutRequests"] - up["packets_in"]),
-            "0",
-        ),
-        exactly(
-            "TB-S4",
-            "packets that the link delivered less those that the client's kernel received",
-            str(down["packets_out"] - kernel["Ip"]["InReceives"]),
-            "0",
-        ),
-    ]
-
-
-def _logger(runs: Runs) -> list[Claim]:
-    """TB-S7: the client's log against the link's."""
-    points = [Point(f"log-{n}", ["--delay", "20ms", *INITIAL_WINDOW], "30", 1, log=True) for n in range(5)]
-    off = []
-    for one in runs.of("logger", points).values():
-        events = list(csv.DictReader(io.StringIO(one.log or "")))
-        begins = {row["number"]: row for row in events if row["event"] == "arrive"}
-        syn_ns = min(int(row["time_ns"]) for row in begins.values() if row["edge"] == "0")
-        # The last packet with data that reached the client ends the fetch.
-        data_ns = [
-            int(row["time_ns"]) + int(row["lateness_ns"] or 0)
-            for row in events
-            if row["event"] == "depart" and row["edge"] == "1" and int(row["len_bytes"]) > 100
-        ]
-        off.append(abs(one.latencies_s[0] - (max(data_ns) - syn_ns) / 1e9))
-    return [
-        at_most(
-            "TB-S7",
-            "the client's latency against the link's log, five fetches: median difference, ms",
-            1e3 * float(np.median(off)),
-            1,
-        )
-    ]
-
-
-def _up_to_ten(losses: dict[str, Measured]) -> list[Measured]:
-    return [one for name, one in losses.items() if float(name.split("-")[1]) <= 0.1]
+def _asked_loss(one: Measured, side: str) -> float:
+    return float(one.certificate[side]["asked"]["loss"].partition(":")[2] or 0)
 
 
 def _sigmas(one: Measured, side: str) -> float:
     """How far the loss of a direction is from what was asked for."""
-    certified = one.certificate[side]
-    asked = float(certified["asked"]["loss"].partition(":")[2] or 0)
+    certified, asked = one.certificate[side], _asked_loss(one, side)
     n = certified["packets_in"]
-    if asked == 0 or n == 0:
-        return 0.0
     return float((certified["loss"] - asked) / np.sqrt(asked * (1 - asked) / n))
 
 
@@ -329,6 +312,33 @@ def _unaccounted(one: Measured) -> int:
         side["packets_in"] - side["packets_out"] - sum(side["dropped"].values()) - side["held"]
         for side in (one.certificate["up"], one.certificate["down"])
     )
+
+
+def _logged_latencies_s(log: str) -> list[float]:
+    """From each SYN to the last packet with data that reached the client before the next one."""
+    began_ns: list[int] = []
+    ended_ns: list[int] = []
+    flows = set()
+    for row in csv.DictReader(io.StringIO(log)):
+        time_ns = int(row["time_ns"])
+        if (row["event"], row["edge"]) == ("arrive", "0") and row["flow"] not in flows:
+            flows.add(row["flow"])
+            began_ns.append(time_ns)
+            ended_ns.append(time_ns)
+        elif (row["event"], row["edge"]) == ("depart", "1") and int(row["len_bytes"]) > LEAST_DATA_BYTES:
+            ended_ns[-1] = time_ns + int(row["lateness_ns"] or 0)
+    return [(ended - began) / 1e9 for began, ended in zip(began_ns, ended_ns, strict=True)]
+
+
+def _departures(log: str) -> Iterator[list[int]]:
+    """Per direction, the numbers of packets in the order in which they left."""
+    rows = list(csv.DictReader(io.StringIO(log)))
+    for edge in ("0", "1"):
+        yield [int(row["number"]) for row in rows if row["event"] == "depart" and row["edge"] == edge]
+
+
+def _overtakings(numbers: Sequence[int]) -> int:
+    return sum(later < earlier for earlier, later in pairwise(numbers))
 
 
 def _snmp(text: str) -> dict[str, dict[str, int]]:

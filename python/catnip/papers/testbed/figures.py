@@ -1,0 +1,165 @@
+"""Figures 3, 4 and 7, the tables of models over load and of stacks over loss, and the result in words."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from catnip import stats
+from catnip.figures.latency import Curve, Panel, latency_panels
+from catnip.papers.outcome import Figure, Table
+from catnip.papers.quantity import Quantities
+from catnip.papers.testbed import latency, wan
+from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, TODAY, packets
+from catnip.papers.testbed.runs import SIZES_KB, Runs
+
+measured = Quantities()
+
+STACK_LOSS_PCT = 15
+MEASURED_LABEL = "measured, 95 % interval"
+
+
+def headline(runs: Runs) -> str:
+    """The answer in three sentences."""
+    loads, losses = latency.fetches(runs, "load"), latency.fetches(runs, "loss")
+    count = sum(len(one.fetches) for one in runs.all())
+    red = sum(one.is_red for one in runs.all())
+    idle, full = (loads[f"10-{load}"].mean_s.mean for load in (0, 100))
+    links = f"of {len(runs.all())} links, {red or 'none'} did not do what was asked by the certificate"
+    return (
+        f"{count} fetches from nginx through emulated links ({links}): latency grows linearly with delay "
+        f"and faster than linearly with loss. A 10 KB file takes {1e3 * idle:.1f} ms on an idle link, "
+        f"{full:.2f} s on one that is offered all it can carry, and {losses['10-20'].mean_s.mean:.1f} s at "
+        "20 % loss each way. The paper's model is the closest one for a kernel of its time, and too slow for "
+        "today's where much is lost."
+    )
+
+
+def comparison(runs: Runs) -> Table:
+    """TB-S14: measured, new model, Model C low and high at every load."""
+    rows = []
+    for size in SIZES_KB:
+        measured_s = latency.latencies(runs, "load", size)
+        for case, ours in zip(latency.cases(runs, "load"), measured_s, strict=True):
+            values = [one(packets(size), case.loss, case.delay_s, TODAY) for one in ESTIMATORS.values()]
+            link = f"{1e3 * case.delay_s:.2f}", f"{100 * case.loss:.2f}"
+            rows.append(
+                [f"{size} KB, load {case.x:.0f} %", *link, str(ours), *(f"{value:.3f}" for value in values)]
+            )
+    columns = ["", "delay, ms", "loss, %", "measured, s", *ESTIMATORS]
+    note = "The delay is one way; loss hits each direction."
+    return Table("Retrieval latency over load, s", columns, rows, note)
+
+
+@measured
+def numbers_of_the_comparison(runs: Runs) -> str:
+    """TB-S14: cells of the table that hold a time above zero."""
+    times = [cell.split()[0] for row in comparison(runs).rows for cell in row[3:]]
+    return str(sum(np.isfinite(float(time)) and float(time) > 0 for time in times))
+
+
+def stacks(runs: Runs) -> Table:
+    """TB-E8: what makes today's Linux faster than the model, one factor at a time."""
+    made = runs.simulated("testbed-loss")
+    suffix = f" / wire_loss=bernoulli:{STACK_LOSS_PCT / 100:g}"
+    kernel = [latency.fetches(runs, "loss")[f"{size}-{STACK_LOSS_PCT}"] for size in SIZES_KB]
+
+    def cells(times: Sequence[np.ndarray]) -> list[str]:
+        return [f"{np.median(one):.2f}; {stats.mean(one)}" for one in times]
+
+    rows = [["nginx on this kernel", *(f"{np.median(one.latencies_s):.2f}; {one.mean_s}" for one in kernel)]]
+    for variant, of_size in made.items():
+        if variant.endswith(suffix):
+            name = variant.removesuffix(suffix)
+            rows.append([f"simulated: {name}", *cells([of_size[size] for size in SIZES_KB])])
+    loss = STACK_LOSS_PCT / 100
+    rows.append(
+        ["new model", *(f"{ESTIMATORS[NEW](packets(size), loss, 0.0, TODAY):.2f}" for size in SIZES_KB)]
+    )
+    title = f"Stacks at {STACK_LOSS_PCT} % loss each way: median; mean, s"
+    note = "Variants of scenarios/testbed-loss.toml. The new model is given the timers of today's Linux."
+    return Table(title, ["", *(f"{size} KB" for size in SIZES_KB)], rows, note)
+
+
+def tables(runs: Runs) -> Sequence[Table]:
+    """The models, the stacks, and Table XI of the CATNIP paper."""
+    return [comparison(runs), stacks(runs), wan.table(runs)]
+
+
+def link(runs: Runs) -> Figure:
+    """Figure 3."""
+    states = latency.states(runs)
+    loads = [100 * state.load for state in states]
+    panels = [
+        Panel("mean delay, ms", loads, [(100 * s.load, s.delay_s * 1e3) for s in states], []),
+        Panel("loss, %", loads, [(100 * s.load, s.loss * 100) for s in states], []),
+    ]
+    labels = {"xlabel": "offered load, %", "ylabel": "", "simulated": "simulated, 95 % interval"}
+    caption = (
+        "10 Mbit/s, 50 packets, Pareto on-off sources with packets of 512 bytes on average. The paper's "
+        "Figure 3 is lost; these are the delays and losses that the later experiments set."
+    )
+    svg = latency_panels("A link by its offered load", panels, **labels)
+    return Figure("testbed-load", "Figure 3: the link", caption, svg)
+
+
+def over_load(runs: Runs) -> Figure:
+    """Figures 4a and 7."""
+    caption = (
+        "nginx on Linux set near to the paper's (Reno, no SACK, initial window 2), each fetch over a new "
+        "connection through a link with the delay and loss of that load."
+    )
+    svg = _panels(runs, "load", "Retrieval latency over load, measured and by model", "offered load, %")
+    return Figure("testbed-models", "Figures 4a and 7: models against measurement", caption, svg)
+
+
+def over_delay(runs: Runs) -> Figure:
+    """Figure 4b."""
+    caption = "Without loss, every fetch takes a number of round trips."
+    svg = _panels(runs, "delay", "Latency grows linearly with delay", "one-way delay, ms")
+    return Figure("testbed-delay", "Figure 4b: latency over delay", caption, svg)
+
+
+def over_loss(runs: Runs) -> Figure:
+    """Figure 4c."""
+    caption = "Loss hits both directions, as in the paper. Without delay nearly all of the time is timeouts."
+    svg = _panels(runs, "loss", "Latency grows faster than linearly with loss", "loss of each direction, %")
+    return Figure("testbed-loss", "Figure 4c: latency over loss", caption, svg)
+
+
+def paper_kernel(runs: Runs) -> Figure:
+    """Figure 7 with a kernel of the paper's time."""
+    caption = (
+        "The same links between simulated hosts with the timers of Linux 2.0 (3 s before the first sample): "
+        "the new model is close for every size, Model C far below."
+    )
+    title = "Simulated hosts of the paper's time, and models"
+    svg = _panels(runs, "load", title, "offered load, %", latency.LINUX_20, "simulated, 95 % interval")
+    return Figure("testbed-linux-2.0", "Figure 7 with the paper's kernel", caption, svg)
+
+
+def _panels(
+    runs: Runs, over: str, title: str, xlabel: str, server: str = latency.KERNEL, label: str = MEASURED_LABEL
+) -> str:
+    places = [case.x for case in latency.cases(runs, over, server)]
+    panels = [
+        Panel(
+            f"{size} KB",
+            places,
+            list(zip(places, latency.latencies(runs, over, size, server), strict=True)),
+            [
+                Curve(name, list(latency.predicted(runs, name, over, size, server)))
+                for name in (NEW, LOW, HIGH)
+            ],
+        )
+        for size in SIZES_KB
+    ]
+    return latency_panels(title, panels, xlabel=xlabel, ylabel="latency, s", simulated=label)
+
+
+FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
+    "link": link,
+    "over_load": over_load,
+    "over_delay": over_delay,
+    "over_loss": over_loss,
+    "paper_kernel": paper_kernel,
+}

@@ -1,0 +1,31 @@
+"""What the papers print, from the reference tables."""
+
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import number, rows
+
+printed = Quantities()
+
+
+@printed
+def milliseconds(id: str) -> float:
+    """A row in seconds."""
+    return 1e3 * number(id)
+
+
+@printed
+def table_xi(column: str, buffer_kb: int) -> float:
+    """A number of the CATNIP paper's Table XI, without its pages."""
+    return float(_by_buffer()[buffer_kb][column])
+
+
+@printed
+def spreads(at_kb: list[int], than_at_kb: list[int]) -> str:
+    """Standard deviations of the pages' ratios at some buffers, against those at others."""
+    some, others = (
+        ", ".join(_by_buffer()[kb]["sdev_relative_time"] for kb in buffers) for buffers in (at_kb, than_at_kb)
+    )
+    return f"{some} against {others}"
+
+
+def _by_buffer() -> dict[int, dict[str, str]]:
+    return {int(row["buffer_kb"]): row for row in rows("catnip_wan_emulation_summary.csv")}
