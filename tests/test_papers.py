@@ -15,9 +15,6 @@ from catnip.papers.statement import Computed, Row, Statement
 from catnip.progress import Progress
 from catnip.stats import Interval
 
-DATA = ("catnip", "hysteresis")
-"""The papers whose claims are data."""
-
 
 def anchors() -> set[str]:
     """The headings of docs/deviations.md as a link names them."""
@@ -34,14 +31,14 @@ def published(name: str) -> Iterator[tuple[str, str, str, str, str]]:
             yield cells[0], cells[1], cells[4], cells[6], re.sub(r"\[(\w+)\].*", r"\1", cells[7])
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", PAPERS)
 def test_every_quantity_exists_and_takes_its_arguments(name: str) -> None:
     module = runner.paper(name)
     for one in runner.data(name).statements:
         inspect.signature(module.MEASURED[one.ours.quantity]).bind(None, **one.ours.arguments)
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", PAPERS)
 def test_everything_that_is_printed_beside_a_claim_is_in_a_reference_table(name: str) -> None:
     module = runner.paper(name)
     for one in runner.data(name).statements:
@@ -52,7 +49,7 @@ def test_everything_that_is_printed_beside_a_claim_is_in_a_reference_table(name:
                 assert reference.published(source.id) is not None, source
 
 
-@pytest.mark.parametrize(("name", "prefix"), [("catnip", "cat"), ("hysteresis", "hys")])
+@pytest.mark.parametrize(("name", "prefix"), [("catnip", "cat"), ("hysteresis", "hys"), ("testbed", "tb")])
 def test_every_row_of_the_reference_tables_is_claimed_or_excused(name: str, prefix: str) -> None:
     stated = runner.data(name)
     claimed = {row for one in stated.statements for row in one.rows}
@@ -67,14 +64,14 @@ def test_every_row_of_the_reference_tables_is_claimed_or_excused(name: str, pref
     assert not claimed & set(stated.excused), "claimed, so there is nothing to excuse"
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", PAPERS)
 def test_every_reason_is_documented(name: str) -> None:
     given = {one.deviation for one in runner.data(name).statements} - {""}
     assert given
     assert given <= anchors()
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", PAPERS)
 def test_the_published_table_has_these_claims_and_excuses_only_what_misses(name: str) -> None:
     shown = {(id, says): verdict for id, says, *_, verdict in published(name)}
     stated = {(one.id, one.says): one for one in runner.data(name).statements}
@@ -84,7 +81,7 @@ def test_the_published_table_has_these_claims_and_excuses_only_what_misses(name:
     assert "fail" not in shown.values()
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", PAPERS)
 def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> None:
     bands = {(id, says): band for id, says, _, band, _ in published(name)}
     module = runner.paper(name)
@@ -98,6 +95,7 @@ def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> 
     [
         ("catnip", None, ["CAT-S2", "CAT-S3", "CAT-S5", "CAT-S17", "CAT-E1", "CAT-E2", "CAT-E11"]),
         ("hysteresis", 1000, ["HYS-S3", "HYS-S5", "HYS-S7", "HYS-S10", "HYS-S11", "HYS-S12", "HYS-E3"]),
+        ("testbed", None, ["TB-S6", "TB-S10", "TB-S11", "TB-S12", "TB-S13", "TB-E1"]),
     ],
 )
 def test_a_short_run_gives_the_values_of_the_published_table(
