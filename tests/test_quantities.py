@@ -412,7 +412,7 @@ def test_slopes_are_those_on_both_sides_of_the_knee() -> None:
     )
     assert in_lab("steeper_above", bent, over="load", size=3) == pytest.approx(3)
     assert in_lab("steeper_above", bent, over="loss", size=30) == pytest.approx(4)
-    # The knee belongs to both sides: a peak there is a rise of 0.3/0.28 before and a fall of 0.2/0.1 after it.
+    # The knee belongs to both sides: a peak there rises by 0.3/0.28 and falls by 0.2/0.1.
     peak = Lab(latency_over_load=over_load(lambda x: float(x == 0.6)))
     assert in_lab("steeper_above", peak, over="load", size=3) == pytest.approx(-28 / 15)
 
