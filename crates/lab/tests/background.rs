@@ -4,7 +4,7 @@ mod scenarios;
 
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, fingerprint, run_all};
 use catnip_net::PortId;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn testbed() -> String {
     let path = scenarios::file("testbed-e1.toml");

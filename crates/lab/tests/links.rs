@@ -6,7 +6,7 @@ use catnip_base::Time;
 use catnip_lab::{Column, RunRequest, Scenario, TableName, run_all};
 use catnip_net::shape::RateSpec;
 use catnip_net::{PortId, WireSpec};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One transfer over a link with these lines.
 fn text(link: &str) -> String {
