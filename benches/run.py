@@ -187,9 +187,9 @@ def all_cases() -> list[Case]:
             "100 Web clients, one run",
             PER_RUN,
             {
-                CATNIP: ours("../scenarios/catnip-e4.toml", "Reno/DropTail"),
+                CATNIP: ours("../python/catnip/papers/catnip/scenarios/catnip-e4.toml", "Reno/DropTail"),
                 NS2: ns2("web.tcl", 1, NS2_SCHEDULER, "pooled"),
-                NS3: ns3("web", f"--pages={ROOT / 'validation/reference/catnip_pages.csv'}"),
+                NS3: ns3("web", f"--pages={ROOT / 'python/catnip/papers/catnip/reference/catnip_pages.csv'}"),
             },
         ),
     ]

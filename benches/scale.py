@@ -87,7 +87,7 @@ def _chain(hops: int) -> Iterator[str]:
 
 def ensemble(rounds: int = 5) -> dict[str, float]:
     """Speed-up of the matrix of sources and routers on two threads over one: median of alternating runs."""
-    scenario = _core.Scenario.load(str(ROOT / "scenarios" / "catnip-matrix.toml"))
+    scenario = _core.Scenario.load(str(ROOT / "python/catnip/papers/catnip/scenarios/catnip-matrix.toml"))
     ratios = []
     for _ in range(rounds):
         seconds = []

@@ -26,7 +26,7 @@ def test_named_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     (tmp_path / "validation" / "reference").mkdir(parents=True)
     monkeypatch.setenv("CATNIP_ROOT", str(tmp_path))
     assert paths.reference() == tmp_path / "validation" / "reference"
-    assert paths.scenarios() == []
+    assert {Path(one.path).parents[2] for one in paths.scenarios()} == {paths.PAPERS}
 
 
 def test_a_wrong_name_is_bad_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,6 +45,12 @@ def test_emulator_commands_hand_their_arguments_over(
     assert handed == [["catnip-emu", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
 
 
+def test_the_emulator_takes_a_scenario_by_its_name_but_leaves_the_command_alone() -> None:
+    made = emulation._with_paths(["testbed-web", "--seed", "1", "--", "testbed-web"])
+    assert (Path(made[0]).name, Path(made[0]).is_file()) == ("testbed-web.toml", True)
+    assert made[1:] == ["--seed", "1", "--", "testbed-web"]
+
+
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("catnip.papers.testbed.runs.can_run", lambda *_: "nginx: not installed")
     ended = catnip("reproduce", "testbed", "--quick", "--experiment", "TB-S1")

@@ -25,7 +25,7 @@ from chromium import Chromium, find
 from website import PORT, Page, read_pages, serve, write_site
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ROOT / "validation" / "reference" / "catnip_pages.csv"
+PAGES = ROOT / "python/catnip/papers/catnip/reference/catnip_pages.csv"
 PROGRAM = "catnip-emu"
 # Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1.
 T_95 = [

@@ -38,7 +38,7 @@ class Page:
 
 
 def read_pages(path: Path) -> list[Page]:
-    """The pages of validation/reference/catnip_pages.csv."""
+    """The pages of catnip_pages.csv."""
     objects: dict[int, list[int]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):

@@ -178,7 +178,7 @@ def simulate(trials: int = TRIALS) -> Means:
 
 
 def simulate_steady(losses: Sequence[float] = STEADY_LOSSES, seeds: int = 20) -> dict[float, Interval]:
-    """Goodput of the long transfers of scenarios/steady-state.toml at more loss rates, packets per second."""
+    """Goodput of the long transfers of the scenario steady-state at more loss rates, packets per second."""
     axis = ", ".join(f'"bernoulli:{p}"' for p in losses)
     text, found = re.subn(r"(?m)^values = .*$", f"values = [{axis}]", paths.scenario("steady-state").text)
     assert found == 1
@@ -381,7 +381,7 @@ def accuracy(means: Means, goodput: Mapping[float, Interval], elsewhere: Mapping
         "",
         "## Goodput of long transfers",
         "",
-        "20 transfers of 20 000 packets per point (`scenarios/steady-state.toml` at more loss rates), packets"
+        "20 transfers of 20 000 packets per point (scenario `steady-state` at more loss rates), packets"
         " per second; the models as difference in %.",
         "",
         *_table(["loss", "simulated", *(one.label for one in _rates())], _rate_rows(goodput)),

@@ -1,9 +1,11 @@
-"""Where the checkout is: scenarios and reference numbers are files in it, not part of the package."""
+"""Where things are: scenarios and tables of the papers in their folders, everything else in the checkout."""
 
 import os
 from pathlib import Path
 
 from catnip._core import InputError, Scenario
+
+PAPERS = Path(__file__).resolve().parent / "papers"
 
 
 def root() -> Path:
@@ -20,27 +22,41 @@ def root() -> Path:
 
 
 def reference() -> Path:
-    """The published and measured numbers that results are compared with."""
+    """The measured and worked out numbers that belong to no paper alone."""
     return root() / "validation" / "reference"
 
 
+def tables() -> list[Path]:
+    """The tables of the papers: what they print, and what others measured for them."""
+    return sorted(PAPERS.glob("*/reference/*.csv"))
+
+
 def scenarios() -> list[Scenario]:
-    """Every scenario of the checkout, in the order of their file names."""
-    return [Scenario.load(str(path)) for path in sorted((root() / "scenarios").glob("*.toml"))]
+    """Every scenario of the papers and of the checkout, in the order of their file names."""
+    return [Scenario.load(str(path)) for path in _scenario_files()]
 
 
 def scenario(name: str) -> Scenario:
     """A scenario by path, by file name without ending, or by id."""
     if name.endswith(".toml") or os.sep in name:
         return Scenario.load(name)
-    file = root() / "scenarios" / f"{name}.toml"
-    if file.is_file():
+    if file := scenario_file(name):
         return Scenario.load(str(file))
     known = scenarios()
     for candidate in known:
         if candidate.id.lower() == name.lower():
             return candidate
     raise InputError(f"SCENARIO: {name} is neither a file nor one of {', '.join(s.id for s in known)}")
+
+
+def scenario_file(name: str) -> Path | None:
+    """The scenario with this file name, without ending."""
+    return next((path for path in _scenario_files() if path.stem == name), None)
+
+
+def _scenario_files() -> list[Path]:
+    found = [*(root() / "scenarios").glob("*.toml"), *PAPERS.glob("*/scenarios/*.toml")]
+    return sorted(found, key=lambda path: path.name)
 
 
 def _is_root(folder: Path) -> bool:

@@ -5,6 +5,8 @@
 mod fuzz;
 #[path = "../../wire/tests/hex/mod.rs"]
 mod hex;
+#[path = "../../lab/tests/scenarios/mod.rs"]
+mod scenarios;
 mod skip;
 
 use catnip_base::{Rng, Span, Stream, Time};
@@ -35,10 +37,6 @@ impl Watch for Log {
     fn record(&mut self, now: Time, event: &Event) {
         self.0.push((now, *event));
     }
-}
-
-fn scenarios() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
 /// The same run by the simulator and, over real packets, by the emulator, which is told of time in steps of any length.
@@ -101,9 +99,8 @@ fn a_bulk_transfer_with_losses_is_the_simulators_segment_by_segment() {
 
 #[test]
 fn every_scenario_of_the_simulator_is_the_same_in_the_emulator() {
-    let files = std::fs::read_dir(scenarios()).unwrap().map(|entry| entry.unwrap().path());
     let mut compared = 0;
-    for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
+    for path in scenarios::all() {
         let scenario = Scenario::load(&path).unwrap();
         let variants: Vec<&str> = scenario.variants().filter(|name| scenario.plan(name).is_ok()).collect();
         // The first and the last one.
@@ -336,7 +333,7 @@ fn twenty_simulated_clients_fetch_the_ten_pages_from_a_real_server() {
         "a = {{ kind = 'host', ready = 'tcp:80', command = ['sh', '-c', \"\"\"{server}\"\"\"] }}\n\
          b = {{ kind = 'router' }}\nclient = {{ kind = 'host', count = 20 }}"
     );
-    let pages = scenarios().join("../validation/reference/catnip_pages.csv");
+    let pages = scenarios::file("catnip-e4.toml").with_file_name("../reference/catnip_pages.csv");
     let rest = format!(
         "[link.client]\nfrom = 'b'\nto = 'client'\nrate = '10Mbit'\ndelay = '5ms'\nqueue = 'drop-tail:50'\n\
          [tcp]\nmarker = 'spm'\n\
@@ -436,7 +433,7 @@ fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
 #[test]
 fn without_real_hosts_it_is_the_simulators_run_in_real_time() {
     let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let file = scenarios().join("catnip-e11.toml");
+    let file = scenarios::file("catnip-e11.toml");
     let scenario = Scenario::load(&file).unwrap();
     for variant in scenario.variants() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catnip-emu"));

@@ -7,7 +7,9 @@ use catnip_net::Colour;
 use catnip_net::mark::SpmParameters;
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::verify::{Documents, Markers, Report, Rules, Verifier};
-use catnip_wire::{Addresses, Announcement, Incoming, Ip, PriorityCodec, Tcp, TcpHeader, Translation, ip};
+use catnip_wire::{
+    Addresses, Announcement, Incoming, Ip, PriorityCodec, Tcp, TcpFlags, TcpHeader, Translation, ip,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -295,16 +297,46 @@ fn misread() -> [u64; 2] {
     [otherwise, with_ecn]
 }
 
+/// Of responses of 1 to 40 packets, how many of the last three are LOW although the header tells the size; of those of 16
+/// packets or more, how many are HIGH although it does not, and no FIN is with them.
+fn ends_by_the_header() -> [u64; 2] {
+    let high_of_last = |sized: bool, packets: usize| {
+        let scene = Scene { sized, ..Scene::plain(&[512 * packets - 100]) };
+        let data = scene.run().into_iter().map(|(_, packet)| packet).filter(|packet| {
+            let tcp = Tcp::parse(Ip::parse(packet).unwrap().transport(ip::TCP).unwrap()).unwrap();
+            tcp.source_port() == 80
+                && !tcp.payload().is_empty()
+                && (sized || !tcp.flags().contains(TcpFlags::FIN))
+        });
+        let colours: Vec<Colour> = data.map(|packet| scene.codec.read(&packet).unwrap()).collect();
+        let last = &colours[colours.len().saturating_sub(3)..];
+        (last.len() as u64, last.iter().filter(|&&colour| colour == Colour::Green).count() as u64)
+    };
+    let with = (1..=40).map(|packets| high_of_last(true, packets)).map(|(last, high)| last - high).sum();
+    [with, (16..=40).map(|packets| high_of_last(false, packets).1).sum()]
+}
+
 #[test]
 fn marks_measure_what_the_reproduction_reports() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../validation/components-marks.csv");
     let ([must, found], [otherwise, with_ecn]) = (planted(), misread());
+    let [low_by_size, high_without] = ends_by_the_header();
     let clean = [&[16_000][..], &[10_000, 1, 20_000, 512, 30_000]].map(|documents| {
         let scene = Scene::plain(documents);
         scene.report(&scene.run()).faults.len() as u64
     });
     let mut now = String::from("id,claim,seed,value,limit\n");
     for (id, claim, value) in [
+        (
+            "CAT-S19",
+            "a server tells the size in its header: LOW packets among the last three of 40 responses",
+            low_by_size,
+        ),
+        (
+            "CAT-S19",
+            "it does not: HIGH packets among the last three without FIN of 25 responses, which arrive all the same",
+            high_without,
+        ),
         (
             "CAT-S22",
             "both codecs over IPv4 and IPv6: colours that are read otherwise than they were written",

@@ -1,11 +1,13 @@
 //! Background traffic in whole runs: load, conservation, determinism, and when a run with it ends.
 
+mod scenarios;
+
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, fingerprint, run_all};
 use catnip_net::PortId;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn testbed() -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/testbed-e1.toml");
+    let path = scenarios::file("testbed-e1.toml");
     std::fs::read_to_string(path).unwrap()
 }
 

@@ -1,10 +1,12 @@
 //! What scenario files can say about links, and what is said about mistakes in it.
 
+mod scenarios;
+
 use catnip_base::Time;
 use catnip_lab::{Column, RunRequest, Scenario, TableName, run_all};
 use catnip_net::shape::RateSpec;
 use catnip_net::{PortId, WireSpec};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One transfer over a link with these lines.
 fn text(link: &str) -> String {
@@ -28,12 +30,8 @@ packets = 400
     )
 }
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
-}
-
 fn parse(link: &str) -> Scenario {
-    Scenario::parse(&folder().join("x.toml"), &text(link)).unwrap_or_else(|error| panic!("{error}"))
+    Scenario::parse(&scenarios::file("x.toml"), &text(link)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn wire(scenario: &Scenario, port: usize) -> WireSpec {
@@ -102,7 +100,7 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
         (PLAIN.replace("drop-tail:50", "catnip-red:15KB"), &["link.l.queue", "counts no bytes"]),
     ] {
-        let error = Scenario::parse(&folder().join("x.toml"), &text(&link)).expect_err(&link).to_string();
+        let error = Scenario::parse(&scenarios::file("x.toml"), &text(&link)).expect_err(&link).to_string();
         assert!(!error.contains('\n') && error.contains("x.toml"), "{error}");
         assert!(named.iter().all(|name| error.contains(name)), "{named:?}: {error}");
     }
@@ -143,7 +141,7 @@ fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
 
 #[test]
 fn a_trace_is_used_to_the_last_opportunity() {
-    let path = folder().join("fading-link.toml");
+    let path = scenarios::file("fading-link.toml");
     let text = std::fs::read_to_string(&path).unwrap().replace("\"4MB\"", "\"40MB\"");
     let scenario = Scenario::parse(Path::new(&path), &text).unwrap();
     let request =

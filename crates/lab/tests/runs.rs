@@ -1,16 +1,14 @@
 //! Whole runs: determinism, conservation, what the applications do, and what is said about bad input.
 
+mod scenarios;
+
 use catnip_lab::{Column, InputError, Marking, RunRequest, Scenario, Table, TableName, fingerprint, run_all};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-fn scenarios() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
-}
-
 fn load(name: &str) -> Scenario {
-    Scenario::load(&scenarios().join(name)).unwrap_or_else(|error| panic!("{error}"))
+    Scenario::load(&scenarios::file(name)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn run(
@@ -41,15 +39,9 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
 #[test]
 fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
     let stored = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.txt");
-    let files = std::fs::read_dir(scenarios()).unwrap().map(|entry| entry.unwrap().path());
-    let mut names: Vec<_> = files
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-        .map(|path| path.file_name().unwrap().to_owned())
-        .collect();
-    names.sort();
     let mut now = String::new();
-    for name in names {
-        let name = name.to_str().unwrap();
+    for file in scenarios::all() {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap();
         let scenario = load(name);
         // What the emulator does depends on real hosts.
         for variant in scenario.variants().filter(|name| scenario.plan(name).is_ok()) {
@@ -168,10 +160,10 @@ fn records_of_connections_add_up_to_the_counters_of_the_bottleneck() {
 
 #[test]
 fn packets_sent_are_delivered_dropped_or_inside_when_a_run_is_cut_short() {
-    let text = std::fs::read_to_string(scenarios().join("catnip-e4.toml"))
+    let text = std::fs::read_to_string(scenarios::file("catnip-e4.toml"))
         .unwrap()
         .replace("seeds = 30", "seeds = 1\nduration = \"123.456s\"");
-    let scenario = Scenario::parse(&scenarios().join("catnip-e4.toml"), &text).unwrap();
+    let scenario = Scenario::parse(&scenarios::file("catnip-e4.toml"), &text).unwrap();
     for variant in scenario.variants() {
         let sim = scenario.plan(variant).unwrap().run(1, ());
         assert_eq!(sim.packets_out() as u64, sim.fabric().packets_inside(), "{variant}");
@@ -259,8 +251,8 @@ bytes = "1000MB"
 }
 
 fn error_of(change: impl Fn(&str) -> String) -> InputError {
-    let text = std::fs::read_to_string(scenarios().join("catnip-e4.toml")).unwrap();
-    Scenario::parse(&scenarios().join("catnip-e4.toml"), &change(&text)).expect_err("this is bad input")
+    let text = std::fs::read_to_string(scenarios::file("catnip-e4.toml")).unwrap();
+    Scenario::parse(&scenarios::file("catnip-e4.toml"), &change(&text)).expect_err("this is bad input")
 }
 
 #[test]

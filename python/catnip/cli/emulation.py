@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -41,9 +42,15 @@ def _hands_over(name: str, summary: str) -> click.Command:
     def command(arguments: tuple[str, ...]) -> None:
         emulator = program()
         sys.stdout.flush()
-        os.execv(emulator, [PROGRAM, name, *arguments])
+        os.execv(emulator, [PROGRAM, name, *_with_paths(arguments)])
 
     return command
+
+
+def _with_paths(arguments: Sequence[str]) -> list[str]:
+    """Names of scenarios become their files, up to the command that is to run."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return [*(str(paths.scenario_file(one) or one) for one in own), *arguments[len(own) :]]
 
 
 link = _hands_over("link", "Run a command behind one emulated link.")

@@ -31,7 +31,7 @@ def run(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Run a SCENARIO: a TOML file, or the name or id of one in scenarios/.
+    """Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows.
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
     transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports,

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from numpy.typing import ArrayLike
 
 from catnip import models
+from catnip.papers.reference import rows
 
 _SETTINGS: dict[str, tuple[str, dict[str, float]]] = {
     "pftk_W": ("W", {}),
@@ -13,6 +14,16 @@ _SETTINGS: dict[str, tuple[str, dict[str, float]]] = {
 }
 _WORDS = {"rto_iff_Q_eq_1": 1.0}
 _STATED = {"cap", "handshake"}
+
+
+def farthest(*starts: str) -> float:
+    """Largest relative difference from the file's values of the models whose names start so."""
+    return max(_off(row) for row in rows("model_check_values.csv") if row["model"].startswith(starts))
+
+
+def _off(row: dict[str, str]) -> float:
+    ours, expected = check_value(row["model"], row["params"], row["quantity"]), float(row["value"])
+    return abs(ours - expected) / abs(expected) if expected else abs(ours)
 
 
 def check_value(name: str, parameters: str, quantity: str) -> float:

@@ -1,4 +1,4 @@
-"""Published and measured numbers, from validation/reference."""
+"""Published and measured numbers, from the papers' folders and from validation/reference."""
 
 import csv
 from functools import cache
@@ -9,7 +9,8 @@ from catnip import paths
 @cache
 def rows(file: str) -> list[dict[str, str]]:
     """The rows of a reference table."""
-    with (paths.reference() / file).open(encoding="utf-8", newline="") as opened:
+    of_papers = {path.name: path for path in paths.tables()}
+    with (of_papers.get(file) or paths.reference() / file).open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 
@@ -46,10 +47,8 @@ def ids() -> list[str]:
 
 @cache
 def _by_id() -> dict[str, dict[str, str]]:
-    files = sorted(paths.reference().glob("*_claims.csv")) + sorted(
-        paths.reference().glob("*_parameters.csv")
-    )
-    return {row["id"]: row for file in files for row in rows(file.name)}
+    files = [path.name for path in paths.tables() if path.stem.endswith(("_claims", "_parameters"))]
+    return {row["id"]: row for file in files for row in rows(file)}
 
 
 def _number(text: str) -> float | str | None:

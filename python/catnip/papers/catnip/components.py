@@ -142,7 +142,7 @@ def dropped_of_a_burst(runs: Runs) -> str:
 
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
-    """CAT-S8 to S11, S14, S22, S23: what tests of components keep, by the first of their seeds."""
+    """CAT-S8 to S11, S14, S19, S22, S23: what tests of components keep, by the first of their seeds."""
     for file in sorted((paths.root() / "validation").glob("components*.csv")):
         with file.open(encoding="utf-8", newline="") as opened:
             for row in csv.DictReader(opened):

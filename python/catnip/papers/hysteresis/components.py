@@ -8,8 +8,7 @@ import numpy as np
 
 from catnip import _core, measures, models, paths, stats
 from catnip.measures import Floats
-from catnip.papers import reference
-from catnip.papers.check_values import check_value
+from catnip.papers import check_values, reference
 from catnip.papers.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
@@ -28,13 +27,7 @@ LONE = f"{RENO} / packets=1 / loss=priority:low=0.01"
 @measured
 def check_values_off(_trials: Trials, starts: Sequence[str]) -> float:
     """Largest relative difference from values worked out independently, of models whose names start so."""
-    mine = [row for row in reference.rows("model_check_values.csv") if row["model"].startswith(tuple(starts))]
-    return max(map(_relative_difference, mine))
-
-
-def _relative_difference(row: dict[str, str]) -> float:
-    ours, expected = check_value(row["model"], row["params"], row["quantity"]), float(row["value"])
-    return abs(ours - expected) / abs(expected) if expected else abs(ours)
+    return check_values.farthest(*starts)
 
 
 @measured

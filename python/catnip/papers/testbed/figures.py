@@ -76,7 +76,7 @@ def stacks(runs: Runs) -> Table:
         ["new model", *(f"{ESTIMATORS[NEW](packets(size), loss, 0.0, TODAY):.2f}" for size in SIZES_KB)]
     )
     title = f"Stacks at {STACK_LOSS_PCT} % loss each way: median; mean, s"
-    note = "Variants of scenarios/testbed-loss.toml. The new model is given the timers of today's Linux."
+    note = "Variants of the scenario testbed-loss. The new model is given the timers of today's Linux."
     return Table(title, ["", *(f"{size} KB" for size in SIZES_KB)], rows, note)
 
 

@@ -337,8 +337,8 @@ def _lossy(runs: Runs, over: str, server: str) -> list[Case]:
 def _over_measured(runs: Runs, model: str, over: str, size: int, server: str) -> Floats:
     """A model over what was measured, where there is delay or loss."""
     count = len(_lossy(runs, over, server))
-    ratios = predicted(runs, model, over, size, server) / _means(latencies(runs, over, size, server))
-    return np.asarray(ratios[-count:])
+    model_s = predicted(runs, model, over, size, server)
+    return np.asarray(model_s[-count:] / _means(latencies(runs, over, size, server))[-count:])
 
 
 def _parts(runs: Runs, loaded: Sequence[Case]) -> dict[str, Measured]:

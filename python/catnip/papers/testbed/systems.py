@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from catnip import _core, models, stats, testbed
-from catnip.papers import reference
-from catnip.papers.check_values import check_value
+from catnip.papers import check_values
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import latency
 from catnip.papers.testbed.latency import FETCHES, INITIAL_WINDOW, PER_SECOND
@@ -160,12 +159,7 @@ def server_latency_s(runs: Runs, server: str, loss_pct: float) -> Interval:
 @measured
 def check_values_off(_runs: Runs, starts: str) -> float:
     """TB-S10, S11, S13: largest relative difference from values worked out independently."""
-    rows = [row for row in reference.rows("model_check_values.csv") if row["model"].startswith(starts)]
-    return max(
-        abs(check_value(row["model"], row["params"], row["quantity"]) / float(row["value"]) - 1)
-        for row in rows
-        if float(row["value"])
-    )
+    return check_values.farthest(starts)
 
 
 @measured
