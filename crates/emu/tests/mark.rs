@@ -334,7 +334,7 @@ fn marks_measure_what_the_reproduction_reports() {
         ),
         (
             "CAT-S19",
-            "it does not: HIGH packets among the last three without FIN of 25 responses, which arrive all the same",
+            "it does not: HIGH packets among the last three without FIN of 25 responses that arrive all the same",
             high_without,
         ),
         (
