@@ -270,9 +270,10 @@ def test_gains_are_those_of_partial_catnip_over_reno() -> None:
     assert marking.greatest_gain_pct(trials, 0.01) == pytest.approx(25)
     assert marking.full_apart_from_partial_pct(trials, 6, 0.1) == pytest.approx(100 * (1 - 1 / 3))
     assert marking.partial_apart_from_full_pct(trials, 0.1) == pytest.approx(200)
-    assert marking.gain_at_pct(trials, "0.05") == pytest.approx(25)
-    assert marking.grows_with_high_loss(trials, LEVELS) == "no"
-    assert marking.partial_off_reno_s(trials) == 1
+    assert marking.gain_at_pct(trials, PARTIAL, "0.05") == pytest.approx(25)
+    assert marking.gain_at_pct(trials, FULL, "0.05") == pytest.approx(75)
+    assert marking.grows_with_high_loss(trials, FULL, LEVELS) == "no"
+    assert (marking.off_reno_s(trials, PARTIAL), marking.off_reno_s(trials, FULL)) == (1, 3)
 
 
 def test_the_smallest_gain_is_the_lower_end_of_its_interval() -> None:

@@ -73,22 +73,22 @@ def partial_apart_from_full_pct(trials: Trials, loss: float) -> float:
 
 
 @measured
-def grows_with_high_loss(trials: Trials, levels: Sequence[str]) -> str:
-    """HYS-E10: the mean by p' from 0 to p."""
-    means = [float(_at(trials, PARTIAL, high).mean()) for high in levels]
+def grows_with_high_loss(trials: Trials, sender: str, levels: Sequence[str]) -> str:
+    """HYS-E10: does the mean grow by p' from 0 to p?"""
+    means = [float(_at(trials, sender, high).mean()) for high in levels]
     return "yes" if np.all(np.diff(means) > 0) else "no"
 
 
 @measured
-def partial_off_reno_s(trials: Trials) -> float:
+def off_reno_s(trials: Trials, sender: str) -> float:
     """HYS-E10: at p' = p, the largest difference from Reno in the same trial."""
-    return float(np.abs(_at(trials, PARTIAL, "0.1") - _at(trials, RENO, "0.1")).max())
+    return float(np.abs(_at(trials, sender, "0.1") - _at(trials, RENO, "0.1")).max())
 
 
 @measured
-def gain_at_pct(trials: Trials, high: str) -> float:
-    """HYS-E10: by how much Partial CATNIP is faster than Reno, with p' for HIGH packets."""
-    return float(100 * (1 - _at(trials, PARTIAL, high).mean() / _at(trials, RENO, "0.1").mean()))
+def gain_at_pct(trials: Trials, sender: str, high: str) -> float:
+    """HYS-E10: by how much a sender is faster than Reno, with p' for HIGH packets."""
+    return float(100 * (1 - _at(trials, sender, high).mean() / _at(trials, RENO, "0.1").mean()))
 
 
 def _at(trials: Trials, sender: str, high: str) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import figures, latency, printed, systems, wan
 from catnip.papers.testbed.figures import FIGURES, headline, tables
-from catnip.papers.testbed.runs import Runs
+from catnip.papers.testbed.runs import PACKAGES, Runs
 from catnip.progress import Progress
 
 __all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
@@ -23,7 +23,8 @@ PRINTED = printed.printed
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
     """Measurements, made on demand; `seeds` is the number of fetches per point."""
-    return Runs(seeds / latency.FETCHES if seeds else QUICK if quick else 1.0, first_seed, progress)
+    scale = seeds / latency.FETCHES if seeds else QUICK if quick else 1.0
+    return Runs(scale, first_seed, progress, servers=tuple(PACKAGES))
 
 
 def seeds(runs: Runs) -> Sequence[int]:

@@ -104,6 +104,8 @@ class Runs:
     scale: float
     first_seed: int
     progress: Progress
+    servers: Sequence[str] = ()
+    """Web servers that later measurements need: whoever lacks one hears of it before the first."""
     sample: int = 1
     """Fetches of the largest point asked for since this was last set."""
     emulated: dict[str, list[Any]] | None = None
@@ -123,7 +125,7 @@ class Runs:
     ) -> dict[str, Measured]:
         """Measures points behind one server; a point whose link was too late is measured again."""
         if name not in self._made:
-            if missing := can_run(*PACKAGES):
+            if missing := can_run(server, *self.servers):
                 raise InputError(f"testbed: {missing}")
             told = self.progress.task(f"testbed, {name}")
             made: dict[str, Measured] = {}
