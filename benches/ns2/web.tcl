@@ -1,4 +1,4 @@
-# The 100-client scenario of scenarios/catnip-e4.toml (Reno over DropTail) under ns-2 2.35, with the `era` settings of
+# The 100 clients of the scenario catnip-e4 (Reno over DropTail) under ns-2 2.35, with the `era` settings of
 # validation/reference/ns2/README.md. With PAGES, the name of a file, the time of every page goes there as CSV.
 #
 #   ns web.tcl [SEED [SCHEDULER [AGENTS [PAGES]]]]
@@ -208,7 +208,7 @@ proc finish {fetch} {
     }
 }
 
-read_pages [file join [file dirname [info script]] ../../validation/reference/catnip_pages.csv]
+read_pages [file join [file dirname [info script]] ../../python/catnip/papers/catnip/reference/catnip_pages.csv]
 set net [new Network $scheduler]
 set ns [$net ns]
 $defaultRNG seed $seed

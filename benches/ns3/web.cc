@@ -1,9 +1,9 @@
-// The 100-client scenario of scenarios/catnip-e4.toml (Reno over DropTail), as near as ns-3 comes with few lines. What
+// The 100 clients of the scenario catnip-e4 (Reno over DropTail), as near as ns-3 comes with few lines. What
 // differs: a client opens each connection with a handshake, so that a page takes longer and the first timeout of the
 // data follows a measured round trip; connections end with FIN; the sender is NewReno; its window is not limited, but
 // slow start ends at the limit of the others; a link adds two bytes of PPP.
 //
-//   web --pages=validation/reference/catnip_pages.csv [--seed=1]
+//   web --pages=python/catnip/papers/catnip/reference/catnip_pages.csv [--seed=1]
 
 #include "common.h"
 
