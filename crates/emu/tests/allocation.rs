@@ -1,5 +1,7 @@
 //! An emulator in steady state allocates nothing: a counting allocator proves it.
 
+#[path = "../../net/tests/counting/mod.rs"]
+mod counting;
 mod fakes;
 
 use catnip_base::{Rate, Span, Time};
@@ -11,28 +13,6 @@ use catnip_net::WireSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::shape::RateSpec;
 use fakes::{LateClock, Script, emulator, packet};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// The packet as one of TCP, with new data, on one of more connections than the marker can watch.
 fn tcp(mut packet: Vec<u8>, number: u16) -> Vec<u8> {
@@ -83,10 +63,10 @@ fn an_emulator_does_not_allocate_per_packet() {
             }
         };
         turns(&mut emulator, 18_000);
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = counting::allocations();
         turns(&mut emulator, 0);
         // Freeing the packets of the fake devices is not allocating.
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{:?}", wire.queue);
+        assert_eq!(counting::allocations() - before, 0, "{:?}", wire.queue);
         assert!(emulator.world.watch().directions[0].dropped.iter().sum::<u64>() > 100);
     }
 }

@@ -1,32 +1,12 @@
 //! A port in steady state allocates nothing: a counting allocator proves it for every queue discipline.
 
+mod counting;
+
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::queue::{QueueKind, QueueSpec, Site};
 use catnip_net::shape::{AnyShaper, Constant};
 use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{Colour, DropReason, Extras, Fate, Next, Packet, Port, Route};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 struct Ignore;
 
@@ -65,8 +45,8 @@ fn no_queue_discipline_allocates_per_packet() {
             }
         };
         feed(1_000);
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = counting::allocations();
         feed(100_000);
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{text}");
+        assert_eq!(counting::allocations() - before, 0, "{text}");
     }
 }

@@ -1,5 +1,8 @@
 //! Reading, marking, translating and capturing a packet allocates nothing: a counting allocator proves it.
 
+#[path = "../../net/tests/counting/mod.rs"]
+mod counting;
+
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, Ecn};
 use catnip_tcp::{Flags, SackBlocks, Segment};
@@ -8,36 +11,7 @@ use catnip_wire::transport_is_right;
 use catnip_wire::{
     Addresses, Announcement, FlowKey, Incoming, Ip, PriorityCodec, Tcp, TcpHeader, Translation, ip,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-struct Counting;
-
-thread_local! {
-    /// Of this thread only: the test harness allocates when it likes.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn allocations() -> u64 {
-    ALLOCATIONS.get()
-}
-
-// SAFETY: every call is handed to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn announcement() -> Announcement {
     Announcement { mss: 1460, window_scale: Some(7), sack: true }
@@ -102,11 +76,11 @@ fn a_packet_allocates_nothing() {
         for round in 0..3 {
             exchange(&mut ends, round, address, &mut capture);
         }
-        let before = allocations();
+        let before = counting::allocations();
         for round in 3..500 {
             exchange(&mut ends, round, address, &mut capture);
         }
-        assert_eq!(allocations() - before, 0);
+        assert_eq!(counting::allocations() - before, 0);
     }
 
     let mut written = Writer::new(Vec::new(), Span::ZERO).unwrap();
@@ -117,9 +91,9 @@ fn a_packet_allocates_nothing() {
     let file = written.finish().unwrap();
     let mut reader = Reader::new(file.as_slice()).unwrap();
     reader.next_record().unwrap().unwrap();
-    let before = allocations();
+    let before = counting::allocations();
     while let Some(record) = reader.next_record().unwrap() {
         assert_eq!(record.comment, Some("low"));
     }
-    assert_eq!(allocations() - before, 0);
+    assert_eq!(counting::allocations() - before, 0);
 }
