@@ -317,7 +317,7 @@ def test_models_are_held_against_the_simulation_of_the_same_points() -> None:
 def fetched(*latencies_s: float, link: Mapping[str, Any] | None = None, **more: Any) -> Measured:
     """What clients logged behind a link; a latency below zero is a fetch that was given up after 120 s."""
     lines = [
-        json.dumps({"latency_s": one, "connect_s": one, "bytes": 5})
+        json.dumps({"latency_s": one, "connect_s": one, "bytes": 10240})
         if one >= 0
         else json.dumps({"error": "TimeoutError", "after_s": 120.0})
         for one in latencies_s
@@ -504,6 +504,7 @@ def test_a_simulated_kernel_is_held_against_models_with_its_timers() -> None:
 def test_fetches_that_were_given_up_are_counted_and_weigh_as_long_as_they_were_tried() -> None:
     lab = Lab(latency_over_delay={"a": fetched(1.0, -1)}, latency_over_loss={"b": fetched(-1, -1, 2.0)})
     assert in_lab("fetches_that_did_not_end", lab) == 3
+    assert replace(fetched(1.0), point=Point("p", [], file="30")).errors == 1, "not the whole file"
     assert fetched(1.0, -1).mean_s.mean == pytest.approx(60.5)
 
 
@@ -585,7 +586,7 @@ def test_bodies_of_other_lengths_are_shown_and_servers_compared() -> None:
         apache_at_5_pct_loss={"10 KB": fetched(1.0, 2.0)},
         nginx_at_5_pct_loss={"10 KB": fetched(1.0, 1.0)},
     )
-    assert [in_lab("body_bytes", lab, size=size) for size in (3, 30)] == ["5", "0, 5"]
+    assert [in_lab("body_bytes", lab, size=size) for size in (3, 30)] == ["10240", "0, 10240"]
     assert in_lab("apache_off_nginx_pct", lab, loss_pct=5) == pytest.approx(50)
 
 

@@ -25,7 +25,7 @@ def test_a_server_that_is_missing_is_named_with_its_package(monkeypatch: pytest.
     monkeypatch.setattr(os, "access", lambda *_: True)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name == "apache2" else name)
     assert runs.can_run("nginx") is None
-    assert runs.can_run(*runs.PACKAGES) == "apache2: not installed (apt-get install apache2-bin)"
+    assert runs.can_run(*runs.SERVERS) == "apache2: not installed (apt-get install apache2-bin)"
 
 
 def test_without_the_emulator_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -45,10 +45,11 @@ def test_emulator_commands_hand_their_arguments_over(
     assert handed == [["catnip-emu", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
 
 
-def test_the_emulator_takes_a_scenario_by_its_name_but_leaves_the_command_alone() -> None:
-    made = emulation._with_paths(["testbed-web", "--seed", "1", "--", "testbed-web"])
+def test_the_emulator_takes_a_scenario_by_its_name_and_leaves_everything_else_alone() -> None:
+    made = emulation._with_path(["testbed-web", "--seed", "1", "--out", "testbed-web"])
     assert (Path(made[0]).name, Path(made[0]).is_file()) == ("testbed-web.toml", True)
-    assert made[1:] == ["--seed", "1", "--", "testbed-web"]
+    assert made[1:] == ["--seed", "1", "--out", "testbed-web"]
+    assert emulation._with_path(["x.toml", "testbed-web"]) == ["x.toml", "testbed-web"]
 
 
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -28,7 +28,9 @@ def program() -> Path:
     raise InputError(f"{PROGRAM}: not found; `make build` makes it, CATNIP_EMU names it")
 
 
-def _hands_over(name: str, summary: str) -> click.Command:
+def _hands_over(
+    name: str, summary: str, given: Callable[[Sequence[str]], Sequence[str]] = tuple
+) -> click.Command:
     """A command that becomes the emulator, which has the terminal, the signals and the exit code."""
 
     @click.command(
@@ -42,18 +44,20 @@ def _hands_over(name: str, summary: str) -> click.Command:
     def command(arguments: tuple[str, ...]) -> None:
         emulator = program()
         sys.stdout.flush()
-        os.execv(emulator, [PROGRAM, name, *_with_paths(arguments)])
+        os.execv(emulator, [PROGRAM, name, *given(arguments)])
 
     return command
 
 
-def _with_paths(arguments: Sequence[str]) -> list[str]:
-    """Names of scenarios become their files, up to the command that is to run."""
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return [*(str(paths.scenario_file(one) or one) for one in own), *arguments[len(own) :]]
+def _with_path(arguments: Sequence[str]) -> Sequence[str]:
+    """The name of a scenario, which comes first, becomes its file."""
+    file = paths.scenario_file(arguments[0]) if arguments else None
+    return [str(file), *arguments[1:]] if file else arguments
 
 
 link = _hands_over("link", "Run a command behind one emulated link.")
-emulate = _hands_over("emulate", "Run a scenario in real time, with real programs at some of its nodes.")
+emulate = _hands_over(
+    "emulate", "Run a scenario in real time, with real programs at some of its nodes.", _with_path
+)
 router = _hands_over("router", "Shape what passes between two network interfaces.")
 COMMANDS = (link, emulate, router)

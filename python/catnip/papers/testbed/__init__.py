@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import figures, latency, printed, systems, wan
 from catnip.papers.testbed.figures import FIGURES, headline, tables
-from catnip.papers.testbed.runs import PACKAGES, Runs
+from catnip.papers.testbed.runs import SERVERS, Runs
 from catnip.progress import Progress
 
 __all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
@@ -24,7 +24,7 @@ PRINTED = printed.printed
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
     """Measurements, made on demand; `seeds` is the number of fetches per point."""
     scale = seeds / latency.FETCHES if seeds else QUICK if quick else 1.0
-    return Runs(scale, first_seed, progress, servers=tuple(PACKAGES))
+    return Runs(scale, first_seed, progress, servers=tuple(SERVERS))
 
 
 def seeds(runs: Runs) -> Sequence[int]:

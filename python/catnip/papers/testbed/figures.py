@@ -21,16 +21,16 @@ MEASURED_LABEL = "measured, 95 % interval"
 def headline(runs: Runs) -> str:
     """The answer in three sentences."""
     loads, losses = latency.fetches(runs, "load"), latency.fetches(runs, "loss")
-    count = sum(len(one.fetches) for one in runs.all())
+    count = sum(len(one.fetches) for one in runs.all() if one.point.command is None)
     red = sum(one.is_red for one in runs.all())
     idle, full = (loads[f"10-{load}"].mean_s.mean for load in (0, 100))
-    links = f"of {len(runs.all())} links, {red or 'none'} did not do what was asked by the certificate"
+    links = f"{len(runs.all())} of them, {red or 'none'} with a red certificate"
     return (
-        f"{count} fetches from nginx through emulated links ({links}): latency grows linearly with delay "
-        f"and faster than linearly with loss. A 10 KB file takes {1e3 * idle:.1f} ms on an idle link, "
+        f"{count} fetches from nginx and Apache through emulated links ({links}): latency grows linearly with "
+        f"delay and faster than linearly with loss. A 10 KB file takes {1e3 * idle:.1f} ms on an idle link, "
         f"{full:.2f} s on one that is offered all it can carry, and {losses['10-20'].mean_s.mean:.1f} s at "
-        "20 % loss each way. The paper's model is the closest one for a kernel of its time, and too slow for "
-        "today's where much is lost."
+        "20 % loss each way. The paper's model is the closest one for a kernel of its time; for today's it "
+        "is too slow with 10 and 30 KB."
     )
 
 
@@ -114,7 +114,7 @@ def over_load(runs: Runs) -> Figure:
 
 def over_delay(runs: Runs) -> Figure:
     """Figure 4b."""
-    caption = "Without loss, every fetch takes a number of round trips."
+    caption = "Without loss, every fetch takes a fixed number of round trips."
     svg = _panels(runs, "delay", "Latency grows linearly with delay", "one-way delay, ms")
     return Figure("testbed-delay", "Figure 4b: latency over delay", caption, svg)
 

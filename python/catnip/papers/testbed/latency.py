@@ -108,7 +108,7 @@ def falls_with_load(runs: Runs, of: str) -> str:
 
 @measured
 def deviation_ms(runs: Runs, load_pct: float) -> float:
-    """TB-E1: standard deviation of the delay at a load."""
+    """TB-E1: standard deviation of the delay at a load, within a source and run."""
     return 1e3 * _at(runs, load_pct).deviation_s
 
 
@@ -131,7 +131,7 @@ def load_off_pct(runs: Runs, loads_pct: Sequence[int]) -> float:
     for load_pct in loads_pct:
         table = _generated(runs, load_pct)
         # Both directions of 10 Mbit/s, 100 s a run.
-        offered = float(np.asarray(table["sent_bytes"]).sum()) * 8 / (2 * 10e6 * 100 * runs.sample)
+        offered = float(np.asarray(table["sent_bytes"]).sum()) * 8 / (2 * 10e6 * 100 * GENERATOR_SEEDS)
         off.append(abs(100 * offered / load_pct - 1))
     return 100 * max(off)
 
@@ -270,13 +270,6 @@ def stack_over_kernel(runs: Runs, size: int, variant: str, loss_pct: float) -> f
     return float(np.median(times) / np.median(fetches(runs, "loss")[f"{size}-{loss_pct:g}"].latencies_s))
 
 
-@measured
-def stack_mean_s(runs: Runs, size: int, variant: str, loss_pct: float) -> Interval:
-    """TB-E8: mean latency of a simulated stack at a loss."""
-    times = runs.simulated("testbed-loss")[f"{variant} / wire_loss=bernoulli:{loss_pct / 100:g}"][size]
-    return stats.mean(times)
-
-
 def _generated(runs: Runs, load_pct: int) -> Table:
     seeds = list(range(runs.first_seed, runs.first_seed + GENERATOR_SEEDS))
     runs.sample = len(seeds)
@@ -325,6 +318,7 @@ def _simulated(runs: Runs, over: str, size: int) -> list[Floats]:
     """Latencies of a simulated kernel of the paper's time, place by place."""
     if over == "load":
         return [of_load[size] for of_load in runs.simulated("testbed-load").values()]
+    assert over == "loss", f"{over}: not simulated"
     made = runs.simulated("testbed-loss")
     return [of_loss[size] for variant, of_loss in made.items() if variant.startswith(f"{LINUX_20} /")]
 

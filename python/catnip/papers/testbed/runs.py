@@ -88,8 +88,9 @@ class Measured:
 
     @property
     def errors(self) -> int:
-        """Fetches that did not end."""
-        return sum("error" in fetch for fetch in self.fetches)
+        """Fetches that did not end, or not with the whole file."""
+        whole = FILES[self.point.file]
+        return sum(fetch.get("bytes") != whole for fetch in self.fetches)
 
     @property
     def is_red(self) -> bool:
@@ -133,7 +134,7 @@ class Runs:
                 left = [point for point in points if point.id not in made or made[point.id].is_red]
                 if not left:
                     break
-                for measured in self._run(left, stack, server):
+                for measured in self._run(left, points, stack, server):
                     made[measured.point.id] = measured
                     told(sum(not one.is_red for one in made.values()), len(points))
             self._made[name] = made
@@ -162,7 +163,10 @@ class Runs:
         """Everything measured so far."""
         return [measured for made in self._made.values() for measured in made.values()]
 
-    def _run(self, points: Sequence[Point], stack: Mapping[str, Any], server: str) -> list[Measured]:
+    def _run(
+        self, points: Sequence[Point], of: Sequence[Point], stack: Mapping[str, Any], server: str
+    ) -> list[Measured]:
+        """Some points of a group, each with the seed of its place in it."""
         known = {point.id: point for point in points}
         task = {
             "sysctl": dict(stack),
@@ -178,9 +182,9 @@ class Runs:
                     "per_second": point.per_second,
                     "command": point.command,
                     "log": point.log,
-                    "link": [*point.link, "--seed", str(self.first_seed + number)],
+                    "link": [*point.link, "--seed", str(self.first_seed + of.index(point))],
                 }
-                for number, point in enumerate(points)
+                for point in points
             ],
         }
         site = Path(__file__).parents[2] / "testbed" / "site.py"
@@ -194,14 +198,21 @@ class Runs:
         for row in rows:
             if row["certificate"] is None:
                 raise InputError(f"testbed: {row['id']}: {row['err'].strip()}")
-        return [
+        made = [
             Measured(known[row["id"]], row["code"], row["out"], row["certificate"], row["log"], row["snmp"])
             for row in rows
         ]
+        for one in made:
+            if one.point.command is None and len(one.fetches) != one.point.count:
+                raise InputError(f"testbed: {one.point.id}: {len(one.fetches)} of {one.point.count} fetches")
+        return made
 
 
-PACKAGES: Mapping[str, str] = {"nginx": "nginx-light", "apache2": "apache2-bin"}
-"""Programs of the Web servers, and the Debian package of each."""
+SERVERS: Mapping[str, tuple[str, str]] = {
+    "nginx": ("nginx", "nginx-light"),
+    "apache": ("apache2", "apache2-bin"),
+}
+"""The program of each Web server, and the Debian package that it is in."""
 
 
 def can_run(*servers: str) -> str | None:
@@ -213,7 +224,7 @@ def can_run(*servers: str) -> str | None:
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun: no access to TUN devices"
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
-    for server in servers:
-        if shutil.which(server, path=path) is None:
-            return f"{server}: not installed (apt-get install {PACKAGES[server]})"
+    for program_name, package in (SERVERS[server] for server in servers):
+        if shutil.which(program_name, path=path) is None:
+            return f"{program_name}: not installed (apt-get install {package})"
     return None

@@ -19,7 +19,7 @@ from catnip.cli.emulation import program
 from catnip.measures import Floats, port_loss, select
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
-from catnip.papers.testbed.runs import Runs
+from catnip.papers.testbed.runs import RED, TRIES, Runs
 from catnip.stats import Interval
 
 measured = Quantities()
@@ -28,7 +28,6 @@ BUFFERS_KB = (64, 128, 256, 512)
 SEEDS = 10
 SIDE_BY_SIDE = 2
 TABLES = ("pages", "objects", "connections", "ports")
-RED = 3
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,10 @@ class Emulated:
     @property
     def loss_pct(self) -> float:
         """Packets towards the clients that the bottleneck dropped, percent."""
-        down = next(one for one in self.certificate["links"] if one["name"] == "bottleneck")["certificate"][
-            "up"
-        ]
-        return 100 * float(sum(down["dropped"].values())) / float(down["packets_in"])
+        towards_clients = next(one for one in self.certificate["links"] if one["name"] == "bottleneck")[
+            "certificate"
+        ]["up"]
+        return 100 * float(sum(towards_clients["dropped"].values())) / float(towards_clients["packets_in"])
 
 
 @measured
@@ -175,7 +174,7 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
 
 
 def _run(scenario: str, variant: str, seed: int) -> Emulated:
-    for _ in range(2):
+    for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="catnip-wan-") as folder:
             command = [str(program()), "emulate", scenario, "--variant", variant, "--seed", str(seed)]
             ended = subprocess.run(
