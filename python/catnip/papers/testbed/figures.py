@@ -24,13 +24,14 @@ def headline(runs: Runs) -> str:
     count = sum(len(one.fetches) for one in runs.all() if one.point.command is None)
     red = sum(one.is_red for one in runs.all())
     idle, full = (loads[f"10-{load}"].mean_s.mean for load in (0, 100))
+    lossy = losses["10-20"].mean_s.mean
     links = f"{len(runs.all())} of them, {red or 'none'} with a red certificate"
     return (
-        f"{count} fetches from nginx and Apache through emulated links ({links}): latency grows linearly with "
-        f"delay and faster than linearly with loss. A 10 KB file takes {1e3 * idle:.1f} ms on an idle link, "
-        f"{full:.2f} s on one that is offered all it can carry, and {losses['10-20'].mean_s.mean:.1f} s at "
-        "20 % loss each way. The paper's model is the closest one for a kernel of its time; for today's it "
-        "is too slow with 10 and 30 KB."
+        f"{count} fetches from nginx and Apache through emulated links ({links}): latency grows linearly "
+        f"with delay and faster than linearly with loss. A 10 KB file takes {1e3 * idle:.1f} ms on an idle "
+        f"link, {full:.2f} s on one that is offered all it can carry, and {lossy:.1f} s at 20 % loss each "
+        "way. The paper's model is the closest one for a kernel of its time; for today's it is too slow with "
+        "10 and 30 KB."
     )
 
 
