@@ -12,6 +12,7 @@ from catnip._core import InputError
 from catnip.papers import reference, runner, statement
 from catnip.papers.runner import PAPERS, judge
 from catnip.papers.statement import Computed, Row, Statement
+from catnip.papers.testbed import latency
 from catnip.progress import Progress
 from catnip.stats import Interval
 
@@ -107,6 +108,19 @@ def test_a_short_run_gives_the_values_of_the_published_table(
     assert len(made) > 10
     for claim in made:
         assert values[claim.id, claim.claim] == claim.ours_shown(), claim.claim
+
+
+def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_losses() -> None:
+    text = (paths.root() / "validation" / "testbed.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| 3 KB, load (\d+) % \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
+    with Progress(quiet=True) as progress:
+        links = latency.cases(
+            runner.paper("testbed").start(False, None, 1, progress), "load", latency.LINUX_20
+        )
+    # An idle link is not simulated; the table has two digits behind the point.
+    for (load, delay_ms, loss_pct), link in zip(rows[1:], links, strict=True):
+        printed = (float(load), float(delay_ms) / 1e3, float(loss_pct) / 100)
+        assert (link.x, link.delay_s, link.loss) == pytest.approx(printed, abs=6e-5)
 
 
 def test_every_link_of_the_published_tables_leads_somewhere() -> None:

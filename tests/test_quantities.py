@@ -347,8 +347,13 @@ class Lab:
     first_seed = 1
     sample = 1
 
-    def __init__(self, simulated: Mapping[str, Any] | None = None, **made: Mapping[str, Measured]) -> None:
-        self.made, self.given = made, simulated or {}
+    def __init__(
+        self,
+        simulated: Mapping[str, Any] | None = None,
+        emulated: Mapping[str, list[wan.Emulated]] | None = None,
+        **made: Mapping[str, Measured],
+    ) -> None:
+        self.made, self.given, self.emulated = made, simulated or {}, emulated
 
     def count(self, count: int) -> int:
         return count
@@ -574,10 +579,10 @@ depart,23000000,5,1,3,1500,,,,
 
 def test_a_log_gives_what_overtook_and_how_long_each_fetch_took() -> None:
     assert in_lab("out_of_order", Lab(link_modes={"fixed": fetched(log=LOG)}), mode="fixed") == "1"
-    lab = Lab(logger={"log": fetched(0.0052, 0.0034, log=LOG)})
+    lab = Lab(logger_of_1={"log": fetched(0.0052, 0.0034, log=LOG)})
     # 1 ms to 6.1 ms, and 20 to 23.
-    assert in_lab("logger_off_ms", lab, statistic="largest") == pytest.approx(0.4)
-    assert in_lab("logger_off_ms", lab, statistic="median") == pytest.approx(0.25)
+    assert in_lab("logger_off_ms", lab, clients=1, fetches=2, statistic="largest") == pytest.approx(0.4)
+    assert in_lab("logger_off_ms", lab, clients=1, fetches=2, statistic="median") == pytest.approx(0.25)
 
 
 def test_bodies_of_other_lengths_are_shown_and_servers_compared() -> None:
@@ -634,9 +639,7 @@ def emulated(*times: float, **tables: Columns) -> wan.Emulated:
 
 
 def wide_area(**made: list[wan.Emulated]) -> Lab:
-    lab = Lab()
-    lab.emulated = {name.strip("_").replace("_", " "): of for name, of in made.items()}  # type: ignore[attr-defined]
-    return lab
+    return Lab(emulated={name.strip("_").replace("_", " "): of for name, of in made.items()})
 
 
 def test_table_xi_is_catnip_over_fifo() -> None:

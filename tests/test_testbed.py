@@ -50,6 +50,8 @@ def test_the_emulator_takes_a_scenario_by_its_name_and_leaves_everything_else_al
     assert (Path(made[0]).name, Path(made[0]).is_file()) == ("testbed-web.toml", True)
     assert made[1:] == ["--seed", "1", "--out", "testbed-web"]
     assert emulation._with_path(["x.toml", "testbed-web"]) == ["x.toml", "testbed-web"]
+    assert emulation._with_path(["--help"]) == ["--help"]
+    assert emulation._with_path([]) == []
 
 
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:

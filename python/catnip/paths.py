@@ -38,7 +38,7 @@ def scenarios() -> list[Scenario]:
 
 def scenario(name: str) -> Scenario:
     """A scenario by path, by file name without ending, or by id."""
-    if name.endswith(".toml") or os.sep in name:
+    if is_path(name):
         return Scenario.load(name)
     if file := scenario_file(name):
         return Scenario.load(str(file))
@@ -47,6 +47,11 @@ def scenario(name: str) -> Scenario:
         if candidate.id.lower() == name.lower():
             return candidate
     raise InputError(f"SCENARIO: {name} is neither a file nor one of {', '.join(s.id for s in known)}")
+
+
+def is_path(name: str) -> bool:
+    """Does a scenario's name lead to its file by itself?"""
+    return name.endswith(".toml") or os.sep in name
 
 
 def scenario_file(name: str) -> Path | None:

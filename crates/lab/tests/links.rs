@@ -31,7 +31,8 @@ packets = 400
 }
 
 fn parse(link: &str) -> Scenario {
-    Scenario::parse(&scenarios::file("x.toml"), &text(link)).unwrap_or_else(|error| panic!("{error}"))
+    Scenario::parse(&scenarios::file("fading-link.toml").with_file_name("x.toml"), &text(link))
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn wire(scenario: &Scenario, port: usize) -> WireSpec {
@@ -100,7 +101,10 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
         (PLAIN.replace("drop-tail:50", "catnip-red:15KB"), &["link.l.queue", "counts no bytes"]),
     ] {
-        let error = Scenario::parse(&scenarios::file("x.toml"), &text(&link)).expect_err(&link).to_string();
+        let error =
+            Scenario::parse(&scenarios::file("fading-link.toml").with_file_name("x.toml"), &text(&link))
+                .expect_err(&link)
+                .to_string();
         assert!(!error.contains('\n') && error.contains("x.toml"), "{error}");
         assert!(named.iter().all(|name| error.contains(name)), "{named:?}: {error}");
     }

@@ -51,8 +51,9 @@ def _hands_over(
 
 def _with_path(arguments: Sequence[str]) -> Sequence[str]:
     """The name of a scenario, which comes first, becomes its file."""
-    file = paths.scenario_file(arguments[0]) if arguments else None
-    return [str(file), *arguments[1:]] if file else arguments
+    if not arguments or paths.is_path(arguments[0]):
+        return arguments
+    return [str(paths.scenario_file(arguments[0]) or arguments[0]), *arguments[1:]]
 
 
 link = _hands_over("link", "Run a command behind one emulated link.")

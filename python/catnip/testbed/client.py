@@ -21,7 +21,7 @@ def main() -> None:
     options.add_argument("url", help="http://ADDRESS:PORT/FILE, or echo://ADDRESS:PORT/")
     options.add_argument("--count", type=int, default=10)
     options.add_argument("--per-second", type=float, default=20.0)
-    options.add_argument("--timeout-s", type=float, default=120.0)
+    options.add_argument("--timeout-s", type=float, default=120.0, help="gives a fetch up")
     chosen = options.parse_args()
     parts = urlsplit(chosen.url)
     address = (parts.hostname or "", parts.port or 80)

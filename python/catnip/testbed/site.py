@@ -127,7 +127,7 @@ def _run(task: dict[str, Any], point: dict[str, Any], folder: Path) -> dict[str,
     log = folder / f"log-{point['id']}.csv"
     fetches = (
         f"{sys.executable} {CLIENT} http://$CATNIP_OUTSIDE:{PORT}/{point['file']}"
-        f" --count {point['count']} --per-second {point['per_second']}"
+        f" --count {point['count']} --per-second {point['per_second']} --timeout-s {point['timeout_s']}"
     )
     command = point.get("command") or f"exec {fetches}"
     logged = ["--log", str(log)] if point.get("log") else []

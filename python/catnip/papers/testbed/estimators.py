@@ -48,13 +48,11 @@ def new_model(data: int, loss: float, delay_s: float, timers: Timers) -> float:
     return float(parts["t_handshk_s"] + timeouts_s + parts["t_xfer_s"])
 
 
-def model_c(
-    data: int, loss: float, delay_s: float, timers: Timers, high: bool, timeout_s: float | None = None
-) -> float:
+def model_c(data: int, loss: float, delay_s: float, timers: Timers, high: bool) -> float:
     """Model C with the loss of one way, or of both; its first timeout is that of a sender with a sample."""
     model = models.model_c_high if high else models.model_c_low
-    first_s = timeout_s or max(6 * delay_s, timers.least_s)
-    return float(model(data, loss, max(delay_s, LEAST_DELAY_S), T0_s=first_s, Ts_s=timers.first_s))
+    timeout_s = max(6 * delay_s, timers.least_s)
+    return float(model(data, loss, max(delay_s, LEAST_DELAY_S), T0_s=timeout_s, Ts_s=timers.first_s))
 
 
 NEW, LOW, HIGH = "new model", "Model C low", "Model C high"

@@ -12,7 +12,7 @@ from catnip import _core, measures, paths, stats
 from catnip.measures import Floats
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
-from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, model_c, packets
+from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, packets
 from catnip.papers.testbed.runs import SIZES_KB, Measured, Point, Runs
 from catnip.results import Table
 from catnip.stats import Interval
@@ -90,9 +90,13 @@ def latencies(runs: Runs, over: str, size: int, server: str = KERNEL) -> list[In
     return [stats.mean(times) for times in _simulated(runs, over, size)]
 
 
-def predicted(runs: Runs, model: str, over: str, size: int, server: str = KERNEL) -> Floats:
-    """What a model says of the links of an axis."""
+def predicted(
+    runs: Runs, model: str, over: str, size: int, server: str = KERNEL, least_timeout_s: float | None = None
+) -> Floats:
+    """What a model says of the links of an axis, with the server's timers or another least timeout."""
     timers = TODAY if server == KERNEL else PAPER
+    if least_timeout_s is not None:
+        timers = replace(timers, least_s=least_timeout_s)
     estimates = ESTIMATORS[model]
     return np.array(
         [estimates(packets(size), one.loss, one.delay_s, timers) for one in cases(runs, over, server)]
@@ -230,24 +234,11 @@ def places_of_another(runs: Runs, over: str, size: int, server: str) -> str:
 
 @measured
 def measured_over(
-    runs: Runs, model: str, size: int, server: str, statistic: str, first_timeout_s: float = 0
+    runs: Runs, model: str, size: int, server: str, statistic: str, least_timeout_s: float | None = None
 ) -> float:
-    """TB-E6: latency over what a Model C says, least or most of the loads from 60 % on.
-
-    With a first timeout in s, Model C is given that one.
-    """
-    if first_timeout_s:
-        timers = TODAY if server == KERNEL else PAPER
-        model_s = np.array(
-            [
-                model_c(packets(size), one.loss, one.delay_s, timers, model == HIGH, first_timeout_s)
-                for one in _lossy(runs, "load", server)
-            ]
-        )
-    else:
-        model_s = predicted(runs, model, "load", size, server)[-len(LOADS) + 1 :]
-    over = _means(latencies(runs, "load", size, server))[-len(LOADS) + 1 :] / model_s
-    heavy = over[KNEE - 1 :]
+    """TB-E6: latency over what a Model C says, least or most of the loads from 60 % on."""
+    model_s = predicted(runs, model, "load", size, server, least_timeout_s)
+    heavy = (_means(latencies(runs, "load", size, server)) / model_s)[KNEE - len(LOADS) :]
     return float(heavy.min() if statistic == "least" else heavy.max())
 
 
