@@ -68,6 +68,8 @@ def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() ->
     assert measured.errors == 0
     # SYN, request, and a second window: three packets with an initial window of two.
     assert 0.18 <= measured.latencies_s.min() < 0.3
-    assert measured.certificate["down"]["packets_in"] == measured.certificate["down"]["packets_out"]
+    down = measured.certificate["down"]
+    # The link may end while the last word is on its way.
+    assert down["packets_in"] == down["packets_out"] + down["held"]
     assert measured.log is not None
     assert measured.log.startswith("event,")

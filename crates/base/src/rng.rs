@@ -28,6 +28,8 @@ pub enum Stream {
     Jitter(u32),
     /// A stage behind the wire of port `n`: which one, from 0.
     Behind(u32, u32),
+    /// How long server `n` takes to answer.
+    Server(u32),
 }
 
 impl Stream {
@@ -42,6 +44,7 @@ impl Stream {
             Self::Victim(n) => [8, n],
             Self::Jitter(n) => [9, n],
             Self::Behind(n, stage) => [10 | stage << 8, n],
+            Self::Server(n) => [12, n],
         }
     }
 }
@@ -61,6 +64,12 @@ impl Rng {
     pub fn new(seed: u64, stream: Stream) -> Self {
         let key = [seed as u32, (seed >> 32) as u32];
         Self { key, stream: stream.words(), block: 0, buffer: [0; 4], used: 4 }
+    }
+
+    /// Another stream of the same component, from its beginning; stages number theirs likewise.
+    pub fn branch(&self, n: u32) -> Self {
+        let stream = [self.stream[0] | (n + 1) << 8, self.stream[1]];
+        Self { key: self.key, stream, block: 0, buffer: [0; 4], used: 4 }
     }
 
     /// 32 uniform bits.

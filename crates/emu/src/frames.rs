@@ -5,11 +5,11 @@ use crate::classify::Class;
 use crate::mark::Marker;
 use crate::socket::{Heard, Identity, Socket, addresses, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};
-use catnip_net::mark::Sending;
+use catnip_net::mark::{Place, Sending};
 use catnip_net::{Colour, DropReason, Ecn, NodeId, Packet, PortId, Route};
 use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
-use catnip_sim::{Handler, TcpId, Transfer, World};
+use catnip_sim::{Act, Conn, Handler, Parties, TcpId, World};
 use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
 use catnip_wire::{PriorityCodec, ip};
 use ipnet::IpNet;
@@ -72,15 +72,26 @@ pub trait Foreign: std::fmt::Debug + Default {
     fn client_at(&mut self, _client: NodeId, address: Ipv4Addr, _server: SocketAddrV4) -> SocketAddrV4 {
         SocketAddrV4::new(address, 1 << 15)
     }
-    /// An application opens a transfer from a server outside.
-    fn fetch<O: Outside, W: Watch>(
+    /// A program opens a connection with a host outside.
+    fn open<O: Outside, W: Watch>(
         _world: &mut World<Frames<O, Self>, W>,
         _now: Time,
-        _app: u32,
-        _transfer: Transfer,
-    ) {
-        unreachable!("no application knows of anybody outside")
+        _program: u32,
+        _parties: Parties,
+    ) -> Conn {
+        unreachable!("no program knows of anybody outside")
     }
+    /// A program does something with its end of one.
+    fn act<O: Outside, W: Watch>(
+        _world: &mut World<Frames<O, Self>, W>,
+        _now: Time,
+        _conn: Conn,
+        _what: Act,
+    ) {
+        unreachable!("no program knows of anybody outside")
+    }
+    /// What programs have to say to hosts outside may leave.
+    fn flush<O: Outside, W: Watch>(_world: &mut World<Frames<O, Self>, W>, _now: Time) {}
     /// A packet has come to a simulated host, from outside or from somebody unknown.
     fn delivered<O: Outside, W: Watch>(
         world: &mut World<Frames<O, Self>, W>,
@@ -325,8 +336,8 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
     }
 
     /// Where a server of this traffic group listens.
-    pub(crate) fn server_at(&self, transfer: &Transfer) -> SocketAddrV4 {
-        SocketAddrV4::new(self.address(transfer.server), self.foreign.server_port(transfer.tcp))
+    pub(crate) fn server_at(&self, parties: &Parties) -> SocketAddrV4 {
+        SocketAddrV4::new(self.address(parties.server), self.foreign.server_port(parties.tcp))
     }
 
     /// Where a client of a server connects from.
@@ -395,19 +406,19 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
     fn connect(
         &mut self,
         now: Time,
-        transfer: &Transfer,
+        parties: &Parties,
         config: &TcpConfig,
         [client_phase, server_phase]: [Span; 2],
         rng: &mut Rng,
     ) -> [Socket; 2] {
-        let config = self.config(transfer.tcp, config);
-        let server_at = self.server_at(transfer);
-        let client_at = self.client_at(transfer.client, server_at);
+        let config = self.config(parties.tcp, config);
+        let server_at = self.server_at(parties);
+        let client_at = self.client_at(parties.client, server_at);
         let mut end = |local, remote, role, phase| {
             let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: false };
             Socket::new(now, role, &config, phase, identity)
         };
-        let [client_role, server_role] = transfer.roles();
+        let [client_role, server_role] = parties.roles();
         let mut server = end(server_at, client_at, server_role, server_phase);
         let mut client = end(client_at, server_at, client_role, client_phase);
         if !config.handshake {
@@ -511,8 +522,16 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
 }
 
 impl<O: Outside, F: Foreign> Handler for Frames<O, F> {
-    fn fetch<W: Watch>(world: &mut World<Self, W>, now: Time, app: u32, transfer: Transfer) {
-        F::fetch(world, now, app, transfer);
+    fn open<W: Watch>(world: &mut World<Self, W>, now: Time, program: u32, parties: Parties) -> Conn {
+        F::open(world, now, program, parties)
+    }
+
+    fn act<W: Watch>(world: &mut World<Self, W>, now: Time, conn: Conn, what: Act) {
+        F::act(world, now, conn, what);
+    }
+
+    fn flush<W: Watch>(world: &mut World<Self, W>, now: Time) {
+        F::flush(world, now);
     }
 
     fn delivered<W: Watch>(world: &mut World<Self, W>, now: Time, node: NodeId, packet: Packet) {
@@ -569,8 +588,20 @@ impl End for Socket {
     fn sender(&self) -> Option<&Sender> {
         Socket::sender(self)
     }
-    fn sending(&self, out: &Outgoing, _config: &TcpConfig) -> Option<Sending> {
+    fn sending(&self, out: &Outgoing, _config: &TcpConfig) -> Sending {
         Socket::sending(self, out)
+    }
+    fn place(&self, seq: u64) -> Place {
+        self.place(seq)
+    }
+    fn is_open(&self) -> bool {
+        Socket::is_open(self)
+    }
+    fn peer_closed(&self) -> bool {
+        Socket::peer_closed(self)
+    }
+    fn syn_timeouts(&self) -> u32 {
+        Socket::syn_timeouts(self)
     }
 }
 

@@ -1,15 +1,19 @@
 //! TCP of simulated hosts over real packets.
 
 mod inbox;
+mod outbox;
 
 use catnip_base::{FlowContext, Span, Time};
-use catnip_net::mark::Sending;
+use catnip_net::mark::{Place, Sending};
 use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::ip::{self, Ip};
 use catnip_wire::{Addresses, Announcement, Incoming, Tcp, TcpFlags, TcpHeader, Translation};
 use inbox::Inbox;
+use outbox::Outbox;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
+
+pub use outbox::filling;
 
 /// One end of a TCP connection of a simulated host: the simulator's endpoint, which speaks with real packets.
 ///
@@ -32,10 +36,7 @@ pub struct Socket {
     open: bool,
     reset: bool,
     inbox: Option<Inbox>,
-    /// What the stream begins with; behind it come filling bytes.
-    outbox: Vec<u8>,
-    /// End of what was handed over for sending.
-    written: u64,
+    outbox: Outbox,
     closing: bool,
     /// Where their FIN ends.
     fin_end: Option<u64>,
@@ -110,8 +111,7 @@ impl Socket {
             peer_window: None,
             reset: false,
             inbox: stranger.then(Inbox::default),
-            outbox: Vec::new(),
-            written: 0,
+            outbox: Outbox::default(),
             closing: false,
             fin_end: None,
             quiet_until: Time::ZERO,
@@ -137,15 +137,15 @@ impl Socket {
         say(server, client, flags(false, true));
     }
 
-    /// Sends these bytes, which must come before any filling ones.
-    pub fn write(&mut self, now: Time, bytes: &[u8]) {
-        debug_assert!(self.written == self.outbox.len() as u64, "filling bytes were written before");
-        self.outbox.extend_from_slice(bytes);
-        self.hand_over(now, bytes.len() as u64, None, false);
+    /// Sends a message of these bytes and of so many filling ones behind them.
+    pub fn say(&mut self, now: Time, bytes: &[u8], filling: u64, context: Option<FlowContext>) {
+        self.outbox.push(bytes, filling, self.endpoint.sender().map_or(0, Sender::una));
+        self.hand_over(now, bytes.len() as u64 + filling, context, false);
     }
 
     /// Sends so many bytes, whatever they are; after the `last` ones it closes.
     pub fn fill(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
+        self.outbox.push(&[], bytes, self.endpoint.sender().map_or(0, Sender::una));
         self.hand_over(now, bytes, context, last);
     }
 
@@ -157,7 +157,6 @@ impl Socket {
     }
 
     fn hand_over(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool) {
-        self.written += bytes;
         self.closing |= last;
         self.endpoint.write(now, bytes, context, last, &self.config);
         self.tell_window(now);
@@ -304,7 +303,7 @@ impl Socket {
         let Some(out) = self.endpoint.transmit(now, &self.config) else { return self.probe(now, buffer) };
         let mut header = self.translation.outgoing(&out.segment);
         let end = out.segment.seq + u64::from(out.segment.len);
-        if out.segment.len > 0 && end == self.written {
+        if out.segment.len > 0 && end == self.outbox.end() {
             header.flags = header.flags | TcpFlags::PSH;
         }
         let len = self.put(header, out.segment.seq, out.segment.len, buffer);
@@ -339,24 +338,14 @@ impl Socket {
         self.stranger
             && self.open
             && self.endpoint.deadline().is_none()
-            && self.endpoint.sender().is_some_and(|sender| sender.una() < self.written)
+            && self.endpoint.sender().is_some_and(|sender| sender.una() < self.outbox.end())
     }
 
     fn put(&self, mut header: TcpHeader, seq: u64, len: u32, buffer: &mut [u8]) -> usize {
         header.source_port = self.local.port();
         header.destination_port = self.remote.port();
-        let (from, to) = (seq as usize, seq as usize + len as usize);
-        let mixed: Vec<u8>;
-        let payload = if let Some(bytes) = self.outbox.get(from..to) {
-            bytes
-        } else if from >= self.outbox.len() {
-            &FILLING[(seq % PERIOD) as usize..][..len as usize]
-        } else {
-            let filling = (self.outbox.len() as u64..to as u64).map(filling);
-            mixed = self.outbox[from..].iter().copied().chain(filling).collect();
-            &mixed
-        };
-        header.write(&self.addresses(), payload, buffer).expect("a buffer holds the longest segment")
+        let payload = self.outbox.bytes(seq, len as usize);
+        header.write(&self.addresses(), &payload, buffer).expect("a buffer holds the longest segment")
     }
 
     fn addresses(&self) -> Addresses {
@@ -384,6 +373,16 @@ impl Socket {
         self.reset || (self.closing && self.peer_closed() && done())
     }
 
+    /// How often a segment of the handshake was sent again for want of an answer.
+    pub fn syn_timeouts(&self) -> u32 {
+        self.endpoint.syn_timeouts()
+    }
+
+    /// Has this side said that it will send no more?
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
     /// Is the handshake over?
     pub fn is_open(&self) -> bool {
         self.open
@@ -399,9 +398,14 @@ impl Socket {
         self.endpoint.sender()
     }
 
-    /// What a marker may know about a data segment that leaves.
-    pub fn sending(&self, out: &Outgoing) -> Option<Sending> {
+    /// What a marker may know about a segment that leaves.
+    pub fn sending(&self, out: &Outgoing) -> Sending {
         self.endpoint.sending(out, &self.config)
+    }
+
+    /// What selective packet marking may know about data that leaves.
+    pub fn place(&self, seq: u64) -> Place {
+        self.endpoint.place(seq)
     }
 
     /// Its parameters.
@@ -435,23 +439,6 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
     let to = SocketAddrV4::new(destination, tcp.destination_port());
     Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
 }
-
-/// What documents are filled with: the alphabet, by place in the stream.
-pub fn filling(at: u64) -> u8 {
-    b'a' + (at % PERIOD) as u8
-}
-
-const PERIOD: u64 = 26;
-/// Enough of it for any segment.
-static FILLING: [u8; (1 << 16) + PERIOD as usize] = {
-    let mut bytes = [0; (1 << 16) + PERIOD as usize];
-    let mut at = 0;
-    while at < bytes.len() {
-        bytes[at] = b'a' + (at % PERIOD as usize) as u8;
-        at += 1;
-    }
-    bytes
-};
 
 /// The answer to a packet of a connection that nobody has (RFC 9293, section 3.10.7.1), unless it is a reset itself.
 pub fn refuse(tcp: &Tcp<'_>, addresses: &Addresses, buffer: &mut [u8]) -> Option<usize> {

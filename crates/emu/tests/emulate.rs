@@ -352,11 +352,22 @@ fn twenty_simulated_clients_fetch_the_ten_pages_from_a_real_server() {
     assert!(sum("dropped_low") > 20.0, "the queue is too short for so many");
     let (high, low) = (sum("dropped_high") / sum("arrived_high"), sum("dropped_low") / sum("arrived_low"));
     assert!(high < 0.6 * low, "HIGH packets are kept: {high} and {low} lost");
-    // HTTP/1.1: a connection per page.
-    let again = lab.results(&text.replace("kind = 'web'", "kind = 'web'\nhttp = '1.1'"));
-    assert_eq!(column(&again, "connections", "body_bytes").iter().sum::<f64>(), expected.iter().sum::<f64>());
-    assert_eq!(column(&again, "pages", "page").len(), 200);
-    assert_eq!(column(&again, "connections", "status").len(), 200);
+    // HTTP/1.1: two connections per client that outlive its pages, with or without requests that wait for answers, or new ones
+    // for each page.
+    for (keys, connections) in
+        [("", 40..=40), ("\npipelining = true", 40..=40), ("\nkeep_alive = false", 300..=400)]
+    {
+        let again = lab.results(&text.replace("kind = 'web'", &format!("kind = 'web'\nhttp = '1.1'{keys}")));
+        assert_eq!(column(&again, "objects", "body_bytes"), column(&again, "objects", "bytes"), "{keys}");
+        assert_eq!(column(&again, "objects", "bytes").iter().sum::<f64>(), expected.iter().sum::<f64>());
+        assert_eq!(
+            column(&again, "connections", "body_bytes").iter().sum::<f64>(),
+            expected.iter().sum::<f64>()
+        );
+        assert_eq!(column(&again, "pages", "page").len(), 200);
+        let opened = column(&again, "connections", "status").len();
+        assert!(connections.contains(&opened), "{keys}: {opened} connections");
+    }
 }
 
 #[test]

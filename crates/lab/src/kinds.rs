@@ -1,7 +1,7 @@
 use catnip_base::Distribution;
 use catnip_base::notation::{Family, Usage};
 use catnip_net::jitter::JitterSpec;
-use catnip_net::mark::SpmParameters;
+use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::{CustomQueues, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{CustomStages, StageSpec};
@@ -30,7 +30,7 @@ pub fn built_in() -> [(&'static str, Vec<Usage>); 9] {
         ("recoveries", RecoveryKind::usages()),
         ("controls", ControlSpec::usages()),
         ("pacings", PacingKind::usages()),
-        ("markers", SpmParameters::usages()),
+        ("markers", MarkerSpec::usages()),
         ("distributions", Distribution::usages()),
     ]
 }

@@ -25,7 +25,7 @@ pub use error::InputError;
 pub use fingerprint::fingerprint;
 pub use kinds::{Kinds, built_in};
 pub use plan::{Group, Plan};
-pub use real::{ObjectName, Paths, RealNode, Service};
+pub use real::{ObjectName, Paths, Protocol, RealNode, Service};
 pub use records::Records;
 pub use rows::{Row, TableName};
 pub use run::{Progress, RunRequest, run_all};

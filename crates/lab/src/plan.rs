@@ -8,9 +8,9 @@ use crate::tcp::TcpFile;
 use crate::text::{a_day, from_text, one};
 use crate::traffic::{Traffic, TrafficFile};
 use catnip_base::{Span, Time};
-use catnip_net::mark::SpmParameters;
+use catnip_net::mark::{MarkerSpec, SpmParameters};
 use catnip_net::{NodeId, PortId, Topology, TopologyError};
-use catnip_sim::{FlowId, Handler, Memory, Sim, Watch, World};
+use catnip_sim::{FlowId, Handler, Memory, Sim, TcpId, Watch, World};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -44,7 +44,7 @@ pub struct Plan {
     duration: Span,
     real: Vec<RealNode>,
     /// For real hosts outside of all traffic groups.
-    marker: Option<SpmParameters>,
+    marker: Option<MarkerSpec>,
     addresses: Vec<(NodeId, Ipv4Addr)>,
 }
 
@@ -97,8 +97,14 @@ impl Plan {
 
     /// Puts the applications where they run; they start.
     pub fn start<M: Handler, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
-        for traffic in &self.traffic {
-            traffic.start(world, seed);
+        let started: Vec<TcpId> =
+            self.traffic.iter().map(|traffic| world.add_tcp(traffic.options())).collect();
+        let mut servers = 0;
+        for (traffic, &tcp) in self.traffic.iter().zip(&started) {
+            servers = traffic.serve(world, tcp, seed, servers);
+        }
+        for (traffic, &tcp) in self.traffic.iter().zip(&started) {
+            traffic.start(world, tcp, seed);
         }
     }
 
@@ -161,7 +167,7 @@ impl Plan {
         self.real.iter().filter_map(|real| {
             let mut groups = self.traffic.iter();
             let served = groups.find(|traffic| traffic.pairs.iter().any(|pair| pair.0 == real.node));
-            Some((real.node, served.map_or(self.marker, |traffic| traffic.marker)?))
+            Some((real.node, served.map_or(self.marker, |traffic| traffic.marker)?.spm()?))
         })
     }
 

@@ -23,13 +23,27 @@ pub struct RealNode {
     pub initial_window: Option<u32>,
 }
 
-/// How a service of a traffic group is reached, for hosts that speak HTTP.
+/// How a service of a traffic group is reached, and what is spoken there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// TCP port.
     pub port: u16,
+    /// What is spoken.
+    pub speaks: Protocol,
     /// How objects are named.
     pub paths: Paths,
+}
+
+/// What hosts speak that are real, or talk to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1 (RFC 9112).
+    Http {
+        /// Connections go on behind an answer: HTTP/1.1, otherwise HTTP/1.0.
+        persistent: bool,
+    },
+    /// What is said comes back (RFC 862).
+    Echo,
 }
 
 /// A pattern for the names of objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
@@ -81,12 +95,16 @@ impl Paths {
 
 impl Service {
     /// Reads what a scenario says, or which key is wrong.
-    pub(crate) fn read(port: Option<u16>, paths: &str) -> Result<Self, (&'static str, String)> {
+    pub(crate) fn read(
+        port: Option<u16>,
+        paths: &str,
+        speaks: Protocol,
+    ) -> Result<Self, (&'static str, String)> {
         let port = port.unwrap_or(80);
         if port == 0 {
             return Err(("port", "0: expected a port from 1 to 65535".into()));
         }
-        Ok(Self { port, paths: Paths::parse(paths).map_err(|what| ("paths", what))? })
+        Ok(Self { port, speaks, paths: Paths::parse(paths).map_err(|what| ("paths", what))? })
     }
 }
 

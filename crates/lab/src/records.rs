@@ -1,11 +1,12 @@
 use crate::rows::{
-    ConnectionRow, DatagramRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow, TableName,
+    ConnectionRow, DatagramRow, EchoRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow, TableName,
 };
 use crate::{Plan, Tables};
 use catnip_base::Time;
 use catnip_net::PortId;
-use catnip_sim::record::{ConnectionRecord, NOBODY, ObjectRecord, PageRecord, Reply};
+use catnip_sim::record::{ConnectionRecord, EchoRecord, NOBODY, ObjectRecord, PageRecord, Reply};
 use catnip_sim::{Event, Handler, Watch, World};
+use std::collections::BTreeMap;
 
 /// What a run tells of pages, objects and connections, kept if there are tables for it. Hears of no packets.
 #[derive(Debug)]
@@ -13,8 +14,11 @@ pub struct Records {
     pages: Option<Vec<(Time, PageRecord)>>,
     objects: Option<Vec<(Time, ObjectRecord, Option<Reply>)>>,
     connections: Option<Vec<(ConnectionRecord, Option<Reply>)>>,
-    /// Of connections that are not over.
-    replies: Vec<Reply>,
+    echoes: Option<Vec<(Time, EchoRecord)>>,
+    /// Of connections that are not over: what has come over each so far.
+    replies: BTreeMap<u64, Reply>,
+    /// What came last.
+    last: Option<Reply>,
 }
 
 impl Records {
@@ -24,7 +28,9 @@ impl Records {
             pages: tables.contains(&TableName::Pages).then(Vec::new),
             objects: tables.contains(&TableName::Objects).then(Vec::new),
             connections: tables.contains(&TableName::Connections).then(Vec::new),
-            replies: Vec::new(),
+            echoes: tables.contains(&TableName::Echoes).then(Vec::new),
+            replies: BTreeMap::new(),
+            last: None,
         }
     }
 
@@ -67,6 +73,11 @@ impl Records {
                 ConnectionRow { group, record, reply: *reply }
             }),
         );
+        let echoes = self.echoes.iter().flatten();
+        tables.extend(
+            run,
+            echoes.map(|(end, record)| EchoRow { group: plan.group_of(record.app), end: *end, record }),
+        );
         let ports = plan.ports().iter().map(|(name, id)| {
             let rate = plan.topology().ports()[id.0 as usize].wire.rate.mean();
             let bits_per_s = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
@@ -83,24 +94,36 @@ impl Records {
     }
 }
 
+/// What has come over a connection with both: the status of the first that did not come, or of the last.
+fn both(before: &Reply, now: &Reply) -> Reply {
+    let Reply { status, digest, .. } = if before.whole { *now } else { *before };
+    let body_bytes = before.body_bytes + now.body_bytes;
+    Reply { status, digest, body_bytes, whole: before.whole && now.whole, ..*now }
+}
+
 impl Watch for Records {
     const PACKETS: bool = false;
     fn record(&mut self, now: Time, event: &Event) {
         match event {
             Event::Page(page) => self.pages.iter_mut().for_each(|pages| pages.push((now, *page))),
             Event::Object(object) => {
-                let answers = |reply: &Reply| reply.app == object.app && reply.tag == object.object;
-                let reply = self.replies.last().copied().filter(answers);
+                let tag = u64::from(object.page) << 32 | u64::from(object.object);
+                let answers = |reply: &Reply| reply.app == object.app && reply.tag == tag;
+                let reply = self.last.filter(answers);
                 self.objects.iter_mut().for_each(|objects| objects.push((now, *object, reply)));
             }
             Event::Connection(connection) => {
-                let at = self.replies.iter().position(|reply| reply.connection == connection.connection);
-                let reply = at.map(|at| self.replies.remove(at));
+                let reply = self.replies.remove(&connection.connection);
                 self.connections.iter_mut().for_each(|all| all.push((*connection, reply)));
             }
-            Event::Reply(reply) => self.replies.push(*reply),
+            Event::Reply(reply) => {
+                self.last = Some(*reply);
+                let all = self.replies.entry(reply.connection);
+                all.and_modify(|all| *all = both(all, reply)).or_insert(*reply);
+            }
             Event::Sent(_) | Event::Acked(_) | Event::Timeout(_) => {}
             Event::Dropped { .. } | Event::Datagram { .. } => {}
+            Event::Echo(echo) => self.echoes.iter_mut().for_each(|echoes| echoes.push((now, *echo))),
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::column::{Columns, Heading, Headings};
 use catnip_base::{Span, Time, words};
 use catnip_net::{Colour, DropReason, PortCounters};
-use catnip_sim::record::{ConnectionRecord, ObjectRecord, PageRecord, Reply, SenderView};
+use catnip_sim::record::{ConnectionRecord, EchoRecord, ObjectRecord, PageRecord, Reply, SenderView};
 use catnip_sim::{DatagramCounters, Event, Tally};
 
 words! {
@@ -19,6 +19,8 @@ words! {
         Objects = ("objects", "One row per object of a page, in order of completion."),
         /// One per connection.
         Connections = ("connections", "One row per TCP connection, in the order in which they ended."),
+        /// One per keystroke.
+        Echoes = ("echoes", "One row per keystroke that a user of Telnet has seen come back, in that order."),
         /// One per port of a named link.
         Ports = (
             "ports",
@@ -39,6 +41,7 @@ impl TableName {
             Self::Pages => headings::<PageRow<'_>>(),
             Self::Objects => headings::<ObjectRow>(),
             Self::Connections => headings::<ConnectionRow<'_>>(),
+            Self::Echoes => headings::<EchoRow<'_>>(),
             Self::Ports => headings::<PortRow<'_>>(),
             Self::Datagrams => headings::<DatagramRow<'_>>(),
             Self::Events => headings::<EventRow>(),
@@ -219,6 +222,11 @@ impl Row for ConnectionRow<'_> {
         to.integer("dropped", "Data packets of the server that the network dropped.", |it| {
             it.record.dropped.into()
         });
+        to.integer(
+            "syn_timeouts",
+            "Segments of the handshake that had to be sent again, of both ends.",
+            |it| it.record.syn_timeouts.into(),
+        );
         reply(to, |it| it.record.bytes, |it| it.reply);
     }
 }
@@ -239,6 +247,30 @@ fn reply<R>(to: &mut impl Columns<R>, bytes: impl Fn(&R) -> u64, of: impl Fn(&R)
     to.text("body_fnv1a", "FNV-1a hash of the (last) body, hexadecimal; empty if no host is real.", |row| {
         of(row).map_or(String::new(), |reply| format!("{:016x}", reply.digest))
     });
+}
+
+/// A keystroke and its echo.
+#[derive(Clone, Copy, Debug)]
+pub struct EchoRow<'a> {
+    /// Traffic group of its user.
+    pub group: &'a str,
+    /// When the echo was there.
+    pub end: Time,
+    /// What was said of it then.
+    pub record: &'a EchoRecord,
+}
+
+impl Row for EchoRow<'_> {
+    const TABLE: TableName = TableName::Echoes;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", GROUP, |echo| echo.group.into());
+        to.integer("client", CLIENT, |echo| echo.record.app.into());
+        to.integer("number", "Number of the keystroke of its user, from 0.", |echo| echo.record.number);
+        to.float("start_s", "When it was typed.", |echo| echo.record.start.as_secs());
+        to.float("time_s", "From then to the echo's last byte.", |echo| {
+            (echo.end - echo.record.start).as_secs()
+        });
+    }
 }
 
 /// One direction of a link.
@@ -340,7 +372,7 @@ impl EventRow {
             &Event::Dropped { connection, seq, .. } => {
                 Some(Self { at, kind: "drop", connection, seq, sender: None })
             }
-            Event::Connection(_) | Event::Object(_) | Event::Page(_) => None,
+            Event::Connection(_) | Event::Object(_) | Event::Page(_) | Event::Echo(_) => None,
             Event::Datagram { .. } | Event::Reply(_) => None,
         }
     }

@@ -3,7 +3,7 @@
 use crate::Plan;
 use crate::traffic::Traffic;
 use catnip_base::Span;
-use catnip_net::mark::SpmParameters;
+use catnip_net::mark::{MarkerSpec, SpmParameters};
 use catnip_net::queue::QueueKind;
 use catnip_net::shape::RateSpec;
 use catnip_net::stage;
@@ -96,7 +96,9 @@ impl Plan {
             p_high: if marker.is_some() { p_high } else { p },
             marking: match marker {
                 None => Marking::None,
-                Some(SpmParameters { leading: 3, trailing: 3, small_window: 0 | 1 }) if *tells_size => {
+                Some(MarkerSpec::Spm(SpmParameters { leading: 3, trailing: 3, small_window: 0 | 1 }))
+                    if *tells_size =>
+                {
                     Marking::Ends
                 }
                 Some(_) => Marking::Other,

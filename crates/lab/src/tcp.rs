@@ -4,7 +4,7 @@ use crate::error::Wrong;
 use crate::kinds::Kinds;
 use crate::text::option_from_text;
 use catnip_base::{Bytes, Span, notation};
-use catnip_net::mark::SpmParameters;
+use catnip_net::mark::MarkerSpec;
 use catnip_tcp::control::ControlSpec;
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
@@ -23,12 +23,15 @@ pub(crate) struct TcpFile {
     #[serde(default, deserialize_with = "option_from_text")]
     pub(crate) pacing: Option<PacingKind>,
     #[serde(default, deserialize_with = "marker")]
-    pub(crate) marker: Option<Option<SpmParameters>>,
+    pub(crate) marker: Option<Option<MarkerSpec>>,
     #[serde(default, deserialize_with = "option_from_text")]
     pub(crate) segment: Option<Bytes>,
     pub(crate) window_segments: Option<u32>,
     pub(crate) initial_window_segments: Option<u32>,
     pub(crate) delayed_ack: Option<bool>,
+    pub(crate) weight: Option<u32>,
+    pub(crate) nagle: Option<bool>,
+    pub(crate) restart_after_idle: Option<bool>,
     pub(crate) limited_transmit: Option<bool>,
     pub(crate) handshake: Option<bool>,
     pub(crate) fin: Option<bool>,
@@ -42,7 +45,7 @@ pub(crate) struct TcpFile {
     pub(crate) rto_tick: Option<Span>,
 }
 
-fn marker<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<SpmParameters>>, D::Error> {
+fn marker<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<MarkerSpec>>, D::Error> {
     notation::optional(&String::deserialize(d)?).map(Some).map_err(de::Error::custom)
 }
 
@@ -51,7 +54,7 @@ pub(crate) fn tcp_config(
     common: &TcpFile,
     own: &TcpFile,
     kinds: &Kinds,
-) -> Result<(TcpConfig, Option<SpmParameters>), Wrong> {
+) -> Result<(TcpConfig, Option<MarkerSpec>), Wrong> {
     let name = own.profile.as_ref().or(common.profile.as_ref()).map_or("rfc", String::as_str);
     let base = profile::by_name(name).map_err(|error| ("profile".to_string(), error.to_string()))?;
     let mut marker = None;
@@ -103,6 +106,8 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         control,
         pacing: file.pacing.unwrap_or(base.pacing),
         delayed_ack,
+        nagle: file.nagle.unwrap_or(base.nagle),
+        restart_after_idle: file.restart_after_idle.unwrap_or(base.restart_after_idle),
         limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
         handshake: file.handshake.unwrap_or(base.handshake),
         fin: file.fin.unwrap_or(base.fin),

@@ -1,10 +1,10 @@
-use catnip_base::{Rate, Span, Time};
-use catnip_net::mark::SpmParameters;
+use catnip_base::{FlowContext, Rate, Span, Time};
+use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::stage::{PacketListSpec, StageSpec};
 use catnip_net::{Topology, WireSpec};
 use catnip_sim::app::{AnyApp, Bulk};
-use catnip_sim::{Event, Opener, Sim, Transfer, Watch};
+use catnip_sim::{Event, Message, Parties, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::TcpConfig;
 
 /// One transfer over one link between two hosts.
@@ -13,7 +13,7 @@ pub struct TraceRequest {
     /// Parameters of the connection.
     pub tcp: TcpConfig,
     /// How packets are marked.
-    pub marker: Option<SpmParameters>,
+    pub marker: Option<MarkerSpec>,
     /// Segments of data.
     pub packets: u64,
     /// Line rate of either direction.
@@ -61,20 +61,12 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     topology.link(server, client, there, back);
     let mut sim = Sim::new(&topology, request.seed, Events::default());
     sim.set_tick_phase(request.tick_phase);
-    let tcp = sim.add_tcp(request.tcp.clone(), request.marker);
+    let tcp = sim.add_tcp(TcpOptions { marker: request.marker, ..request.tcp.clone().into() });
     let segment = u64::from(request.tcp.segment_bytes);
-    let transfer = Transfer {
-        server,
-        client,
-        request_bytes: 0,
-        bytes: request.packets * segment,
-        tells_size: true,
-        opener: Opener::Server,
-        tcp,
-        notify_at: None,
-        tag: 0,
-    };
-    sim.add_app(AnyApp::Bulk(Bulk::new(transfer, Time::ZERO)));
+    let parties = Parties { client, server, opener: SERVER, tcp };
+    let bytes = request.packets * segment;
+    let document = Message { bytes, context: Some(FlowContext::document(bytes)), ..Message::default() };
+    sim.add_app(AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO)));
     sim.run(Time::ZERO + Span::from_secs(86_400));
     rows(&sim.into_watch().0, segment as f64)
 }
@@ -116,7 +108,8 @@ fn rows(events: &[(Time, Event)], segment: f64) -> Vec<TraceRow> {
                 at = record.acked;
                 ("done", last.seq, None)
             }
-            Event::Object(_) | Event::Page(_) | Event::Datagram { .. } | Event::Reply(_) => continue,
+            Event::Object(_) | Event::Page(_) | Event::Echo(_) => continue,
+            Event::Datagram { .. } | Event::Reply(_) => continue,
         };
         if name == "ack" {
             last.dupacks = if seq > highest { 0 } else { last.dupacks + 1 };

@@ -4,7 +4,7 @@ use catnip_base::Distribution;
 use catnip_base::notation::{Family, name};
 use catnip_lab::built_in;
 use catnip_net::jitter::JitterSpec;
-use catnip_net::mark::SpmParameters;
+use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::stage::StageSpec;
 use catnip_net::{References, WireSpec};
@@ -49,7 +49,21 @@ const TEXTS: &[(&str, &[&str])] = &[
     ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack"]),
     ("controls", &["reno", "eca", "eca:last-round", "eca:final-window", "eca:one-more-round"]),
     ("pacings", &["none", "rbplw"]),
-    ("markers", &["spm", "spm:leading=N,trailing=N,small_window=N", "spm-partial", "spm-partial:trailing=N"]),
+    (
+        "markers",
+        &[
+            "spm",
+            "spm:leading=N,trailing=N,small_window=N",
+            "spm-partial",
+            "spm-partial:trailing=N",
+            "app",
+            "app:low,class=4",
+            "tcp-state",
+            "tcp-state:high=4,med=8",
+            "tcp-state:med=all,class=2",
+            "tcp-state-random",
+        ],
+    ),
     (
         "distributions",
         &[
@@ -81,7 +95,7 @@ fn read_back_as(family: &str, text: &str) -> Result<(), TestCaseError> {
         "recoveries" => read_back::<RecoveryKind>(text),
         "controls" => read_back::<ControlSpec>(text),
         "pacings" => read_back::<PacingKind>(text),
-        "markers" => read_back::<SpmParameters>(text),
+        "markers" => read_back::<MarkerSpec>(text),
         "distributions" => read_back::<Distribution>(text),
         other => panic!("no texts of {other}"),
     }

@@ -1,14 +1,14 @@
 //! Against measurements made with ns-2 2.35 (validation/reference/ns2/README.md): the single-loss profile for every
 //! lost packet, and the mean latency of short transfers under random loss.
 
-use catnip_base::{Rate, Span, Time};
+use catnip_base::{FlowContext, Rate, Span, Time};
 use catnip_lab::{TraceRequest, trace};
-use catnip_net::mark::SpmParameters;
+use catnip_net::mark::{MarkerSpec, SpmParameters};
 use catnip_net::stage::{BernoulliSpec, ByPrioritySpec, StageSpec};
 use catnip_net::{Topology, WireSpec};
 use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::record::ConnectionRecord;
-use catnip_sim::{Event, Opener, Sim, Transfer, Watch};
+use catnip_sim::{Event, Message, Parties, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::{TcpConfig, profile};
 use std::path::PathBuf;
 
@@ -135,19 +135,11 @@ fn one_flow(
     topology.link(server, client, WireSpec { before: vec![loss], ..back.clone() }, back);
     let mut sim = Sim::new(&topology, seed, One::default());
     let bytes = packets * u64::from(tcp.segment_bytes);
-    let tcp = sim.add_tcp(tcp.clone(), marker);
-    let transfer = Transfer {
-        server,
-        client,
-        request_bytes: 0,
-        bytes,
-        tells_size: true,
-        opener: Opener::Server,
-        tcp,
-        notify_at: None,
-        tag: 0,
-    };
-    sim.add_app(AnyApp::Bulk(Bulk::new(transfer, Time::ZERO)));
+    let marker = marker.map(MarkerSpec::Spm);
+    let tcp = sim.add_tcp(TcpOptions { marker, ..tcp.clone().into() });
+    let parties = Parties { client, server, opener: SERVER, tcp };
+    let document = Message { bytes, context: Some(FlowContext::document(bytes)), ..Message::default() };
+    sim.add_app(AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO)));
     sim.run(Time::ZERO + Span::from_secs(100_000));
     sim.into_watch().0.expect("the transfer ends")
 }

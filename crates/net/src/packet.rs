@@ -123,6 +123,11 @@ impl Colour {
     /// All of them, the one that is dropped first at the front.
     pub const DROPPED_FIRST: [Self; Self::COUNT] = [Self::Red, Self::Yellow, Self::Green];
 
+    /// The colour of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(colour, _)| *colour)
+    }
+
     /// What it is called in results.
     pub fn name(self) -> &'static str {
         let named = Self::NAMES.iter().find(|(colour, _)| *colour == self);

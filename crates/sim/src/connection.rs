@@ -1,9 +1,69 @@
-use crate::record::{ConnectionRecord, Event, NOBODY, SenderView};
-use crate::transfer::{SERVER, Transfer};
-use catnip_base::Time;
-use catnip_net::mark::{AnyMarker, PacketMarker, Sending, SpmParameters};
-use catnip_net::{Colour, DropReason, Packet, PortId, Route};
-use catnip_tcp::{Outgoing, Segment, Sender, SenderStats};
+use crate::dialogue::{News, Stream};
+use crate::host::ServiceOptions;
+use crate::record::{ConnectionRecord, Event, SenderView};
+use catnip_base::{Rng, Span, Time};
+use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Service};
+use catnip_net::{Colour, DropReason, NodeId, Packet, PortId, Route};
+use catnip_tcp::{Outgoing, Role, Segment, Sender, SenderStats, TcpConfig};
+
+/// Parameters that connections share, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TcpId(pub u32);
+
+/// Parameters that connections share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpOptions {
+    /// Of both ends.
+    pub config: TcpConfig,
+    /// How their packets are marked, if at all.
+    pub marker: Option<MarkerSpec>,
+    /// What kind of application it is, from which a marker has what it is not told.
+    pub service: Service,
+    /// Of each connection at an output scheduler.
+    pub weight: u32,
+}
+
+impl From<TcpConfig> for TcpOptions {
+    /// Nothing is marked.
+    fn from(config: TcpConfig) -> Self {
+        Self { config, marker: None, service: Service::default(), weight: 1 }
+    }
+}
+
+/// Index of the client's end.
+pub const CLIENT: usize = 0;
+/// Index of the server's end.
+pub const SERVER: usize = 1;
+
+/// Who is at the ends of a connection. Either may open it, and either may send; results count what the server sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parties {
+    /// Where documents go.
+    pub client: NodeId,
+    /// Where they come from.
+    pub server: NodeId,
+    /// Who opens the connection: [`CLIENT`] or [`SERVER`].
+    pub opener: usize,
+    /// Parameters of both ends.
+    pub tcp: TcpId,
+}
+
+impl Parties {
+    /// The node of each end.
+    pub fn node(&self, end: usize) -> NodeId {
+        if end == CLIENT { self.client } else { self.server }
+    }
+
+    /// The part of each end in the handshake, the client's first.
+    pub fn roles(&self) -> [Role; 2] {
+        if self.opener == CLIENT { [Role::Active, Role::Passive] } else { [Role::Passive, Role::Active] }
+    }
+}
+
+/// The phase of a clock tick that a connection's host has, from a uniform number in [0, 1).
+pub fn tick_phase(tick: Span, uniform: f64) -> Span {
+    Span::from_nanos((tick.as_nanos() as f64 * uniform) as u64)
+}
 
 /// Both ends of a connection between two hosts of the engine.
 #[derive(Debug)]
@@ -13,7 +73,48 @@ pub(crate) struct Connection<E> {
     pub(crate) routes: [Route; 2],
     /// Of each end's entries in the calendar of timers, only the one with this time is valid.
     pub(crate) planned: [Time; 2],
+    /// There is nothing to say to the program at an end before it has received so many bytes.
+    pub(crate) news_at: [u64; 2],
     pub(crate) account: Account,
+    /// The program at each end, or [`NOBODY`](crate::record::NOBODY).
+    pub(crate) programs: [u32; 2],
+    /// What each end sends.
+    pub(crate) streams: [Stream; 2],
+}
+
+impl<E: crate::medium::End> Connection<E> {
+    /// The next thing to say to the program at this end.
+    pub(crate) fn news(&mut self, end: usize, config: &TcpConfig) -> Option<News> {
+        let (here, peer) = (&self.ends[end], &mut self.streams[1 - end]);
+        // Where no FIN is sent, programs know without.
+        let ended = peer.closed && (here.peer_closed() || !config.fin);
+        let news = peer.news(here.received(), here.is_open(), ended);
+        self.news_at[end] = peer.news_at();
+        news
+    }
+
+    /// Marks the packet as which a segment of this end leaves. It is given and taken by value and apart from the way of packets
+    /// that nobody marks, so that theirs stay in registers.
+    #[inline(never)]
+    pub(crate) fn mark(
+        &mut self,
+        now: Time,
+        end: usize,
+        out: Outgoing,
+        mut packet: Packet,
+        config: &TcpConfig,
+    ) -> Packet {
+        let sending = self.ends[end].sending(&out, config);
+        self.account.mark(now, end, sending, &mut packet);
+        packet
+    }
+
+    /// Both ends have closed, and all that they have sent is acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.streams[CLIENT].closed
+            && self.streams[SERVER].closed
+            && self.ends.iter().all(|end| end.sender().is_none_or(Sender::is_done))
+    }
 }
 
 /// What is known of a connection, whoever is at its ends.
@@ -21,19 +122,21 @@ pub(crate) struct Connection<E> {
 pub struct Account {
     /// In order of opening, from 0.
     pub number: u64,
-    /// The application that opened it, or [`NOBODY`].
+    /// The program that opened it, or [`NOBODY`](crate::record::NOBODY).
     pub app: u32,
-    /// What it carries.
-    pub transfer: Transfer,
+    /// Who is at its ends.
+    pub parties: Parties,
+    /// Bytes of the documents that the server has sent.
+    pub bytes: u64,
     /// When it was opened.
     pub opened: Time,
-    /// How its packets are marked.
-    pub marker: AnyMarker,
-    /// The server has answered.
-    pub responded: bool,
-    /// When the client had everything.
-    pub done_at_client: Option<Time>,
-    /// When the server heard of it.
+    /// How the packets of each end are marked.
+    pub markers: [AnyMarker; 2],
+    /// What the data was marked with that came last to each end.
+    heard: [Option<Colour>; 2],
+    /// When the client had the last document.
+    pub received: Option<Time>,
+    /// When all was over.
     pub closed: Option<Time>,
     /// Its packets inside the network; its number is used again only when there are none.
     pub in_network: u32,
@@ -44,16 +147,28 @@ pub struct Account {
 }
 
 impl Account {
-    /// A connection that nobody has opened begins.
-    pub fn new(number: u64, transfer: Transfer, opened: Time, marker: Option<SpmParameters>) -> Self {
+    /// A connection begins that this program has opened, or [`NOBODY`](crate::record::NOBODY); `rng` is for markers that draw.
+    pub fn new(
+        number: u64,
+        app: u32,
+        parties: Parties,
+        opened: Time,
+        options: &TcpOptions,
+        rng: &Rng,
+    ) -> Self {
+        let marker = |end: u32| match &options.marker {
+            None => AnyMarker::None,
+            Some(spec) => spec.build(options.service, || rng.branch(end)),
+        };
         Self {
             number,
-            app: NOBODY,
-            transfer,
+            app,
+            parties,
+            bytes: 0,
             opened,
-            marker: marker.into(),
-            responded: false,
-            done_at_client: None,
+            markers: [marker(0), marker(1)],
+            heard: [None; 2],
+            received: None,
             closed: None,
             in_network: 0,
             dropped: 0,
@@ -61,23 +176,55 @@ impl Account {
         }
     }
 
-    /// A segment of this end leaves as this packet; true if that was marked.
-    #[inline]
-    pub fn sends(
+    /// Its application wants its packets to be marked otherwise.
+    pub fn set_service(
         &mut self,
-        now: Time,
         end: usize,
-        segment: &Segment,
-        packet: &mut Packet,
-        sending: impl FnOnce() -> Option<Sending>,
-    ) -> bool {
-        let marked = !matches!(self.marker, AnyMarker::None) && segment.span() > 0;
-        if marked {
-            self.marker.mark(now, sending().as_ref(), packet);
+        service: Service,
+        options: &ServiceOptions,
+        rng: impl FnOnce() -> Rng,
+    ) {
+        if let Some(spec) = &options.marker {
+            self.markers[end] = spec.build(service, rng);
         }
+    }
+
+    /// Are there packets of this end that are marked?
+    #[inline]
+    pub fn is_marked(&self, end: usize) -> bool {
+        !matches!(self.markers[end], AnyMarker::None)
+    }
+
+    /// Marks the packet as which a segment of this end leaves, if its marker looks at such; true if it was marked.
+    #[inline]
+    pub fn mark(&mut self, now: Time, end: usize, mut sending: Sending, packet: &mut Packet) -> bool {
+        match &mut self.markers[end] {
+            AnyMarker::None => false,
+            AnyMarker::Spm(marker) => {
+                marker.mark(now, Some(&sending), packet);
+                sending.carries == Carries::Data
+            }
+            marker => {
+                if let Carries::Ack(colour) = &mut sending.carries {
+                    *colour = self.heard[end];
+                }
+                marker.mark(now, Some(&sending), packet);
+                true
+            }
+        }
+    }
+
+    /// A packet of this end enters the network.
+    #[inline]
+    pub fn enters(&mut self, end: usize, packet: &Packet) {
         self.in_network += 1;
         self.sent_high += u32::from(packet.dscp.colour() == Colour::Green && end == SERVER);
-        marked
+    }
+
+    /// Data with this mark has come to an end.
+    #[inline]
+    pub fn hears(&mut self, end: usize, colour: Colour) {
+        self.heard[end] = Some(colour);
     }
 
     /// One of its packets was dropped: data of the server, or anything else.
@@ -115,15 +262,15 @@ impl Account {
 
     /// A connection that is over, once no packet of it is in the network.
     pub fn is_over(&self) -> bool {
-        self.closed.is_some() && self.done_at_client.is_some() && self.in_network == 0
+        self.closed.is_some() && self.in_network == 0
     }
 
-    /// What is to be said of a connection that is over, whose server has sent so much.
-    pub fn record(&self, of_server: SenderStats) -> Option<ConnectionRecord> {
+    /// What is to be said of a connection that is over, whose server has sent so much and whose handshake was begun again so
+    /// often.
+    pub fn record(&self, of_server: SenderStats, syn_timeouts: u32) -> Option<ConnectionRecord> {
         let SenderStats { sent, retransmitted, timeouts, fast_retransmits } = of_server;
-        let (received, acked) = (self.done_at_client?, self.closed?);
-        let &Self { number: connection, app, opened, sent_high, dropped, .. } = self;
-        let bytes = self.transfer.bytes;
+        let (received, acked) = (self.received?, self.closed?);
+        let &Self { number: connection, app, opened, sent_high, dropped, bytes, .. } = self;
         Some(ConnectionRecord {
             connection,
             app,
@@ -137,6 +284,7 @@ impl Account {
             timeouts,
             fast_retransmits,
             dropped,
+            syn_timeouts,
         })
     }
 }

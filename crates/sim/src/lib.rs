@@ -8,16 +8,17 @@
 pub mod app;
 mod connection;
 mod datagram;
+mod dialogue;
+mod host;
 pub mod medium;
 pub mod record;
-mod transfer;
 pub mod watch;
 mod world;
 
-pub use connection::Account;
+pub use connection::{Account, CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 pub use datagram::{DatagramCounters, FlowId, Moments};
+pub use host::{Conn, Heard, Host, Message, ServiceOptions};
 pub use medium::{Medium, Numbers};
 pub use record::Event;
-pub use transfer::{CLIENT, Opener, SERVER, TcpId, Transfer, tick_phase};
 pub use watch::Watch;
-pub use world::{Handler, Memory, Sim, Tally, World};
+pub use world::{Act, Handler, Memory, Sim, Tally, World};

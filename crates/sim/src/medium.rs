@@ -5,9 +5,9 @@ mod numbers;
 pub use numbers::Numbers;
 
 use crate::watch::{Origin, Watch};
-use crate::{FlowId, Transfer};
+use crate::{FlowId, Parties};
 use catnip_base::{FlowContext, Rng, Span, Time};
-use catnip_net::mark::Sending;
+use catnip_net::mark::{Place, Sending};
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
 use std::fmt::Debug;
@@ -41,7 +41,15 @@ pub trait End: Debug {
     /// The sending half, if anything was ever written.
     fn sender(&self) -> Option<&Sender>;
     /// What a marker may know about a segment that leaves.
-    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Option<Sending>;
+    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending;
+    /// What selective packet marking may know about data that leaves.
+    fn place(&self, seq: u64) -> Place;
+    /// Is the handshake over?
+    fn is_open(&self) -> bool;
+    /// Has the other side said that it will send no more, and has everything before that arrived?
+    fn peer_closed(&self) -> bool;
+    /// How often a segment of the handshake was sent again for want of an answer.
+    fn syn_timeouts(&self) -> u32;
 }
 
 /// What packets are made of. A body is a handle of the medium; it is given out with a packet and taken back when the packet
@@ -50,11 +58,11 @@ pub trait Medium: Debug + Sized {
     /// One end of a connection.
     type End: End;
 
-    /// Both ends of a connection, the client's first, and who they are to each other.
+    /// Both ends of a connection, the client's first.
     fn connect(
         &mut self,
         now: Time,
-        transfer: &Transfer,
+        parties: &Parties,
         config: &TcpConfig,
         phases: [Span; 2],
         rng: &mut Rng,

@@ -4,6 +4,7 @@ use crate::{FlowId, TcpId};
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, DropReason, PortId};
 use catnip_tcp::Sender;
+use std::hash::{Hash, Hasher};
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +47,8 @@ pub enum Event {
     },
     /// What came over a connection with a real host; its own record follows.
     Reply(Reply),
+    /// What was typed has come back.
+    Echo(EchoRecord),
 }
 
 /// A station in the life of a packet without a connection.
@@ -105,7 +108,7 @@ impl SenderView {
 }
 
 /// One connection from its opening to its last ACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRecord {
     /// In order of opening, from 0.
     pub connection: u64,
@@ -131,6 +134,29 @@ pub struct ConnectionRecord {
     pub fast_retransmits: u32,
     /// Data segments that the network dropped.
     pub dropped: u32,
+    /// Segments of the handshake that had to be sent again.
+    pub syn_timeouts: u32,
+}
+
+/// Without the timeouts of the handshake, which show in when things happened.
+impl Hash for ConnectionRecord {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        (self.connection, self.app, self.bytes).hash(to);
+        (self.opened, self.received, self.acked).hash(to);
+        (self.sent, self.sent_high, self.retransmitted, self.timeouts).hash(to);
+        (self.fast_retransmits, self.dropped).hash(to);
+    }
+}
+
+/// What a person has typed and seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EchoRecord {
+    /// The application.
+    pub app: u32,
+    /// Counted from 0.
+    pub number: u64,
+    /// When it was typed.
+    pub start: Time,
 }
 
 /// One object of a page.
@@ -170,8 +196,8 @@ pub struct Reply {
     pub connection: u64,
     /// The application, or [`NOBODY`].
     pub app: u32,
-    /// What it called the transfer.
-    pub tag: u32,
+    /// What it called the request.
+    pub tag: u64,
     /// The traffic group, by its TCP parameters.
     pub tcp: TcpId,
     /// HTTP status; 0 without a response.

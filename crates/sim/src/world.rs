@@ -1,15 +1,16 @@
-use crate::app::{AnyApp, AppAction, AppEvent, Application};
-use crate::connection::{Account, Connection};
+use crate::app::{AnyApp, AppEvent, Application};
+use crate::connection::{Account, CLIENT, Connection, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
+use crate::dialogue::{News, Stream};
+use crate::host::{Conn, Engine, Host, Message, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
-use crate::record::{DatagramStep, Event};
-use crate::transfer::{CLIENT, SERVER, tick_phase};
+use crate::record::{DatagramStep, Event, NOBODY};
 use crate::watch::{Step, Watch};
-use crate::{TcpId, Transfer};
-use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};
-use catnip_net::mark::SpmParameters;
+use catnip_base::{self as base, Rng, Slab, Span, Time};
+use catnip_net::mark::AnyMarker;
 use catnip_net::{Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
-use catnip_tcp::{Endpoint, Sender, TcpConfig};
+use catnip_tcp::{Endpoint, Sender};
+use std::collections::{BTreeMap, VecDeque};
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
 ///
@@ -19,30 +20,120 @@ use catnip_tcp::{Endpoint, Sender, TcpConfig};
 pub struct World<M: Medium, W> {
     fabric: Fabric,
     hosts: Hosts<M, W>,
-    apps: Vec<AnyApp>,
-    /// Kept to reuse its memory.
-    actions: Vec<AppAction>,
+    programs: Programs,
+    /// What programs have yet to hear.
+    news: VecDeque<(u32, AppEvent)>,
+    /// One of them is hearing something.
+    telling: bool,
+    /// Ends of connections that may have something to send once the program has returned.
+    touched: Vec<(u32, usize)>,
     /// The time of the last event.
     now: Time,
     /// All events up to here have happened.
     told: Time,
     seed: u64,
     tick_phase: Option<Span>,
-    /// Sources of background traffic.
-    sources: usize,
-    /// Timers of theirs and of all other applications that run.
-    source_timers: usize,
-    app_timers: usize,
     tally: Tally,
+}
+
+/// The programs of all hosts.
+#[derive(Debug, Default)]
+struct Programs {
+    users: Vec<Program>,
+    servers: Vec<Program>,
+    /// Who answers at a node those who connect with these parameters.
+    services: BTreeMap<(NodeId, TcpId), u32>,
+    /// How many users are sources of background traffic.
+    sources: usize,
+    /// Timers that run: theirs, and those of all others.
+    source_timers: usize,
+    timers: usize,
+}
+
+/// A program, and the times that it has asked for.
+#[derive(Debug)]
+struct Program {
+    app: AnyApp,
+    /// Of background traffic.
+    is_source: bool,
+    timers: Timers,
+}
+
+/// Keys and the times at which a program hears of them. The first one stands beside the list, since most programs wait for one.
+#[derive(Debug, Default)]
+struct Timers {
+    first: Option<(u64, Time)>,
+    others: Vec<(u64, Time)>,
+}
+
+impl Timers {
+    /// Another time for a key; false if it had none.
+    fn plan(&mut self, key: u64, at: Time) -> bool {
+        if let Some((_, planned)) =
+            self.first.iter_mut().chain(&mut self.others).find(|(other, _)| *other == key)
+        {
+            *planned = at;
+            return true;
+        }
+        if self.first.is_none() {
+            self.first = Some((key, at));
+        } else {
+            self.others.push((key, at));
+        }
+        false
+    }
+
+    /// Takes out one of which this is true.
+    fn take(&mut self, mut is_it: impl FnMut(&(u64, Time)) -> bool) -> Option<u64> {
+        if let Some((key, _)) = self.first.take_if(|first| is_it(first)) {
+            return Some(key);
+        }
+        let at = self.others.iter().position(is_it)?;
+        Some(self.others.remove(at).0)
+    }
+}
+
+/// Tells the numbers of servers from those of users.
+const SERVERS: u32 = 1 << 29;
+
+impl Programs {
+    fn get_mut(&mut self, number: u32) -> &mut Program {
+        match number.checked_sub(SERVERS) {
+            None => &mut self.users[number as usize],
+            Some(server) => &mut self.servers[server as usize],
+        }
+    }
+
+    /// How many timers run of sources, or of all others.
+    fn running(&mut self, of_sources: bool) -> &mut usize {
+        if of_sources { &mut self.source_timers } else { &mut self.timers }
+    }
+
+    fn clear(&mut self) {
+        let Self { users, servers, services, sources, source_timers, timers } = self;
+        users.clear();
+        servers.clear();
+        services.clear();
+        (*sources, *source_timers, *timers) = (0, 0, 0);
+    }
 }
 
 /// A medium may have hosts of its own, outside of the engine. What happens to them it handles itself, with the whole world at
 /// hand.
 pub trait Handler: Medium {
-    /// An application opens a transfer from a server that is outside.
-    fn fetch<W: Watch>(_world: &mut World<Self, W>, _now: Time, _app: u32, _transfer: Transfer) {
+    /// A program opens a connection with a host that is outside.
+    fn open<W: Watch>(_world: &mut World<Self, W>, _now: Time, _program: u32, _parties: Parties) -> Conn {
         unreachable!("nobody is outside of this medium")
     }
+
+    /// A program does something with its end of such a connection, of which the medium knows by this number; what leaves by it
+    /// leaves when the medium is asked to send.
+    fn act<W: Watch>(_world: &mut World<Self, W>, _now: Time, _conn: Conn, _what: Act) {
+        unreachable!("nobody is outside of this medium")
+    }
+
+    /// Programs have done something: what they have to send may leave.
+    fn flush<W: Watch>(_world: &mut World<Self, W>, _now: Time) {}
 
     /// A packet that no end of the engine has sent, or that is for a host outside, is delivered; its body is still in use.
     fn delivered<W: Watch>(_world: &mut World<Self, W>, _now: Time, _node: NodeId, _packet: Packet) {
@@ -57,6 +148,19 @@ pub trait Handler: Medium {
 
 impl Handler for Numbers {}
 
+/// What a program does with its end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Act {
+    /// It sends a message.
+    Send(Message),
+    /// It will send no more.
+    Close,
+    /// It wants to hear when so many bytes of the next message have arrived.
+    Notify(u64),
+    /// It wants its packets to be treated so.
+    Serve(ServiceOptions),
+}
+
 /// A world whose packets are numbers: the simulator.
 pub type Sim<W> = World<Numbers, W>;
 
@@ -65,13 +169,13 @@ pub type Sim<W> = World<Numbers, W>;
 pub struct Tally {
     /// Connections opened so far.
     pub opened: u64,
-    /// Transfers whose last byte has arrived.
+    /// Documents whose last byte has arrived.
     pub completed: u64,
-    /// Transfers of applications that have neither arrived nor failed.
+    /// Messages of programs that have neither arrived nor failed.
     pub waiting: usize,
-    /// Connections of applications that are not closed.
+    /// Connections of programs that are not closed.
     pub open: usize,
-    /// When the last transfer of an application ended.
+    /// When the last message arrived.
     pub last_end: Time,
     /// Data segments that servers have sent, retransmissions included.
     pub data_sent: u64,
@@ -82,18 +186,17 @@ pub struct Tally {
 /// What a run grows while it lasts: handed from one run to the next, so that only the first one grows it.
 #[derive(Debug, Default)]
 pub struct Memory {
-    apps: Vec<AnyApp>,
+    programs: Programs,
     connections: Slab<Connection<Endpoint>>,
     numbers: Numbers,
     datagrams: Datagrams,
     timers: Calendar,
-    actions: Vec<AppAction>,
 }
 
 /// Everything at the edges of the network that hears of the fate of packets.
 #[derive(Debug)]
 struct Hosts<M: Medium, W> {
-    tcp: Vec<(TcpConfig, Option<SpmParameters>)>,
+    tcp: Vec<TcpOptions>,
     connections: Slab<Connection<M::End>>,
     medium: M,
     timers: Calendar,
@@ -141,24 +244,22 @@ impl<W: Watch> World<Numbers, W> {
 
     /// The same in the memory of a run that is over; nothing of that run is left in it.
     pub fn with_memory(topology: &Topology, seed: u64, watch: W, memory: Memory) -> Self {
-        let Memory { mut apps, mut connections, mut numbers, mut datagrams, mut timers, mut actions } =
-            memory;
-        apps.clear();
+        let Memory { mut programs, mut connections, mut numbers, mut datagrams, mut timers } = memory;
+        programs.clear();
         connections.clear();
         numbers.clear();
         datagrams.clear();
         timers.clear();
-        actions.clear();
         let world = World::over(topology, seed, numbers, watch);
         let hosts = Hosts { connections, datagrams, timers, ..world.hosts };
-        Self { hosts, apps, actions, ..world }
+        Self { hosts, programs, ..world }
     }
 
     /// The memory, at the end, for another run.
     pub fn into_memory(self) -> Memory {
-        let Self { apps, actions, hosts, .. } = self;
+        let Self { programs, hosts, .. } = self;
         let Hosts { connections, medium: numbers, datagrams, timers, .. } = hosts;
-        Memory { apps, connections, numbers, datagrams, timers, actions }
+        Memory { programs, connections, numbers, datagrams, timers }
     }
 
     /// Runs until nothing is left to do or the clock would pass `end`. Background traffic does not count, unless there is
@@ -183,22 +284,21 @@ impl<M: Handler, W: Watch> World<M, W> {
         Self {
             fabric: Fabric::new(topology, seed),
             hosts,
-            apps: Vec::new(),
-            actions: Vec::new(),
+            programs: Programs::default(),
+            news: VecDeque::new(),
+            telling: false,
+            touched: Vec::new(),
             now: Time::ZERO,
             told: Time::ZERO,
             seed,
             tick_phase: None,
-            sources: 0,
-            source_timers: 0,
-            app_timers: 0,
             tally: Tally::default(),
         }
     }
 
-    /// Parameters for connections to come, and how their data is marked.
-    pub fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId {
-        self.hosts.tcp.push((config, marker));
+    /// Parameters for connections to come.
+    pub fn add_tcp(&mut self, options: TcpOptions) -> TcpId {
+        self.hosts.tcp.push(options);
         TcpId(self.hosts.tcp.len() as u32 - 1)
     }
 
@@ -208,13 +308,29 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.hosts.datagrams.add_flow(from, to, route)
     }
 
-    /// Adds an application; it hears [`AppEvent::Start`] at once. Its number is what records call it.
+    /// Adds a program that begins something by itself; it hears [`AppEvent::Start`] at once. Its number is what records call it.
     pub fn add_app(&mut self, app: AnyApp) -> u32 {
-        let id = self.apps.len() as u32;
-        self.sources += usize::from(matches!(app, AnyApp::Background(_)));
-        self.apps.push(app);
+        let id = self.programs.users.len() as u32;
+        let is_source = matches!(app, AnyApp::Background(_));
+        self.programs.sources += usize::from(is_source);
+        self.programs.users.push(Program { app, is_source, timers: Timers::default() });
         self.tell(self.now, id, AppEvent::Start);
         id
+    }
+
+    /// Adds a program that answers those who connect to a node with these parameters. Where there is none, what arrives is
+    /// heard by nobody, and a connection is closed when its peer closes it.
+    pub fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp) -> u32 {
+        let id = SERVERS + self.programs.servers.len() as u32;
+        self.programs.servers.push(Program { app, is_source: false, timers: Timers::default() });
+        self.programs.services.insert((node, tcp), id);
+        self.tell(self.now, id, AppEvent::Start);
+        id
+    }
+
+    /// Who answers at a node those who connect with these parameters, or [`NOBODY`].
+    pub fn service(&self, node: NodeId, tcp: TcpId) -> u32 {
+        self.programs.services.get(&(node, tcp)).copied().unwrap_or(NOBODY)
     }
 
     /// Gives the clocks of all hosts this phase instead of a random one each.
@@ -309,26 +425,27 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.hosts.medium.in_use()
     }
 
-    /// Have all applications that are no background traffic done what they came for? Not if there is none.
+    /// Have all users that are no background traffic done what they came for? Not if there is none.
     pub fn is_idle(&self) -> bool {
-        self.sources < self.apps.len() && self.app_timers == 0 && self.tally.waiting == 0
+        let programs = &self.programs;
+        programs.sources < programs.users.len() && programs.timers == 0 && self.tally.waiting == 0
     }
 
-    /// An application.
-    pub fn app(&self, app: u32) -> &AnyApp {
-        &self.apps[app as usize]
-    }
-
-    /// The parameters of connections, and how their data is marked.
-    pub fn tcp(&self, tcp: TcpId) -> &(TcpConfig, Option<SpmParameters>) {
+    /// The parameters of connections.
+    pub fn tcp(&self, tcp: TcpId) -> &TcpOptions {
         &self.hosts.tcp[tcp.0 as usize]
+    }
+
+    /// The seed of all random choices.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// The number and the random stream of a connection that is opened now.
     pub fn number(&mut self) -> (u64, Rng) {
         let number = self.tally.opened;
         self.tally.opened += 1;
-        (number, Rng::new(self.seed, Stream::Connection(number as u32)))
+        (number, Rng::new(self.seed, base::Stream::Connection(number as u32)))
     }
 
     /// Calls the medium's [`Handler::on_timer`] with this key, below 2^30, at that time.
@@ -336,23 +453,41 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.hosts.timers.push(at, Timer::Medium(key).pack());
     }
 
-    /// Tells an application of an event and does what it wants.
-    pub fn tell(&mut self, now: Time, app: u32, event: AppEvent) {
-        let mut actions = std::mem::take(&mut self.actions);
-        self.apps[app as usize].on_event(now, app, event, &mut actions);
-        for action in actions.drain(..) {
-            match action {
-                AppAction::Open(transfer) => self.open(now, app, transfer),
-                AppAction::Send { flow, bytes } => self.send(now, flow, bytes),
-                AppAction::TimerAt(at) => {
-                    *self.timers_of(app) += 1;
-                    self.hosts.timers.push(at.max(now), Timer::App(app).pack());
+    /// Tells a program of an event, now or when it has heard what it is hearing.
+    pub fn tell(&mut self, now: Time, program: u32, event: AppEvent) {
+        if program != NOBODY {
+            self.news.push_back((program, event));
+            self.tell_news(now);
+        }
+    }
+
+    /// Tells programs what they have yet to hear, unless that is just being done, and sends what they have to say: packets leave
+    /// when all have heard what there is to hear now.
+    fn tell_news(&mut self, now: Time) {
+        if self.telling {
+            return;
+        }
+        self.telling = true;
+        loop {
+            while let Some((number, event)) = self.news.pop_front() {
+                let mut app = std::mem::replace(&mut self.programs.get_mut(number).app, AnyApp::Busy);
+                app.on_event(event, &mut Host { engine: self, now, program: number });
+                self.programs.get_mut(number).app = app;
+            }
+            let mut touched = std::mem::take(&mut self.touched);
+            for (id, end) in touched.drain(..) {
+                if self.hosts.connections[id].account.closed.is_none() {
+                    self.pump(now, id, end);
+                    self.close_if_done(now, id);
                 }
-                AppAction::Object(record) => self.hosts.watch.record(now, &Event::Object(record)),
-                AppAction::Page(record) => self.hosts.watch.record(now, &Event::Page(record)),
+            }
+            self.touched = touched;
+            M::flush(self, now);
+            if self.news.is_empty() {
+                break;
             }
         }
-        self.actions = actions;
+        self.telling = false;
     }
 
     /// A packet enters the network at its host.
@@ -365,22 +500,16 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.fabric.arrive(now, from, packet, hosts);
     }
 
-    /// Of an application's kind: how many of its timers run.
-    fn timers_of(&mut self, app: u32) -> &mut usize {
-        let is_source = matches!(self.apps[app as usize], AnyApp::Background(_));
-        if is_source { &mut self.source_timers } else { &mut self.app_timers }
-    }
-
     /// Is there nothing else than background traffic any more, though there was?
     fn only_sources_are_left(&self) -> bool {
-        self.sources < self.apps.len()
+        self.programs.sources < self.programs.users.len()
             && self.hosts.connections.in_use() == 0
             && self.hosts.medium.connections() == 0
-            && self.hosts.timers.len() == self.source_timers
+            && self.hosts.timers.len() == self.programs.source_timers
     }
 
     #[inline(never)]
-    fn send(&mut self, now: Time, flow: FlowId, bytes: u32) {
+    fn send_datagram(&mut self, now: Time, flow: FlowId, bytes: u32) {
         let hosts = &mut self.hosts;
         let (from, to, route) = hosts.datagrams.ends(flow);
         let Some(body) = hosts.medium.fill(now, from, to, Owner::Datagram(flow, now), bytes) else { return };
@@ -390,36 +519,82 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.launch(now, from, packet);
     }
 
-    fn open(&mut self, now: Time, app: u32, transfer: Transfer) {
-        self.tally.waiting += 1;
+    fn connect(&mut self, now: Time, program: u32, parties: Parties) -> Conn {
         self.tally.open += 1;
-        if self.hosts.medium.is_outside(transfer.server) {
-            return M::fetch(self, now, app, transfer);
+        let Parties { client, server, opener, tcp } = parties;
+        let peer = 1 - opener;
+        if self.hosts.medium.is_outside(parties.node(peer)) {
+            return M::open(self, now, program, parties);
         }
-        let Transfer { client, server, .. } = transfer;
         let routes = [self.fabric.checked_route(client, server), self.fabric.checked_route(server, client)];
         let (number, mut rng) = self.number();
-        let (clock, fixed) = (self.tcp(transfer.tcp).0.slowest_clock(), self.tick_phase);
+        let (clock, fixed) = (self.tcp(tcp).config.slowest_clock(), self.tick_phase);
         let mut phase = || {
             let drawn = tick_phase(clock, rng.uniform());
             fixed.unwrap_or(drawn)
         };
-        let (server, client) = (phase(), phase());
+        let (server_phase, client_phase) = (phase(), phase());
+        let answers = self.service(parties.node(peer), tcp);
         let hosts = &mut self.hosts;
-        let (config, marker) = &hosts.tcp[transfer.tcp.0 as usize];
-        let mut ends = hosts.medium.connect(now, &transfer, config, [client, server], &mut rng);
-        if transfer.request_bytes > 0 {
-            ends[CLIENT].write(now, transfer.request_bytes, None, false, config);
-        }
+        let options = &hosts.tcp[tcp.0 as usize];
+        let ends =
+            hosts.medium.connect(now, &parties, &options.config, [client_phase, server_phase], &mut rng);
+        let mut programs = [program; 2];
+        programs[peer] = answers;
+        let account = Account::new(number, program, parties, now, options, &rng);
         let id = hosts.connections.insert(Connection {
             ends,
             routes,
             planned: [Time::NEVER; 2],
-            account: Account { app, ..Account::new(number, transfer, now, *marker) },
+            news_at: [0; 2],
+            account,
+            programs,
+            streams: [Stream::default(), Stream::default()],
         });
-        hosts.respond_if_asked(now, id);
-        self.pump(now, id, CLIENT);
-        self.pump(now, id, SERVER);
+        self.touched.push((id, opener));
+        for end in [opener, peer] {
+            self.note_news(now, id, end);
+        }
+        Conn { id, number: number as u32 }
+    }
+
+    /// Which end of a connection this program has, if there still is such a connection.
+    fn end_of(&self, conn: Conn, program: u32) -> Option<usize> {
+        let connection = &self.hosts.connections[conn.id];
+        let is_it = connection.account.number as u32 == conn.number && connection.account.closed.is_none();
+        let end = || connection.programs.iter().position(|&it| it == program);
+        is_it.then(end).flatten()
+    }
+
+    /// Notes what there is to tell the program at an end of a connection.
+    fn note_news(&mut self, now: Time, id: u32, end: usize) {
+        loop {
+            let connection = &mut self.hosts.connections[id];
+            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            let Some(news) = connection.news(end, config) else { break };
+            let conn = Conn { id, number: connection.account.number as u32 };
+            let event = match news {
+                News::Open if end == connection.account.parties.opener => AppEvent::Opened(conn),
+                News::Open => AppEvent::Accepted(conn),
+                News::Message(message) => {
+                    self.tally.waiting -= 1;
+                    if end == CLIENT {
+                        self.tally.completed += 1;
+                        connection.account.received = Some(now);
+                    }
+                    self.tally.last_end = now;
+                    AppEvent::Message { conn, message, whole: true }
+                }
+                News::Progress(tag) => AppEvent::Progress { conn, tag },
+                News::PeerClosed => AppEvent::PeerClosed(conn),
+            };
+            let program = connection.programs[end];
+            if program != NOBODY {
+                self.news.push_back((program, event));
+            } else if news == News::PeerClosed {
+                connection.streams[end].closed = true;
+            }
+        }
     }
 
     #[inline]
@@ -440,7 +615,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// A segment comes to this end of a connection.
+    /// A segment comes to this end of a connection. If its program hears of that, what it has to say to it at once carries the
+    /// ACK; what it has to say to others leaves behind the ACK.
     fn on_segment(&mut self, now: Time, packet: Packet, id: u32, end: usize) {
         let hosts = &mut self.hosts;
         let connection = &mut hosts.connections[id];
@@ -449,72 +625,54 @@ impl<M: Handler, W: Watch> World<M, W> {
             hosts.medium.release(packet.body);
             return hosts.retire_if_over(now, id);
         }
-        let config = &hosts.tcp[connection.account.transfer.tcp.0 as usize].0;
-        let received_before = connection.ends[end].received();
+        let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
         let heard = hosts.medium.hear(now, packet.body, &mut connection.ends[end], config);
         hosts.medium.release(packet.body);
         let Some(segment) = heard else { return };
+        let news_at = connection.news_at[end];
+        let mut has_news = news_at == 0;
+        if segment.span() > 0 {
+            connection.account.hears(end, packet.dscp.colour());
+            has_news |= segment.flags.fin || connection.ends[end].received() >= news_at;
+        }
         let sender = connection.ends[end].sender();
         if W::PACKETS
             && let Some(event) = connection.account.acked(sender, &segment, packet.len)
         {
             hosts.watch.record(now, &event);
         }
-        if segment.len > 0 {
-            if end == CLIENT {
-                self.on_client_data(now, id, received_before);
-            } else {
-                hosts.respond_if_asked(now, id);
+        if has_news {
+            self.note_news(now, id, end);
+            if !self.news.is_empty() {
+                self.touched.push((id, end));
+                return self.tell_news(now);
             }
         }
         self.pump(now, id, end);
-        if end == SERVER {
-            self.close_if_done(now, id);
-        }
+        self.close_if_done(now, id);
     }
 
-    /// Tells the application how far its document has come.
-    fn on_client_data(&mut self, now: Time, id: u32, received_before: u64) {
-        let connection = &mut self.hosts.connections[id];
-        let transfer = connection.account.transfer;
-        let received = connection.ends[CLIENT].received();
-        let (app, tag) = (connection.account.app, transfer.tag);
-        if received == transfer.bytes && connection.account.done_at_client.is_none() {
-            connection.account.done_at_client = Some(now);
-            self.tally.completed += 1;
-            self.tally.waiting -= 1;
-            self.tally.last_end = now;
-            // The ACK leaves before the application reacts.
-            self.pump(now, id, CLIENT);
-            self.tell(now, app, AppEvent::Complete { tag });
-        } else if transfer.notify_at.is_some_and(|at| received_before < at && at <= received) {
-            self.pump(now, id, CLIENT);
-            self.tell(now, app, AppEvent::Reached { tag });
-        }
-    }
-
-    /// A connection is closed once the client has the document and the server knows it.
+    /// A connection is over once both programs have closed it and all is acknowledged.
     fn close_if_done(&mut self, now: Time, id: u32) {
         let connection = &mut self.hosts.connections[id];
-        let acknowledged = connection.ends[SERVER].sender().is_some_and(Sender::is_done);
-        if connection.account.done_at_client.is_some() && acknowledged && connection.account.closed.is_none()
-        {
+        if connection.account.closed.is_none() && connection.is_done() {
             connection.account.closed = Some(now);
             self.tally.open -= 1;
+            let conn = Conn { id, number: connection.account.number as u32 };
+            let programs = connection.programs;
             self.hosts.retire_if_over(now, id);
+            let hear = programs.into_iter().filter(|program| *program != NOBODY);
+            self.news.extend(hear.map(|program| (program, AppEvent::Closed(conn))));
+            if !self.news.is_empty() {
+                self.tell_news(now);
+            }
         }
     }
 
     fn on_timer(&mut self, now: Time) {
         let (_, bits) = self.hosts.timers.pop().expect("the caller saw a timer");
         match Timer::unpack(bits) {
-            Timer::App(app) => {
-                *self.timers_of(app) -= 1;
-                if matches!(self.apps[app as usize], AnyApp::Background(_)) && self.only_sources_are_left() {
-                    return;
-                }
-                self.tell(now, app, AppEvent::Timer);
-            }
+            Timer::App(app) => self.on_app_timer(now, app),
             Timer::End { connection: id, end } => {
                 let hosts = &mut self.hosts;
                 let connection = &mut hosts.connections[id];
@@ -522,7 +680,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                     return;
                 }
                 connection.planned[end] = Time::NEVER;
-                let config = &hosts.tcp[connection.account.transfer.tcp.0 as usize].0;
+                let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
                 let expired = connection.ends[end].on_time(now, config);
                 let sender = connection.ends[end].sender().filter(|_| W::PACKETS && expired);
                 if let Some(event) = connection.account.timed_out(sender) {
@@ -534,12 +692,23 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
+    fn on_app_timer(&mut self, now: Time, number: u32) {
+        let program = self.programs.get_mut(number);
+        let is_source = program.is_source;
+        // Of one that was moved the calendar has an entry too many.
+        let Some(key) = program.timers.take(|(_, at)| *at == now) else { return };
+        *self.programs.running(is_source) -= 1;
+        if !(is_source && self.only_sources_are_left()) {
+            self.tell(now, number, AppEvent::Timer(key));
+        }
+    }
+
     /// Sends what this end has to send, and plans its timer.
     fn pump(&mut self, now: Time, id: u32, end: usize) {
         loop {
             let hosts = &mut self.hosts;
             let connection = &mut hosts.connections[id];
-            let config = &hosts.tcp[connection.account.transfer.tcp.0 as usize].0;
+            let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
             let owner = Owner::End { connection: id, end };
             let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
             let Some((out, body)) = packed else { break };
@@ -547,11 +716,21 @@ impl<M: Handler, W: Watch> World<M, W> {
             let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
             let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
-            let sender = &connection.ends[end];
-            let sending = || sender.sending(&out, config);
-            if connection.account.sends(now, end, segment, &mut packet, sending) {
-                hosts.medium.stamp(&packet);
+            match &mut connection.account.markers[end] {
+                AnyMarker::None => {}
+                AnyMarker::Spm(marker) => {
+                    if segment.span() > 0 {
+                        let place = connection.ends[end].place(segment.seq);
+                        marker.mark_data(&place, config.segment_bytes, &mut packet);
+                        hosts.medium.stamp(&packet);
+                    }
+                }
+                _ => {
+                    packet = connection.mark(now, end, out, packet, config);
+                    hosts.medium.stamp(&packet);
+                }
             }
+            connection.account.enters(end, &packet);
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
             let sender = connection.ends[end].sender();
             if W::PACKETS
@@ -559,7 +738,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             {
                 hosts.watch.record(now, &event);
             }
-            let from = connection.account.transfer.node(end);
+            let from = connection.account.parties.node(end);
             self.launch(now, from, packet);
         }
         let connection = &mut self.hosts.connections[id];
@@ -569,6 +748,103 @@ impl<M: Handler, W: Watch> World<M, W> {
             connection.planned[end] = deadline;
             self.hosts.timers.push(deadline, Timer::End { connection: id, end }.pack());
         }
+    }
+}
+
+impl<M: Handler, W: Watch> Engine for World<M, W> {
+    fn open(&mut self, now: Time, program: u32, parties: Parties) -> Conn {
+        self.connect(now, program, parties)
+    }
+
+    fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, now, conn, Act::Send(message));
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let connection = &mut self.hosts.connections[conn.id];
+        if connection.streams[end].closed {
+            return;
+        }
+        self.tally.waiting += 1;
+        connection.streams[end].push(&message);
+        connection.news_at[1 - end] = connection.streams[end].news_at();
+        if end == SERVER {
+            connection.account.bytes += message.bytes;
+        }
+        if message.bytes > 0 {
+            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            connection.ends[end].write(now, message.bytes, message.context, false, config);
+            self.touched.push((conn.id, end));
+        } else {
+            self.note_news(now, conn.id, 1 - end);
+        }
+    }
+
+    fn close(&mut self, now: Time, conn: Conn, program: u32) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, now, conn, Act::Close);
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let connection = &mut self.hosts.connections[conn.id];
+        if std::mem::replace(&mut connection.streams[end].closed, true) {
+            return;
+        }
+        // Nothing waits for the FIN of the end that closes as the second one.
+        if !connection.streams[1 - end].closed {
+            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            if config.fin {
+                connection.ends[end].write(now, 0, None, true, config);
+            } else {
+                self.note_news(now, conn.id, 1 - end);
+            }
+        }
+        self.touched.push((conn.id, end));
+    }
+
+    fn notify(&mut self, conn: Conn, program: u32, bytes: u64) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, self.now, conn, Act::Notify(bytes));
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let connection = &mut self.hosts.connections[conn.id];
+        connection.streams[1 - end].notify(bytes);
+        connection.news_at[end] = connection.streams[1 - end].news_at();
+    }
+
+    fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, self.now, conn, Act::Serve(options));
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let account = &mut self.hosts.connections[conn.id].account;
+        let service = self.hosts.tcp[account.parties.tcp.0 as usize].service;
+        let stream = base::Stream::Connection(account.number as u32);
+        account.set_service(end, service, &options, || Rng::new(self.seed, stream).branch(2 + end as u32));
+    }
+
+    fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32) {
+        self.send_datagram(now, flow, bytes);
+    }
+
+    fn timer(&mut self, at: Time, number: u32, key: u64) {
+        self.hosts.timers.push(at, Timer::App(number).pack());
+        let program = self.programs.get_mut(number);
+        if !program.timers.plan(key, at) {
+            let is_source = program.is_source;
+            *self.programs.running(is_source) += 1;
+        }
+    }
+
+    fn cancel(&mut self, number: u32, key: u64) {
+        let program = self.programs.get_mut(number);
+        if program.timers.take(|(other, _)| *other == key).is_some() {
+            let is_source = program.is_source;
+            *self.programs.running(is_source) -= 1;
+        }
+    }
+
+    fn record(&mut self, now: Time, event: &Event) {
+        self.hosts.watch.record(now, event);
     }
 }
 
@@ -618,18 +894,6 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
         }
     }
 
-    /// The server hands over the document once the request is there.
-    fn respond_if_asked(&mut self, now: Time, id: u32) {
-        let connection = &mut self.connections[id];
-        let transfer = connection.account.transfer;
-        let server = &mut connection.ends[SERVER];
-        if !connection.account.responded && server.received() >= transfer.request_bytes {
-            connection.account.responded = true;
-            let context = transfer.tells_size.then(|| FlowContext::document(transfer.bytes));
-            server.write(now, transfer.bytes, context, true, &self.tcp[transfer.tcp.0 as usize].0);
-        }
-    }
-
     /// Records a closed connection when its last packet has left the network, and gives its number away.
     fn retire_if_over(&mut self, now: Time, id: u32) {
         let connection = &self.connections[id];
@@ -637,7 +901,8 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
             return;
         }
         let stats = connection.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
-        if let Some(record) = connection.account.record(stats) {
+        let syn_timeouts = connection.ends.iter().map(End::syn_timeouts).sum();
+        if let Some(record) = connection.account.record(stats, syn_timeouts) {
             self.watch.record(now, &Event::Connection(record));
         }
         self.connections.release(id);

@@ -3,9 +3,9 @@
 
 use catnip_base::{Rate, Span, Time};
 use catnip_net::{NodeId, Topology, WireSpec};
-use catnip_sim::app::{AnyApp, AppAction, AppEvent, Application};
+use catnip_sim::app::{AnyApp, AppEvent, Application, Server, ServerConfig};
 use catnip_sim::record::{ConnectionRecord, DatagramStep};
-use catnip_sim::{Event, Opener, Sim, TcpId, Transfer, Watch};
+use catnip_sim::{CLIENT, Event, FlowId, Host, Message, Parties, SERVER, Sim, TcpId, Watch};
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use std::sync::{Arc, Mutex};
 
@@ -58,28 +58,101 @@ fn data_segments(sim: &Sim<Record>) -> (u64, u64) {
     (tally.data_sent, tally.data_dropped)
 }
 
-/// What an application hears: (microseconds, event).
-type Heard = Arc<Mutex<Vec<(u64, AppEvent)>>>;
+/// What a program hears: (microseconds, what).
+type Heard = Arc<Mutex<Vec<(u64, Told)>>>;
 
-/// An application that does these things at these times, one after the other, and notes what it hears.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Told {
+    /// Its time has come, or its beginning.
+    Timing,
+    /// As many bytes of this message as it asked to hear of have arrived.
+    Reached(u64),
+    /// All of it has.
+    Complete(u64),
+}
+
+/// A document, and how it is brought to its client.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    parties: Parties,
+    /// If the client opens the connection.
+    request_bytes: u64,
+    bytes: u64,
+    notify_at: Option<u64>,
+    tag: u64,
+}
+
+/// Something to do.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Open(Transfer),
+    Send { flow: FlowId, bytes: u32 },
+}
+
+/// A program that does these things at these times, one after the other, and notes what it hears. Who is told of a document
+/// closes its connection.
 #[derive(Debug)]
 struct Script {
-    steps: Vec<(u64, AppAction)>,
+    steps: Vec<(u64, Step)>,
     heard: Heard,
+    /// Of connections that others have opened to it.
+    notify_at: Option<u64>,
+}
+
+impl Script {
+    fn act(step: Step, host: &mut Host<'_>) {
+        match step {
+            Step::Send { flow, bytes } => host.datagram(flow, bytes),
+            Step::Open(Transfer { parties, bytes, tag, .. }) if parties.opener == SERVER => {
+                let conn = host.open(parties);
+                host.send(conn, Message { bytes, tag, ..Message::default() });
+                host.close(conn);
+            }
+            Step::Open(Transfer { parties, request_bytes, bytes: asks, notify_at, tag }) => {
+                let conn = host.open(parties);
+                notify_at.into_iter().for_each(|at| host.notify(conn, at));
+                host.send(conn, Message { bytes: request_bytes, tag, asks, context: None });
+            }
+        }
+    }
+
+    fn wait(&self, host: &mut Host<'_>) {
+        if let Some((at, _)) = self.steps.first() {
+            host.timer(us(*at), 0);
+        }
+    }
 }
 
 impl Application for Script {
-    fn on_event(&mut self, now: Time, _id: u32, event: AppEvent, actions: &mut Vec<AppAction>) {
-        self.heard.lock().unwrap().push((micros(now), event));
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        let note = |told| self.heard.lock().unwrap().push((micros(host.now()), told));
         match event {
-            AppEvent::Timer => actions.push(self.steps.remove(0).1),
-            AppEvent::Start => {}
-            _ => return,
-        }
-        if let Some((at, _)) = self.steps.first() {
-            actions.push(AppAction::TimerAt(us(*at)));
+            AppEvent::Start => {
+                note(Told::Timing);
+                self.wait(host);
+            }
+            AppEvent::Timer(_) => {
+                note(Told::Timing);
+                Self::act(self.steps.remove(0).1, host);
+                self.wait(host);
+            }
+            AppEvent::Accepted(conn) => {
+                self.notify_at.into_iter().for_each(|at| host.notify(conn, at));
+            }
+            AppEvent::Progress { tag, .. } => note(Told::Reached(tag)),
+            AppEvent::Message { conn, message, .. } => {
+                note(Told::Complete(message.tag));
+                host.close(conn);
+            }
+            AppEvent::Opened(_) | AppEvent::PeerClosed(_) | AppEvent::Closed(_) => {}
         }
     }
+}
+
+/// Answers with what it is asked for, and closes.
+fn server(number: u32) -> AnyApp {
+    let config = ServerConfig { delay_s: None, tells_size: false, closes: true };
+    AnyApp::Server(Box::new(Server::new(Arc::new(config), 1, number)))
 }
 
 /// A client and a server with one link between them, and what an application at the client hears.
@@ -102,40 +175,44 @@ impl World {
         let (client, server) = (topology.host("client"), topology.host("server"));
         topology.link(server, client, there, back);
         let mut sim = Sim::new(&topology, 1, Record::default());
-        assert_eq!(sim.add_tcp(config, None), TcpId(0));
+        assert_eq!(sim.add_tcp(config.into()), TcpId(0));
+        sim.add_server(server, TcpId(0), self::server(0));
         Self { sim, heard: Heard::default(), client, server }
     }
 
     /// A document of so many bytes that the server sends without being asked.
     fn document(&self, bytes: u64) -> Transfer {
-        Transfer {
-            server: self.server,
-            client: self.client,
-            request_bytes: 0,
-            bytes,
-            tells_size: false,
-            opener: Opener::Server,
-            tcp: TcpId(0),
-            notify_at: None,
-            tag: 7,
-        }
+        let parties = Parties { client: self.client, server: self.server, opener: SERVER, tcp: TcpId(0) };
+        Transfer { parties, request_bytes: 0, bytes, notify_at: None, tag: 7 }
     }
 
-    fn plays(&mut self, steps: &[(u64, AppAction)]) -> u32 {
-        let script = Script { steps: steps.to_vec(), heard: self.heard.clone() };
-        self.sim.add_app(AnyApp::Custom(Box::new(script)))
+    /// The same, which the client asks for with a request of so many bytes.
+    fn asked(&self, request_bytes: u64, bytes: u64) -> Transfer {
+        let document = self.document(bytes);
+        Transfer { request_bytes, parties: Parties { opener: CLIENT, ..document.parties }, ..document }
+    }
+
+    fn plays(&mut self, steps: &[(u64, Step)]) -> u32 {
+        let opens = |step: &Step| if let Step::Open(transfer) = step { Some(*transfer) } else { None };
+        let notify_at = steps.iter().find_map(|(_, step)| opens(step)).and_then(|it| it.notify_at);
+        let script = |steps| Script { steps, heard: self.heard.clone(), notify_at };
+        // Who is sent a document without having asked for it.
+        let listener = AnyApp::Custom(Box::new(script(Vec::new())));
+        let player = AnyApp::Custom(Box::new(script(steps.to_vec())));
+        self.sim.add_server(self.client, TcpId(0), listener);
+        self.sim.add_app(player)
     }
 
     /// Opens a connection at time zero and runs until all is done.
     fn fetches(&mut self, transfer: Transfer) {
-        self.plays(&[(0, AppAction::Open(transfer))]);
+        self.plays(&[(0, Step::Open(transfer))]);
         self.sim.run(us(60_000_000));
     }
 
-    /// What the application has heard besides its start and its timers.
-    fn heard(&self) -> Vec<(u64, AppEvent)> {
-        let timing = |event: &AppEvent| matches!(event, AppEvent::Start | AppEvent::Timer);
-        self.heard.lock().unwrap().iter().filter(|(_, event)| !timing(event)).copied().collect()
+    /// What the programs have heard besides their start and their timers.
+    fn heard(&self) -> Vec<(u64, Told)> {
+        let heard = self.heard.lock().unwrap();
+        heard.iter().filter(|(_, told)| *told != Told::Timing).copied().collect()
     }
 
     /// When each data segment left: (microseconds, first byte).
@@ -165,8 +242,8 @@ fn micros(at: Time) -> u64 {
     at.as_nanos() / 1000
 }
 
-const COMPLETE: AppEvent = AppEvent::Complete { tag: 7 };
-const REACHED: AppEvent = AppEvent::Reached { tag: 7 };
+const COMPLETE: Told = Told::Complete(7);
+const REACHED: Told = Told::Reached(7);
 
 #[test]
 fn a_document_arrives_after_its_rounds_of_slow_start() {
@@ -190,18 +267,18 @@ fn a_short_document_takes_the_time_of_its_bytes() {
 fn documents_share_the_wire_in_the_order_in_which_they_were_asked_for() {
     let mut world = World::new(wire(), tcp());
     let document = |tag| Transfer { tag, ..world.document(1000) };
-    let open = |tag| (5000, AppAction::Open(document(tag)));
+    let open = |tag| (5000, Step::Open(document(tag)));
     world.plays(&[open(1), open(2), open(3)]);
     world.sim.run(us(1_000_000));
     let first = 5000 + SEGMENT_US;
-    let complete = |n: u32| (first + 1000 * u64::from(n), AppEvent::Complete { tag: n + 1 });
+    let complete = |n: u64| (first + 1000 * n, Told::Complete(n + 1));
     assert_eq!(world.heard(), [complete(0), complete(1), complete(2)]);
 }
 
 #[test]
 fn the_server_answers_when_the_whole_request_has_arrived() {
     let mut world = World::new(wire(), tcp());
-    world.fetches(Transfer { request_bytes: 1500, opener: Opener::Client, ..world.document(1000) });
+    world.fetches(world.asked(1500, 1000));
     // The request is a segment of 1000 and one of 500 bytes; the ACK of the second one rides on the document.
     let asked = 1500 + DELAY_US;
     assert_eq!(world.sent(), [(0, 0), (0, 1000), (asked, 0)]);
@@ -213,7 +290,7 @@ fn the_server_answers_when_the_whole_request_has_arrived() {
 fn a_handshake_by_the_client_carries_its_request_and_one_by_the_server_its_document() {
     let config = TcpConfig { handshake: true, ..tcp() };
     let mut world = World::new(wire(), config.clone());
-    world.fetches(Transfer { request_bytes: 200, opener: Opener::Client, ..world.document(1000) });
+    world.fetches(world.asked(200, 1000));
     // SYN, SYN with ACK, request, document.
     assert_eq!(world.heard(), [(2 * ACK_US + 200 + DELAY_US + SEGMENT_US, COMPLETE)]);
     let mut world = World::new(wire(), config);
@@ -251,7 +328,7 @@ fn what_arrives_out_of_order_counts_when_the_gap_is_filled() {
 #[test]
 fn a_connection_is_over_when_the_server_has_heard_that_all_has_arrived() {
     let mut world = World::new(wire(), tcp());
-    world.plays(&[(500, AppAction::Open(world.document(2000)))]);
+    world.plays(&[(500, Step::Open(world.document(2000)))]);
     world.sim.run(us(1_000_000));
     let received = 500 + 1000 + SEGMENT_US;
     let acked = received + ACK_US;
@@ -268,6 +345,7 @@ fn a_connection_is_over_when_the_server_has_heard_that_all_has_arrived() {
         timeouts: 0,
         fast_retransmits: 0,
         dropped: 0,
+        syn_timeouts: 0,
     };
     assert_eq!(world.connections(), [(acked, record)]);
     assert_eq!((world.sim.now(), world.sim.packets_out()), (us(acked), 0));
@@ -356,7 +434,7 @@ fn datagrams_take_their_time_and_are_counted() {
     let mut world = World::new(lossy, tcp());
     let flow = world.sim.add_flow(world.server, world.client);
     let back = world.sim.add_flow(world.client, world.server);
-    let send = |at, bytes| (at, AppAction::Send { flow, bytes });
+    let send = |at, bytes| (at, Step::Send { flow, bytes });
     world.plays(&[send(0, 500), send(100, 500), send(200, 700)]);
     world.sim.run(us(600));
     assert_eq!((world.sim.packets_out(), world.sim.fabric().packets_inside()), (2, 2));
@@ -379,12 +457,13 @@ fn datagrams_take_their_time_and_are_counted() {
 #[test]
 fn a_timer_in_the_past_comes_at_once_and_an_event_of_now_in_its_order() {
     let mut world = World::new(wire(), tcp());
-    let open = |tag| AppAction::Open(Transfer { tag, ..world.document(1000) });
+    let open = |tag| Step::Open(Transfer { tag, ..world.document(1000) });
     // The second time lies before the first one.
     world.plays(&[(3000, open(1)), (1000, open(2))]);
     world.sim.run(us(1_000_000));
     let times: Vec<u64> = world.heard.lock().unwrap().iter().map(|heard| heard.0).collect();
-    assert_eq!(times, [0, 3000, 3000, 3000 + SEGMENT_US, 3000 + SEGMENT_US + 1000]);
+    // The listener and the player begin.
+    assert_eq!(times, [0, 0, 3000, 3000, 3000 + SEGMENT_US, 3000 + SEGMENT_US + 1000]);
 }
 
 /// Three clients and three servers around a short, lossy queue, with documents, requests and datagrams.
@@ -401,27 +480,23 @@ fn busy() -> Sim<Record> {
     topology.links(clients.map(|client| (client, right)), wire(), wire());
     let mut sim = Sim::new(&topology, 5, Record::default());
     let config = TcpConfig { handshake: true, fin: true, ..tcp() };
-    let tcp = sim.add_tcp(config, None);
+    let tcp = sim.add_tcp(config.into());
+    (0..).zip(servers).for_each(|(n, node)| {
+        sim.add_server(node, tcp, server(n));
+    });
     let flow = sim.add_flow(servers[0], clients[2]);
     for n in 0..12u64 {
         let (server, client) = (servers[n as usize % 3], clients[n as usize / 4]);
-        let transfer = Transfer {
-            server,
-            client,
-            request_bytes: 300 * (n % 2),
-            bytes: 3000 * (n + 1),
-            tells_size: true,
-            opener: if n % 2 == 1 { Opener::Client } else { Opener::Server },
-            tcp,
-            notify_at: Some(2000),
-            tag: n as u32,
-        };
+        let opener = if n % 2 == 1 { CLIENT } else { SERVER };
+        let parties = Parties { client, server, opener, tcp };
+        let (request_bytes, bytes) = (300 * (n % 2), 3000 * (n + 1));
+        let transfer = Transfer { parties, request_bytes, bytes, notify_at: Some(2000), tag: n };
         let steps = vec![
-            (n * 7000, AppAction::Open(transfer)),
-            (n * 7000, AppAction::Send { flow, bytes: 700 }),
-            (n * 7000 + 300_000, AppAction::Open(transfer)),
+            (n * 7000, Step::Open(transfer)),
+            (n * 7000, Step::Send { flow, bytes: 700 }),
+            (n * 7000 + 300_000, Step::Open(transfer)),
         ];
-        sim.add_app(AnyApp::Custom(Box::new(Script { steps, heard: Heard::default() })));
+        sim.add_app(AnyApp::Custom(Box::new(Script { steps, heard: Heard::default(), notify_at: None })));
     }
     sim
 }
@@ -466,7 +541,8 @@ fn a_run_in_the_memory_of_another_one_is_the_same_run() {
     topology.link(server, client, wire(), wire());
     let mut again = World::new(wire(), tcp());
     again.sim = Sim::with_memory(&topology, 1, Record::default(), used.into_memory());
-    again.sim.add_tcp(tcp(), None);
+    again.sim.add_tcp(tcp().into());
+    again.sim.add_server(server, TcpId(0), self::server(0));
     again.fetches(again.document(30_000));
     assert_eq!(again.heard(), expected);
     assert_eq!(again.sim.watch().0, world.sim.watch().0);
@@ -475,7 +551,7 @@ fn a_run_in_the_memory_of_another_one_is_the_same_run() {
 #[test]
 fn a_run_ends_with_its_time_and_goes_on_from_there() {
     let mut world = World::new(wire(), tcp());
-    world.plays(&[(0, AppAction::Open(world.document(1000)))]);
+    world.plays(&[(0, Step::Open(world.document(1000)))]);
     world.sim.run(us(SEGMENT_US - 1));
     assert_eq!((world.heard().len(), world.sim.tally().completed), (0, 0));
     world.sim.run(us(SEGMENT_US));

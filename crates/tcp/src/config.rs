@@ -36,6 +36,10 @@ pub struct TcpConfig {
     pub grow_on_exit: bool,
     /// When to put new data on the wire.
     pub pacing: PacingKind,
+    /// A short segment waits while data is unacknowledged (RFC 896).
+    pub nagle: bool,
+    /// A sender that was silent for longer than its timeout begins anew with the initial window (RFC 5681, section 4.1).
+    pub restart_after_idle: bool,
     /// RFC 3042: the first two duplicate ACKs each release one new segment.
     pub limited_transmit: bool,
     /// Segments that must have been acknowledged before a fast retransmit is possible.

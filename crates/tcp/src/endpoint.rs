@@ -1,10 +1,8 @@
-use crate::control::Phase;
 use crate::recovery::RecoveryKind;
 use crate::segment::earlier;
 use crate::{Flags, Receiver, Segment, Sender, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
-use catnip_net::Colour;
-use catnip_net::mark::Sending;
+use catnip_net::mark::{Carries, Place, Sending};
 
 /// One end of a connection: a sender, a receiver, and the handshake that brings them together.
 ///
@@ -21,6 +19,8 @@ pub struct Endpoint {
     handshake: Handshake,
     /// Where the other side's FIN ends, once seen.
     fin_end: Option<u64>,
+    /// How often a segment of the handshake was sent again for want of an answer.
+    syn_timeouts: u32,
 }
 
 /// Who opens a connection.
@@ -81,6 +81,7 @@ impl Endpoint {
             phase,
             handshake: Handshake::Silent,
             fin_end: None,
+            syn_timeouts: 0,
         }
     }
 
@@ -132,6 +133,7 @@ impl Endpoint {
             && *retry_at <= now
         {
             *send_now = true;
+            self.syn_timeouts += 1;
             let backoff = 1u64 << (*tries).min(16);
             *retry_at = now
                 + Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
@@ -187,24 +189,57 @@ impl Endpoint {
         self.fin_end == Some(self.receiver.next())
     }
 
+    /// Is the handshake over, or is there none?
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// How often a segment of the handshake was sent again for want of an answer.
+    pub fn syn_timeouts(&self) -> u32 {
+        self.syn_timeouts
+    }
+
     /// The sending half, if anything was ever written.
     #[inline]
     pub fn sender(&self) -> Option<&Sender> {
         self.sender.as_deref()
     }
 
-    /// What a marker may know about a data segment that leaves.
-    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Option<Sending> {
-        let sender = self.sender()?;
-        Some(Sending {
-            context: sender.context(),
-            offset: out.segment.seq,
+    /// What a marker may know about a segment that leaves. What data was marked with that it answers, this end has not heard.
+    pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending {
+        let segment = &out.segment;
+        let carries = match segment.flags.syn {
+            true => Carries::Opening,
+            false if segment.span() == 0 => Carries::Ack(None),
+            false => Carries::Data,
+        };
+        let own = Sending {
+            carries,
             segment: config.segment_bytes,
-            window: sender.control().cwnd,
-            slow_start: sender.phase() == Phase::SlowStart,
+            receive_window: config.receive_window,
             retransmission: out.retransmission,
-            acknowledges: (out.segment.span() == 0).then_some(Colour::Red),
-        })
+            ..Sending::default()
+        };
+        let Some(sender) = self.sender() else { return own };
+        let (start, context) = sender.message_at(segment.seq);
+        Sending {
+            context,
+            offset: segment.seq.saturating_sub(start),
+            window: sender.control().cwnd,
+            receive_window: sender.peer_window(),
+            recovering: sender.in_recovery(),
+            ..own
+        }
+    }
+
+    /// What selective packet marking may know about data that leaves, which this end must have sent.
+    #[inline]
+    pub fn place(&self, seq: u64) -> Place {
+        let Some(sender) = self.sender() else { return Place { offset: seq, bytes: None, window: 0 } };
+        let (start, context) = sender.message_at(seq);
+        let bytes = context.map(|context| context.bytes_left);
+        Place { offset: seq.saturating_sub(start), bytes, window: sender.control().cwnd }
     }
 
     fn acknowledgement(&self, config: &TcpConfig) -> Segment {

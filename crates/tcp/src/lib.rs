@@ -10,6 +10,7 @@
 mod config;
 pub mod control;
 mod endpoint;
+mod messages;
 pub mod pacing;
 pub mod profile;
 mod receiver;

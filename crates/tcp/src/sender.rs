@@ -1,6 +1,7 @@
 use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start,
 };
+use crate::messages::{Message, Messages};
 use crate::pacing::{Pacing, RoundStart};
 use crate::recovery::{DUPACK_THRESHOLD, Facts, OnAdvance, OnDuplicate, Recovery, RecoveryKind};
 use crate::segment::earlier;
@@ -21,6 +22,9 @@ pub struct Sender {
     max: u64,
     /// Bytes handed over by the application.
     written: u64,
+    messages: Messages,
+    /// Where the message ends of which the newest byte was sent.
+    message_end: u64,
     /// No more will be; the end is announced with a FIN.
     fin: bool,
     peer_window: u64,
@@ -45,7 +49,8 @@ pub struct Sender {
     control: AnyControl,
     pacing: Pacing,
     rto: Rto,
-    context: Option<FlowContext>,
+    /// When data was sent last.
+    last_sent: Time,
     stats: SenderStats,
 }
 
@@ -85,6 +90,8 @@ impl Sender {
             next: 0,
             max: 0,
             written: 0,
+            messages: Messages::default(),
+            message_end: 0,
             fin: false,
             peer_window: config.receive_window,
             dupacks: 0,
@@ -103,12 +110,13 @@ impl Sender {
             control: config.control.build(&config.start()),
             pacing: Pacing::new(config.pacing),
             rto: Rto::new(&config.rto, phase),
-            context: None,
+            last_sent: Time::ZERO,
             stats: SenderStats::default(),
         }
     }
 
-    /// The application hands over `bytes` more and says what it knows about them; after the `last` ones it closes.
+    /// The application hands over a message of so many bytes and says what it knows about it; after the `last` one it closes.
+    /// Controllers, pacing and markers look at each message by itself.
     pub fn write(
         &mut self,
         now: Time,
@@ -117,11 +125,14 @@ impl Sender {
         last: bool,
         config: &TcpConfig,
     ) {
-        self.written += bytes;
+        if bytes > 0 {
+            let (start, end) = (self.written, self.written + bytes);
+            self.messages.push(Message { start, end, context }, self.una);
+            self.written = end;
+        }
         self.fin |= last && config.fin;
         if let Some(context) = context {
             self.control.on_context(now, &context);
-            self.context = Some(context);
         }
     }
 
@@ -179,8 +190,11 @@ impl Sender {
             return None;
         }
         let segment = u64::from(config.segment_bytes);
-        let Some(seq) = self.choose(segment) else { return self.rescue(now, segment, config) };
+        let Some(seq) = self.choose(segment, config) else { return self.rescue(now, segment, config) };
         if seq >= self.max {
+            if seq == self.message_end {
+                self.begin_message(now, seq, config);
+            }
             let release = self.pacing.release_at();
             if release > now {
                 self.paced_until = Some(release);
@@ -229,6 +243,11 @@ impl Sender {
         self.recovery.window(self.control.control().cwnd)
     }
 
+    /// What the other side can take in, bytes.
+    pub fn peer_window(&self) -> u64 {
+        self.peer_window
+    }
+
     /// Duplicate ACKs in a row.
     pub fn dupacks(&self) -> u32 {
         self.dupacks
@@ -239,9 +258,15 @@ impl Sender {
         self.una
     }
 
-    /// What the application said about its data.
-    pub fn context(&self) -> Option<FlowContext> {
-        self.context
+    /// Of the message to which a byte belongs: where it begins, and what the application said about it.
+    pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
+        let message = self.messages.at(seq);
+        (message.start, message.context)
+    }
+
+    /// Does it repair a loss that duplicate ACKs or SACK have shown?
+    pub fn in_recovery(&self) -> bool {
+        self.recovery.in_recovery()
     }
 
     /// What this sender has done.
@@ -258,8 +283,9 @@ impl Sender {
         self.written + u64::from(self.fin)
     }
 
+    /// Bytes never sent of the message that is being sent, or comes next.
     fn unsent(&self) -> u64 {
-        self.written.saturating_sub(self.max)
+        self.messages.at(self.max).end.saturating_sub(self.max)
     }
 
     /// Notes what SACK blocks say; true if they say anything new, or if this recovery does not look at them.
@@ -437,7 +463,7 @@ impl Sender {
 
     /// The next byte to send that window and recovery allow.
     #[inline]
-    fn choose(&self, segment: u64) -> Option<u64> {
+    fn choose(&self, segment: u64, config: &TcpConfig) -> Option<u64> {
         let cwnd = self.control.control().cwnd;
         if let Recovery::Sack(sack) = &self.recovery
             && sack.in_recovery()
@@ -446,7 +472,8 @@ impl Sender {
                 return None;
             }
             let fits = |seq: &u64| *seq + segment <= self.una + self.peer_window;
-            let fresh = Some(self.next).filter(|&next| next < self.end());
+            let held = config.nagle && self.waits_for_more(segment);
+            let fresh = Some(self.next).filter(|&next| next < self.end() && !held);
             // RFC 6675, section 4, NextSeg: rule 1, what is lost; rule 2, new data; rule 3, what may be lost.
             let missing = sack.next_missing(self.una, segment);
             return missing.or(fresh.filter(fits)).or_else(|| sack.next_unsure(self.una)).filter(fits);
@@ -454,7 +481,33 @@ impl Sender {
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (self.recovery.window(cwnd) + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
-        (self.next < self.end() && self.next + segment <= self.una + window).then_some(self.next)
+        let fits = self.next < self.end() && self.next + segment <= self.una + window;
+        (fits && !(config.nagle && self.waits_for_more(segment))).then_some(self.next)
+    }
+
+    /// RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if any previously
+    /// transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or until the TCP can send a
+    /// full-sized segment". A FIN says that no more will come.
+    fn waits_for_more(&self, segment: u64) -> bool {
+        let short = self.next >= self.max && self.written - self.next < segment;
+        short && !self.fin && self.una < self.max
+    }
+
+    /// The first byte of a message is to be sent.
+    fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
+        let &Message { end, .. } = self.messages.at(seq);
+        // Only a FIN is left.
+        if end <= seq {
+            return;
+        }
+        self.message_end = end;
+        self.pacing.on_message();
+        // RFC 5681, section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning transmission if the TCP has not
+        // sent data in an interval exceeding the retransmission timeout."
+        let idle = self.una == self.max && now.since(self.last_sent) > self.rto.timeout(&config.rto);
+        if config.restart_after_idle && self.max > 0 && idle {
+            self.control.on_idle(now, config.initial_window);
+        }
     }
 
     /// RFC 6675, section 4, NextSeg, rule 4: "we provide the opportunity for a single 'rescue' retransmission per entry into
@@ -495,6 +548,7 @@ impl Sender {
             self.restart_timer(now, config);
         }
         self.next = self.next.max(end);
+        self.last_sent = now;
         self.stats.sent += 1;
         self.stats.retransmitted += u32::from(retransmission);
         Transmission { seq, len: (data_end - seq) as u32, fin, retransmission }

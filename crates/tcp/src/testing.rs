@@ -67,11 +67,18 @@ impl Scene {
 
     pub(crate) fn of_bytes(config: TcpConfig, bytes: u64) -> Self {
         let mut sender = Sender::new(&config, Span::ZERO);
-        sender.write(Time::ZERO, bytes, None, true, &config);
+        sender.write(Time::ZERO, bytes, None, config.fin, &config);
         let window = config.receive_window;
         let mut scene = Self { config, sender, now: Time::ZERO, acked: 0, window, left: Vec::new() };
         scene.drain();
         scene
+    }
+
+    /// The application writes another message, of so many bytes.
+    pub(crate) fn writes(&mut self, bytes: u64) -> &mut Self {
+        self.sender.write(self.now, bytes, None, false, &self.config);
+        self.drain();
+        self
     }
 
     /// Time passes, and nothing happens meanwhile.

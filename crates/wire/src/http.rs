@@ -22,6 +22,9 @@ pub struct Head {
     length: Option<u64>,
     /// The length is not said, or in a way that is not understood.
     vague: bool,
+    chunked: bool,
+    /// The server closes the connection behind the body.
+    closes: bool,
     open: bool,
 }
 
@@ -41,14 +44,33 @@ pub enum Progress {
 
 impl Default for Head {
     fn default() -> Self {
-        Self { line: [0; LINE], line_len: 0, len: 0, status: 0, length: None, vague: false, open: true }
+        Self {
+            line: [0; LINE],
+            line_len: 0,
+            len: 0,
+            status: 0,
+            length: None,
+            vague: false,
+            chunked: false,
+            closes: false,
+            open: true,
+        }
     }
 }
 
 impl Head {
     /// A part of it was not seen.
-    pub const LOST: Self =
-        Self { line: [0; LINE], line_len: 0, len: 0, status: 0, length: None, vague: true, open: false };
+    pub const LOST: Self = Self {
+        line: [0; LINE],
+        line_len: 0,
+        len: 0,
+        status: 0,
+        length: None,
+        vague: true,
+        chunked: false,
+        closes: false,
+        open: false,
+    };
 
     /// Is the header still to end?
     pub fn is_open(&self) -> bool {
@@ -63,6 +85,16 @@ impl Head {
     /// Could it be read, and does it say how long the body is, or nothing about it?
     pub fn is_clear(&self) -> bool {
         self.status() != 0 && !self.vague
+    }
+
+    /// Does the body come in chunks (RFC 9112, section 7.1)? Where it ends is then not known at its beginning.
+    pub fn is_chunked(&self) -> bool {
+        self.chunked && self.status() != 0
+    }
+
+    /// Is this the last response of its connection (RFC 9112, section 9.3)?
+    pub fn closes(&self) -> bool {
+        self.closes
     }
 
     /// The next bytes.
@@ -110,6 +142,8 @@ impl Head {
             let digits = line.get(BEGIN.len() + 2..BEGIN.len() + 5).and_then(number);
             // A status that cannot be read promises nothing.
             self.vague = digits.is_none();
+            // RFC 9112, section 9.3: HTTP/1.0 persists only if it says so.
+            self.closes = line.get(BEGIN.len()) == Some(&b'0');
             self.status = digits.map_or(UNREADABLE, |status| status.clamp(1, 999) as u16);
             return false;
         }
@@ -121,8 +155,103 @@ impl Head {
             self.vague |= length.is_none() || self.length.is_some_and(|before| Some(before) != length);
             self.length = length;
         }
-        self.vague |= field(line, b"transfer-encoding:").is_some();
+        if let Some(coding) = field(line, b"transfer-encoding:") {
+            self.vague = true;
+            self.chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+        }
+        if let Some(option) = field(line, b"connection:") {
+            self.closes = option.trim_ascii().eq_ignore_ascii_case(b"close");
+        }
         false
+    }
+}
+
+/// A body in chunks, read as it passes (RFC 9112, section 7.1).
+#[derive(Clone, Copy, Debug)]
+pub struct Chunks(ChunkState);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ChunkState {
+    /// In the line with the size of a chunk: its value, and whether it has digits, and whether they are over.
+    Size {
+        size: u64,
+        digits: bool,
+        over: bool,
+    },
+    /// So many bytes of data are to come.
+    Data(u64),
+    /// In the line end behind data.
+    LineEnd,
+    /// In the trailer; so many bytes of a line.
+    Trailer(u32),
+    Over,
+    Broken,
+}
+
+impl Default for Chunks {
+    fn default() -> Self {
+        Self(ChunkState::SIZE)
+    }
+}
+
+impl ChunkState {
+    const SIZE: Self = Self::Size { size: 0, digits: false, over: false };
+
+    /// After a byte that is no data.
+    fn next(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Size { digits: false, .. }, b'\n') => Self::Broken,
+            (Self::Size { size: 0, .. }, b'\n') => Self::Trailer(0),
+            (Self::Size { size, .. }, b'\n') => Self::Data(size),
+            (Self::Size { size, digits, over: false }, _) => match char::from(byte).to_digit(16) {
+                Some(digit) if size < 1 << 56 => {
+                    Self::Size { size: size << 4 | u64::from(digit), digits: true, over: false }
+                }
+                // An extension, or white space.
+                None if digits => Self::Size { size, digits, over: true },
+                _ => Self::Broken,
+            },
+            (Self::LineEnd, b'\n') => Self::SIZE,
+            (Self::LineEnd, b'\r') | (Self::Size { .. }, _) => self,
+            (Self::LineEnd, _) => Self::Broken,
+            (Self::Trailer(0), b'\n') => Self::Over,
+            (Self::Trailer(_), b'\n') => Self::Trailer(0),
+            (Self::Trailer(_), b'\r') => self,
+            (Self::Trailer(len), _) if len < LONGEST => Self::Trailer(len + 1),
+            (Self::Trailer(_), _) => Self::Broken,
+            (Self::Data(_) | Self::Over | Self::Broken, _) => self,
+        }
+    }
+}
+
+impl Chunks {
+    /// Takes what has come: the data at its beginning, if there is any, and what follows. Nothing is taken behind the end.
+    pub fn read<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.0 {
+                ChunkState::Data(left) => {
+                    let end = bytes.len().min(at + usize::try_from(left).unwrap_or(usize::MAX - at));
+                    let left = left - (end - at) as u64;
+                    self.0 = if left > 0 { ChunkState::Data(left) } else { ChunkState::LineEnd };
+                    return (&bytes[at..end], &bytes[end..]);
+                }
+                ChunkState::Over | ChunkState::Broken => break,
+                state => self.0 = state.next(bytes[at]),
+            }
+            at += 1;
+        }
+        (&[], &bytes[at..])
+    }
+
+    /// Nothing more will come of it.
+    pub fn is_over(&self) -> bool {
+        matches!(self.0, ChunkState::Over | ChunkState::Broken)
+    }
+
+    /// All of it has come.
+    pub fn is_complete(&self) -> bool {
+        self.0 == ChunkState::Over
     }
 }
 
@@ -201,6 +330,55 @@ mod tests {
         assert_eq!(read("\x16\x03\x01"), Progress::Complete { used: 1, body: None });
         let endless = format!("HTTP/1.1 200 OK\r\n{}", "x".repeat(80 << 10));
         assert_eq!(read(&endless), Progress::Complete { used: LONGEST as usize + 1, body: None });
+    }
+
+    /// The data of a chunked body that comes in pieces of this size, what is left, and whether it was all there.
+    fn unchunked(text: &[u8], step: usize) -> (Vec<u8>, Vec<u8>, bool) {
+        let (mut chunks, mut data, mut left) = (Chunks::default(), Vec::new(), Vec::new());
+        for mut piece in text.chunks(step) {
+            while !piece.is_empty() && !chunks.is_over() {
+                let (own, rest) = chunks.read(piece);
+                data.extend_from_slice(own);
+                piece = rest;
+            }
+            left.extend_from_slice(piece);
+        }
+        (data, left, chunks.is_complete())
+    }
+
+    #[test]
+    fn chunks_are_put_together_in_pieces_of_any_size() {
+        // RFC 9112, section 7.1: sizes in hexadecimal, an extension, a trailer.
+        let text =
+            b"4\r\nWiki\r\n6;name=value\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\nHTTP/1.1";
+        for step in 1..text.len() {
+            let (data, left, complete) = unchunked(text, step);
+            assert_eq!((data.as_slice(), complete), (&b"Wikipedia in \r\n\r\nchunks."[..], true), "{step}");
+            assert_eq!(left, b"HTTP/1.1", "{step}");
+        }
+    }
+
+    #[test]
+    fn what_are_no_chunks_is_over_and_not_complete() {
+        for text in [&b"\r\n"[..], b"x\r\n", b"4\r\nWikipedia", b"fffffffffffffffffffff\r\n"] {
+            let (_, _, complete) = unchunked(text, 100);
+            assert!(!complete, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_response_says_whether_it_is_the_last_one() {
+        let closes = |text: &str| {
+            let mut head = Head::default();
+            head.read(text.as_bytes());
+            head.closes()
+        };
+        // RFC 9112, section 9.3.
+        assert!(closes("HTTP/1.0 200 OK\r\n\r\n") && closes("HTTP/1.1 200 OK\r\nConnection: Close\r\n\r\n"));
+        assert!(
+            !closes("HTTP/1.1 200 OK\r\n\r\n")
+                && !closes("HTTP/1.0 200 OK\r\nconnection: keep-alive\r\n\r\n")
+        );
     }
 
     proptest! {

@@ -169,7 +169,7 @@ impl Net {
                 let mut descriptor = Packet::new(now, Route::default(), len as u32, 0);
                 if segment.span() > 0 {
                     let sending = endpoint.sending(&out, &scene.config);
-                    Spm::new(scene.spm).mark(now, sending.as_ref(), &mut descriptor);
+                    Spm::new(scene.spm).mark(now, Some(&sending), &mut descriptor);
                 }
                 let eager = segment.flags.syn || segment.flags.fin || out.retransmission;
                 if scene.eager && eager {

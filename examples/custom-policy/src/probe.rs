@@ -1,6 +1,6 @@
-use catnip_base::{Span, Time};
-use catnip_sim::FlowId;
-use catnip_sim::app::{AppAction, AppEvent, Application};
+use catnip_base::Span;
+use catnip_sim::app::{AppEvent, Application};
+use catnip_sim::{FlowId, Host};
 
 /// Sends small packets at even distances, to see what they meet on their way.
 #[derive(Debug)]
@@ -17,11 +17,11 @@ impl Probe {
 }
 
 impl Application for Probe {
-    fn on_event(&mut self, now: Time, _id: u32, _event: AppEvent, actions: &mut Vec<AppAction>) {
+    fn on_event(&mut self, _event: AppEvent, host: &mut Host<'_>) {
         if let Some(left) = self.left.checked_sub(1) {
             self.left = left;
-            actions.push(AppAction::Send { flow: self.flow, bytes: 100 });
-            actions.push(AppAction::TimerAt(now + self.gap));
+            host.datagram(self.flow, 100);
+            host.timer(host.now() + self.gap, 0);
         }
     }
 }

@@ -1,89 +1,111 @@
-use super::http::{self, Response, Version};
+use super::http::{self, Response};
+use catnip_sim::Message;
 use catnip_wire::{Tcp, TcpFlags, unwrap_near};
 use std::collections::VecDeque;
 
-/// What a simulated client wants from a real server, over one connection.
+/// What a simulated client asks of a real server over one connection, and what comes back.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    response: Response,
-    version: Version,
     host: String,
-    /// Paths still to be asked for.
-    paths: VecDeque<String>,
-    /// All bodies so far.
-    pub(crate) body_bytes: u64,
-    /// The status of the first object that did not come, or of the last one.
-    pub(crate) status: u16,
-    pub(crate) digest: u64,
-    /// Something was wrong with a response, or it ended early.
-    pub(crate) broken: bool,
+    persistent: bool,
+    /// Requests without a whole answer, in the order in which answers come.
+    awaited: VecDeque<Message>,
+    response: Response,
+    /// Answers that are over.
+    answers: VecDeque<Answer>,
+    /// The client wants to hear when so many bytes of the next answer have come.
+    notify_at: Option<u64>,
+    /// Answers so far.
+    answered: u32,
     pub(crate) server: Observed,
 }
 
-/// What comes next for a [`Fetch`].
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// More bytes are to come.
-    Wait,
-    /// Another request goes out.
-    Ask(Vec<u8>),
-    /// There is nothing more to come.
-    Over,
+/// An answer of which nothing more will come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Answer {
+    /// To this request.
+    pub(crate) request: Message,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    pub(crate) digest: u64,
+    /// All of it has come, and it is what was asked for.
+    pub(crate) whole: bool,
 }
 
 impl Fetch {
-    pub(crate) fn new(paths: impl IntoIterator<Item = String>, host: String, version: Version) -> Self {
+    /// Over a connection to this host, which goes on behind an answer or not.
+    pub(crate) fn new(host: String, persistent: bool) -> Self {
         Self {
-            response: Response::default(),
-            version,
             host,
-            paths: paths.into_iter().collect(),
-            body_bytes: 0,
-            status: 0,
-            digest: 0,
-            broken: false,
+            persistent,
+            awaited: VecDeque::new(),
+            response: Response::default(),
+            answers: VecDeque::new(),
+            notify_at: None,
+            answered: 0,
             server: Observed::default(),
         }
     }
 
-    /// The next request, if there is one.
-    pub(crate) fn ask(&mut self) -> Option<Vec<u8>> {
-        let path = self.paths.pop_front()?;
-        Some(http::request(&path, &self.host, self.version))
+    /// A request for a path, in bytes.
+    pub(crate) fn ask(&mut self, request: Message, path: &str) -> Vec<u8> {
+        self.awaited.push_back(request);
+        http::request(path, &self.host, self.persistent)
     }
 
-    pub(crate) fn hear(&mut self, bytes: &[u8]) {
-        let before = self.response.body_bytes;
-        // Nothing was asked for beyond this response, so that what follows it is noise.
-        self.response.hear(bytes);
-        self.body_bytes += self.response.body_bytes - before;
+    pub(crate) fn notify(&mut self, bytes: u64) {
+        self.notify_at = Some(bytes);
     }
 
-    /// Looks at what has come; `closed` if the server will send no more.
-    pub(crate) fn next(&mut self, closed: bool) -> Next {
-        if closed && !self.response.is_over() {
-            self.response.end();
-        }
-        if !self.response.is_over() {
-            return Next::Wait;
-        }
-        let failed = !self.response.is_complete() || self.response.status != 200;
-        if !self.broken {
-            self.status = self.response.status;
-            self.digest = self.response.digest;
-        }
-        self.broken |= failed;
-        if !self.response.is_complete() || (closed && !self.paths.is_empty()) {
-            self.broken = true;
-            return Next::Over;
-        }
-        match self.ask() {
-            Some(request) => {
-                self.response = Response::default();
-                Next::Ask(request)
+    /// The server has sent these bytes. What comes beyond the last answer is noise.
+    pub(crate) fn hear(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !self.awaited.is_empty() {
+            bytes = self.response.hear(bytes);
+            if self.response.is_over() {
+                self.finish();
             }
-            None => Next::Over,
         }
+    }
+
+    /// The server will send no more; false if requests are left that it has not begun to answer and that another connection
+    /// may bring. A server that has answered nothing would not do better there.
+    pub(crate) fn end(&mut self) -> bool {
+        let begun = self.response.status > 0 || self.response.body_bytes > 0;
+        if !self.awaited.is_empty() && (begun || self.answered == 0) {
+            self.response.end();
+            self.finish();
+        }
+        self.awaited.is_empty()
+    }
+
+    fn finish(&mut self) {
+        let response = std::mem::take(&mut self.response);
+        self.notify_at = None;
+        let Some(request) = self.awaited.pop_front() else { return };
+        let Response { status, body_bytes, digest, .. } = response;
+        let whole = response.is_complete() && status == 200;
+        self.answered += 1;
+        self.answers.push_back(Answer { request, status, body_bytes, digest, whole });
+    }
+
+    /// The next answer that is over.
+    pub(crate) fn answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+
+    /// The tag of the request whose answer has come as far as the client wanted to know, once.
+    pub(crate) fn progress(&mut self) -> Option<u64> {
+        let request = self.awaited.front()?;
+        let reached = self.notify_at.is_some_and(|at| at <= self.response.body_bytes);
+        reached.then(|| {
+            self.notify_at = None;
+            request.tag
+        })
+    }
+
+    /// Requests that are not answered, which are given up.
+    pub(crate) fn give_up(&mut self) -> usize {
+        self.awaited.drain(..).count()
     }
 }
 
@@ -111,5 +133,59 @@ impl Observed {
         self.sent += 1;
         self.retransmitted += u32::from(offset < self.end);
         self.end = self.end.max(offset + len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fetch(requests: u64) -> Fetch {
+        let mut fetch = Fetch::new("server".into(), true);
+        for tag in 0..requests {
+            fetch.ask(Message { tag, ..Message::default() }, "/");
+        }
+        fetch
+    }
+
+    const FIVE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+    fn tags(fetch: &mut Fetch) -> Vec<(u64, bool)> {
+        std::iter::from_fn(|| fetch.answer()).map(|answer| (answer.request.tag, answer.whole)).collect()
+    }
+
+    #[test]
+    fn answers_belong_to_requests_in_their_order() {
+        let mut fetch = fetch(3);
+        let missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+        [FIVE, missing, FIVE].concat().chunks(11).for_each(|bytes| fetch.hear(bytes));
+        assert_eq!(tags(&mut fetch), [(0, true), (1, false), (2, true)]);
+        fetch.hear(FIVE);
+        assert_eq!(tags(&mut fetch), [], "nobody has asked for it");
+    }
+
+    #[test]
+    fn progress_is_told_once_per_wish() {
+        let mut fetch = fetch(2);
+        fetch.notify(3);
+        fetch.hear(&FIVE[..FIVE.len() - 3]);
+        assert_eq!(fetch.progress(), None);
+        fetch.hear(&FIVE[FIVE.len() - 3..FIVE.len() - 2]);
+        assert_eq!((fetch.progress(), fetch.progress()), (Some(0), None));
+    }
+
+    #[test]
+    fn a_server_that_closes_has_answered_in_part_or_leaves_the_rest_to_another_connection() {
+        let mut cut = fetch(1);
+        cut.hear(&FIVE[..FIVE.len() - 1]);
+        assert!(cut.end());
+        assert_eq!(tags(&mut cut), [(0, false)]);
+        let mut mute = fetch(2);
+        assert!(!mute.end());
+        assert_eq!(tags(&mut mute), [(0, false)], "it has never said anything");
+        let mut limited = fetch(3);
+        limited.hear(FIVE);
+        assert!(!limited.end());
+        assert_eq!((tags(&mut limited), limited.give_up()), (vec![(0, true)], 2));
     }
 }

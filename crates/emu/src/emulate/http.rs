@@ -1,9 +1,11 @@
 //! As much of HTTP as clients and servers in the emulator need (RFC 9112).
 
-use catnip_wire::http::{Head, Progress};
+use catnip_wire::http::{Chunks, Head, Progress};
 
 /// The longest header of a request that is read.
 const LONGEST_HEAD: usize = 64 << 10;
+/// Bytes of requests that wait to be read.
+const LONGEST_WAITING: usize = 1 << 17;
 
 /// A response as it comes in.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Response {
     pub body_bytes: u64,
     /// FNV-1a of the body so far.
     pub digest: u64,
+    /// The server closes the connection behind it.
+    pub closes: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +26,7 @@ enum State {
     Head(Head),
     /// Bytes of the body still to come, or until the other side closes.
     Body(Option<u64>),
+    Chunks(Chunks),
     Complete,
     /// Not HTTP, or nothing that is understood here.
     Broken,
@@ -29,7 +34,13 @@ enum State {
 
 impl Default for Response {
     fn default() -> Self {
-        Self { state: State::Head(Head::default()), status: 0, body_bytes: 0, digest: 0xcbf2_9ce4_8422_2325 }
+        Self {
+            state: State::Head(Head::default()),
+            status: 0,
+            body_bytes: 0,
+            digest: 0xcbf2_9ce4_8422_2325,
+            closes: false,
+        }
     }
 }
 
@@ -43,7 +54,12 @@ impl Response {
                     Progress::Complete { used, body } => {
                         let clear = head.is_clear();
                         self.status = if clear { head.status() } else { 0 };
+                        self.closes = head.closes();
                         self.state = match body {
+                            _ if head.is_chunked() => {
+                                self.status = head.status();
+                                State::Chunks(Chunks::default())
+                            }
                             _ if !clear => State::Broken,
                             Some(0) => State::Complete,
                             length => State::Body(length),
@@ -55,13 +71,20 @@ impl Response {
                     let len = left.map_or(bytes.len(), |left| bytes.len().min(left as usize));
                     let (body, rest) = bytes.split_at(len);
                     self.body_bytes += len as u64;
-                    for &byte in body {
-                        self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-                    }
+                    self.digest = fnv1a(self.digest, body);
                     self.state = match left.map(|left| left - len as u64) {
                         Some(0) => State::Complete,
                         left => State::Body(left),
                     };
+                    rest
+                }
+                State::Chunks(chunks) => {
+                    let (body, rest) = chunks.read(bytes);
+                    self.body_bytes += body.len() as u64;
+                    self.digest = fnv1a(self.digest, body);
+                    if chunks.is_over() {
+                        self.state = if chunks.is_complete() { State::Complete } else { State::Broken };
+                    }
                     rest
                 }
                 State::Complete | State::Broken => return bytes,
@@ -89,51 +112,84 @@ impl Response {
     }
 }
 
+/// FNV-1a of some bytes behind others.
+fn fnv1a(before: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(before, |digest, &byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
 /// Bytes of a header, up to and including its empty line.
 fn head_len(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|end| end + 4)
 }
 
-/// A request for a path.
-pub fn request(path: &str, host: &str, version: Version) -> Vec<u8> {
-    let (version, connection) = match version {
-        Version::V10 => ("1.0", "close"),
-        Version::V11 => ("1.1", "keep-alive"),
-    };
+/// A request for a path, over a connection that goes on behind it or not.
+pub fn request(path: &str, host: &str, persistent: bool) -> Vec<u8> {
+    let (version, connection) = if persistent { ("1.1", "keep-alive") } else { ("1.0", "close") };
     format!(
         "GET {path} HTTP/{version}\r\nHost: {host}\r\nUser-Agent: catnip-emu\r\nConnection: {connection}\r\n\r\n"
     )
     .into_bytes()
 }
 
-/// Which HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// A connection per object.
-    V10,
-    /// Many objects over a connection.
-    V11,
+/// Requests as they come in, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct Requests(Vec<u8>);
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The path; `None`: it is no request that is understood.
+    pub path: Option<String>,
+    /// The client expects more over this connection (RFC 9112, section 9.3).
+    pub persistent: bool,
+    /// Bytes of it.
+    pub bytes: u64,
 }
 
-/// The path of a request, once its header is all there; `Err` if it is none.
-pub fn read_request(bytes: &[u8]) -> Option<Result<&str, ()>> {
-    let Some(len) = head_len(bytes) else {
-        return (bytes.len() > LONGEST_HEAD).then_some(Err(()));
-    };
-    let line =
-        bytes[..len].split(|&byte| byte == b'\r').next().and_then(|line| std::str::from_utf8(line).ok());
-    let mut words = line.unwrap_or("").split(' ');
-    Some(match (words.next(), words.next()) {
-        (Some("GET"), Some(path)) if path.starts_with('/') => Ok(path),
-        _ => Err(()),
-    })
+impl Requests {
+    /// Takes what has come, as far as there is room.
+    pub fn hear(&mut self, bytes: &[u8]) {
+        let room = LONGEST_WAITING - self.0.len().min(LONGEST_WAITING);
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// The next request, once its header is all there. Behind one that is not understood there is none.
+    pub fn read(&mut self) -> Option<Request> {
+        let Some(len) = head_len(&self.0) else {
+            let endless = self.0.len() > LONGEST_HEAD;
+            let refused = Request { path: None, persistent: false, bytes: self.0.len() as u64 };
+            return endless.then(|| {
+                self.0.clear();
+                refused
+            });
+        };
+        let head = self.0.drain(..len).collect::<Vec<u8>>();
+        let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let line = lines.next().and_then(|line| std::str::from_utf8(line).ok()).unwrap_or("");
+        let mut words = line.split(' ');
+        let path = match (words.next(), words.next()) {
+            (Some("GET"), Some(path)) if path.starts_with('/') => Some(path.to_string()),
+            _ => None,
+        };
+        let option = lines.find_map(|line| {
+            let (name, value) = line.split_at_checked(b"connection:".len())?;
+            name.eq_ignore_ascii_case(b"connection:").then(|| value.trim_ascii().to_ascii_lowercase())
+        });
+        let persistent = match option.as_deref() {
+            Some(b"close") => false,
+            Some(b"keep-alive") => true,
+            _ => words.next() == Some("HTTP/1.1"),
+        };
+        Some(Request { persistent: persistent && path.is_some(), path, bytes: len as u64 })
+    }
 }
 
-/// The header of a response with a body of this length, after which the server closes.
-pub fn response_head(status: &str, bytes: u64) -> Vec<u8> {
+/// The header of a response with a body of this length, over a connection that goes on behind it or not.
+pub fn response_head(status: &str, bytes: u64, persistent: bool) -> Vec<u8> {
+    let (version, connection) = if persistent { ("1.1", "keep-alive") } else { ("1.0", "close") };
     format!(
-        "HTTP/1.0 {status}\r\nServer: catnip-emu\r\nContent-Type: application/octet-stream\r\n\
-         Content-Length: {bytes}\r\nConnection: close\r\n\r\n"
+        "HTTP/{version} {status}\r\nServer: catnip-emu\r\nContent-Type: application/octet-stream\r\n\
+         Content-Length: {bytes}\r\nConnection: {connection}\r\n\r\n"
     )
     .into_bytes()
 }
@@ -180,7 +236,7 @@ mod tests {
     fn what_cannot_be_read_is_over() {
         for stream in [
             &b"SSH-2.0-OpenSSH_9\r\n\r\n"[..],
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
             &[b'x'; LONGEST_HEAD + 10],
         ] {
@@ -190,14 +246,61 @@ mod tests {
         assert!(read(b"HTTP/1.0 304 Not Modified\r\nContent-Length: 7\r\n\r\n", 9).is_complete());
     }
 
+    fn requests(bytes: &[u8], step: usize) -> Vec<Request> {
+        let mut requests = Requests::default();
+        let pieces = bytes.chunks(step).flat_map(|piece| {
+            requests.hear(piece);
+            std::iter::from_fn(|| requests.read()).collect::<Vec<_>>()
+        });
+        pieces.collect()
+    }
+
     #[test]
-    fn a_request_names_a_path() {
-        let bytes = request("/3/0", "server", Version::V10);
-        assert_eq!(read_request(&bytes), Some(Ok("/3/0")));
-        assert_eq!(read_request(&bytes[..20]), None);
-        assert_eq!(read_request(b"POST / HTTP/1.0\r\n\r\n"), Some(Err(())));
-        let response = read(&[response_head("200 OK", 7), b"seventh".into()].concat(), 10);
+    fn requests_name_paths_one_behind_the_other() {
+        let two = [request("/3/0", "server", true), request("/3/1", "server", false)];
+        let expected = |path: &str, persistent, bytes: &[u8]| Request {
+            path: Some(path.into()),
+            persistent,
+            bytes: bytes.len() as u64,
+        };
+        for step in [1, 7, 1000] {
+            let read = requests(&two.concat(), step);
+            assert_eq!(read, [expected("/3/0", true, &two[0]), expected("/3/1", false, &two[1])]);
+        }
+        assert_eq!(requests(&two[0][..20], 5), []);
+        assert_eq!(requests(b"POST / HTTP/1.0\r\n\r\n", 100)[0].path, None);
+        assert_eq!(requests(&[b'x'; LONGEST_HEAD + 10], 1000)[0].path, None, "it has no end");
+        let response = read(&[response_head("200 OK", 7, false), b"seventh".into()].concat(), 10);
         assert!(response.is_complete());
+    }
+
+    #[test]
+    fn a_connection_persists_as_both_sides_say() {
+        // RFC 9112, section 9.3: HTTP/1.1 persists unless it says close, HTTP/1.0 only if it says keep-alive.
+        let persists = |text: &str| requests(format!("GET / {text}\r\n\r\n").as_bytes(), 100)[0].persistent;
+        assert!(persists("HTTP/1.1") && persists("HTTP/1.0\r\nConnection: Keep-Alive"));
+        assert!(!persists("HTTP/1.0") && !persists("HTTP/1.1\r\nHost: x\r\nCONNECTION:close"));
+        let closes = |persistent| read(&response_head("200 OK", 0, persistent), 1000).closes;
+        assert!(closes(false) && !closes(true));
+    }
+
+    #[test]
+    fn a_body_in_chunks_ends_with_the_last_one() {
+        let text =
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nREST";
+        for step in 1..text.len() {
+            let response = read(text, step);
+            assert_eq!(
+                (response.is_complete(), response.status, response.body_bytes),
+                (true, 200, 5),
+                "{step}"
+            );
+            assert_eq!(response.digest, read(b"HTTP/1.0 200 OK\r\n\r\nabcde", 9).digest);
+        }
+        assert_eq!(Response::default().hear(text), b"REST");
+        let mut cut = read(&text[..text.len() - 10], 9);
+        cut.end();
+        assert!(cut.is_over() && !cut.is_complete());
     }
 
     proptest! {
@@ -206,7 +309,9 @@ mod tests {
             let mut response = Response::default();
             for chunk in &chunks {
                 response.hear(chunk);
-                let _ = read_request(chunk);
+                let mut requests = Requests::default();
+                requests.hear(chunk);
+                while requests.read().is_some() {}
             }
             response.end();
             prop_assert!(response.is_over());

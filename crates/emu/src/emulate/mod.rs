@@ -1,6 +1,7 @@
 //! A whole scenario in real time: simulated hosts at some nodes, real ones at others. Simulated hosts speak real TCP.
 
 mod documents;
+mod echo;
 mod fetch;
 pub mod files;
 pub mod http;

@@ -1,20 +1,23 @@
 //! What happens between a simulated host and one outside: connections of which only one end is ours.
 
-use super::fetch::{Fetch, Next};
-use super::http::{self, Version};
+use super::echo::Echo;
+use super::fetch::Fetch;
+use super::http::{self, Requests};
 use crate::classify::flow;
 use crate::frames::{Belongs, Foreign, Frames, Outside};
 use crate::socket::{Ends, Heard, Identity, Socket, addresses, parse, refuse};
-use catnip_base::{FlowContext, Slab, Span, Time};
-use catnip_lab::{ObjectName, Plan, Service};
+use catnip_base::{FlowContext, Rng, Slab, Span, Stream, Time};
+use catnip_lab::{ObjectName, Plan, Protocol, Service};
 use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
-use catnip_sim::app::{AnyApp, AppEvent, Http};
+use catnip_sim::app::{AppEvent, object_of};
 use catnip_sim::medium::Medium;
 use catnip_sim::record::{NOBODY, Reply};
-use catnip_sim::{Account, CLIENT, Event, Opener, SERVER, TcpId, Transfer, Watch, World, tick_phase};
+use catnip_sim::{
+    Account, Act, CLIENT, Conn, Event, Message, Parties, SERVER, TcpId, Watch, World, tick_phase,
+};
 use catnip_tcp::{Role, Sender};
 use catnip_wire::{Tcp, TcpFlags};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The connections of simulated hosts with hosts outside, and the services that simulated hosts offer them.
@@ -30,6 +33,8 @@ pub struct Strangers {
     documents: BTreeMap<(SocketAddrV4, String), u64>,
     /// Ports given to clients, per node.
     ports: Vec<u16>,
+    /// Connections that may have something to send once their programs have returned.
+    touched: Vec<u32>,
     /// Packets for connections and services that do not exist.
     stray: u64,
 }
@@ -41,8 +46,11 @@ type FrameWorld<O, W> = World<Frames<O, Strangers>, W>;
 #[derive(Debug)]
 struct Connection {
     socket: Socket,
-    /// Which end that is.
+    /// Which end that is, and the program there.
     side: usize,
+    program: u32,
+    /// What the program has heard: that it is open, that its peer has closed.
+    told: [bool; 2],
     /// The way of what it sends.
     route: Route,
     /// Of its entries in the calendar of timers, only the one with this time is valid.
@@ -57,10 +65,40 @@ struct Connection {
 /// What is talked about.
 #[derive(Debug)]
 enum Talk {
-    /// The server is outside.
+    /// The server is outside and speaks HTTP.
     Fetch(Box<Fetch>),
-    /// The client is outside: what it has asked so far, and the status of the answer.
-    Serve { request: Vec<u8>, status: u16 },
+    /// The client is outside: what it has asked, and what is still to be answered, in order.
+    Serve(Box<Serving>),
+    /// The server is outside and repeats what it hears.
+    Echo(Box<Echo>),
+    /// The client is outside, and what it says is repeated.
+    Repeat(Box<Repeating>),
+}
+
+/// What a client has said that is not repeated yet.
+#[derive(Debug, Default)]
+struct Repeating {
+    said: VecDeque<u8>,
+    /// How much of it the program knows of.
+    announced: usize,
+}
+
+/// What a simulated server does for a client outside.
+#[derive(Debug, Default)]
+struct Serving {
+    requests: Requests,
+    /// Answers to come.
+    awaited: VecDeque<Awaited>,
+    /// The status of the first answer that was not 200, or 200.
+    status: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    /// There is such a document.
+    known: bool,
+    /// The connection goes on behind it.
+    persistent: bool,
 }
 
 /// As long as the kernel keeps connections in TIME-WAIT.
@@ -68,7 +106,6 @@ const LINGER: Span = Span::from_secs(60);
 const MOST_CONNECTIONS: usize = 1 << 16;
 const FIRST_PORT: u16 = 32768;
 const PORTS: u16 = u16::MAX - FIRST_PORT;
-const LONGEST_REQUEST: usize = 1 << 17;
 
 impl Strangers {
     /// Those of a plan: simulated servers wait for clients outside.
@@ -99,7 +136,7 @@ impl Strangers {
         open.sort_unstable();
         for id in open {
             let connection = &mut self.connections[id];
-            if connection.account.done_at_client.is_some() {
+            if connection.account.received.is_some() {
                 connection.account.closed.get_or_insert(now);
                 self.record(now, id, watch);
             }
@@ -145,7 +182,8 @@ impl Strangers {
         if let Talk::Fetch(fetch) = &connection.talk {
             (stats.sent, stats.retransmitted) = (fetch.server.sent, fetch.server.retransmitted);
         }
-        let Some(record) = connection.account.record(stats) else { return };
+        let syn_timeouts = connection.socket.syn_timeouts();
+        let Some(record) = connection.account.record(stats, syn_timeouts) else { return };
         if !std::mem::replace(&mut connection.recorded, true) {
             watch.record(now, &Event::Connection(record));
         }
@@ -214,20 +252,69 @@ impl Foreign for Strangers {
         at
     }
 
-    fn fetch<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, app: u32, transfer: Transfer) {
-        let server = world.medium().server_at(&transfer);
-        let local = world.medium_mut().client_at(transfer.client, server);
-        let paths = &world.medium().foreign.services[transfer.tcp.0 as usize].paths;
-        let mut fetch = request(world.app(app), app, &transfer, server, paths);
-        let route = world.fabric().checked_route(transfer.client, transfer.server);
-        let mut connection = begin(world, now, transfer, Role::Active, (local, server), route);
-        if let Some(request) = fetch.ask() {
-            connection.socket.write(now, &request);
+    fn open<O: Outside, W: Watch>(
+        world: &mut FrameWorld<O, W>,
+        now: Time,
+        program: u32,
+        parties: Parties,
+    ) -> Conn {
+        let server = world.medium().server_at(&parties);
+        let local = world.medium_mut().client_at(parties.client, server);
+        let route = world.fabric().checked_route(parties.client, parties.server);
+        let host = match server.port() {
+            80 => server.ip().to_string(),
+            _ => server.to_string(),
+        };
+        let talk = match world.medium().foreign.services[parties.tcp.0 as usize].speaks {
+            Protocol::Http { persistent } => Talk::Fetch(Box::new(Fetch::new(host, persistent))),
+            Protocol::Echo => Talk::Echo(Box::default()),
+        };
+        let connection = begin(world, now, parties, program, Role::Active, (local, server), route, talk);
+        let number = connection.account.number;
+        let strangers = &mut world.medium_mut().foreign;
+        let id = strangers.insert(connection);
+        strangers.touched.push(id);
+        Conn::foreign(id, number)
+    }
+
+    fn act<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, conn: Conn, what: Act) {
+        let Some((id, number)) = conn.as_foreign() else { return };
+        let strangers = &mut world.medium_mut().foreign;
+        let connection = &mut strangers.connections[id];
+        if connection.account.number as u32 != number || connection.account.closed.is_some() {
+            return;
         }
-        connection.account.app = app;
-        let talk = Talk::Fetch(Box::new(fetch));
-        let id = world.medium_mut().foreign.insert(Connection { talk, ..connection });
-        pump(world, now, id);
+        match what {
+            Act::Send(message) => {
+                let paths = &strangers.services[connection.account.parties.tcp.0 as usize].paths;
+                let awaits = connection.send(now, message, paths);
+                world.tally_mut().waiting += usize::from(awaits);
+            }
+            Act::Close => connection.socket.close(now),
+            Act::Notify(bytes) => {
+                if let Talk::Fetch(fetch) = &mut connection.talk {
+                    fetch.notify(bytes);
+                }
+            }
+            Act::Serve(options) => {
+                let tcp = connection.account.parties.tcp;
+                let service = world.tcp(tcp).service;
+                let seed = world.seed();
+                let connection = &mut world.medium_mut().foreign.connections[id];
+                let (side, stream) = (connection.side, Stream::Connection(number));
+                connection
+                    .account
+                    .set_service(side, service, &options, || Rng::new(seed, stream).branch(2 + side as u32));
+            }
+        }
+        world.medium_mut().foreign.touched.push(id);
+    }
+
+    fn flush<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time) {
+        while let Some(id) = world.medium_mut().foreign.touched.pop() {
+            pump(world, now, id);
+            end_if_over(world, now, id);
+        }
     }
 
     fn delivered<O: Outside, W: Watch>(
@@ -244,12 +331,13 @@ impl Foreign for Strangers {
         let (bytes, strangers) = frames.packet_and_foreign(packet.body);
         let known = parse(bytes).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
         if let Some((id, tcp)) = known {
-            let (heard, before) = strangers.connections[id].hear(now, &tcp, packet.len, watch);
+            let connection = &mut strangers.connections[id];
+            if !tcp.payload().is_empty() {
+                connection.account.hears(connection.side, packet.dscp.colour());
+            }
+            let heard = connection.hear(now, &tcp, packet.len, watch);
             frames.release(packet.body);
-            return match frames.foreign.connections[id].talk {
-                Talk::Fetch(_) => on_response(world, now, id, heard, before),
-                Talk::Serve { .. } => on_request(world, now, id, heard),
-            };
+            return on_heard(world, now, id, heard);
         }
         let bytes = bytes.to_vec();
         frames.release(packet.body);
@@ -270,10 +358,10 @@ impl Foreign for Strangers {
         if connection.account.closed.is_some() {
             return strangers.retire_if_over(now, id, watch);
         }
-        let knocked = matches!(connection.talk, Talk::Serve { .. }) && !connection.socket.is_open();
+        let knocked = connection.side == SERVER && !connection.socket.is_open();
         if knocked && now >= connection.account.opened + LINGER {
             // Whoever knocked has gone away.
-            connection.account.done_at_client = Some(now);
+            connection.account.received = Some(now);
             close(world, now, id);
             let (frames, watch) = world.parts_mut();
             return frames.foreign.retire_if_over(now, id, watch);
@@ -288,157 +376,229 @@ impl Foreign for Strangers {
 }
 
 impl Connection {
-    fn reply(&self) -> Reply {
-        let (status, body_bytes, digest, whole) = match &self.talk {
-            Talk::Serve { status, .. } => (*status, self.account.transfer.bytes, 0, !self.socket.was_reset()),
-            Talk::Fetch(fetch) => (fetch.status, fetch.body_bytes, fetch.digest, !fetch.broken),
-        };
-        Reply {
-            connection: self.account.number,
-            app: self.account.app,
-            tag: self.account.transfer.tag,
-            tcp: self.account.transfer.tcp,
-            status,
-            body_bytes,
-            digest,
-            whole,
+    fn conn(&self, id: u32) -> Conn {
+        Conn::foreign(id, self.account.number)
+    }
+
+    /// Its program has this to say; true if that asks for something.
+    fn send(&mut self, now: Time, message: Message, paths: &catnip_lab::Paths) -> bool {
+        match &mut self.talk {
+            Talk::Fetch(fetch) => {
+                let (page, object) = object_of(message.tag);
+                let name = ObjectName { page, object, bytes: message.asks, user: self.account.app };
+                let request = fetch.ask(message, &paths.of(name));
+                self.account.bytes += message.asks;
+                self.socket.say(now, &request, 0, message.context);
+                true
+            }
+            Talk::Echo(echo) => {
+                echo.say(message);
+                self.account.bytes += message.asks;
+                self.socket.fill(now, message.bytes, message.context, false);
+                true
+            }
+            Talk::Repeat(repeating) => {
+                let len = repeating.announced.min(message.bytes as usize);
+                let bytes: Vec<u8> = repeating.said.drain(..len).collect();
+                repeating.announced -= len;
+                self.account.bytes += bytes.len() as u64;
+                self.socket.say(now, &bytes, message.bytes - bytes.len() as u64, message.context);
+                false
+            }
+            Talk::Serve(serving) => {
+                refuse_unknown(serving, &mut self.socket, now);
+                let awaited = serving.awaited.pop_front();
+                let persistent = awaited.is_some_and(|awaited| awaited.persistent);
+                let head = http::response_head("200 OK", message.bytes, persistent);
+                let whole = head.len() as u64 + message.bytes;
+                let context = message.context.map(|_| FlowContext::document(whole));
+                self.account.bytes += message.bytes;
+                self.socket.say(now, &head, message.bytes, context);
+                if !persistent {
+                    self.socket.close(now);
+                }
+                refuse_unknown(serving, &mut self.socket, now);
+                false
+            }
         }
     }
 
-    /// Gives a packet to the socket; also says how much of an answer was there before.
-    fn hear<W: Watch>(&mut self, now: Time, tcp: &Tcp<'_>, wire_bytes: u32, watch: &mut W) -> (Heard, u64) {
-        let (heard, before) = match &mut self.talk {
-            Talk::Fetch(fetch) => {
-                let before = fetch.body_bytes;
-                (self.socket.receive(now, tcp, |bytes| fetch.hear(bytes)), before)
+    /// Gives a packet to the socket.
+    fn hear<W: Watch>(&mut self, now: Time, tcp: &Tcp<'_>, wire_bytes: u32, watch: &mut W) -> Heard {
+        let talk = &mut self.talk;
+        let heard = self.socket.receive(now, tcp, |bytes| match talk {
+            Talk::Fetch(fetch) => fetch.hear(bytes),
+            Talk::Serve(serving) => serving.requests.hear(bytes),
+            Talk::Echo(echo) => echo.hear(bytes),
+            Talk::Repeat(repeating) => {
+                let room = LONGEST_REPEATED - repeating.said.len().min(LONGEST_REPEATED);
+                repeating.said.extend(&bytes[..bytes.len().min(room)]);
             }
-            Talk::Serve { request, .. } => {
-                let hear = |bytes: &[u8]| {
-                    let room = LONGEST_REQUEST - request.len().min(LONGEST_REQUEST);
-                    request.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                };
-                (self.socket.receive(now, tcp, hear), 0)
-            }
-        };
+        });
         if W::PACKETS
             && let Heard::Segment(segment) = &heard
             && let Some(event) = self.account.acked(self.socket.sender(), segment, wire_bytes)
         {
             watch.record(now, &event);
         }
-        (heard, before)
+        heard
+    }
+
+    fn reply(&self, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {
+        let &Account { number: connection, app, ref parties, .. } = &self.account;
+        Reply { connection, app, tag, tcp: parties.tcp, status, body_bytes, digest, whole }
     }
 }
 
-/// What an application wants when it opens a connection to a server outside.
-fn request(
-    app: &AnyApp,
-    user: u32,
-    transfer: &Transfer,
-    server: SocketAddrV4,
-    paths: &catnip_lab::Paths,
-) -> Fetch {
-    let host = match server.port() {
-        80 => server.ip().to_string(),
-        _ => server.to_string(),
-    };
-    let name = ObjectName { object: transfer.tag, bytes: transfer.bytes, user, page: 0 };
-    match app {
-        AnyApp::Web(client) if client.http() == Http::V11 => {
-            let objects = (0..).zip(client.objects());
-            let all = objects
-                .map(|(object, &bytes)| paths.of(ObjectName { object, bytes, page: client.page(), ..name }));
-            Fetch::new(all, host, Version::V11)
+/// Most bytes that a server keeps to repeat them.
+const LONGEST_REPEATED: usize = 1 << 20;
+
+/// Answers requests for what there is not, as far as it is their turn.
+fn refuse_unknown(serving: &mut Serving, socket: &mut Socket, now: Time) {
+    while let Some(&Awaited { known: false, persistent }) = serving.awaited.front() {
+        serving.awaited.pop_front();
+        socket.say(now, &http::response_head("404 Not Found", 0, persistent), 0, None);
+        if !persistent {
+            socket.close(now);
         }
-        AnyApp::Web(client) => {
-            let path = paths.of(ObjectName { page: client.page(), ..name });
-            Fetch::new([path], host, Version::V10)
-        }
-        _ => Fetch::new([paths.of(name)], host, Version::V10),
     }
 }
 
-/// A client has heard from a server outside.
-fn on_response<O: Outside, W: Watch>(
+/// One of our hosts has heard from outside: its program hears of that, and then what it says leaves.
+fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32, heard: Heard) {
+    let strangers = &mut world.medium_mut().foreign;
+    strangers.touched.push(id);
+    let connection = &mut strangers.connections[id];
+    let (conn, program, side) = (connection.conn(id), connection.program, connection.side);
+    let over = heard == Heard::Reset || connection.socket.peer_closed();
+    let opened = connection.socket.is_open() && !std::mem::replace(&mut connection.told[0], true);
+    let mut events = Vec::new();
+    if opened {
+        events.push(if side == CLIENT { AppEvent::Opened(conn) } else { AppEvent::Accepted(conn) });
+    }
+    match side {
+        CLIENT => hear_answers(world, now, id, over, &mut events),
+        _ => hear_requests(world, now, id, heard == Heard::Reset, &mut events),
+    }
+    let connection = &mut world.medium_mut().foreign.connections[id];
+    if over && !std::mem::replace(&mut connection.told[1], true) {
+        events.push(AppEvent::PeerClosed(conn));
+        if program == NOBODY {
+            connection.socket.close(now);
+        }
+    }
+    for event in events {
+        world.tell(now, program, event);
+    }
+    Strangers::flush(world, now);
+}
+
+/// What a client has heard from a server outside.
+fn hear_answers<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     id: u32,
-    heard: Heard,
-    before: u64,
+    over: bool,
+    events: &mut Vec<AppEvent>,
 ) {
-    let connection = &mut world.medium_mut().foreign.connections[id];
-    let Talk::Fetch(fetch) = &mut connection.talk else { return };
-    let socket = &mut connection.socket;
-    let (transfer, app) = (connection.account.transfer, connection.account.app);
-    let mut event = None;
-    let mut whole = None;
-    if connection.account.done_at_client.is_none() {
-        let next = if heard == Heard::Reset { Next::Over } else { fetch.next(socket.peer_closed()) };
-        match next {
-            Next::Over => {
-                fetch.broken |= heard == Heard::Reset;
-                whole = Some(!fetch.broken);
-                connection.account.done_at_client = Some(now);
-                socket.close(now);
-                event = Some(AppEvent::Complete { tag: transfer.tag });
+    let (frames, watch) = world.parts_mut();
+    let connection = &mut frames.foreign.connections[id];
+    let conn = connection.conn(id);
+    let mut answered: Vec<(Message, u64, bool)> = Vec::new();
+    let mut given_up = 0;
+    match &mut connection.talk {
+        Talk::Fetch(fetch) => {
+            let persists = !over || fetch.end();
+            if !persists {
+                given_up = fetch.give_up();
             }
-            Next::Ask(request) => socket.write(now, &request),
-            Next::Wait => {
-                let heard = fetch.body_bytes;
-                let reached = transfer.notify_at.is_some_and(|at| before < at && at <= heard);
-                event = reached.then_some(AppEvent::Reached { tag: transfer.tag });
+            let mut answers = Vec::new();
+            while let Some(answer) = fetch.answer() {
+                answers.push(answer);
+            }
+            let progress = fetch.progress();
+            for answer in answers {
+                let super::fetch::Answer { request, status, body_bytes, digest, whole } = answer;
+                let reply = connection.reply(request.tag, status, body_bytes, digest, whole);
+                watch.record(now, &Event::Reply(reply));
+                answered.push((request, body_bytes, whole));
+            }
+            events.extend(progress.map(|tag| AppEvent::Progress { conn, tag }));
+        }
+        Talk::Echo(echo) => {
+            while let Some((message, whole)) = echo.answer() {
+                answered.push((message, message.asks, whole));
+            }
+            if over {
+                given_up = echo.give_up();
             }
         }
+        Talk::Serve(_) | Talk::Repeat(_) => {}
     }
-    pump(world, now, id);
-    if let Some(whole) = whole {
-        let tally = world.tally_mut();
-        tally.completed += u64::from(whole);
-        tally.waiting -= 1;
+    if !answered.is_empty() {
+        connection.account.received = Some(now);
+    }
+    let tally = world.tally_mut();
+    tally.waiting -= answered.len() + given_up;
+    if given_up + answered.len() > 0 {
         tally.last_end = now;
-        tell_reply(world, now, id);
     }
-    if let Some(event) = event {
-        world.tell(now, app, event);
+    for (request, bytes, whole) in answered {
+        tally.completed += u64::from(whole);
+        let message = catnip_sim::Heard { bytes, tag: request.tag, asks: 0 };
+        events.push(AppEvent::Message { conn, message, whole });
     }
-    end_if_over(world, now, id);
 }
 
-/// A simulated server has heard from a client outside.
-fn on_request<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32, heard: Heard) {
+/// What a server has heard from a client outside.
+fn hear_requests<O: Outside, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    id: u32,
+    reset: bool,
+    events: &mut Vec<AppEvent>,
+) {
     let strangers = &mut world.medium_mut().foreign;
     let connection = &mut strangers.connections[id];
-    let Talk::Serve { request, status } = &mut connection.talk else { return };
-    let socket = &mut connection.socket;
-    if heard == Heard::Reset {
-        connection.account.done_at_client.get_or_insert(now);
-    } else if !connection.account.responded
-        && let Some(path) = http::read_request(request)
-    {
-        let at = socket.ends().0;
-        let document = path.ok().and_then(|path| {
-            let known = strangers.documents.get(&(at, path.to_string())).copied();
-            known.or_else(|| path.rsplit('/').next()?.parse().ok())
-        });
-        let (line, bytes) = document.map_or(("404 Not Found", 0), |bytes| ("200 OK", bytes));
-        *status = if document.is_some() { 200 } else { 404 };
-        let head = http::response_head(line, bytes);
-        let whole = head.len() as u64 + bytes;
-        let context = connection.account.transfer.tells_size.then(|| FlowContext::document(whole));
-        connection.account.transfer.bytes = bytes;
-        connection.account.responded = true;
-        socket.write(now, &head);
-        socket.fill(now, bytes, context, true);
-    } else if socket.peer_closed() {
-        socket.close(now);
+    let conn = connection.conn(id);
+    if reset {
+        connection.account.received.get_or_insert(now);
+        return;
     }
-    pump(world, now, id);
-    end_if_over(world, now, id);
-}
-
-fn tell_reply<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
-    let (frames, watch) = world.parts_mut();
-    watch.record(now, &Event::Reply(frames.foreign.connections[id].reply()));
+    match &mut connection.talk {
+        Talk::Serve(serving) => {
+            let at = connection.socket.ends().0;
+            let service = &strangers.services[connection.account.parties.tcp.0 as usize];
+            let persists = service.speaks == Protocol::Http { persistent: true };
+            let goes_on = |last: Option<&Awaited>| last.is_none_or(|last| last.persistent);
+            while !connection.socket.is_closing()
+                && goes_on(serving.awaited.back())
+                && let Some(request) = serving.requests.read()
+            {
+                let document = request.path.and_then(|path| {
+                    let number = path.rsplit('/').next().and_then(|name| name.parse().ok());
+                    strangers.documents.get(&(at, path)).copied().or(number)
+                });
+                let (known, persistent) = (document.is_some(), persists && request.persistent);
+                serving.awaited.push_back(Awaited { known, persistent });
+                serving.status = if known && serving.status <= 200 { 200 } else { 404 };
+                if let Some(asks) = document {
+                    let message = catnip_sim::Heard { bytes: request.bytes, tag: 0, asks };
+                    events.push(AppEvent::Message { conn, message, whole: true });
+                }
+            }
+            refuse_unknown(serving, &mut connection.socket, now);
+        }
+        Talk::Repeat(repeating) => {
+            let bytes = (repeating.said.len() - repeating.announced) as u64;
+            repeating.announced = repeating.said.len();
+            if bytes > 0 {
+                let message = catnip_sim::Heard { bytes, tag: 0, asks: bytes };
+                events.push(AppEvent::Message { conn, message, whole: true });
+            }
+        }
+        Talk::Fetch(_) | Talk::Echo(_) => {}
+    }
 }
 
 /// Closes a connection once both sides know that it is over.
@@ -449,7 +609,7 @@ fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id
     }
     let (side, reset) = (connection.side, connection.socket.was_reset());
     if side == SERVER {
-        connection.account.done_at_client.get_or_insert(now);
+        connection.account.received.get_or_insert(now);
     }
     if !reset {
         let until = now + LINGER;
@@ -457,11 +617,20 @@ fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id
         world.plan(until, id);
     }
     close(world, now, id);
-    if side == SERVER {
-        tell_reply(world, now, id);
-    }
     let (frames, watch) = world.parts_mut();
+    let connection = &frames.foreign.connections[id];
+    let (conn, program) = (connection.conn(id), connection.program);
+    let status = match &connection.talk {
+        Talk::Serve(serving) => Some(serving.status),
+        Talk::Repeat(_) => Some(200),
+        Talk::Fetch(_) | Talk::Echo(_) => None,
+    };
+    if let Some(status) = status {
+        let reply = connection.reply(0, status, connection.account.bytes, 0, !reset);
+        watch.record(now, &Event::Reply(reply));
+    }
     frames.foreign.retire_if_over(now, id, watch);
+    world.tell(now, program, AppEvent::Closed(conn));
 }
 
 fn close<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
@@ -500,46 +669,46 @@ fn accept<O: Outside, W: Watch>(
     tcp: TcpId,
 ) {
     let Some(route) = world.fabric().route(server, client) else { return };
-    let transfer = Transfer {
-        server,
-        client,
-        request_bytes: 0,
-        bytes: 0,
-        tells_size: true,
-        opener: Opener::Client,
-        tcp,
-        notify_at: None,
-        tag: 0,
+    let parties = Parties { client, server, opener: CLIENT, tcp };
+    let program = world.service(server, tcp);
+    let talk = match world.medium().foreign.services[tcp.0 as usize].speaks {
+        Protocol::Http { .. } => Talk::Serve(Box::default()),
+        Protocol::Echo => Talk::Repeat(Box::default()),
     };
-    let mut connection = begin(world, now, transfer, Role::Passive, ends, route);
+    let mut connection = begin(world, now, parties, program, Role::Passive, ends, route, talk);
     connection.socket.receive(now, syn, |_| ());
     let id = world.medium_mut().foreign.insert(connection);
     pump(world, now, id);
 }
 
 /// Our end of a connection that begins now.
+#[expect(clippy::too_many_arguments, reason = "all that a connection begins with")]
 fn begin<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
-    transfer: Transfer,
+    parties: Parties,
+    program: u32,
     role: Role,
     (local, remote): Ends,
     route: Route,
+    talk: Talk,
 ) -> Connection {
     let (number, mut rng) = world.number();
-    let (config, marker) = world.tcp(transfer.tcp).clone();
-    let phase = tick_phase(config.slowest_clock(), rng.uniform());
+    let options = world.tcp(parties.tcp).clone();
+    let phase = tick_phase(options.config.slowest_clock(), rng.uniform());
     let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: true };
-    let config = world.medium_mut().config(transfer.tcp, &config);
+    let config = world.medium_mut().config(parties.tcp, &options.config);
     let socket = Socket::new(now, role, &config, phase, identity);
-    let side = if role == Role::Active { CLIENT } else { SERVER };
+    let (side, app) = if role == Role::Active { (CLIENT, program) } else { (SERVER, NOBODY) };
     Connection {
         socket,
         side,
+        program,
+        told: [false; 2],
         route,
         planned: Time::NEVER,
-        account: Account::new(number, transfer, now, marker),
-        talk: Talk::Serve { request: Vec::new(), status: 0 },
+        account: Account::new(number, app, parties, now, &options, &rng),
+        talk,
         recorded: false,
         linger_until: Time::ZERO,
     }
@@ -574,14 +743,15 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
         };
         let mut packet = Packet::new(now, connection.route, len as u32, body);
         let (account, socket) = (&mut connection.account, &connection.socket);
-        let sending = || socket.sending(&out);
-        let marked = account.sends(now, connection.side, &out.segment, &mut packet, sending);
+        let side = connection.side;
+        let marked = account.is_marked(side) && account.mark(now, side, socket.sending(&out), &mut packet);
+        account.enters(side, &packet);
         if W::PACKETS
             && let Some(event) = connection.account.sent(socket.sender(), &out, &packet)
         {
             watch.record(now, &event);
         }
-        let from = connection.account.transfer.node(connection.side);
+        let from = connection.account.parties.node(connection.side);
         let (seq, data_bytes) = (out.segment.seq, out.segment.len);
         frames.put(body, len, Some(Belongs { connection: id, from_server, seq, data_bytes }));
         packet.flow = flow(frames.ip_packet(body));

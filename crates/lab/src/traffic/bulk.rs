@@ -1,11 +1,11 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
-use crate::real::ObjectName;
+use crate::real::{ObjectName, Protocol};
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, option_from_text, yes};
-use catnip_base::{Bytes, Distribution, Rng, Span, Stream, Time};
-use catnip_sim::app::{AnyApp, Bulk};
-use catnip_sim::{Opener, Transfer};
+use catnip_base::{Bytes, Distribution, FlowContext, Rng, Span, Stream, Time};
+use catnip_sim::app::{AnyApp, Bulk, ServerConfig};
+use catnip_sim::{CLIENT, Message, Parties, SERVER};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ impl TrafficKind for BulkFile {
 
     fn connections(&self) -> Option<Connections<'_>> {
         let paths = self.paths.as_deref().unwrap_or("/{bytes}");
-        Some(Connections { tcp: &self.tcp, tells_size: self.tells_size, port: self.port, paths })
+        let (tells_size, port, speaks) = (self.tells_size, self.port, Protocol::Http { persistent: false });
+        Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
     }
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
@@ -65,9 +66,16 @@ struct BulkWorkload {
 impl Workload for BulkWorkload {
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         let start = self.start_s.draw(&mut Rng::new(user.seed, Stream::Start(user.number)));
-        let opener = if user.server_is_real { Opener::Client } else { Opener::Server };
-        let transfer = Transfer { opener, ..user.transfer(self.bytes, 0) };
-        AnyApp::Bulk(Bulk::new(transfer, Time::ZERO + Span::from_secs_f64(start)))
+        let opener = if user.server_is_real { CLIENT } else { SERVER };
+        let parties = Parties { opener, ..user.parties() };
+        let context = user.tells_size.then(|| FlowContext::document(self.bytes));
+        let document = Message { bytes: self.bytes, context, ..Message::default() };
+        AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO + Span::from_secs_f64(start)))
+    }
+
+    /// For clients that are real.
+    fn server(&self) -> Option<ServerConfig> {
+        Some(ServerConfig { delay_s: None, tells_size: true, closes: true })
     }
 
     fn documents(&self) -> Vec<ObjectName> {

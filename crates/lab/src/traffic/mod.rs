@@ -2,30 +2,35 @@
 
 mod background;
 mod bulk;
+mod files;
+mod telnet;
 mod web;
 
 use crate::error::Wrong;
 use crate::kinds::Kinds;
 use crate::network::{Network, select};
-use crate::real::{self, ObjectName, Service};
+use crate::real::{self, ObjectName, Protocol, Service as Reached};
 use crate::tcp::{TcpFile, tcp_config};
 use background::BackgroundFile;
 use bulk::BulkFile;
 use catnip_net::NodeId;
-use catnip_net::mark::SpmParameters;
-use catnip_sim::app::AnyApp;
-use catnip_sim::{FlowId, Handler, Opener, TcpId, Transfer, Watch, World};
+use catnip_net::mark::{MarkerSpec, Service};
+use catnip_sim::app::{AnyApp, Server, ServerConfig};
+use catnip_sim::{CLIENT, FlowId, Handler, Parties, TcpId, TcpOptions, Watch, World};
 use catnip_tcp::TcpConfig;
+use files::FilesFile;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
+use telnet::TelnetFile;
 use web::WebFile;
 
 /// Where a plan can be put into action: the simulator, or the emulator.
 pub(crate) trait Stage {
-    /// Parameters for connections to come, and how their data is marked.
-    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId;
+    /// Who answers at a node those who connect with these parameters.
+    fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp);
     /// Packets without a connection, from one host to another.
     fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
     /// An application, which starts at once. Its number is what records call it.
@@ -33,8 +38,8 @@ pub(crate) trait Stage {
 }
 
 impl<M: Handler, W: Watch> Stage for World<M, W> {
-    fn add_tcp(&mut self, config: TcpConfig, marker: Option<SpmParameters>) -> TcpId {
-        self.add_tcp(config, marker)
+    fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp) {
+        self.add_server(node, tcp, app);
     }
     fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId {
         self.add_flow(from, to)
@@ -52,6 +57,10 @@ pub(crate) trait TrafficKind {
     fn connections(&self) -> Option<Connections<'_>>;
     /// Checks all else.
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong>;
+    /// What it needs of the network.
+    fn service(&self) -> Service {
+        Service::Other
+    }
     /// What goes the other way, if anything does.
     fn back(&self) -> Option<Box<dyn TrafficKind>> {
         None
@@ -63,8 +72,9 @@ pub(crate) struct Connections<'a> {
     tcp: &'a TcpFile,
     /// The sender tells TCP how long a document is.
     tells_size: bool,
-    /// For a real server: where it listens.
+    /// Where servers listen, and what is spoken there, if one of the hosts is real.
     port: Option<u16>,
+    speaks: Protocol,
     /// For a real server: how documents are named.
     paths: &'a str,
 }
@@ -96,6 +106,10 @@ impl Scene<'_> {
 pub(crate) trait Workload: Debug + Send + Sync {
     /// The application of one of them.
     fn app(&self, user: &User, stage: &mut dyn Stage) -> AnyApp;
+    /// What simulated servers do for them, if anything.
+    fn server(&self) -> Option<ServerConfig> {
+        None
+    }
     /// What each of them may fetch, as far as it is known.
     fn documents(&self) -> Vec<ObjectName> {
         Vec::new()
@@ -124,19 +138,9 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// What is common to its transfers.
-    fn transfer(&self, bytes: u64, request_bytes: u64) -> Transfer {
-        Transfer {
-            server: self.server,
-            client: self.client,
-            request_bytes,
-            bytes,
-            tells_size: self.tells_size,
-            opener: Opener::Client,
-            tcp: self.tcp,
-            notify_at: None,
-            tag: 0,
-        }
+    /// Who is at the ends of its connections, which the client opens.
+    fn parties(&self) -> Parties {
+        Parties { client: self.client, server: self.server, opener: CLIENT, tcp: self.tcp }
     }
 }
 
@@ -158,6 +162,8 @@ macro_rules! traffic {
 traffic! {
     Bulk(BulkFile),
     Background(BackgroundFile),
+    Ftp(FilesFile),
+    Telnet(TelnetFile),
     Web(WebFile),
 }
 
@@ -166,7 +172,10 @@ traffic! {
 pub(crate) struct Traffic {
     pub(crate) name: String,
     pub(crate) tcp: TcpConfig,
-    pub(crate) marker: Option<SpmParameters>,
+    pub(crate) marker: Option<MarkerSpec>,
+    /// What it needs of the network, and each connection's share at an output scheduler.
+    needs: Service,
+    weight: u32,
     /// (server, client)
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
     /// Numbers of the users in the run, one per pair; none if the clients are real.
@@ -175,7 +184,7 @@ pub(crate) struct Traffic {
     pub(crate) workload: Arc<dyn Workload>,
     /// The servers are real: clients connect to them and ask by name.
     real_servers: bool,
-    pub(crate) service: Service,
+    pub(crate) service: Reached,
 }
 
 impl Traffic {
@@ -192,8 +201,10 @@ impl Traffic {
         let key = |key: &str| format!("traffic.{name}.{key}");
         let ends = Ends::read(kind, network).map_err(|(k, what)| (key(k), what))?;
         let no_tcp = TcpFile::default();
-        let none = Connections { tcp: &no_tcp, tells_size: false, port: None, paths: "/" };
-        let Connections { tcp, tells_size, port, paths } = kind.connections().unwrap_or(none);
+        let speaks = Protocol::Echo;
+        let none = Connections { tcp: &no_tcp, tells_size: false, port: None, speaks, paths: "/" };
+        let Connections { tcp, tells_size, port, speaks, paths } = kind.connections().unwrap_or(none);
+        let weight = tcp.weight.or(common.weight).unwrap_or(1);
         let (tcp, marker) =
             tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
         let Ends { pairs, real: [real_servers, real_clients] } = ends;
@@ -205,13 +216,42 @@ impl Traffic {
         }
         let users = if real_clients { 0 } else { pairs.len() as u32 };
         let users = (first_user..first_user + users).collect();
-        let service = Service::read(port, paths).map_err(|(k, what)| (key(k), what))?;
-        Ok(Self { name: name.into(), tcp, marker, pairs, users, tells_size, workload, real_servers, service })
+        let service = Reached::read(port, paths, speaks).map_err(|(k, what)| (key(k), what))?;
+        let needs = kind.service();
+        Ok(Self {
+            name: name.into(),
+            tcp,
+            marker,
+            needs,
+            weight,
+            pairs,
+            users,
+            tells_size,
+            workload,
+            real_servers,
+            service,
+        })
     }
 
-    /// Puts the applications where they run.
-    pub(crate) fn start(&self, stage: &mut dyn Stage, seed: u64) {
-        let tcp = stage.add_tcp(self.tcp.clone(), self.marker);
+    /// Parameters of its connections.
+    pub(crate) fn options(&self) -> TcpOptions {
+        TcpOptions { config: self.tcp.clone(), marker: self.marker, service: self.needs, weight: self.weight }
+    }
+
+    /// Puts a program at each simulated server; the first one has this number. Gives the number of the next one.
+    pub(crate) fn serve(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64, first: u32) -> u32 {
+        let Some(config) = self.workload.server().filter(|_| !self.real_servers) else { return first };
+        let config = Arc::new(ServerConfig { tells_size: self.tells_size, ..config });
+        let nodes: BTreeSet<NodeId> = self.pairs.iter().map(|(server, _)| *server).collect();
+        for (&node, number) in nodes.iter().zip(first..) {
+            let server = Server::new(config.clone(), seed, number);
+            stage.add_server(node, tcp, AnyApp::Server(Box::new(server)));
+        }
+        first + nodes.len() as u32
+    }
+
+    /// Puts the users where they are; they start.
+    pub(crate) fn start(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64) {
         for (&(server, client), &number) in self.pairs.iter().zip(&self.users) {
             let (tells_size, server_is_real) = (self.tells_size, self.real_servers);
             let user = User { number, seed, server, client, tcp, tells_size, server_is_real };

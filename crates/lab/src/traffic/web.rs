@@ -1,10 +1,14 @@
+use super::files::read_delay;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
 use crate::network::beside;
-use crate::real::ObjectName;
+use crate::real::{ObjectName, Protocol};
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, yes};
-use catnip_sim::app::{AnyApp, Http, Page, PageGenerator, WebClient, WebConfig};
+use catnip_base::Distribution;
+use catnip_net::NodeId;
+use catnip_net::mark::Service;
+use catnip_sim::app::{AnyApp, Http, Page, PageGenerator, PageSource, ServerConfig, WebClient, WebConfig};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,16 +21,27 @@ pub(crate) struct WebFile {
     servers: String,
     pages: Option<PathBuf>,
     generate: Option<GenerateFile>,
+    /// Pages are fetched again and again; those that are drawn one by one always go on.
+    #[serde(default)]
+    endless: bool,
     #[serde(default = "http_10")]
     http: String,
     #[serde(default = "four")]
     max_connections: u32,
+    /// HTTP/1.1: requests do not wait for answers to earlier ones.
+    #[serde(default)]
+    pipelining: bool,
+    /// HTTP/1.1: connections outlive the page.
+    #[serde(default = "yes")]
+    keep_alive: bool,
     think_s: DistributionText,
     /// Images are asked for after so many packets of the HTML.
     images_after_packets: Option<u32>,
     /// Bytes of a request; 0: a request takes no time.
     #[serde(default)]
     request_bytes: u64,
+    /// Seconds that a server needs before it answers.
+    server_delay_s: Option<DistributionText>,
     #[serde(default)]
     tcp: TcpFile,
     #[serde(default = "yes")]
@@ -38,8 +53,9 @@ pub(crate) struct WebFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GenerateFile {
-    pages: u32,
-    seed: u64,
+    /// So many pages for everybody, from this seed; without both, users draw their own, on and on.
+    pages: Option<u32>,
+    seed: Option<u64>,
     html_bytes: DistributionText,
     images: DistributionText,
     image_bytes: DistributionText,
@@ -60,29 +76,52 @@ impl TrafficKind for WebFile {
 
     fn connections(&self) -> Option<Connections<'_>> {
         let paths = self.paths.as_deref().unwrap_or("/{page}/{object}");
-        Some(Connections { tcp: &self.tcp, tells_size: self.tells_size, port: self.port, paths })
+        let (tells_size, port, speaks) =
+            (self.tells_size, self.port, Protocol::Http { persistent: self.http == "1.1" });
+        Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
     }
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         let pages = self.pages(scene)?;
+        let &Self { max_connections, pipelining, keep_alive, .. } = self;
         let http = match self.http.as_str() {
-            "1.0" if self.max_connections > 0 => Http::V10 { max_connections: self.max_connections },
-            "1.0" => return Err((scene.key("max_connections"), "0: no connections".into())),
-            "1.1" => Http::V11,
-            other => return Err((scene.key("http"), format!("{other:?}: expected \"1.0\" or \"1.1\""))),
+            "1.0" => Http::V10 { max_connections },
+            "1.1" => Http::V11 { max_connections, pipelining, keep_alive },
+            "approximate-1.1" => Http::Approximate,
+            other => {
+                let expected = "expected \"1.0\", \"1.1\" or \"approximate-1.1\"";
+                return Err((scene.key("http"), format!("{other:?}: {expected}")));
+            }
         };
+        if max_connections == 0 {
+            return Err((scene.key("max_connections"), "0: no connections".into()));
+        }
+        let is_real = |&(server, client): &(NodeId, NodeId)| {
+            scene.network.real.iter().any(|real| real.node == server || real.node == client)
+        };
+        if http == Http::Approximate && scene.pairs.iter().any(is_real) {
+            let what = "\"approximate-1.1\": nobody real speaks it; take \"1.1\"";
+            return Err((scene.key("http"), what.into()));
+        }
         let segment_bytes = u64::from(scene.tcp.segment_bytes);
         let images_after_bytes = self.images_after_packets.map_or(u64::MAX, |n| u64::from(n) * segment_bytes);
         let think_s = self.think_s.read().map_err(scene.at("think_s"))?;
-        let config = Arc::new(WebConfig { pages, http, think_s, images_after_bytes });
-        Ok(Arc::new(WebWorkload { config, request_bytes: self.request_bytes }))
+        let delay_s = read_delay(scene, self.server_delay_s.as_ref())?;
+        let request_bytes = self.request_bytes;
+        let config = Arc::new(WebConfig { pages, http, think_s, images_after_bytes, request_bytes });
+        Ok(Arc::new(WebWorkload { config, delay_s }))
+    }
+
+    fn service(&self) -> Service {
+        Service::Interactive
     }
 }
 
 impl WebFile {
-    fn pages(&self, scene: &Scene<'_>) -> Result<Vec<Page>, Wrong> {
+    fn pages(&self, scene: &Scene<'_>) -> Result<PageSource, Wrong> {
+        let known = |pages| PageSource::Known { pages, endless: self.endless };
         match (&self.pages, &self.generate) {
-            (Some(file), None) => read_pages(scene.path, file).map_err(scene.at("pages")),
+            (Some(file), None) => read_pages(scene.path, file).map(known).map_err(scene.at("pages")),
             (None, Some(g)) => {
                 let read = |text: &DistributionText, key: &str| {
                     text.read().map_err(scene.at(&format!("generate.{key}")))
@@ -92,10 +131,13 @@ impl WebFile {
                     images: read(&g.images, "images")?,
                     image_bytes: read(&g.image_bytes, "image_bytes")?,
                 };
-                if g.pages == 0 {
-                    return Err((scene.key("generate.pages"), "0: no pages".into()));
+                match (g.pages, g.seed) {
+                    (None, None) => Ok(PageSource::Drawn(generator)),
+                    (Some(0), _) => Err((scene.key("generate.pages"), "0: no pages".into())),
+                    (Some(pages), Some(seed)) => Ok(known(generator.generate(pages, seed))),
+                    (None, Some(_)) => Err((scene.key("generate.pages"), "how many pages?".into())),
+                    (Some(_), None) => Err((scene.key("generate.seed"), "from which seed?".into())),
                 }
-                Ok(generator.generate(g.pages, g.seed))
             }
             _ => Err((scene.key("pages"), "give either pages or generate".into())),
         }
@@ -105,17 +147,22 @@ impl WebFile {
 #[derive(Debug)]
 struct WebWorkload {
     config: Arc<WebConfig>,
-    request_bytes: u64,
+    delay_s: Option<Distribution>,
 }
 
 impl Workload for WebWorkload {
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
-        let template = user.transfer(0, self.request_bytes);
-        AnyApp::Web(Box::new(WebClient::new(self.config.clone(), template, user.seed, user.number)))
+        AnyApp::Web(Box::new(WebClient::new(self.config.clone(), user.parties(), user.seed, user.number)))
+    }
+
+    fn server(&self) -> Option<ServerConfig> {
+        let closes = !matches!(self.config.http, Http::V11 { .. });
+        Some(ServerConfig { delay_s: self.delay_s.clone(), tells_size: true, closes })
     }
 
     fn documents(&self) -> Vec<ObjectName> {
-        let objects = (0..).zip(&self.config.pages).flat_map(|(page, of)| {
+        let PageSource::Known { pages, .. } = &self.config.pages else { return Vec::new() };
+        let objects = (0..).zip(pages).flat_map(|(page, of)| {
             let name = move |(object, &bytes)| ObjectName { page, object, bytes, user: 0 };
             (0..).zip(&of.objects).map(name)
         });

@@ -1,4 +1,4 @@
-use super::{PacketMarker, Sending};
+use super::{Carries, PacketMarker, Sending};
 use crate::{Colour, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time, as_text};
@@ -67,17 +67,39 @@ impl Spm {
     }
 }
 
+/// As much of a [`Sending`] as [`Spm`] looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where in its document a packet's data begins, bytes.
+    pub offset: u64,
+    /// Length of the document, if known.
+    pub bytes: Option<u64>,
+    /// cwnd, bytes.
+    pub window: u64,
+}
+
+impl Spm {
+    /// Marks a packet with data from a place in a document, in segments of so many bytes.
+    #[inline]
+    pub fn mark_data(&self, place: &Place, segment: u32, packet: &mut Packet) {
+        let segments = |count: u32| u64::from(count) * u64::from(segment);
+        let left = place.bytes.map(|bytes| bytes.saturating_sub(place.offset));
+        let leading = place.offset < segments(self.parameters.leading);
+        let trailing = left.is_some_and(|left| left <= segments(self.parameters.trailing));
+        let small = place.window < segments(self.parameters.small_window);
+        let high = leading || (trailing && self.parameters.trailing > 0) || small;
+        packet.dscp = (if high { Colour::Green } else { Colour::Red }).into();
+    }
+}
+
 impl PacketMarker for Spm {
+    #[inline]
     fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
-        // An ACK carries no mark, and inside the network nothing is known.
-        let Some(sending) = sending.filter(|s| s.acknowledges.is_none()) else { return };
-        let segments = |count: u32| u64::from(count) * u64::from(sending.segment);
-        let leading = sending.offset < segments(self.parameters.leading);
-        let trailing = sending.context.is_some_and(|context| {
-            context.bytes_left.saturating_sub(sending.offset) <= segments(self.parameters.trailing)
-        }) && self.parameters.trailing > 0;
-        let small = sending.window < segments(self.parameters.small_window);
-        packet.dscp = (if leading || trailing || small { Colour::Green } else { Colour::Red }).into();
+        // ACKs and SYNs carry no mark, and inside the network nothing is known.
+        let Some(sending) = sending.filter(|s| s.carries == Carries::Data) else { return };
+        let &Sending { offset, window, .. } = sending;
+        let place = Place { offset, bytes: sending.context.map(|context| context.bytes_left), window };
+        self.mark_data(&place, sending.segment, packet);
     }
 }
 
@@ -85,6 +107,7 @@ impl PacketMarker for Spm {
 mod tests {
     use super::*;
     use crate::Route;
+    use crate::mark::AnyMarker;
     use catnip_base::FlowContext;
 
     fn high(
@@ -100,9 +123,7 @@ mod tests {
             offset: (packet_number - 1) * 512,
             segment: 512,
             window: window_segments * 512,
-            slow_start: true,
-            retransmission: false,
-            acknowledges: None,
+            ..Sending::default()
         };
         Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
         packet.dscp.colour() == Colour::Green
@@ -136,19 +157,12 @@ mod tests {
 
     #[test]
     fn who_has_no_marker_leaves_packets_as_they_are() {
-        let sending = Sending {
-            context: None,
-            offset: 0,
-            segment: 512,
-            window: 8 * 512,
-            slow_start: true,
-            retransmission: false,
-            acknowledges: None,
-        };
+        let sending = Sending { segment: 512, window: 8 * 512, ..Sending::default() };
         for (parameters, colour) in [(None, Colour::Yellow), (Some(SpmParameters::FULL), Colour::Green)] {
             let packet = Packet::new(Time::ZERO, Route::default(), 512, 0);
             let mut packet = Packet { dscp: Colour::Yellow.into(), ..packet };
-            crate::mark::AnyMarker::from(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
+            let spm = |parameters| AnyMarker::Spm(Spm::new(parameters));
+            parameters.map_or(AnyMarker::None, spm).mark(Time::ZERO, Some(&sending), &mut packet);
             assert_eq!(packet.dscp.colour(), colour);
         }
     }

@@ -1,6 +1,7 @@
-use super::{AppAction, AppEvent, Application};
+use super::{AppEvent, Application};
 use crate::FlowId;
-use catnip_base::{Distribution, Rate, Rng, Span, Stream, Time};
+use crate::host::Host;
+use catnip_base::{Distribution, Rate, Rng, Span, Stream};
 use std::sync::Arc;
 
 /// What sources of background traffic have in common: bursts of packets at a peak rate, with silence in between.
@@ -67,18 +68,25 @@ impl Background {
         self.burst = self.burst + Span::from_secs_f64(self.config.burst_s.draw(&mut self.rng));
     }
 
-    fn next(&mut self, now: Time, actions: &mut Vec<AppAction>) {
-        let Some(silence_s) = &self.config.silence_s else { return };
+    /// What it does when its time has come: the size of a packet that it sends, if it sends one, and when its time comes again.
+    fn next(&mut self) -> Option<(Option<u32>, Span)> {
+        let silence_s = self.config.silence_s.as_ref()?;
         let transmission = self.config.peak.time_of(self.bytes.into());
         if self.burst < transmission {
             let silence = Span::from_secs_f64(silence_s.draw(&mut self.rng));
             self.draw_burst();
-            return actions.push(AppAction::TimerAt(now + silence));
+            return Some((None, silence));
         }
         self.burst = self.burst.saturating_sub(transmission);
-        actions.push(AppAction::Send { flow: self.flow, bytes: self.bytes });
-        actions.push(AppAction::TimerAt(now + transmission));
-        self.bytes = draw_bytes(&self.config, &mut self.rng);
+        let bytes = std::mem::replace(&mut self.bytes, draw_bytes(&self.config, &mut self.rng));
+        Some((Some(bytes), transmission))
+    }
+
+    /// How long it is silent at first: somewhere in a silence, so that sources do not begin together.
+    fn first(&mut self) -> Option<Span> {
+        let rest = self.config.silence_s.as_ref()?.draw(&mut self.rng) * self.rng.uniform();
+        self.draw_burst();
+        Some(Span::from_secs_f64(rest))
     }
 }
 
@@ -88,17 +96,17 @@ fn draw_bytes(config: &BackgroundConfig, rng: &mut Rng) -> u32 {
 }
 
 impl Application for Background {
-    fn on_event(&mut self, now: Time, _id: u32, event: AppEvent, actions: &mut Vec<AppAction>) {
-        match event {
-            AppEvent::Start => {
-                // Somewhere in a silence, so that sources do not begin together.
-                let Some(silence_s) = &self.config.silence_s else { return };
-                let rest = silence_s.draw(&mut self.rng) * self.rng.uniform();
-                self.draw_burst();
-                actions.push(AppAction::TimerAt(now + Span::from_secs_f64(rest)));
-            }
-            AppEvent::Timer => self.next(now, actions),
-            AppEvent::Reached { .. } | AppEvent::Complete { .. } => {}
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        let pause = match event {
+            AppEvent::Start => self.first(),
+            AppEvent::Timer(_) => self.next().map(|(packet, pause)| {
+                packet.into_iter().for_each(|bytes| host.datagram(self.flow, bytes));
+                pause
+            }),
+            _ => None,
+        };
+        if let Some(pause) = pause {
+            host.timer(host.now() + pause, 0);
         }
     }
 }
@@ -106,6 +114,7 @@ impl Application for Background {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catnip_base::Time;
 
     const PEAK: Rate = Rate::from_bits_per_second(20_000_000).unwrap();
     const BURST: Span = Span::from_millis(1);
@@ -124,22 +133,13 @@ mod tests {
     }
 
     fn each_sent(mut source: Background, end: Time, mut each: impl FnMut(Time, u32)) {
-        let mut actions = Vec::new();
-        let (mut now, mut event) = (Time::ZERO, AppEvent::Start);
-        loop {
-            source.on_event(now, 0, event, &mut actions);
-            let mut next = Time::NEVER;
-            for action in actions.drain(..) {
-                match action {
-                    AppAction::Send { bytes, .. } => each(now, bytes),
-                    AppAction::TimerAt(at) => next = at,
-                    other => panic!("{other:?}"),
-                }
-            }
-            if next > end {
-                return;
-            }
-            (now, event) = (next, AppEvent::Timer);
+        let Some(first) = source.first() else { return };
+        let mut now = Time::ZERO + first;
+        while now <= end
+            && let Some((packet, pause)) = source.next()
+        {
+            packet.into_iter().for_each(|bytes| each(now, bytes));
+            now += pause;
         }
     }
 

@@ -1,27 +1,39 @@
-use super::{AppAction, AppEvent, Application};
-use crate::Transfer;
+use super::{AppEvent, Application};
+use crate::connection::{CLIENT, Parties};
+use crate::host::{Host, Message};
 use catnip_base::Time;
 
-/// One transfer of a given size that begins at a given time.
+/// One transfer of a given size that begins at a given time: pushed by the server, or, if the client opens the connection,
+/// asked for by it.
 #[derive(Debug)]
 pub struct Bulk {
-    transfer: Transfer,
+    parties: Parties,
+    message: Message,
     start: Time,
 }
 
 impl Bulk {
-    /// The transfer and when it is opened.
-    pub fn new(transfer: Transfer, start: Time) -> Self {
-        Self { transfer, start }
+    /// The document between these two, and when the connection is opened.
+    pub fn new(parties: Parties, document: Message, start: Time) -> Self {
+        Self { parties, message: document, start }
     }
 }
 
 impl Application for Bulk {
-    fn on_event(&mut self, _now: Time, _id: u32, event: AppEvent, actions: &mut Vec<AppAction>) {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
-            AppEvent::Start => actions.push(AppAction::TimerAt(self.start)),
-            AppEvent::Timer => actions.push(AppAction::Open(self.transfer)),
-            AppEvent::Reached { .. } | AppEvent::Complete { .. } => {}
+            AppEvent::Start => host.timer(self.start, 0),
+            AppEvent::Timer(_) => {
+                let conn = host.open(self.parties);
+                if self.parties.opener == CLIENT {
+                    host.send(conn, Message { asks: self.message.bytes, ..Message::default() });
+                } else {
+                    host.send(conn, self.message);
+                    host.close(conn);
+                }
+            }
+            AppEvent::Message { conn, .. } => host.close(conn),
+            _ => {}
         }
     }
 }

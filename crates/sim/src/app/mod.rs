@@ -1,85 +1,95 @@
-//! Applications: they are told events and append actions.
+//! Programs at hosts: they hear of what happens and do something about it.
 
 mod background;
 mod bulk;
+mod files;
 mod pages;
+mod server;
+mod telnet;
 mod web;
 
 pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
-pub use pages::{Page, PageGenerator};
-pub use web::{Http, WebClient, WebConfig};
+pub use files::{Files, FilesConfig};
+pub use pages::{Page, PageGenerator, PageSource};
+pub use server::{Server, ServerConfig};
+pub use telnet::{Telnet, TelnetConfig};
+pub use web::{Http, WebClient, WebConfig, object_of};
 
-use crate::record::{ObjectRecord, PageRecord};
-use crate::{FlowId, Transfer};
-use catnip_base::Time;
+use crate::host::{Conn, Heard, Host};
 use std::fmt::Debug;
 
-/// Something an application hears.
+/// Something a program hears.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AppEvent {
     /// The run begins.
     Start,
-    /// The time it asked for has come.
-    Timer,
-    /// As many bytes as it asked to hear of have arrived.
-    Reached {
-        /// The transfer's tag.
-        tag: u32,
+    /// The time has come that it asked for under this key.
+    Timer(u64),
+    /// A connection that it has opened stands.
+    Opened(Conn),
+    /// A connection stands that another program has opened to it.
+    Accepted(Conn),
+    /// Nothing more will come of a message.
+    Message {
+        /// Over this connection.
+        conn: Conn,
+        /// The message.
+        message: Heard,
+        /// All of it has arrived. Only what comes from outside may end early.
+        whole: bool,
     },
-    /// The whole document has arrived.
-    Complete {
-        /// The transfer's tag.
-        tag: u32,
+    /// As many bytes of a message have arrived as it asked to hear of.
+    Progress {
+        /// Over this connection.
+        conn: Conn,
+        /// The message's tag.
+        tag: u64,
     },
+    /// The other end will send no more over this connection.
+    PeerClosed(Conn),
+    /// The connection is over.
+    Closed(Conn),
 }
 
-/// Something an application does.
-#[derive(Clone, Copy, Debug)]
-pub enum AppAction {
-    /// Opens a connection.
-    Open(Transfer),
-    /// Sends a packet without a connection.
-    Send {
-        /// From where to where.
-        flow: FlowId,
-        /// Bytes on the wire.
-        bytes: u32,
-    },
-    /// Asks to be called at that time; one request at a time.
-    TimerAt(Time),
-    /// Says that an object is complete.
-    Object(ObjectRecord),
-    /// Says that a page is complete.
-    Page(PageRecord),
-}
-
-/// A program at a host.
+/// A program at a host, at one end of its connections.
 pub trait Application: Debug + Send {
-    /// Hears an event and appends what it does. `id` is its number in the run.
-    fn on_event(&mut self, now: Time, id: u32, event: AppEvent, actions: &mut Vec<AppAction>);
+    /// Hears an event and does something at its host.
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
 }
 
-/// The built-in applications and one of your own.
+/// The built-in programs and one of your own.
 #[derive(Debug)]
 pub enum AnyApp {
     /// See [`Bulk`].
     Bulk(Bulk),
     /// See [`Background`].
     Background(Box<Background>),
+    /// See [`Files`].
+    Files(Box<Files>),
+    /// See [`Telnet`].
+    Telnet(Box<Telnet>),
     /// See [`WebClient`].
     Web(Box<WebClient>),
+    /// See [`Server`].
+    Server(Box<Server>),
     /// Anything else.
     Custom(Box<dyn Application>),
+    /// It is busy with an event.
+    Busy,
 }
 
 impl Application for AnyApp {
-    fn on_event(&mut self, now: Time, id: u32, event: AppEvent, actions: &mut Vec<AppAction>) {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match self {
-            Self::Bulk(app) => app.on_event(now, id, event, actions),
-            Self::Background(app) => app.on_event(now, id, event, actions),
-            Self::Web(app) => app.on_event(now, id, event, actions),
-            Self::Custom(app) => app.on_event(now, id, event, actions),
+            Self::Bulk(app) => app.on_event(event, host),
+            Self::Background(app) => app.on_event(event, host),
+            Self::Files(app) => app.on_event(event, host),
+            Self::Telnet(app) => app.on_event(event, host),
+            Self::Web(app) => app.on_event(event, host),
+            Self::Server(app) => app.on_event(event, host),
+            Self::Custom(app) => app.on_event(event, host),
+            Self::Busy => unreachable!("events are told one after the other"),
         }
     }
 }

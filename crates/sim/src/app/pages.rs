@@ -25,6 +25,20 @@ pub struct PageGenerator {
     pub image_bytes: Distribution,
 }
 
+/// Where a user's pages come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PageSource {
+    /// These, each user in a random order of its own; then, if `endless`, again in another order.
+    Known {
+        /// All of them.
+        pages: Vec<Page>,
+        /// A user goes on and on.
+        endless: bool,
+    },
+    /// Each one is drawn as a user asks for it, on and on.
+    Drawn(PageGenerator),
+}
+
 /// More embedded objects than any page of the time had: a bound on what a heavy tail can ask for.
 const MAX_IMAGES: f64 = 1000.0;
 /// A terabyte: the same for sizes.
@@ -34,15 +48,21 @@ impl PageGenerator {
     /// `count` pages; the same seed gives the same pages.
     pub fn generate(&self, count: u32, seed: u64) -> Vec<Page> {
         let mut rng = Rng::new(seed, Stream::Workload(0));
-        let size = |d: &Distribution, rng: &mut Rng| d.draw(rng).round().clamp(1.0, MAX_OBJECT_BYTES) as u64;
-        let page = |_| {
-            let html = size(&self.html_bytes, &mut rng);
-            let images = self.images.draw(&mut rng).round().clamp(0.0, MAX_IMAGES) as u32;
-            let images = (0..images).map(|_| size(&self.image_bytes, &mut rng)).collect::<Vec<_>>();
-            Page { objects: std::iter::once(html).chain(images).collect() }
-        };
-        (0..count).map(page).collect()
+        (0..count).map(|_| self.draw(&mut rng)).collect()
     }
+
+    /// One page.
+    pub fn draw(&self, rng: &mut Rng) -> Page {
+        let html = whole_bytes(self.html_bytes.draw(rng));
+        let images = self.images.draw(rng).round().clamp(0.0, MAX_IMAGES) as u32;
+        let images = (0..images).map(|_| whole_bytes(self.image_bytes.draw(rng))).collect::<Vec<_>>();
+        Page { objects: std::iter::once(html).chain(images).collect() }
+    }
+}
+
+/// A size as it was drawn, in whole bytes and within bounds.
+pub(super) fn whole_bytes(drawn: f64) -> u64 {
+    drawn.round().clamp(1.0, MAX_OBJECT_BYTES) as u64
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use super::{End, Medium, Owner};
-use crate::{FlowId, Transfer};
+use crate::{FlowId, Parties};
 use catnip_base::{FlowContext, Rng, Slab, Span, Time};
 use catnip_net::NodeId;
-use catnip_net::mark::Sending;
+use catnip_net::mark::{Place, Sending};
 use catnip_tcp::{Endpoint, Outgoing, Segment, Sender, TcpConfig};
 
 /// Segments as numbers: the simulator.
@@ -37,12 +37,12 @@ impl Medium for Numbers {
     fn connect(
         &mut self,
         now: Time,
-        transfer: &Transfer,
+        parties: &Parties,
         config: &TcpConfig,
         phases: [Span; 2],
         _rng: &mut Rng,
     ) -> [Endpoint; 2] {
-        let [client, server] = transfer.roles();
+        let [client, server] = parties.roles();
         let end = |role, phase| Endpoint::new(now, role, config, phase);
         [end(client, phases[0]), end(server, phases[1])]
     }
@@ -124,7 +124,21 @@ impl End for Endpoint {
         Endpoint::sender(self)
     }
     #[inline]
-    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Option<Sending> {
+    fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending {
         Endpoint::sending(self, out, config)
+    }
+    #[inline]
+    fn place(&self, seq: u64) -> Place {
+        Endpoint::place(self, seq)
+    }
+    #[inline]
+    fn is_open(&self) -> bool {
+        Endpoint::is_open(self)
+    }
+    fn peer_closed(&self) -> bool {
+        Endpoint::peer_closed(self)
+    }
+    fn syn_timeouts(&self) -> u32 {
+        Endpoint::syn_timeouts(self)
     }
 }

@@ -113,6 +113,10 @@ impl CongestionControl for Eca {
     fn on_deflated(&mut self, now: Time, taken: u64) {
         self.reno.on_deflated(now, taken);
     }
+
+    fn on_idle(&mut self, now: Time, segments: u32) {
+        self.reno.on_idle(now, segments);
+    }
 }
 
 #[cfg(test)]

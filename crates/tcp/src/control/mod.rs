@@ -109,7 +109,9 @@ pub trait CongestionControl: Debug + Send {
     /// A recovery is over whose partial ACKs took so many bytes from the window (ns-2's NewReno); at least one segment
     /// stays.
     fn on_deflated(&mut self, _now: Time, _taken: u64) {}
-    /// The application says what it knows about its data.
+    /// Nothing was sent for longer than a timeout: the window is no larger than so many segments from here on.
+    fn on_idle(&mut self, _now: Time, _segments: u32) {}
+    /// The application says what it knows about a message.
     fn on_context(&mut self, _now: Time, _context: &FlowContext) {}
 }
 
@@ -160,6 +162,9 @@ macro_rules! controls {
             }
             fn on_deflated(&mut self, now: Time, taken: u64) {
                 match self { $(Self::$Kind(it) => it.on_deflated(now, taken)),+ }
+            }
+            fn on_idle(&mut self, now: Time, segments: u32) {
+                match self { $(Self::$Kind(it) => it.on_idle(now, segments)),+ }
             }
             fn on_context(&mut self, now: Time, context: &FlowContext) {
                 match self { $(Self::$Kind(it) => it.on_context(now, context)),+ }

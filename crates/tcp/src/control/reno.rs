@@ -123,6 +123,11 @@ impl CongestionControl for Reno {
     fn on_deflated(&mut self, _now: Time, taken: u64) {
         self.cwnd = (self.cwnd - self.segments(taken)).max(1.0);
     }
+
+    fn on_idle(&mut self, _now: Time, segments: u32) {
+        // RFC 5681, section 4.1: "we define RW = min(IW,cwnd)".
+        self.cwnd = self.cwnd.min(f64::from(segments));
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use super::*;
 use crate::recovery::RecoveryKind;
 use crate::testing::{ms, rfc};
 use crate::{DelayedAck, RtoConfig};
+use catnip_net::mark::Carries;
 use proptest::prelude::*;
 
 /// The standards of today with everything: handshake, delayed ACKs, FIN.
@@ -315,15 +316,18 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     let (mut client, _) = open(&config());
     let config = client.config.clone();
     let ack = Outgoing { segment: Segment { flags: ACK, ..Segment::default() }, retransmission: false };
-    assert!(client.endpoint.sending(&ack, &config).is_none(), "it has nothing to send");
+    assert_eq!(client.endpoint.sending(&ack, &config).carries, Carries::Ack(None));
     client.endpoint.write(ms(200), 2000, Some(FlowContext::document(2000)), true, &config);
     client.all(200);
     let segment = Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() };
-    let sending = client.endpoint.sending(&Outgoing { segment, retransmission: true }, &config).unwrap();
+    let sending = client.endpoint.sending(&Outgoing { segment, retransmission: true }, &config);
     assert_eq!((sending.offset, sending.segment, sending.window), (1000, 1000, 10_000));
     assert_eq!(sending.context, Some(FlowContext::document(2000)));
-    assert!(sending.slow_start && sending.retransmission && sending.acknowledges.is_none());
-    assert_eq!(client.endpoint.sending(&ack, &config).unwrap().acknowledges, Some(Colour::Red));
+    assert!(sending.retransmission && !sending.recovering);
+    assert_eq!(sending.carries, Carries::Data);
+    let syn = Flags { syn: true, ..Flags::default() };
+    let opening = Outgoing { segment: Segment { flags: syn, ..Segment::default() }, retransmission: false };
+    assert_eq!(client.endpoint.sending(&opening, &config).carries, Carries::Opening);
 }
 
 /// Carries segments both ways, 50 ms each, and loses those of these numbers. What has arrived in the end, how many

@@ -45,6 +45,14 @@ impl Pacing {
         }
     }
 
+    /// Another message begins.
+    #[inline]
+    pub fn on_message(&mut self) {
+        if let Self::Rbplw(pacing) = self {
+            pacing.on_message();
+        }
+    }
+
     /// A round begins: the first ACK beyond what was sent when the previous one began.
     #[inline]
     pub fn on_round(&mut self, round: &RoundStart) {

@@ -16,6 +16,11 @@ pub struct Rbplw {
 }
 
 impl Rbplw {
+    /// Each message has a last window of its own.
+    pub(super) fn on_message(&mut self) {
+        *self = Self::default();
+    }
+
     pub(super) fn on_round(&mut self, round: &RoundStart) {
         let last = 1 < round.unsent_segments && round.unsent_segments <= round.next_window_segments;
         if let (None, true, Some(srtt)) = (self.gap, last, round.srtt) {

@@ -393,3 +393,100 @@ fn a_handshake_is_a_sample() {
     // RFC 6298, section 2.2: R + 4 * R / 2.
     assert_eq!(sender.deadline(), Some(ms(80 + 240)));
 }
+
+fn eca(initial_window: u32) -> TcpConfig {
+    let control = crate::control::ControlSpec::Eca(crate::control::EcaSpec(Default::default()));
+    TcpConfig { control, ..standard(initial_window) }
+}
+
+#[test]
+fn the_second_message_is_paced_like_the_first() {
+    let mut tcp = Scene::new(paced(ns2(RecoveryKind::Reno, 1)), 3);
+    // Two are left and the coming round can send two: a hundred of 200 ms apart.
+    tcp.sends(&[1]).at(200).ack(1).sends(&[2]).at(300).wakes().sends(&[3]).at(400).ack(2).at(500).ack(3);
+    // Five of nine are left as the first one's ACK comes, and the coming round can send eight: 40 ms apart.
+    tcp.at(600).writes(9 * SEGMENT).sends(&[4, 5, 6, 7]).at(800).ack(4).sends(&[8]).ack(5).timer(840);
+}
+
+#[test]
+fn early_congestion_avoidance_looks_at_the_message_that_is_being_sent() {
+    // Two windows or less are unsent: the window grows by a segment per window.
+    let mut tcp = Scene::new(eca(4), 8);
+    tcp.sends(&[1, 2, 3, 4]).at(100).ack(1).cwnd(4.25).sends(&[5]).at(110).ack(4).sends(&[6, 7, 8]);
+    // Of the second message, 100 segments, more is unsent: it doubles.
+    tcp.at(200).ack(8).at(300).writes(100 * SEGMENT);
+    let before = tcp.sender().control().cwnd;
+    tcp.sends(&[9, 10, 11, 12]).at(400).ack(9);
+    assert_eq!(tcp.sender().control().cwnd, before + SEGMENT);
+    tcp.take();
+}
+
+#[test]
+fn a_message_that_waits_behind_another_one_is_not_a_part_of_it() {
+    let mut one = Scene::new(eca(4), 8);
+    let mut two = Scene::new(eca(4), 8);
+    two.writes(50 * SEGMENT);
+    for tcp in [&mut one, &mut two] {
+        tcp.sends(&[1, 2, 3, 4]).at(100).ack(1).cwnd(4.25).take();
+    }
+}
+
+#[test]
+fn a_marker_is_told_of_the_message_to_which_a_byte_belongs() {
+    let config = standard(4);
+    let mut sender = Sender::new(&config, Span::ZERO);
+    let said = |bytes| Some(catnip_base::FlowContext::document(bytes));
+    sender.write(Time::ZERO, 2500, said(2500), false, &config);
+    sender.write(Time::ZERO, 900, said(900), false, &config);
+    assert_eq!(sender.message_at(2499), (0, said(2500)));
+    assert_eq!(sender.message_at(2500), (2500, said(900)));
+    assert_eq!(sender.message_at(3400), (2500, said(900)), "a FIN");
+}
+
+#[test]
+fn a_short_segment_waits_for_the_ack_of_what_is_out_if_nagle_s_rule_is_on() {
+    let config = TcpConfig { nagle: true, ..standard(10) };
+    // RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if any previously
+    // transmitted data on the connection remains unacknowledged."
+    let segment = |ack| Segment { ack, window: 100_000, flags: ACK, ..Segment::default() };
+    let mut sender = Sender::new(&config, Span::ZERO);
+    let leaves = |sender: &mut Sender, now| {
+        let mut sent = Vec::new();
+        while let Some(it) = sender.transmit(ms(now), &config) {
+            sent.push((it.seq, it.len));
+        }
+        sent
+    };
+    sender.write(ms(0), 100, None, false, &config);
+    assert_eq!(leaves(&mut sender, 0), [(0, 100)], "nothing is out");
+    sender.write(ms(10), 100, None, false, &config);
+    sender.write(ms(20), 100, None, false, &config);
+    assert_eq!(leaves(&mut sender, 20), []);
+    sender.on_ack(ms(100), &segment(100), &config);
+    assert_eq!(leaves(&mut sender, 100), [(100, 200)], "both together");
+    // RFC 1122, section 4.2.3.4: until "the TCP can send a full-sized segment".
+    sender.write(ms(110), 1900, None, false, &config);
+    assert_eq!(leaves(&mut sender, 110), [(300, 1000)]);
+    let off = TcpConfig { nagle: false, ..config.clone() };
+    assert_eq!(sender.transmit(ms(110), &off).map(|it| it.len), Some(900));
+}
+
+#[test]
+fn a_sender_that_was_silent_for_longer_than_its_timeout_begins_anew() {
+    // RFC 5681, section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning transmission if the TCP has not sent
+    // data in an interval exceeding the retransmission timeout", with "RW = min(IW,cwnd)".
+    let mut tcp = Scene::new(standard(2), 6);
+    tcp.sends(&[1, 2]).at(100).ack(2).sends(&[3, 4, 5]).at(110).ack(5).sends(&[6]).at(200).ack(6).cwnd(4.0);
+    // The last segment left at 110 ms, and the timeout is a second.
+    tcp.at(1110).writes(10 * SEGMENT).sends(&[7, 8, 9, 10]);
+    let silent = |config| {
+        let mut tcp = Scene::new(config, 6);
+        for (at, acked) in [(100, 2), (110, 5), (200, 6)] {
+            tcp.take();
+            tcp.at(at).ack(acked);
+        }
+        tcp.at(1111).writes(10 * SEGMENT).take().len()
+    };
+    assert_eq!(silent(standard(2)), 2);
+    assert_eq!(silent(TcpConfig { restart_after_idle: false, ..standard(2) }), 4);
+}

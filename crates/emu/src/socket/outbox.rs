@@ -1,0 +1,126 @@
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+/// What a socket sends, by place in the stream: messages that begin with bytes of their own and go on with filling ones.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// Those that may be sent again, in order.
+    pieces: VecDeque<Piece>,
+    end: u64,
+}
+
+#[derive(Debug)]
+struct Piece {
+    start: u64,
+    bytes: Vec<u8>,
+    end: u64,
+}
+
+impl Outbox {
+    /// A message of these bytes and of so many filling ones; what lies before `una` is needed no more.
+    pub(crate) fn push(&mut self, bytes: &[u8], filling: u64, una: u64) {
+        while self.pieces.front().is_some_and(|piece| piece.end <= una) {
+            self.pieces.pop_front();
+        }
+        let start = self.end;
+        self.end = start + bytes.len() as u64 + filling;
+        self.pieces.push_back(Piece { start, bytes: bytes.to_vec(), end: self.end });
+    }
+
+    /// Behind everything that was pushed.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// So many bytes from this place on.
+    pub(crate) fn bytes(&self, seq: u64, len: usize) -> Cow<'_, [u8]> {
+        if len == 0 {
+            return Cow::Borrowed(&[]);
+        }
+        let first = self.pieces.partition_point(|piece| piece.end <= seq);
+        if let Some(all) = self.pieces.get(first).and_then(|piece| piece.get(seq, len)) {
+            return Cow::Borrowed(all);
+        }
+        let mut mixed = Vec::with_capacity(len);
+        for piece in self.pieces.range(first..) {
+            while mixed.len() < len {
+                let at = seq + mixed.len() as u64;
+                let own = piece.bytes.get((at - piece.start) as usize..).filter(|own| !own.is_empty());
+                let rest = (piece.end - at).min((len - mixed.len()) as u64) as usize;
+                let rest = own.map_or(rest, |own| own.len().min(rest));
+                match piece.get(at, rest) {
+                    Some(bytes) if rest > 0 => mixed.extend_from_slice(bytes),
+                    _ => break,
+                }
+            }
+        }
+        Cow::Owned(mixed)
+    }
+}
+
+impl Piece {
+    /// So many of its bytes from this place on, if all of them are its own, or all of them filling.
+    fn get(&self, seq: u64, len: usize) -> Option<&[u8]> {
+        let at = usize::try_from(seq.checked_sub(self.start)?).ok()?;
+        if at < self.bytes.len() {
+            return self.bytes.get(at..at.checked_add(len)?);
+        }
+        // Behind a header a document begins; without one, the place in the stream counts.
+        let base = if self.bytes.is_empty() { 0 } else { self.start + self.bytes.len() as u64 };
+        let filling = FILLING.get(((seq - base) % PERIOD) as usize..)?.get(..len);
+        filling.filter(|_| seq + len as u64 <= self.end)
+    }
+}
+
+/// What documents are filled with: the alphabet, by place.
+pub fn filling(at: u64) -> u8 {
+    b'a' + (at % PERIOD) as u8
+}
+
+const PERIOD: u64 = 26;
+/// Enough of it for any segment.
+static FILLING: [u8; (1 << 16) + PERIOD as usize] = {
+    let mut bytes = [0; (1 << 16) + PERIOD as usize];
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at] = b'a' + (at % PERIOD as usize) as u8;
+        at += 1;
+    }
+    bytes
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_piece_of_the_stream_is_what_was_written_there(
+            messages in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0u64..70), 1..8),
+            seq in 0usize..300, len in 0usize..200,
+        ) {
+            let (mut outbox, mut all) = (Outbox::default(), Vec::new());
+            for (bytes, fill) in &messages {
+                outbox.push(bytes, *fill, 0);
+                all.extend_from_slice(bytes);
+                let base = if bytes.is_empty() { 0 } else { all.len() as u64 };
+                all.extend((all.len() as u64..all.len() as u64 + fill).map(|at| filling(at - base)));
+            }
+            prop_assert_eq!(outbox.end(), all.len() as u64);
+            let (from, to) = (seq.min(all.len()), (seq + len).min(all.len()));
+            prop_assert_eq!(outbox.bytes(from as u64, to - from).into_owned(), &all[from..to]);
+        }
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_forgotten() {
+        let mut outbox = Outbox::default();
+        outbox.push(b"first", 10, 0);
+        outbox.push(b"second", 0, 14);
+        assert_eq!(outbox.pieces.len(), 2, "a byte of it may be sent again");
+        outbox.push(b"third", 0, 15);
+        assert_eq!(outbox.pieces.len(), 2);
+        assert_eq!(*outbox.bytes(15, 8), *b"secondth");
+    }
+}

@@ -1,0 +1,108 @@
+use super::{Carries, PacketMarker, Sending, Service};
+use crate::{Colour, Dscp, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Time};
+
+/// Marking by application: all its packets have one drop precedence (IDS-S14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApplicationSpec {
+    /// Drop precedence; `None`: what its kind of traffic has by default.
+    pub colour: Option<Colour>,
+    /// Class of assured forwarding, 1 to 4; `None`: the same.
+    pub class: Option<u8>,
+}
+
+impl Kind for ApplicationSpec {
+    const USAGE: &'static [Usage] = &[(
+        "app[:high|med|low][,class=]",
+        "one priority for all packets; by default Telnet HIGH, Web MED, others LOW",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let colour = match text.next() {
+            None => None,
+            Some(name) => Some(Colour::by_name(name).ok_or_else(|| text.error("high, med or low"))?),
+        };
+        Ok(Self { colour, class: read_class(text)? })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("app");
+        if let Some(colour) = self.colour {
+            to.value(colour.name());
+        }
+        write_class(to, self.class);
+    }
+}
+
+/// Reads `class=`.
+pub(super) fn read_class(text: &mut Notation<'_>) -> Result<Option<u8>, ParseError> {
+    let class = text.take("class").map(|value| value.parse().ok().filter(|class| (1..=4).contains(class)));
+    match class {
+        Some(None) => Err(text.error("a class from 1 to 4")),
+        class => Ok(class.flatten()),
+    }
+}
+
+/// Writes what is read as the same.
+pub(super) fn write_class(to: &mut Written, class: Option<u8>) {
+    if let Some(class) = class {
+        to.key("class", class);
+    }
+}
+
+/// Marks all packets alike; ACKs as the data that they answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Application {
+    class: u8,
+    colour: Colour,
+}
+
+impl Application {
+    /// The marker of an application of this kind.
+    pub fn new(spec: ApplicationSpec, service: Service) -> Self {
+        let class = spec.class.unwrap_or(service.class());
+        Self { class, colour: spec.colour.unwrap_or(service.colour()) }
+    }
+}
+
+impl PacketMarker for Application {
+    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
+        let colour = match sending.map(|sending| sending.carries) {
+            // What answers nothing yet is the application's own.
+            Some(Carries::Ack(Some(colour))) => colour,
+            _ => self.colour,
+        };
+        packet.dscp = Dscp::assured(self.class, colour);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Route;
+
+    #[test]
+    fn telnet_is_high_the_web_medium_and_file_transfer_low() {
+        let marked = |spec, service| {
+            let mut packet = Packet::new(Time::ZERO, Route::default(), 100, 0);
+            Application::new(spec, service).mark(Time::ZERO, None, &mut packet);
+            packet.dscp
+        };
+        let usual = ApplicationSpec::default();
+        let kinds = [Service::Highly, Service::Interactive, Service::Other];
+        // RFC 2597, section 6: AF11, AF22, AF33.
+        assert_eq!(kinds.map(|service| marked(usual, service).codepoint()), [10, 20, 30]);
+        let own = ApplicationSpec { colour: Some(Colour::Green), class: Some(4) };
+        assert_eq!(marked(own, Service::Other).codepoint(), 34);
+    }
+
+    #[test]
+    fn an_ack_has_the_priority_of_the_data_that_it_answers() {
+        let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
+        let sending = Sending { carries: Carries::Ack(Some(Colour::Green)), ..Sending::default() };
+        let mut marker = Application::new(ApplicationSpec::default(), Service::Other);
+        marker.mark(Time::ZERO, Some(&sending), &mut packet);
+        assert_eq!(packet.dscp, Dscp::assured(3, Colour::Green));
+    }
+}

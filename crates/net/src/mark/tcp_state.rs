@@ -1,0 +1,221 @@
+use super::application::{read_class, write_class};
+use super::{Carries, PacketMarker, Sending, Service};
+use crate::{Colour, Dscp, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+use std::fmt;
+use std::str::FromStr;
+
+/// Marking by the state of TCP (IDS-S16; Noureddine and Tobagi 2002, section VI-A, Algorithm 1): what a small window sends is
+/// HIGH, what a larger one sends MED, the rest LOW. Connections that cannot recover from a loss without a timeout are thus
+/// protected, and long transfers in their beginnings, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpStateSpec {
+    /// The largest window whose packets are all HIGH; `None`: what the kind of traffic has by default.
+    pub high: Option<Threshold>,
+    /// The largest window whose packets are MED at least; `None`: the same.
+    pub med: Option<Threshold>,
+    /// Class of assured forwarding, 1 to 4; `None`: the same.
+    pub class: Option<u8>,
+    /// Above a threshold its share of the window keeps the priority.
+    pub random: bool,
+}
+
+/// A window in segments, or one that no window exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Threshold(pub u32);
+
+impl Threshold {
+    /// Above every window: all packets of Telnet are HIGH.
+    pub const ALL: Self = Self(u32::MAX);
+}
+
+impl FromStr for Threshold {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        if text == "all" {
+            return Ok(Self::ALL);
+        }
+        text.parse().map(Self).map_err(|_| ParseError::new(text, "a window in segments, or all"))
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ALL { f.write_str("all") } else { self.0.fmt(f) }
+    }
+}
+
+impl Kind for TcpStateSpec {
+    const USAGE: &'static [Usage] = &[
+        (
+            "tcp-state[:high=4,med=8,class=]",
+            "HIGH: windows up to high, SYNs and recoveries; MED: up to med; by default all of Telnet is HIGH",
+        ),
+        (
+            "tcp-state-random[:…]",
+            "the same, and above a threshold its share of the window keeps the priority",
+        ),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let mut threshold = |key| text.take(key).map(Threshold::from_str).transpose();
+        let (high, med) = (threshold("high")?, threshold("med")?);
+        if let (Some(high), Some(med)) = (high, med)
+            && high > med
+        {
+            return Err(text.error(format!("high <= med, not {high} and {med}")));
+        }
+        let random = text.name() == "tcp-state-random";
+        Ok(Self { high, med, class: read_class(text)?, random })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name(if self.random { "tcp-state-random" } else { "tcp-state" });
+        for (key, threshold) in [("high", self.high), ("med", self.med)] {
+            if let Some(threshold) = threshold {
+                to.key(key, threshold);
+            }
+        }
+        write_class(to, self.class);
+    }
+}
+
+/// The window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice that (MEDthresh).
+const THRESHOLDS: [Threshold; 2] = [Threshold(4), Threshold(8)];
+
+/// Marks the packets of one connection by its window.
+#[derive(Clone, Debug)]
+pub struct TcpState {
+    high: Threshold,
+    med: Threshold,
+    class: u8,
+    /// Of the randomized version.
+    rng: Option<Rng>,
+}
+
+impl TcpState {
+    /// The marker of a connection of this kind of application; `rng` is for the randomized version.
+    pub fn new(spec: TcpStateSpec, service: Service, rng: impl FnOnce() -> Rng) -> Self {
+        let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { THRESHOLDS };
+        let high = spec.high.unwrap_or(usual[0]);
+        let med = spec.med.unwrap_or(usual[1]).max(high);
+        Self { high, med, class: spec.class.unwrap_or(service.class()), rng: spec.random.then(rng) }
+    }
+
+    /// Algorithm 1 for a window of so many segments.
+    fn colour(&mut self, window: u32, protected: bool) -> Colour {
+        // The paper's comparison sign is lost; a threshold is the largest window that it protects.
+        if window <= self.high.0 || protected {
+            return Colour::Green;
+        }
+        if self.keeps(self.high, window) {
+            return Colour::Green;
+        }
+        if window <= self.med.0 || self.keeps(self.med, window) { Colour::Yellow } else { Colour::Red }
+    }
+
+    /// The randomized version: with the probability of a threshold's share of the window.
+    fn keeps(&mut self, threshold: Threshold, window: u32) -> bool {
+        let Some(rng) = &mut self.rng else { return false };
+        rng.uniform() < f64::from(threshold.0) / f64::from(window)
+    }
+}
+
+impl PacketMarker for TcpState {
+    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
+        let Some(sending) = sending else { return };
+        let window = sending.window.min(sending.receive_window) / u64::from(sending.segment.max(1));
+        let colour = match sending.carries {
+            Carries::Ack(colour) => colour.unwrap_or_default(),
+            Carries::Opening => Colour::Green,
+            Carries::Data => self.colour(window.min(u64::from(u32::MAX)) as u32, sending.recovering),
+        };
+        packet.dscp = Dscp::assured(self.class, colour);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Route;
+    use catnip_base::Stream;
+
+    fn rng() -> Rng {
+        Rng::new(1, Stream::Workload(9))
+    }
+
+    fn marked(marker: &mut TcpState, sending: &Sending) -> Colour {
+        let mut packet = Packet::new(Time::ZERO, Route::default(), 1040, 0);
+        marker.mark(Time::ZERO, Some(sending), &mut packet);
+        packet.dscp.colour()
+    }
+
+    /// A segment of 1000 bytes under a window of so many.
+    fn data(window: u64) -> Sending {
+        Sending { segment: 1000, window: window * 1000, receive_window: 64_000, ..Sending::default() }
+    }
+
+    #[test]
+    fn windows_up_to_four_are_high_up_to_eight_medium_and_larger_ones_low() {
+        let mut marker = TcpState::new(TcpStateSpec::default(), Service::Interactive, rng);
+        let (high, med, low) = (Colour::Green, Colour::Yellow, Colour::Red);
+        let table = [(1, high), (3, high), (4, high), (5, med), (8, med), (9, low), (64, low)];
+        for (window, colour) in table {
+            assert_eq!(marked(&mut marker, &data(window)), colour, "{window} segments");
+        }
+        // A fraction of a segment does not count, and the receive window is a window, too.
+        assert_eq!(marked(&mut marker, &Sending { window: 4999, ..data(0) }), high);
+        assert_eq!(marked(&mut marker, &Sending { receive_window: 4000, ..data(20) }), high);
+    }
+
+    #[test]
+    fn handshakes_and_recoveries_are_high_and_acks_as_the_data_that_they_answer() {
+        let mut marker = TcpState::new(TcpStateSpec::default(), Service::Other, rng);
+        assert_eq!(marked(&mut marker, &Sending { carries: Carries::Opening, ..data(20) }), Colour::Green);
+        assert_eq!(marked(&mut marker, &Sending { recovering: true, ..data(20) }), Colour::Green);
+        for colour in [Colour::Green, Colour::Yellow, Colour::Red] {
+            let ack = Sending { carries: Carries::Ack(Some(colour)), ..data(1) };
+            assert_eq!(marked(&mut marker, &ack), colour);
+        }
+    }
+
+    #[test]
+    fn thresholds_are_set_per_connection_and_those_of_telnet_protect_everything() {
+        let mut telnet = TcpState::new(TcpStateSpec::default(), Service::Highly, rng);
+        assert_eq!(marked(&mut telnet, &data(64)), Colour::Green);
+        let spec =
+            TcpStateSpec { high: Some(Threshold(2)), med: Some(Threshold(3)), ..TcpStateSpec::default() };
+        let mut narrow = TcpState::new(spec, Service::Highly, rng);
+        assert_eq!(
+            [2, 3, 4].map(|window| marked(&mut narrow, &data(window))),
+            [Colour::Green, Colour::Yellow, Colour::Red]
+        );
+    }
+
+    #[test]
+    fn the_randomized_version_keeps_a_threshold_s_share_of_the_window() {
+        let spec = TcpStateSpec { random: true, ..TcpStateSpec::default() };
+        let mut marker = TcpState::new(spec, Service::Interactive, rng);
+        const PACKETS: u32 = 40_000;
+        let mut shares = |window: u64| {
+            let mut counts = [0u32; Colour::COUNT];
+            (0..PACKETS).for_each(|_| counts[marked(&mut marker, &data(window)) as usize] += 1);
+            counts.map(|count| f64::from(count) / f64::from(PACKETS))
+        };
+        let within_3_sigma = |share: f64, p: f64| {
+            let sigma = (p * (1.0 - p) / f64::from(PACKETS)).sqrt();
+            assert!((share - p).abs() <= 3.0 * sigma, "{share} where {p} is expected");
+        };
+        for window in [6, 16, 32] {
+            let found = shares(window);
+            let w = window as f64;
+            let high = 4.0 / w;
+            let med = (1.0 - high) * if window <= 8 { 1.0 } else { 8.0 / w };
+            within_3_sigma(found[Colour::Green as usize], high);
+            within_3_sigma(found[Colour::Yellow as usize], med);
+            within_3_sigma(found[Colour::Red as usize], 1.0 - high - med);
+        }
+        assert_eq!(shares(4)[Colour::Green as usize], 1.0);
+    }
+}

@@ -1,0 +1,63 @@
+use super::{AppEvent, Application};
+use crate::connection::Parties;
+use crate::host::{Host, Message};
+use catnip_base::{Distribution, Rng, Span, Stream};
+use std::sync::Arc;
+
+/// What those who fetch files have in common.
+#[derive(Clone, Debug)]
+pub struct FilesConfig {
+    /// Size of a file.
+    pub bytes: Distribution,
+    /// Seconds from the end of a file to the beginning of the next one, and before the first.
+    pub gap_s: Distribution,
+    /// Bytes that ask for a file; 0: the connection is enough, as with FTP's passive mode.
+    pub request_bytes: u64,
+    /// How many files; `None`: on and on.
+    pub count: Option<u32>,
+}
+
+/// Fetches files one after the other, each over a connection of its own: FTP.
+#[derive(Debug)]
+pub struct Files {
+    config: Arc<FilesConfig>,
+    parties: Parties,
+    rng: Rng,
+    fetched: u32,
+}
+
+impl Files {
+    /// User number `user` of the run with this seed; what it fetches depends on nothing else.
+    pub fn new(config: Arc<FilesConfig>, parties: Parties, seed: u64, user: u32) -> Self {
+        Self { config, parties, rng: Rng::new(seed, Stream::User(user)), fetched: 0 }
+    }
+
+    fn pause(&mut self, host: &mut Host<'_>) {
+        if self.config.count.is_none_or(|count| self.fetched < count) {
+            let gap = Span::from_secs_f64(self.config.gap_s.draw(&mut self.rng));
+            host.timer(host.now() + gap, 0);
+        }
+    }
+
+    fn fetch(&mut self, host: &mut Host<'_>) {
+        let asks = super::pages::whole_bytes(self.config.bytes.draw(&mut self.rng));
+        let conn = host.open(self.parties);
+        let (bytes, tag) = (self.config.request_bytes, u64::from(self.fetched));
+        host.send(conn, Message { bytes, tag, asks, context: None });
+        self.fetched += 1;
+    }
+}
+
+impl Application for Files {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        match event {
+            AppEvent::Start => self.pause(host),
+            AppEvent::Timer(_) => self.fetch(host),
+            AppEvent::Message { conn, .. } => {
+                host.close(conn);
+                self.pause(host);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use super::{AppEvent, Application};
+use crate::host::{Conn, Heard, Host, Message};
+use catnip_base::{Distribution, FlowContext, Rng, Span, Stream, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What servers have in common.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Seconds that an answer takes; `None`: no time.
+    pub delay_s: Option<Distribution>,
+    /// It tells TCP how long its answers are.
+    pub tells_size: bool,
+    /// It closes a connection behind its first answer (HTTP/1.0).
+    pub closes: bool,
+}
+
+/// Answers each message with as many bytes as it asks for, those of a connection in their order.
+#[derive(Debug)]
+pub struct Server {
+    config: Arc<ServerConfig>,
+    rng: Rng,
+    /// What waits for its time, by the key of its timer.
+    waiting: BTreeMap<u64, (Conn, Message)>,
+    next_key: u64,
+    /// Connections with answers that wait: when the last one leaves, and whether the client has closed.
+    busy: BTreeMap<Conn, (Time, bool)>,
+}
+
+impl Server {
+    /// Server number `server` of the run with this seed; how long it takes depends on nothing else.
+    pub fn new(config: Arc<ServerConfig>, seed: u64, server: u32) -> Self {
+        let rng = Rng::new(seed, Stream::Server(server));
+        Self { config, rng, waiting: BTreeMap::new(), next_key: 0, busy: BTreeMap::new() }
+    }
+
+    fn on_request(&mut self, conn: Conn, request: Heard, host: &mut Host<'_>) {
+        let bytes = request.asks;
+        let context = self.config.tells_size.then(|| FlowContext::document(bytes));
+        let answer = Message { bytes, tag: request.tag, asks: 0, context };
+        let Some(delay_s) = &self.config.delay_s else { return self.answer(conn, answer, host) };
+        let ready = host.now() + Span::from_secs_f64(delay_s.draw(&mut self.rng));
+        let (last, _) = self.busy.entry(conn).or_insert((ready, false));
+        *last = ready.max(*last);
+        host.timer(*last, self.next_key);
+        self.waiting.insert(self.next_key, (conn, answer));
+        self.next_key += 1;
+    }
+
+    fn on_timer(&mut self, key: u64, host: &mut Host<'_>) {
+        let Some((conn, answer)) = self.waiting.remove(&key) else { return };
+        self.answer(conn, answer, host);
+        if self.waiting.values().all(|(other, _)| *other != conn)
+            && let Some((_, closed)) = self.busy.remove(&conn)
+            && closed
+        {
+            host.close(conn);
+        }
+    }
+
+    fn answer(&mut self, conn: Conn, answer: Message, host: &mut Host<'_>) {
+        host.send(conn, answer);
+        if self.config.closes {
+            host.close(conn);
+        }
+    }
+}
+
+impl Application for Server {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        match event {
+            AppEvent::Message { conn, message, .. } => self.on_request(conn, message, host),
+            AppEvent::Timer(key) => self.on_timer(key, host),
+            AppEvent::PeerClosed(conn) => match self.busy.get_mut(&conn) {
+                Some((_, closed)) => *closed = true,
+                None => host.close(conn),
+            },
+            _ => {}
+        }
+    }
+}

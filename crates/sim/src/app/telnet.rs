@@ -1,0 +1,72 @@
+use super::{AppEvent, Application};
+use crate::connection::Parties;
+use crate::host::{Conn, Host, Message};
+use crate::record::{EchoRecord, Event};
+use catnip_base::{Distribution, Rng, Span, Stream, Time};
+use std::sync::Arc;
+
+/// What sessions have in common.
+#[derive(Clone, Debug)]
+pub struct TelnetConfig {
+    /// Of what is typed, and of its echo.
+    pub bytes: u64,
+    /// Seconds from one keystroke to the next, unless its echo takes longer; also before the first.
+    pub pause_s: Distribution,
+}
+
+/// A person at a terminal: types, waits for the echo, and types on. One packet is outstanding, as with Nagle's rule.
+#[derive(Debug)]
+pub struct Telnet {
+    config: Arc<TelnetConfig>,
+    parties: Parties,
+    rng: Rng,
+    conn: Option<Conn>,
+    typed: Time,
+    /// When the next keystroke comes, if its turn has come by then.
+    next: Time,
+    count: u64,
+}
+
+impl Telnet {
+    /// User number `user` of the run with this seed; what it types depends on nothing else.
+    pub fn new(config: Arc<TelnetConfig>, parties: Parties, seed: u64, user: u32) -> Self {
+        let rng = Rng::new(seed, Stream::User(user));
+        Self { config, parties, rng, conn: None, typed: Time::ZERO, next: Time::ZERO, count: 0 }
+    }
+
+    fn pause(&mut self) -> Span {
+        Span::from_secs_f64(self.config.pause_s.draw(&mut self.rng))
+    }
+
+    fn type_on(&mut self, host: &mut Host<'_>) {
+        let conn = *self.conn.get_or_insert_with(|| host.open(self.parties));
+        let bytes = self.config.bytes;
+        host.send(conn, Message { bytes, tag: self.count, asks: bytes, context: None });
+        self.count += 1;
+        self.typed = host.now();
+        self.next = host.now() + self.pause();
+    }
+}
+
+impl Application for Telnet {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        match event {
+            AppEvent::Start => {
+                let first = host.now() + self.pause();
+                host.timer(first, 0);
+            }
+            AppEvent::Timer(_) => self.type_on(host),
+            AppEvent::Message { message, .. } => {
+                let (app, start, number) = (host.program(), self.typed, message.tag);
+                host.record(&Event::Echo(EchoRecord { app, number, start }));
+                host.timer(self.next, 0);
+            }
+            AppEvent::PeerClosed(conn) => {
+                host.close(conn);
+                self.conn = None;
+                host.timer(self.next, 0);
+            }
+            _ => {}
+        }
+    }
+}

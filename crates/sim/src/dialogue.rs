@@ -1,0 +1,162 @@
+//! What is said over a connection: messages both ways, and what each end is to hear of them.
+
+use crate::host::{Heard, Message};
+use std::collections::VecDeque;
+
+/// What one end of a connection says and the other hears: a stream of messages.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    /// Bytes written so far.
+    written: u64,
+    /// End of the messages that have arrived whole.
+    heard: u64,
+    /// Messages that have not. The first one stands beside the list: most connections carry one message, and then there is
+    /// no list.
+    first: Option<Underway>,
+    later: VecDeque<Underway>,
+    /// The listener wants to hear when so many bytes have arrived.
+    notify_at: Option<u64>,
+    /// Its sender will write no more; the listener has heard that.
+    pub(crate) closed: bool,
+    told_closed: bool,
+    /// The listener has heard that the connection is open.
+    told_open: bool,
+}
+
+/// A message that has not arrived whole.
+#[derive(Clone, Copy, Debug)]
+struct Underway {
+    end: u64,
+    message: Heard,
+}
+
+/// What there is to say to the program at an end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum News {
+    /// The connection is open.
+    Open,
+    /// This message has arrived whole.
+    Message(Heard),
+    /// As many bytes as were asked for have arrived of this message.
+    Progress(u64),
+    /// The other end will send no more.
+    PeerClosed,
+}
+
+impl Stream {
+    /// The sender hands over a message.
+    pub(crate) fn push(&mut self, message: &Message) {
+        let &Message { bytes, tag, asks, .. } = message;
+        self.written += bytes;
+        let underway = Underway { end: self.written, message: Heard { bytes, tag, asks } };
+        if self.first.is_none() {
+            self.first = Some(underway);
+        } else {
+            self.later.push_back(underway);
+        }
+    }
+
+    /// The listener wants to hear when so many bytes of the next message have arrived.
+    pub(crate) fn notify(&mut self, bytes: u64) {
+        self.notify_at = Some(self.heard.saturating_add(bytes));
+    }
+
+    /// There is nothing to say before so many bytes have arrived.
+    pub(crate) fn news_at(&self) -> u64 {
+        if !self.told_open {
+            return 0;
+        }
+        let whole = self.first.map_or(u64::MAX, |first| first.end);
+        self.notify_at.map_or(whole, |at| at.min(whole))
+    }
+
+    /// The next thing to say, if `received` bytes have arrived on a connection that is `open` for its listener; `ended` if
+    /// behind them comes nothing more.
+    pub(crate) fn news(&mut self, received: u64, open: bool, ended: bool) -> Option<News> {
+        let due = self.first.filter(|first| first.end <= received);
+        if !self.told_open && (open || due.is_some()) {
+            self.told_open = true;
+            return Some(News::Open);
+        }
+        if let Some(Underway { end, message }) = due {
+            self.first = self.later.pop_front();
+            self.heard = end;
+            self.notify_at = self.notify_at.filter(|&at| at > end);
+            return Some(News::Message(message));
+        }
+        if let Some(first) = &self.first
+            && self.notify_at.take_if(|at| *at <= received).is_some()
+        {
+            return Some(News::Progress(first.message.tag));
+        }
+        if ended && received >= self.written && !self.told_closed {
+            self.told_closed = true;
+            return Some(News::PeerClosed);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(bytes: u64, tag: u64) -> Heard {
+        Heard { bytes, tag, asks: 0 }
+    }
+
+    impl Stream {
+        fn says(&mut self, Heard { bytes, tag, asks }: Heard) {
+            self.push(&Message { bytes, tag, asks, context: None });
+        }
+    }
+
+    /// All that is to be said once so many bytes have arrived.
+    fn said(stream: &mut Stream, received: u64) -> Vec<News> {
+        std::iter::from_fn(|| stream.news(received, true, stream.closed)).collect()
+    }
+
+    #[test]
+    fn messages_are_heard_in_order_as_their_last_bytes_arrive() {
+        let mut stream = Stream::default();
+        let (a, b, c) = (message(100, 1), message(0, 2), message(50, 3));
+        [a, b, c].into_iter().for_each(|it| stream.says(it));
+        assert_eq!((said(&mut stream, 99), stream.news_at()), (vec![News::Open], 100));
+        // A message of nothing comes with the one before it.
+        assert_eq!(said(&mut stream, 120), [News::Message(a), News::Message(b)]);
+        assert_eq!(stream.news_at(), 150);
+        assert_eq!(said(&mut stream, 150), [News::Message(c)]);
+        assert_eq!(stream.news_at(), u64::MAX);
+    }
+
+    #[test]
+    fn progress_is_told_once_and_never_of_what_has_arrived_whole() {
+        let mut stream = Stream::default();
+        stream.says(message(1000, 7));
+        stream.notify(300);
+        assert_eq!(said(&mut stream, 299), [News::Open]);
+        assert_eq!((stream.news_at(), said(&mut stream, 300)), (300, vec![News::Progress(7)]));
+        assert_eq!(said(&mut stream, 999), []);
+        stream.says(message(1000, 8));
+        stream.notify(1500);
+        assert_eq!(said(&mut stream, 1000), [News::Message(message(1000, 7))]);
+        assert_eq!(
+            said(&mut stream, 1500),
+            [News::Progress(8)],
+            "counted from the first message, which had not come"
+        );
+        stream.notify(100);
+        assert_eq!(said(&mut stream, 2000), [News::Message(message(1000, 8))]);
+        assert_eq!(said(&mut stream, 3000), [], "nothing is left of it");
+    }
+
+    #[test]
+    fn an_end_is_heard_behind_all_that_was_written() {
+        let mut stream = Stream::default();
+        stream.says(message(10, 1));
+        stream.closed = true;
+        assert_eq!(said(&mut stream, 9), [News::Open]);
+        assert_eq!(said(&mut stream, 10), [News::Message(message(10, 1)), News::PeerClosed]);
+        assert_eq!(said(&mut stream, 10), []);
+    }
+}

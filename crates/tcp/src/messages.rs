@@ -1,0 +1,78 @@
+use catnip_base::FlowContext;
+use std::collections::VecDeque;
+
+/// What the application has handed over at once: a range of the stream, with what it says of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Message {
+    /// First byte.
+    pub(crate) start: u64,
+    /// Behind its last byte.
+    pub(crate) end: u64,
+    pub(crate) context: Option<FlowContext>,
+}
+
+/// The messages of a stream, without those that are acknowledged and done with.
+///
+/// The oldest one stands beside the list: most connections carry one message, and then there is no list.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    oldest: Message,
+    later: VecDeque<Message>,
+}
+
+impl Messages {
+    /// One more, behind all others; what lies before `una` is needed no more.
+    pub(crate) fn push(&mut self, message: Message, una: u64) {
+        while self.oldest.end <= una
+            && let Some(next) = self.later.pop_front()
+        {
+            self.oldest = next;
+        }
+        if self.oldest.end <= una {
+            self.oldest = message;
+        } else {
+            self.later.push_back(message);
+        }
+    }
+
+    /// The one to which a byte belongs; behind the end, the last one.
+    #[inline]
+    pub(crate) fn at(&self, seq: u64) -> &Message {
+        if seq < self.oldest.end {
+            return &self.oldest;
+        }
+        let later = self.later.iter().find(|message| seq < message.end);
+        later.or(self.later.back()).unwrap_or(&self.oldest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages of these lengths, written one after the other when so much was acknowledged.
+    fn written(messages: &[(u64, u64)]) -> Messages {
+        let (mut all, mut start) = (Messages::default(), 0);
+        for &(bytes, una) in messages {
+            all.push(Message { start, end: start + bytes, context: None }, una);
+            start += bytes;
+        }
+        all
+    }
+
+    #[test]
+    fn a_byte_belongs_to_the_message_in_which_it_was_written() {
+        let all = written(&[(10, 0), (5, 0), (20, 0)]);
+        let starts = [0, 9, 10, 14, 15, 34].map(|seq| all.at(seq).start);
+        assert_eq!(starts, [0, 0, 10, 10, 15, 15]);
+        assert_eq!(all.at(35).start, 15, "a FIN belongs to the last one");
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_forgotten_when_the_next_one_comes() {
+        let all = written(&[(10, 0), (5, 10), (20, 15)]);
+        assert_eq!((all.oldest.start, all.later.len()), (15, 0));
+        let all = written(&[(10, 0), (5, 3), (20, 12)]);
+        assert_eq!((all.oldest.start, all.later.len()), (10, 1), "a part of it may be lost yet");
+    }
+}
