@@ -31,6 +31,8 @@ fn what_is_read_is_written_as_it_was() {
         "catnip-good:10,victim=newest",
         "catnip-bad:10",
         "catnip-red:10,gentle=true,victim=oldest",
+        "rio:10",
+        "rio:10,low=10%-40%,med=25%-60%,high=60.5%-99%,weight=0.25,max_p=0.2",
     ]);
     same::<JitterSpec>(&["uniform:5ms", "normal:2ms", "exponential:3ms"]);
     same::<SpmParameters>(&["spm", "spm:trailing=0", "spm:leading=1,small_window=0"]);
@@ -78,6 +80,7 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         // RED may drop long before; of ten that wait, an eleventh is in transmission.
         ("red:10", Holds { surely: 0, at_most: Some(11) }, true),
         ("catnip-red:10", Holds { surely: 0, at_most: Some(11) }, true),
+        ("rio:10", Holds { surely: 0, at_most: Some(11) }, true),
     ] {
         let queue = read::<QueueSpec>(text);
         assert_eq!((queue.holds(), queue.counts_packets()), (holds, counts), "{text}");

@@ -7,8 +7,8 @@ use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueKind, QueueSpe
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{
-    Backlog, Colour, DropReason, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out, Packet, Port, PortId,
-    Route, Topology, WireSpec,
+    Backlog, Colour, DropReason, Dscp, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out, Packet, Port,
+    PortId, Route, Topology, WireSpec,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -39,7 +39,7 @@ const RED: &str = "min=1,max=4,weight=0.3,max_p=0.5,gentle=true,mean_packet=500"
 
 fn queues() -> Vec<QueueSpec> {
     let with_red = [format!("red:5,{RED}"), format!("catnip-red:5,{RED}")];
-    let others = ["catnip-good:5", "catnip-bad:5,victim=probe"];
+    let others = ["catnip-good:5", "catnip-bad:5,victim=probe", "rio:5"];
     let drop_tail = ["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
     drop_tail.into_iter().chain(with_red.iter().map(String::as_str)).chain(others).map(read).collect()
 }
@@ -90,16 +90,19 @@ struct Arrival {
     at: Time,
     source: usize,
     len: u32,
-    high: bool,
+    dscp: Dscp,
+    flow: u16,
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-    let one = (0u64..3_000_000, 0usize..2, 40u32..1500, any::<bool>());
+    // Connections of three priorities, one of each class, and unmarked ones.
+    let marks = [10, 12, 14, 18, 20, 22, 26, 0].map(Dscp::new);
+    let one = (0u64..3_000_000, 0usize..2, 40u32..1500, prop::sample::select(marks.to_vec()));
     prop::collection::vec(one, 1..150).prop_map(|steps| {
         let mut at = Time::ZERO;
-        let place = |(gap, source, len, high)| {
+        let place = |(gap, source, len, dscp): (u64, usize, u32, Dscp)| {
             at += Span::from_nanos(gap);
-            Arrival { at, source, len, high }
+            Arrival { at, source, len, dscp, flow: (source as u16) << 8 | u16::from(dscp.codepoint() >> 3) }
         };
         steps.into_iter().map(place).collect()
     })
@@ -134,7 +137,8 @@ fn offer(
         }
         clock = arrival.at;
         let packet = Packet {
-            dscp: if arrival.high { Colour::Green } else { Colour::Red }.into(),
+            dscp: arrival.dscp,
+            flow: arrival.flow,
             ..Packet::new(arrival.at, routes[arrival.source], arrival.len, body as u32)
         };
         fabric.arrive(arrival.at, sources[arrival.source], packet, &mut log);

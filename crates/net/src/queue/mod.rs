@@ -7,6 +7,7 @@ mod drop_tail;
 mod fifo;
 mod places;
 mod red;
+mod rio;
 #[cfg(test)]
 mod tests;
 mod victim;
@@ -16,6 +17,7 @@ pub use catnip_red::CatnipRedSpec;
 pub use drop_tail::{DropTail, DropTailSpec};
 pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
+pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
 pub use victim::VictimRule;
 
 use crate::shape::RateSpec;
@@ -149,6 +151,7 @@ queues! {
     Red(RedSpec) => Box<Red>,
     Catnip(CatnipSpec) => Box<CatnipQueue>,
     CatnipRed(CatnipRedSpec) => Box<Red>,
+    Rio(RioSpec) => Box<Rio>,
     Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
 }
 
