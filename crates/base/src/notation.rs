@@ -210,7 +210,12 @@ impl<'a> Notation<'a> {
         if name.is_empty() {
             return Err(ParseError::new(text, "a name, and after a colon what it needs"));
         }
-        let parts = rest.split(',').map(str::trim).filter(|part| !part.is_empty());
+        Ok(Self { text: text.into(), name, ..Self::nameless(rest) })
+    }
+
+    /// Takes a text apart that has no name: `value,…,key=value,…`.
+    pub fn nameless(text: &'a str) -> Self {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let (mut values, mut options) = (Vec::new(), Vec::new());
         for part in parts {
             match part.split_once('=') {
@@ -218,7 +223,7 @@ impl<'a> Notation<'a> {
                 None => values.push(part),
             }
         }
-        Ok(Self { text: text.into(), name, values: values.into_iter(), options })
+        Self { text: text.into(), name: "", values: values.into_iter(), options }
     }
 
     /// What it is called.
@@ -262,9 +267,10 @@ impl<'a> Notation<'a> {
     }
 
     /// Nothing may be left.
-    fn finish(mut self) -> Result<(), ParseError> {
+    pub fn finish(mut self) -> Result<(), ParseError> {
         match self.values.next().or(self.options.first().map(|(key, _)| *key)) {
             None => Ok(()),
+            Some(extra) if self.name.is_empty() => Err(self.error(format!("nothing like {extra:?}"))),
             Some(extra) => Err(self.error(format!("nothing like {extra:?} for {}", self.name))),
         }
     }
