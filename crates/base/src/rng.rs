@@ -28,6 +28,8 @@ pub enum Stream {
     Jitter(u32),
     /// A stage behind the wire of port `n`: which one, from 0.
     Behind(u32, u32),
+    /// A conditioner behind the wire of port `n`: which one, from 0.
+    Conditioner(u32, u32),
 }
 
 impl Stream {
@@ -42,6 +44,7 @@ impl Stream {
             Self::Victim(n) => [8, n],
             Self::Jitter(n) => [9, n],
             Self::Behind(n, stage) => [10 | stage << 8, n],
+            Self::Conditioner(n, stage) => [11 | stage << 8, n],
         }
     }
 }

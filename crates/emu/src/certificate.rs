@@ -276,7 +276,8 @@ fn judge(
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
         (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
-        ([], stages) => stage::loss_of(stages).zip(Some(direction.crossed)),
+        // Who has crossed is counted by the marks with which it comes out.
+        ([], stages) if wire.conditioner.is_empty() => stage::loss_of(stages).zip(Some(direction.crossed)),
         _ => None,
     };
     if let Some((probabilities, n)) = trials {

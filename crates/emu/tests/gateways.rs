@@ -40,6 +40,7 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
         jitter: jitter.then(|| "uniform:3ms".parse().unwrap()),
         before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),
         behind: vec![],
+        conditioner: vec![],
     }
 }
 

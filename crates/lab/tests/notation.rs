@@ -45,6 +45,9 @@ const TEXTS: &[(&str, &[&str])] = &[
             "gilbert-elliott",
             "gilbert-elliott:to_bad=F,to_good=F,loss_good=F,loss_bad=1",
             "packets:N,N,N",
+            "policer:high=Nkbit/NB",
+            "policer:high=Nkbit/NB,med=NMbit/NKB,action=drop",
+            "tb-marker:med=Nkbit/NB,high=Nbit/NB",
         ],
     ),
     ("jitters", &["uniform:T", "normal:T", "exponential:T"]),
@@ -129,6 +132,7 @@ proptest! {
             ("queue", format!("catnip-good:{limit}")),
             ("loss", stages(&format!("bernoulli:{p}"))),
             ("wire_loss", stages("packets:3,1")),
+            ("conditioner", stages("tb-marker:high=1Mbit/1500B,med=3Mbit/6KB")),
         ]);
         let wire = read_wire(&said)?;
         let written: BTreeMap<_, _> = wire.written().into_iter().collect();

@@ -286,12 +286,14 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
     let queue = spec.queue.build(&Site { rate: &spec.rate, seed, port: id });
     let stages = |stages: &[StageSpec], stream: fn(u32, u32) -> Stream| {
         let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
-        (0..).zip(stages).map(build).collect()
+        (0..).zip(stages).map(build).collect::<Vec<_>>()
     };
+    let mut behind = stages(&spec.behind, Stream::Behind);
+    behind.extend(stages(&spec.conditioner, Stream::Conditioner));
     let extras = Extras {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
-        behind: stages(&spec.behind, Stream::Behind),
+        behind,
     };
     Port::new(queue, spec.rate.build(), spec.delay).with(extras)
 }

@@ -45,6 +45,9 @@ fn what_is_read_is_written_as_it_was() {
         "gilbert-elliott",
         "gilbert-elliott:to_bad=0.02,loss_good=0.01",
         "packets:1,3 | bernoulli:0.5",
+        "policer:high=250kbit/6000B",
+        "policer:high=250kbit/6000B,med=500kbit/3KB,action=drop",
+        "tb-marker:high=1Mbit/1500B | policer:high=1bit/1B,med=2Gbit/1MB",
     ] {
         assert_eq!(stage::write(&stage::read(text, &CustomStages::default()).unwrap()), text);
     }
@@ -99,7 +102,7 @@ fn stages_in_a_row_take_what_each_leaves() {
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
     // Nobody can say of a single packet what these do.
-    for text in ["gilbert-elliott", "bernoulli:0.5 | packets:1"] {
+    for text in ["gilbert-elliott", "bernoulli:0.5 | packets:1", "tb-marker:high=1Mbit/1500B"] {
         assert_eq!(stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap()), None, "{text}");
     }
 }

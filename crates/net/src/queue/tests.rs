@@ -480,7 +480,13 @@ fn colours_are_the_drop_precedences_of_rfc_2597_and_whatever_else_is_red() {
             0b001100 | 0b010100 | 0b011100 | 0b100100 => Colour::Yellow,
             _ => Colour::Red,
         };
-        assert_eq!((Dscp::new(codepoint).colour(), Dscp::new(codepoint).codepoint()), (colour, codepoint));
+        let dscp = Dscp::new(codepoint);
+        assert_eq!((dscp.colour(), dscp.codepoint()), (colour, codepoint));
+        let assured = matches!(codepoint >> 3, 1..=4) && matches!(codepoint & 7, 2 | 4 | 6);
+        assert_eq!(dscp.class(), assured.then_some(codepoint >> 3));
+        for colour in Colour::DROPPED_FIRST {
+            assert_eq!(dscp.with_colour(colour), Dscp::assured(dscp.class().unwrap_or(1), colour));
+        }
     }
     assert_eq!(Colour::NAMES.map(|(colour, _)| Dscp::from(colour).codepoint()), [10, 12, 14]);
     assert_eq!(Colour::NAMES.map(|(colour, _)| colour.name()), ["high", "med", "low"]);

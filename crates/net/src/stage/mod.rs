@@ -5,6 +5,8 @@ mod bernoulli;
 mod by_priority;
 mod gilbert_elliott;
 mod packet_list;
+mod policer;
+mod tb_marker;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +14,8 @@ pub use bernoulli::BernoulliSpec;
 pub use by_priority::{ByPriority, ByPrioritySpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use packet_list::{PacketList, PacketListSpec};
+pub use policer::{Policer, PolicerAction, PolicerSpec};
+pub use tb_marker::{TbMarker, TbMarkerSpec};
 
 use crate::{Colour, DropReason, Packet};
 use catnip_base::notation::{Custom, Notation, Registry};
@@ -72,6 +76,8 @@ stages! {
     ByPriority(ByPrioritySpec) => ByPriority,
     GilbertElliott(GilbertElliottSpec) => GilbertElliott,
     PacketList(PacketListSpec) => PacketList,
+    Policer(PolicerSpec) => Box<Policer>,
+    TbMarker(TbMarkerSpec) => Box<TbMarker>,
     Custom(Custom<CustomStage>) => Box<dyn Stage>,
 }
 
