@@ -170,9 +170,19 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         while !self.idle && self.free_at <= now {
             self.serve(self.free_at, fate);
         }
-        while self.idle && self.queue.wake_at().is_some_and(|at| at <= now) {
-            let at = self.queue.wake_at().expect("it was there in the condition");
-            self.serve(at.max(self.free_at), fate);
+        while self.idle
+            && let Some(at) = self.queue.wake_at().filter(|&at| at <= now)
+        {
+            self.wake(at, now, fate);
+        }
+    }
+
+    /// The turn of a packet has come that was held back, and then perhaps that of others, up to now.
+    #[inline(never)]
+    fn wake(&mut self, at: Time, now: Time, fate: &mut dyn Fate) {
+        self.serve(at.max(self.free_at), fate);
+        while !self.idle && self.free_at <= now {
+            self.serve(self.free_at, fate);
         }
     }
 
