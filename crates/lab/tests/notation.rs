@@ -32,6 +32,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "catnip-bad:NB,victim=newest",
             "catnip-bad:N,victim=oldest",
             "catnip-red:N,min=F,weight=F,victim=newest",
+            "shaper:N,high=Nkbit/NB",
+            "shaper:N,med=Nbit/NKB,high=NMbit/NB",
             "rio:N",
             "rio:N,low=F%-1%,med=F%-3%,high=F%-100%,weight=F,max_p=F",
         ],

@@ -212,3 +212,17 @@ pub struct Backlog {
     /// Their bytes.
     pub bytes: u64,
 }
+
+impl Backlog {
+    #[inline]
+    pub(crate) fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.len);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, packet: &Packet) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.len);
+    }
+}

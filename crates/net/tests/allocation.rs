@@ -24,6 +24,7 @@ fn no_queue_discipline_allocates_per_packet() {
         "catnip-good:10",
         "catnip-bad:10",
         "catnip-red:10,weight=0.1",
+        "shaper:10,high=250kbit/6000B,med=110kbit/600B",
         "rio:10,low=50%-99%,med=50%-99%,high=50%-99%",
     ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();

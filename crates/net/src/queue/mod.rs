@@ -8,6 +8,7 @@ mod fifo;
 mod places;
 mod red;
 mod rio;
+mod shaper;
 #[cfg(test)]
 mod tests;
 mod victim;
@@ -18,6 +19,7 @@ pub use drop_tail::{DropTail, DropTailSpec};
 pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
+pub use shaper::{ShaperQueue, ShaperSpec};
 pub use victim::VictimRule;
 
 use crate::shape::RateSpec;
@@ -61,6 +63,10 @@ pub trait QueueKind: Send + Sync {
     }
     /// Does it matter to it how many packets its bytes are cut into?
     fn counts_packets(&self) -> bool {
+        true
+    }
+    /// Does the wire never idle while something waits?
+    fn conserves_work(&self) -> bool {
         true
     }
 }
@@ -121,6 +127,9 @@ macro_rules! queues {
             fn counts_packets(&self) -> bool {
                 match self { $(Self::$Kind(kind) => kind.counts_packets()),+ }
             }
+            fn conserves_work(&self) -> bool {
+                match self { $(Self::$Kind(kind) => kind.conserves_work()),+ }
+            }
         }
 
         impl QueueDiscipline for AnyQueue {
@@ -152,6 +161,7 @@ queues! {
     Catnip(CatnipSpec) => Box<CatnipQueue>,
     CatnipRed(CatnipRedSpec) => Box<Red>,
     Rio(RioSpec) => Box<Rio>,
+    Shaper(ShaperSpec) => Box<ShaperQueue>,
     Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
 }
 
