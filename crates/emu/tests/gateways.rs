@@ -24,6 +24,7 @@ fn queues() -> Vec<String> {
     let mut queues = ["drop-tail:5", "drop-tail:4000B", "drop-tail:20ms"].map(String::from).to_vec();
     queues.push(format!("red:6,{red}"));
     queues.push("rio:6,max_p=0.3".into());
+    queues.push("scheduler:5,high=300kbit/2000B,med=1Mbit/1500B".into());
     queues.push("shaper:5,high=300kbit/2000B,med=1Mbit/1500B".into());
     for victim in ["random", "newest", "oldest", "probe"] {
         queues.push(format!("catnip-good:5,victim={victim}"));

@@ -34,6 +34,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "catnip-red:N,min=F,weight=F,victim=newest",
             "shaper:N,high=Nkbit/NB",
             "shaper:N,med=Nbit/NKB,high=NMbit/NB",
+            "scheduler:N,high=Nkbit/NB,med=Nbit/NKB",
             "rio:N",
             "rio:N,low=F%-1%,med=F%-3%,high=F%-100%,weight=F,max_p=F",
         ],

@@ -158,6 +158,13 @@ impl Fabric {
         }
     }
 
+    /// What a connection of this host weighs against its others in the queue of the host's uplink, if that matters there.
+    pub fn set_weight(&mut self, from: NodeId, flow: u16, weight: u32) {
+        if let Some(PortId(port)) = self.routes.uplink(from) {
+            self.ports[port as usize].port.set_weight(flow, weight);
+        }
+    }
+
     /// What has happened at a port.
     pub fn counters(&self, port: PortId) -> PortCounters {
         self.ports[port.0 as usize].port.counters()

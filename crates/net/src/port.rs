@@ -261,6 +261,11 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
+    /// What a connection weighs against others in the queue from now on, if that matters there.
+    pub fn set_weight(&mut self, flow: u16, weight: u32) {
+        self.queue.set_weight(flow, weight);
+    }
+
     /// Puts the next packet on the wire at `start`, or falls idle.
     #[inline]
     fn serve(&mut self, start: Time, fate: &mut dyn Fate) {

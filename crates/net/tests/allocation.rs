@@ -25,6 +25,7 @@ fn no_queue_discipline_allocates_per_packet() {
         "catnip-bad:10",
         "catnip-red:10,weight=0.1",
         "shaper:10,high=250kbit/6000B,med=110kbit/600B",
+        "scheduler:10,high=250kbit/6000B,med=110kbit/600B",
         "rio:10,low=50%-99%,med=50%-99%,high=50%-99%",
     ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
@@ -41,7 +42,9 @@ fn no_queue_discipline_allocates_per_packet() {
                 // Faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
                 let priority = if body % 3 == 0 { Colour::Green } else { Colour::Red };
-                let packet = Packet { dscp: priority.into(), ..Packet::new(at, Route::default(), 512, body) };
+                let flow = (body % 7) as u16;
+                let packet =
+                    Packet { dscp: priority.into(), flow, ..Packet::new(at, Route::default(), 512, body) };
                 port.arrive(at, packet, &mut Ignore);
                 while let Next::Deliver(..) = port.poll(at, &mut Ignore) {}
             }

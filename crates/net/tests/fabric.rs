@@ -271,6 +271,24 @@ fn conditioners_come_last_and_leave_the_random_choices_of_others_as_they_are() {
 }
 
 #[test]
+fn the_connections_of_a_host_weigh_what_it_says_at_its_own_link_only() {
+    let first = WireSpec { queue: read("scheduler:20,high=1Mbit/1500B"), ..wire(1, 5, 10) };
+    let (topology, a, b) = line(first.clone(), first);
+    let mut net = Net::new(&topology);
+    net.fabric.set_weight(a, 1, 2);
+    net.fabric.set_weight(b, 1, 5);
+    net.fabric.set_weight(NodeId(2), 1, 5);
+    let route = net.fabric.route(a, b).unwrap();
+    for (body, flow) in (0..).zip([0, 1, 1, 1, 1, 2, 2]) {
+        let packet = Packet { flow, ..Packet::new(Time::ZERO, route, 1000, body) };
+        net.fabric.arrive(ms(0), a, packet, &mut net.log);
+    }
+    net.run(1000);
+    let bodies: Vec<u32> = net.delivered.iter().map(|delivery| delivery.2).collect();
+    assert_eq!(bodies, [0, 1, 2, 5, 3, 4, 6], "a router does not know of it, but keeps up");
+}
+
+#[test]
 fn loss_before_a_queue_takes_no_time_on_the_wire() {
     let lossy = WireSpec { before: vec![read("packets:2")], ..wire(1, 5, 10) };
     let (topology, a, b) = line(lossy, wire(1, 20, 10));

@@ -33,6 +33,8 @@ fn what_is_read_is_written_as_it_was() {
         "catnip-red:10,gentle=true,victim=oldest",
         "shaper:10,high=250kbit/6000B",
         "shaper:2,high=250kbit/6000B,med=110kbit/6000B",
+        "scheduler:10,high=250kbit/6000B",
+        "scheduler:2,high=250kbit/6000B,med=110kbit/6000B",
         "rio:10",
         "rio:10,low=10%-40%,med=25%-60%,high=60.5%-99%,weight=0.25,max_p=0.2",
     ]);
@@ -88,10 +90,11 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("rio:10", Holds { surely: 0, at_most: Some(11) }, true),
         // A packet may be too large for its bucket.
         ("shaper:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
+        ("scheduler:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
     ] {
         let queue = read::<QueueSpec>(text);
         assert_eq!((queue.holds(), queue.counts_packets()), (holds, counts), "{text}");
-        assert_eq!(queue.conserves_work(), !text.starts_with("shaper"), "{text}");
+        assert_eq!(queue.conserves_work(), !text.starts_with('s'), "{text}");
     }
 }
 

@@ -6,8 +6,10 @@ mod catnip_red;
 mod drop_tail;
 mod fifo;
 mod places;
+mod pool;
 mod red;
 mod rio;
+mod scheduler;
 mod shaper;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ pub use drop_tail::{DropTail, DropTailSpec};
 pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
+pub use scheduler::{Scheduler, SchedulerSpec};
 pub use shaper::{ShaperQueue, ShaperSpec};
 pub use victim::VictimRule;
 
@@ -49,6 +52,8 @@ pub trait QueueDiscipline: Debug + Send {
     }
     /// What waits.
     fn backlog(&self) -> Backlog;
+    /// What a connection weighs against others from now on, if its queue makes them take turns.
+    fn set_weight(&mut self, _flow: u16, _weight: u32) {}
 }
 
 /// A kind of queue: plain data from which a port builds its queue.
@@ -151,6 +156,9 @@ macro_rules! queues {
             fn backlog(&self) -> Backlog {
                 match self { $(Self::$Kind(queue) => queue.backlog()),+ }
             }
+            fn set_weight(&mut self, flow: u16, weight: u32) {
+                match self { $(Self::$Kind(queue) => queue.set_weight(flow, weight)),+ }
+            }
         }
     };
 }
@@ -162,6 +170,7 @@ queues! {
     CatnipRed(CatnipRedSpec) => Box<Red>,
     Rio(RioSpec) => Box<Rio>,
     Shaper(ShaperSpec) => Box<ShaperQueue>,
+    Scheduler(SchedulerSpec) => Box<Scheduler>,
     Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
 }
 

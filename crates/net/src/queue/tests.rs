@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use std::num::NonZeroU32;
 
 mod rio;
+mod scheduler;
 mod shaper;
 
 /// Remembers what was dropped.
@@ -62,7 +63,7 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("drop-tail", "limit"),
         ("drop-tail:1", "at least 2"),
         ("drop-tail:-5", "limit"),
-        ("fifo:10", "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, rio, shaper"),
+        ("fifo:10", "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, rio, shaper, scheduler"),
         ("red:0", "at least 1"),
         ("red:10,min=7", "min < max"),
         ("red:10,min=6", "min < max"),
