@@ -35,6 +35,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "shaper:N,high=Nkbit/NB",
             "shaper:N,med=Nbit/NKB,high=NMbit/NB",
             "scheduler:N,high=Nkbit/NB,med=Nbit/NKB",
+            "wrr:rest=N(drop-tail:NKB)",
+            "wrr:rest=N(red:N,weight=F,min=F),af4=N(rio:N,low=F%-1%,max_p=F),af1=N(shaper:N,high=Nbit/NB)",
             "rio:N",
             "rio:N,low=F%-1%,med=F%-3%,high=F%-100%,weight=F,max_p=F",
         ],

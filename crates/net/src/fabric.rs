@@ -290,7 +290,7 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let queue = spec.queue.build(&Site { rate: &spec.rate, seed, port: id });
+    let queue = spec.queue.build(&Site::new(&spec.rate, seed, id));
     let stages = |stages: &[StageSpec], stream: fn(u32, u32) -> Stream| {
         let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
         (0..).zip(stages).map(build).collect::<Vec<_>>()

@@ -26,12 +26,12 @@ fn no_queue_discipline_allocates_per_packet() {
         "catnip-red:10,weight=0.1",
         "shaper:10,high=250kbit/6000B,med=110kbit/600B",
         "scheduler:10,high=250kbit/6000B,med=110kbit/600B",
+        "wrr:af1=20(drop-tail:5),rest=80(drop-tail:5000B)",
         "rio:10,low=50%-99%,med=50%-99%,high=50%-99%",
     ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
     for text in queues {
-        let site = Site { rate: &rate.into(), seed: 1, port: 0 };
-        let queue = text.parse::<QueueSpec>().unwrap().build(&site);
+        let queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&rate.into(), 1, 0));
         let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Before(0, 0)));
         let extras = Extras { before: vec![loss], ..Extras::default() };
         let wire = AnyShaper::Constant(Constant::new(rate));

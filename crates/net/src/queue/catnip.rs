@@ -129,6 +129,10 @@ impl QueueDiscipline for CatnipQueue {
         packet
     }
 
+    fn released(&mut self) {
+        self.in_transmission = 0;
+    }
+
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }

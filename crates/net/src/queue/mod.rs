@@ -14,6 +14,7 @@ mod shaper;
 #[cfg(test)]
 mod tests;
 mod victim;
+mod wrr;
 
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
@@ -24,6 +25,7 @@ pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
 pub use scheduler::{Scheduler, SchedulerSpec};
 pub use shaper::{ShaperQueue, ShaperSpec};
 pub use victim::VictimRule;
+pub use wrr::{Wrr, WrrSpec};
 
 use crate::shape::RateSpec;
 use crate::{Backlog, Fate, Packet};
@@ -54,6 +56,8 @@ pub trait QueueDiscipline: Debug + Send {
     fn backlog(&self) -> Backlog;
     /// What a connection weighs against others from now on, if its queue makes them take turns.
     fn set_weight(&mut self, _flow: u16, _weight: u32) {}
+    /// The packet that it gave last has left the wire, which goes on with one of another queue.
+    fn released(&mut self) {}
 }
 
 /// A kind of queue: plain data from which a port builds its queue.
@@ -94,17 +98,31 @@ pub struct Site<'a> {
     pub seed: u64,
     /// Number of the port.
     pub port: u32,
+    /// Which of several queues of the port.
+    part: Option<u32>,
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    /// At this port of the run with this seed.
+    pub fn new(rate: &'a RateSpec, seed: u64, port: u32) -> Self {
+        Self { rate, seed, port, part: None }
+    }
+
+    /// One of several queues there, which has random numbers of its own.
+    fn part(self, part: u32) -> Self {
+        Self { part: Some(part), ..self }
+    }
+
     /// Random numbers for the decision whether to drop.
     pub fn drops(&self) -> Rng {
-        Rng::new(self.seed, Stream::Queue(self.port))
+        let whole = Stream::Queue(self.port);
+        Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfQueue(self.port, part)))
     }
 
     /// Random numbers for the decision whom to drop.
     pub fn victims(&self) -> Rng {
-        Rng::new(self.seed, Stream::Victim(self.port))
+        let whole = Stream::Victim(self.port);
+        Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfVictim(self.port, part)))
     }
 }
 
@@ -159,6 +177,9 @@ macro_rules! queues {
             fn set_weight(&mut self, flow: u16, weight: u32) {
                 match self { $(Self::$Kind(queue) => queue.set_weight(flow, weight)),+ }
             }
+            fn released(&mut self) {
+                match self { $(Self::$Kind(queue) => queue.released()),+ }
+            }
         }
     };
 }
@@ -171,6 +192,7 @@ queues! {
     Rio(RioSpec) => Box<Rio>,
     Shaper(ShaperSpec) => Box<ShaperQueue>,
     Scheduler(SchedulerSpec) => Box<Scheduler>,
+    Wrr(WrrSpec) => Box<Wrr>,
     Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
 }
 

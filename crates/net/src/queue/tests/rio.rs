@@ -94,7 +94,7 @@ fn counts_nest_and_an_arrival_moves_the_averages_of_those_that_it_is_part_of() {
 fn a_trace_by_hand() {
     // Of ten places, LOW may not average half of them; bands so narrow that chance has no say.
     let text = "rio:10,low=49.9%-50%,med=69.9%-70%,high=89.9%-90%";
-    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site { rate: &RATE.into(), seed: 1, port: 0 });
+    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
     let mut fates = Vec::new();
     let arrivals = [
         // All counts are 0, 1, 2 … as they come; averages of LOW: 0, 0.5, 1.25, 2.125, 3.0625, 4.03125, 5.015625.
