@@ -26,6 +26,8 @@ fn queues() -> Vec<String> {
     queues.push("rio:6,max_p=0.3".into());
     queues.push("scheduler:5,high=300kbit/2000B,med=1Mbit/1500B".into());
     queues.push(format!("wrr:af1=1(catnip-red:5,{red}),rest=2(shaper:5,high=300kbit/2000B)"));
+    queues.push("codel:8,target=2ms,interval=9ms".into());
+    queues.push("fq-codel:9000B,target=2ms,interval=9ms,flows=4".into());
     queues.push("shaper:5,high=300kbit/2000B,med=1Mbit/1500B".into());
     for victim in ["random", "newest", "oldest", "probe"] {
         queues.push(format!("catnip-good:5,victim={victim}"));

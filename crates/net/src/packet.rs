@@ -179,11 +179,13 @@ pub enum DropReason {
     Loss,
     /// A policer took it, or it could never conform to the profile by which it is shaped.
     Policed,
+    /// CoDel: it had waited too long, and so had those before it.
+    Delay,
 }
 
 impl DropReason {
     /// How many reasons there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     /// Every reason with its name in results.
     pub const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::Overflow, "overflow"),
@@ -192,6 +194,7 @@ impl DropReason {
         (Self::Forced, "forced"),
         (Self::Loss, "loss"),
         (Self::Policed, "policed"),
+        (Self::Delay, "delay"),
     ];
 }
 

@@ -38,6 +38,10 @@ fn what_is_read_is_written_as_it_was() {
         "wrr:rest=1(drop-tail:15KB)",
         "wrr:af1=20(drop-tail:100),rest=80(rio:400,low=10%-40%,max_p=0.2)",
         "wrr:af1=1(red:9),af2=2(catnip-red:9),af3=3(shaper:9,high=1Mbit/9B),af4=1000000(drop-tail:2),rest=3(rio:9)",
+        "codel:10",
+        "codel:15KB,target=1ms,interval=20ms,ecn=false",
+        "fq-codel:10240",
+        "fq-codel:4MB,target=1ms,interval=20ms,ecn=false,flows=16,quantum=300B",
         "rio:10",
         "rio:10,low=10%-40%,med=25%-60%,high=60.5%-99%,weight=0.25,max_p=0.2",
     ]);
@@ -95,6 +99,8 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)", Holds { surely: 10, at_most: Some(29) }, true),
         ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10KB)", Holds::default(), true),
         ("wrr:rest=1(drop-tail:10KB)", Holds::default(), false),
+        ("codel:10", Holds { surely: 0, at_most: Some(10) }, true),
+        ("fq-codel:10KB", Holds::default(), false),
         ("shaper:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
         ("scheduler:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
     ] {

@@ -41,11 +41,14 @@ const RED: &str = "min=1,max=4,weight=0.3,max_p=0.5,gentle=true,mean_packet=500"
 const SCHEDULER: &str = "scheduler:5,high=300kbit/2000B,med=1Mbit/1499B";
 const WRR: &str =
     "wrr:af1=3(shaper:4,high=300kbit/2000B,med=1Mbit/1499B),af3=1(drop-tail:3000B),rest=2(catnip-good:4)";
+const CODEL: &str = "codel:9,target=1ms,interval=4ms";
+const FQ_CODEL: &str = "fq-codel:9000B,target=1ms,interval=4ms,quantum=500B";
 const SHAPER: &str = "shaper:5,high=300kbit/2000B,med=1Mbit/1499B";
 
 fn queues() -> Vec<QueueSpec> {
     let with_red = [format!("red:5,{RED}"), format!("catnip-red:5,{RED}")];
-    let others = ["catnip-good:5", "catnip-bad:5,victim=probe", "rio:5", SHAPER, SCHEDULER, WRR];
+    let others =
+        ["catnip-good:5", "catnip-bad:5,victim=probe", "rio:5", SHAPER, SCHEDULER, WRR, CODEL, FQ_CODEL];
     let drop_tail = ["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
     drop_tail.into_iter().chain(with_red.iter().map(String::as_str)).chain(others).map(read).collect()
 }
@@ -117,7 +120,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 /// In which line of a queue a packet stands: of those in the same line nobody overtakes.
 fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
     let number = match queue {
-        QueueSpec::Scheduler(_) => arrival.flow,
+        QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) => arrival.flow,
         QueueSpec::Wrr(_) if arrival.dscp.class() == Some(1) => 1 + arrival.dscp.colour() as u16,
         QueueSpec::Wrr(_) if arrival.dscp.class() == Some(3) => 9,
         QueueSpec::Shaper(_) => arrival.dscp.colour() as u16,

@@ -3,8 +3,10 @@
 
 mod catnip;
 mod catnip_red;
+mod codel;
 mod drop_tail;
 mod fifo;
+mod fq_codel;
 mod places;
 mod pool;
 mod red;
@@ -18,7 +20,9 @@ mod wrr;
 
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
+pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
 pub use drop_tail::{DropTail, DropTailSpec};
+pub use fq_codel::{FqCodel, FqCodelSpec};
 pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
@@ -193,6 +197,8 @@ queues! {
     Shaper(ShaperSpec) => Box<ShaperQueue>,
     Scheduler(SchedulerSpec) => Box<Scheduler>,
     Wrr(WrrSpec) => Box<Wrr>,
+    Codel(CodelSpec) => Box<Codel>,
+    FqCodel(FqCodelSpec) => Box<FqCodel>,
     Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
 }
 

@@ -24,6 +24,10 @@ impl Chain {
     pub(super) fn is_empty(&self) -> bool {
         self.backlog.packets == 0
     }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        self.backlog
+    }
 }
 
 impl Pool {

@@ -4,6 +4,8 @@ use catnip_base::{Rate, Rng, Span, Stream};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 
+mod codel;
+mod fq_codel;
 mod rio;
 mod scheduler;
 mod shaper;
@@ -66,7 +68,7 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("drop-tail:-5", "limit"),
         (
             "fifo:10",
-            "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, rio, shaper, scheduler, wrr",
+            "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, rio, shaper, scheduler, wrr, codel, fq-codel",
         ),
         ("red:0", "at least 1"),
         ("red:10,min=7", "min < max"),
