@@ -131,75 +131,100 @@ impl<'a> Site<'a> {
 }
 
 macro_rules! queues {
-    ($($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)?) => {
+    (known { $($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
             /// A queue discipline as configuration.
-            pub enum QueueSpec { $($Kind($Spec)),+ }
+            pub enum QueueSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// The queue of a port: those that are built in are known to the compiler, one from outside is behind a pointer.
+        /// The queue of a port. Those that large networks are made of are known to the compiler; others, those from outside among
+        /// them, are behind a pointer, so that they cost the first ones nothing.
         #[derive(Debug)]
         pub enum AnyQueue {
-            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue)),+
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue),)+
+            /// Any other.
+            Other(Box<dyn QueueDiscipline>),
         }
 
         impl QueueKind for QueueSpec {
             type Queue = AnyQueue;
             fn build(&self, site: &Site<'_>) -> AnyQueue {
-                match self { $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(site))),+ }
+                match self {
+                    $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(site)),)+
+                    $(Self::$Other(kind) => AnyQueue::Other(kind.build(site)),)+
+                }
             }
             fn holds(&self) -> Holds {
-                match self { $(Self::$Kind(kind) => kind.holds()),+ }
+                match self { $(Self::$Kind(kind) => kind.holds(),)+ $(Self::$Other(kind) => kind.holds()),+ }
             }
             fn counts_packets(&self) -> bool {
-                match self { $(Self::$Kind(kind) => kind.counts_packets()),+ }
+                match self {
+                    $(Self::$Kind(kind) => kind.counts_packets(),)+
+                    $(Self::$Other(kind) => kind.counts_packets()),+
+                }
             }
             fn conserves_work(&self) -> bool {
-                match self { $(Self::$Kind(kind) => kind.conserves_work()),+ }
+                match self {
+                    $(Self::$Kind(kind) => kind.conserves_work(),)+
+                    $(Self::$Other(kind) => kind.conserves_work()),+
+                }
             }
         }
 
         impl QueueDiscipline for AnyQueue {
             #[inline]
             fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-                match self { $(Self::$Kind(queue) => queue.enqueue(now, packet, fate)),+ }
+                match self {
+                    $(Self::$Kind(queue) => queue.enqueue(now, packet, fate),)+
+                    Self::Other(queue) => queue.enqueue(now, packet, fate),
+                }
             }
             #[inline]
             fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-                match self { $(Self::$Kind(queue) => queue.dequeue(now, fate)),+ }
+                match self {
+                    $(Self::$Kind(queue) => queue.dequeue(now, fate),)+
+                    Self::Other(queue) => queue.dequeue(now, fate),
+                }
             }
             fn room(&self) -> Option<u32> {
-                match self { $(Self::$Kind(queue) => queue.room()),+ }
+                match self { $(Self::$Kind(queue) => queue.room(),)+ Self::Other(queue) => queue.room() }
             }
             #[inline(always)]
             fn wake_at(&self) -> Option<Time> {
-                match self { $(Self::$Kind(queue) => queue.wake_at()),+ }
+                match self { $(Self::$Kind(queue) => queue.wake_at(),)+ Self::Other(queue) => queue.wake_at() }
             }
             fn backlog(&self) -> Backlog {
-                match self { $(Self::$Kind(queue) => queue.backlog()),+ }
+                match self { $(Self::$Kind(queue) => queue.backlog(),)+ Self::Other(queue) => queue.backlog() }
             }
             fn set_weight(&mut self, flow: u16, weight: u32) {
-                match self { $(Self::$Kind(queue) => queue.set_weight(flow, weight)),+ }
+                match self {
+                    $(Self::$Kind(queue) => queue.set_weight(flow, weight),)+
+                    Self::Other(queue) => queue.set_weight(flow, weight),
+                }
             }
             fn released(&mut self) {
-                match self { $(Self::$Kind(queue) => queue.released()),+ }
+                match self { $(Self::$Kind(queue) => queue.released(),)+ Self::Other(queue) => queue.released() }
             }
         }
     };
 }
 
 queues! {
-    DropTail(DropTailSpec) => DropTail,
-    Red(RedSpec) => Box<Red>,
-    Catnip(CatnipSpec) => Box<CatnipQueue>,
-    CatnipRed(CatnipRedSpec) => Box<Red>,
-    Rio(RioSpec) => Box<Rio>,
-    Shaper(ShaperSpec) => Box<ShaperQueue>,
-    Scheduler(SchedulerSpec) => Box<Scheduler>,
-    Wrr(WrrSpec) => Box<Wrr>,
-    Codel(CodelSpec) => Box<Codel>,
-    FqCodel(FqCodelSpec) => Box<FqCodel>,
-    Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
+    known {
+        DropTail(DropTailSpec) => DropTail,
+        Red(RedSpec) => Box<Red>,
+        Catnip(CatnipSpec) => Box<CatnipQueue>,
+        CatnipRed(CatnipRedSpec) => Box<Red>,
+    }
+    others {
+        Rio(RioSpec),
+        Shaper(ShaperSpec),
+        Scheduler(SchedulerSpec),
+        Wrr(WrrSpec),
+        Codel(CodelSpec),
+        FqCodel(FqCodelSpec),
+        Custom(Custom<CustomQueue>),
+    }
 }
 
 /// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`, and then
