@@ -191,10 +191,7 @@ impl Fabric {
             return None;
         }
         let mut local = AtPort { port: PortId(id), fate };
-        let packet = station.port.take(&mut local);
-        if packet.is_none() {
-            station.port.advance(at, &mut local);
-        }
+        let packet = station.port.take(at, &mut local);
         match station.port.next_at() {
             Some(next) => {
                 station.planned = next;

@@ -194,7 +194,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    let packet = self.take(fate).expect("what is due after advancing is on the wire");
+                    let packet = self.take(at, fate).expect("what is due after advancing is on the wire");
                     if let Some(packet) = self.passes(packet, fate) {
                         return Next::Deliver(at, packet);
                     }
@@ -213,14 +213,17 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// The first packet on the wire arrives at the other end; the wire goes on up to that time.
+    /// The first packet on the wire if it arrives at the other end now; the wire goes on up to now.
     #[inline]
-    pub(crate) fn take(&mut self, fate: &mut dyn Fate) -> Option<Packet> {
-        let packet = self.wire.pop()?;
-        if self.room.is_none() {
-            self.advance(packet.arrived, fate);
+    pub(crate) fn take(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        if self.room.is_some() {
+            return self.wire.pop();
         }
-        Some(packet)
+        // Or the turn has come of one that was held back, while others are on their way.
+        let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
+        let packet = if arrives { self.wire.pop() } else { None };
+        self.advance(now, fate);
+        packet
     }
 
     /// Are there stages behind the wire?

@@ -289,6 +289,22 @@ fn the_connections_of_a_host_weigh_what_it_says_at_its_own_link_only() {
 }
 
 #[test]
+fn the_turn_of_a_packet_that_was_held_back_is_no_arrival_of_one_that_is_on_its_way() {
+    // 1000 bytes of tokens in 100 ms.
+    let shaper = WireSpec { queue: read("shaper:20,high=80kbit/1000B"), ..wire(1, 20, 10) };
+    let (topology, a, b) = line(shaper, wire(1, 0, 10));
+    let mut net = Net::new(&topology);
+    let route = net.fabric.route(a, b).unwrap();
+    for (body, at, colour) in [(0, 0, Colour::Green), (1, 0, Colour::Green), (2, 90, Colour::Red)] {
+        net.run(at);
+        let packet = Packet { dscp: colour.into(), ..Packet::new(Time::ZERO, route, 1000, body) };
+        net.fabric.arrive(ms(at), a, packet, &mut net.log);
+    }
+    net.run(1000);
+    assert_eq!(net.delivered, [(22, b, 0), (112, b, 2), (122, b, 1)]);
+}
+
+#[test]
 fn loss_before_a_queue_takes_no_time_on_the_wire() {
     let lossy = WireSpec { before: vec![read("packets:2")], ..wire(1, 5, 10) };
     let (topology, a, b) = line(lossy, wire(1, 20, 10));
