@@ -186,7 +186,7 @@ pub fn or_none<T: fmt::Display>(value: Option<&T>) -> String {
     value.map_or_else(|| "none".into(), T::to_string)
 }
 
-/// A text taken apart: `name:value,…,key=value,…`.
+/// A text taken apart: `name:value,…,key=value,…`. A comma within parentheses separates nothing.
 #[derive(Debug)]
 pub struct Notation<'a> {
     text: String,
@@ -210,7 +210,22 @@ impl<'a> Notation<'a> {
         if name.is_empty() {
             return Err(ParseError::new(text, "a name, and after a colon what it needs"));
         }
-        let parts = rest.split(',').map(str::trim).filter(|part| !part.is_empty());
+        Ok(Self { text: text.into(), name, ..Self::nameless(rest) })
+    }
+
+    /// Takes a text apart that has no name: `value,…,key=value,…`.
+    pub fn nameless(text: &'a str) -> Self {
+        // What stands in parentheses is a text of its own.
+        let mut depth = 0u32;
+        let separates = |c| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ',' && depth == 0
+        };
+        let parts = text.split(separates).map(str::trim).filter(|part| !part.is_empty());
         let (mut values, mut options) = (Vec::new(), Vec::new());
         for part in parts {
             match part.split_once('=') {
@@ -218,7 +233,7 @@ impl<'a> Notation<'a> {
                 None => values.push(part),
             }
         }
-        Ok(Self { text: text.into(), name, values: values.into_iter(), options })
+        Self { text: text.into(), name: "", values: values.into_iter(), options }
     }
 
     /// What it is called.
@@ -262,9 +277,10 @@ impl<'a> Notation<'a> {
     }
 
     /// Nothing may be left.
-    fn finish(mut self) -> Result<(), ParseError> {
+    pub fn finish(mut self) -> Result<(), ParseError> {
         match self.values.next().or(self.options.first().map(|(key, _)| *key)) {
             None => Ok(()),
+            Some(extra) if self.name.is_empty() => Err(self.error(format!("nothing like {extra:?}"))),
             Some(extra) => Err(self.error(format!("nothing like {extra:?} for {}", self.name))),
         }
     }
@@ -460,6 +476,20 @@ mod tests {
         assert_eq!("comb:3,gap=0.25".parse::<Tool>().unwrap().to_string(), "comb:3,gap=0.25");
         assert_eq!("no".parse::<Answer>().unwrap().to_string(), "no");
         assert_eq!(Tool::usages(), [("comb:TEETH[,gap=1]", "combs"), ("rake:TEETH", "rakes")]);
+    }
+
+    #[test]
+    fn what_stands_in_parentheses_stays_together() {
+        let text = &mut Notation::parse("box:3,left=2(comb:3,gap=(1,2)),right=comb:(4, 5),6").unwrap();
+        assert_eq!(
+            (text.take("left"), text.take("right")),
+            (Some("2(comb:3,gap=(1,2))"), Some("comb:(4, 5)"))
+        );
+        assert_eq!((text.next(), text.next(), text.next()), (Some("3"), Some("6"), None));
+        let open = &mut Notation::nameless("a=(1,2),b=3),c=4");
+        assert_eq!((open.take("a"), open.take("b"), open.take("c")), (Some("(1,2)"), Some("3)"), Some("4")));
+        let error = Notation::nameless("1").finish().unwrap_err();
+        assert_eq!(error.to_string(), "\"1\": expected nothing like \"1\"");
     }
 
     #[test]

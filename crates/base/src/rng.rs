@@ -12,8 +12,12 @@ const ROUNDS: u32 = 10;
 pub enum Stream {
     /// The drop decisions of the queue of port `n`.
     Queue(u32),
+    /// The same of one of several queues of port `n`: which one, from 0.
+    PartOfQueue(u32, u32),
     /// The choice of victims in the queue of port `n`.
     Victim(u32),
+    /// The same of one of several queues of port `n`: which one, from 0.
+    PartOfVictim(u32, u32),
     /// A stage before the queue of port `n`: which one, from 0.
     Before(u32, u32),
     /// What user `n` does: the order of pages, think times.
@@ -30,21 +34,26 @@ pub enum Stream {
     Behind(u32, u32),
     /// How long server `n` takes to answer.
     Server(u32),
+    /// A conditioner behind the wire of port `n`: which one, from 0.
+    Conditioner(u32, u32),
 }
 
 impl Stream {
     fn words(self) -> [u32; 2] {
         match self {
             Self::Queue(n) => [1, n],
+            Self::PartOfQueue(n, part) => [12 | part << 8, n],
             Self::Before(n, stage) => [2 | stage << 8, n],
             Self::User(n) => [3, n],
             Self::Connection(n) => [4, n],
             Self::Workload(n) => [6, n],
             Self::Start(n) => [7, n],
             Self::Victim(n) => [8, n],
+            Self::PartOfVictim(n, part) => [13 | part << 8, n],
             Self::Jitter(n) => [9, n],
             Self::Behind(n, stage) => [10 | stage << 8, n],
             Self::Server(n) => [12, n],
+            Self::Conditioner(n, stage) => [11 | stage << 8, n],
         }
     }
 }

@@ -180,6 +180,11 @@ impl WireTime {
         Self { rate: rate.0, carry: 0, last_end: Time::ZERO, cached_len: 0, whole: 0, fraction: 0 }
     }
 
+    /// Its rate.
+    pub fn rate(&self) -> Rate {
+        Rate(self.rate)
+    }
+
     /// When the last bit of `len` bytes has left if the first one leaves at `start`.
     #[inline]
     pub fn finish(&mut self, start: Time, len: u32) -> Time {

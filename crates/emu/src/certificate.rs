@@ -255,7 +255,9 @@ fn judge(
     if late_ms > tolerance.lateness_p99_ms {
         fail(format!("lateness p99 {late_ms:.2} ms > {} ms", tolerance.lateness_p99_ms));
     }
+    // Whoever waits for something else than the wire does not say how fast it is.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
+        && wire.queue.conserves_work()
         && report.busy_s >= tolerance.busy_s
     {
         let asked = rate.bits_per_second() as f64;
@@ -276,7 +278,8 @@ fn judge(
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
         (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
-        ([], stages) => stage::loss_of(stages).zip(Some(direction.crossed)),
+        // Who has crossed is counted by the marks with which it comes out.
+        ([], stages) if wire.conditioner.is_empty() => stage::loss_of(stages).zip(Some(direction.crossed)),
         _ => None,
     };
     if let Some((probabilities, n)) = trials {

@@ -225,7 +225,7 @@ impl Monitor {
         match why {
             _ if was_entering => {}
             // At the end of the wire.
-            DropReason::Loss => {
+            DropReason::Loss | DropReason::Policed => {
                 direction.crossed[packet.dscp.colour() as usize] += 1;
                 direction.left(at);
                 direction.last = None;

@@ -35,6 +35,7 @@ fn an_emulator_does_not_allocate_per_packet() {
             jitter: None,
             before: vec!["bernoulli:0.01".parse().unwrap()],
             behind: vec![],
+            conditioner: vec![],
         };
         let link = LinkTopology::new(&wire, &wire);
         let mut at = Time::ZERO;

@@ -45,6 +45,7 @@ fn wire() -> WireSpec {
         jitter: None,
         before: vec!["bernoulli:0.05".parse().unwrap()],
         behind: vec!["bernoulli:0.05".parse().unwrap()],
+        conditioner: vec![],
     }
 }
 

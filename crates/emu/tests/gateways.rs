@@ -23,6 +23,12 @@ fn queues() -> Vec<String> {
     let red = "min=1,max=4,weight=0.2,max_p=0.3";
     let mut queues = ["drop-tail:5", "drop-tail:4000B", "drop-tail:20ms"].map(String::from).to_vec();
     queues.push(format!("red:6,{red}"));
+    queues.push("rio:6,max_p=0.3".into());
+    queues.push("scheduler:5,high=300kbit/2000B,med=1Mbit/1500B".into());
+    queues.push(format!("wrr:af1=1(catnip-red:5,{red}),rest=2(shaper:5,high=300kbit/2000B)"));
+    queues.push("codel:8,target=2ms,interval=9ms".into());
+    queues.push("fq-codel:9000B,target=2ms,interval=9ms,flows=4".into());
+    queues.push("shaper:5,high=300kbit/2000B,med=1Mbit/1500B".into());
     for victim in ["random", "newest", "oldest", "probe"] {
         queues.push(format!("catnip-good:5,victim={victim}"));
         queues.push(format!("catnip-bad:5,victim={victim}"));
@@ -39,6 +45,7 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
         jitter: jitter.then(|| "uniform:3ms".parse().unwrap()),
         before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),
         behind: vec![],
+        conditioner: vec![],
     }
 }
 

@@ -314,6 +314,8 @@ impl Row for PortRow<'_> {
                 DropReason::Early => "Dropped by RED at random, the average between its thresholds.",
                 DropReason::Forced => "Dropped by RED, the average at or above its upper threshold.",
                 DropReason::Loss => "Taken by a loss model.",
+                DropReason::Policed => "Dropped by a policer: beyond its profile.",
+                DropReason::Delay => "Dropped from the queue by CoDel: it had waited too long.",
             };
             to.integer(name, about, |port| port.counters.dropped.iter().map(|of| of[why as usize]).sum());
         }

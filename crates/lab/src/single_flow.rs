@@ -65,7 +65,8 @@ impl Plan {
         };
         let (there, back) = (wires(server, client), wires(client, server));
         let steady = |wire: &&WireSpec| {
-            !matches!(wire.rate, RateSpec::Trace { .. }) && wire.jitter.is_none() && wire.behind.is_empty()
+            let plain = wire.behind.is_empty() && wire.conditioner.is_empty();
+            !matches!(wire.rate, RateSpec::Trace { .. }) && wire.jitter.is_none() && plain
         };
         if !there.iter().chain(&back).all(steady) || back.iter().any(|wire| !wire.before.is_empty()) {
             return None;

@@ -50,10 +50,12 @@ jitter = "normal:2ms"
 queue = "drop-tail:15KB"
 loss = "packets:3 | bernoulli:0.2"
 wire_loss = "bernoulli:0.1"
+conditioner = "tb-marker:high=250kbit/6000B | policer:high=1Mbit/6000B"
 there.delay = "21ms"
 [link.l.back]
 rate = "unlimited"
 loss = "none"
+conditioner = "none"
 wire_loss = "packets:3""#,
     );
     let (there, back) = (wire(&scenario, 0), wire(&scenario, 1));
@@ -69,8 +71,9 @@ wire_loss = "packets:3""#,
     let said = |wire: &WireSpec| {
         wire.written().into_iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
     };
-    assert_eq!(said(&there)[4..], ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1"]);
-    assert_eq!(said(&back)[4..], ["loss none", "wire_loss packets:3"]);
+    let conditioner = "conditioner tb-marker:high=250kbit/6000B | policer:high=1Mbit/6000B";
+    assert_eq!(said(&there)[4..], ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1", conditioner]);
+    assert_eq!(said(&back)[4..], ["loss none", "wire_loss packets:3", "conditioner none"]);
     let by_time = parse(&PLAIN.replace("drop-tail:50", "drop-tail:200ms"));
     assert_eq!(wire(&by_time, 0).queue.to_string(), "drop-tail:200ms");
 }

@@ -32,6 +32,17 @@ const TEXTS: &[(&str, &[&str])] = &[
             "catnip-bad:NB,victim=newest",
             "catnip-bad:N,victim=oldest",
             "catnip-red:N,min=F,weight=F,victim=newest",
+            "shaper:N,high=Nkbit/NB",
+            "shaper:N,med=Nbit/NKB,high=NMbit/NB",
+            "scheduler:N,high=Nkbit/NB,med=Nbit/NKB",
+            "wrr:rest=N(drop-tail:NKB)",
+            "wrr:rest=N(red:N,weight=F,min=F),af4=N(rio:N,low=F%-1%,max_p=F),af1=N(shaper:N,high=Nbit/NB)",
+            "codel:N",
+            "codel:NKB,target=T,interval=100000min,ecn=false",
+            "fq-codel:N",
+            "fq-codel:NB,target=1ns,interval=T,flows=9,quantum=NB",
+            "rio:N",
+            "rio:N,low=F%-1%,med=F%-3%,high=F%-100%,weight=F,max_p=F",
         ],
     ),
     (
@@ -43,6 +54,9 @@ const TEXTS: &[(&str, &[&str])] = &[
             "gilbert-elliott",
             "gilbert-elliott:to_bad=F,to_good=F,loss_good=F,loss_bad=1",
             "packets:N,N,N",
+            "policer:high=Nkbit/NB",
+            "policer:high=Nkbit/NB,med=NMbit/NKB,action=drop",
+            "tb-marker:med=Nkbit/NB,high=Nbit/NB",
         ],
     ),
     ("jitters", &["uniform:T", "normal:T", "exponential:T"]),
@@ -141,6 +155,7 @@ proptest! {
             ("queue", format!("catnip-good:{limit}")),
             ("loss", stages(&format!("bernoulli:{p}"))),
             ("wire_loss", stages("packets:3,1")),
+            ("conditioner", stages("tb-marker:high=1Mbit/1500B,med=3Mbit/6KB")),
         ]);
         let wire = read_wire(&said)?;
         let written: BTreeMap<_, _> = wire.written().into_iter().collect();

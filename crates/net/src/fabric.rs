@@ -158,6 +158,13 @@ impl Fabric {
         }
     }
 
+    /// What a connection of this host weighs against its others in the queue of the host's uplink, if that matters there.
+    pub fn set_weight(&mut self, from: NodeId, flow: u16, weight: u32) {
+        if let Some(PortId(port)) = self.routes.uplink(from) {
+            self.ports[port as usize].port.set_weight(flow, weight);
+        }
+    }
+
     /// What has happened at a port.
     pub fn counters(&self, port: PortId) -> PortCounters {
         self.ports[port.0 as usize].port.counters()
@@ -184,10 +191,7 @@ impl Fabric {
             return None;
         }
         let mut local = AtPort { port: PortId(id), fate };
-        let packet = station.port.take(&mut local);
-        if packet.is_none() {
-            station.port.advance(at, &mut local);
-        }
+        let packet = station.port.take(at, &mut local);
         match station.port.next_at() {
             Some(next) => {
                 station.planned = next;
@@ -283,15 +287,17 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let queue = spec.queue.build(&Site { rate: &spec.rate, seed, port: id });
+    let queue = spec.queue.build(&Site::new(&spec.rate, seed, id));
     let stages = |stages: &[StageSpec], stream: fn(u32, u32) -> Stream| {
         let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
-        (0..).zip(stages).map(build).collect()
+        (0..).zip(stages).map(build).collect::<Vec<_>>()
     };
+    let mut behind = stages(&spec.behind, Stream::Behind);
+    behind.extend(stages(&spec.conditioner, Stream::Conditioner));
     let extras = Extras {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
-        behind: stages(&spec.behind, Stream::Behind),
+        behind,
     };
     Port::new(queue, spec.rate.build(), spec.delay).with(extras)
 }

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bucket;
 mod calendar;
 mod fabric;
 pub mod jitter;
@@ -15,6 +16,7 @@ pub mod stage;
 mod topology;
 mod wire;
 
+pub use bucket::{Bucket, Meter, Profile, Sla};
 pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
 pub use packet::{Backlog, Colour, DropReason, Dscp, Ecn, Fate, Packet, Route};

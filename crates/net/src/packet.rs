@@ -70,6 +70,24 @@ impl Dscp {
         self.0 >> 2
     }
 
+    /// Its assured forwarding class, 1 to 4, if it has one (RFC 2597).
+    #[inline]
+    pub const fn class(self) -> Option<u8> {
+        let (class, precedence) = (self.codepoint() >> 3, self.codepoint() & 7);
+        match (class, precedence) {
+            (1..=4, 0b010 | 0b100 | 0b110) => Some(class),
+            _ => None,
+        }
+    }
+
+    /// This drop precedence in the same class, or in the first one if it has none.
+    pub const fn with_colour(self, colour: Colour) -> Self {
+        match self.class() {
+            Some(class) => Self::assured(class, colour),
+            None => Self::assured(1, colour),
+        }
+    }
+
     /// The number of its colour, below 4.
     #[inline]
     pub(crate) const fn colour_number(self) -> usize {
@@ -164,11 +182,15 @@ pub enum DropReason {
     Forced,
     /// A loss model took it.
     Loss,
+    /// A policer took it, or it could never conform to the profile by which it is shaped.
+    Policed,
+    /// CoDel: it had waited too long, and so had those before it.
+    Delay,
 }
 
 impl DropReason {
     /// How many reasons there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 7;
     /// Every reason with its name in results.
     pub const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::Overflow, "overflow"),
@@ -176,6 +198,8 @@ impl DropReason {
         (Self::Early, "early"),
         (Self::Forced, "forced"),
         (Self::Loss, "loss"),
+        (Self::Policed, "policed"),
+        (Self::Delay, "delay"),
     ];
 }
 
@@ -195,4 +219,18 @@ pub struct Backlog {
     pub packets: u32,
     /// Their bytes.
     pub bytes: u64,
+}
+
+impl Backlog {
+    #[inline]
+    pub(crate) fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.len);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, packet: &Packet) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.len);
+    }
 }

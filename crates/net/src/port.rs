@@ -170,9 +170,19 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         while !self.idle && self.free_at <= now {
             self.serve(self.free_at, fate);
         }
-        while self.idle && self.queue.wake_at().is_some_and(|at| at <= now) {
-            let at = self.queue.wake_at().expect("it was there in the condition");
-            self.serve(at.max(self.free_at), fate);
+        while self.idle
+            && let Some(at) = self.queue.wake_at().filter(|&at| at <= now)
+        {
+            self.wake(at, now, fate);
+        }
+    }
+
+    /// The turn of a packet has come that was held back, and then perhaps that of others, up to now.
+    #[inline(never)]
+    fn wake(&mut self, at: Time, now: Time, fate: &mut dyn Fate) {
+        self.serve(at.max(self.free_at), fate);
+        while !self.idle && self.free_at <= now {
+            self.serve(self.free_at, fate);
         }
     }
 
@@ -184,7 +194,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    let packet = self.take(fate).expect("what is due after advancing is on the wire");
+                    let packet = self.take(at, fate).expect("what is due after advancing is on the wire");
                     if let Some(packet) = self.passes(packet, fate) {
                         return Next::Deliver(at, packet);
                     }
@@ -203,14 +213,17 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// The first packet on the wire arrives at the other end; the wire goes on up to that time.
+    /// The first packet on the wire if it arrives at the other end now; the wire goes on up to now.
     #[inline]
-    pub(crate) fn take(&mut self, fate: &mut dyn Fate) -> Option<Packet> {
-        let packet = self.wire.pop()?;
-        if self.room.is_none() {
-            self.advance(packet.arrived, fate);
+    pub(crate) fn take(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        if self.room.is_some() {
+            return self.wire.pop();
         }
-        Some(packet)
+        // Or the turn has come of one that was held back, while others are on their way.
+        let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
+        let packet = if arrives { self.wire.pop() } else { None };
+        self.advance(now, fate);
+        packet
     }
 
     /// Are there stages behind the wire?
@@ -249,6 +262,11 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             packets: waiting.packets + self.wire.packets().count() as u32,
             bytes: waiting.bytes + bytes,
         }
+    }
+
+    /// What a connection weighs against others in the queue from now on, if that matters there.
+    pub fn set_weight(&mut self, flow: u16, weight: u32) {
+        self.queue.set_weight(flow, weight);
     }
 
     /// Puts the next packet on the wire at `start`, or falls idle.

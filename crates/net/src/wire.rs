@@ -79,12 +79,24 @@ wire! {
     behind: Vec<StageSpec> = "wire_loss", Some("none"),
         "Losses behind the queue, of packets that have had their place and their time", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+    conditioner: Vec<StageSpec> = "conditioner", Some("none"),
+        "Meters, markers and policers (RFC 2475) that packets meet as they come out of the wire, after wire_loss",
+        StageSpec::usages, |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
 }
 
 impl WireSpec {
-    /// A wire without losses whose delay is always the same.
+    /// A wire without losses and conditioners whose delay is always the same.
     pub fn new(rate: impl Into<RateSpec>, delay: Span, queue: QueueSpec) -> Self {
-        Self { rate: rate.into(), delay, jitter: None, queue, before: Vec::new(), behind: Vec::new() }
+        let none = Vec::new;
+        Self {
+            rate: rate.into(),
+            delay,
+            jitter: None,
+            queue,
+            before: none(),
+            behind: none(),
+            conditioner: none(),
+        }
     }
 
     /// Values that are right by themselves must fit together, too.

@@ -24,11 +24,17 @@ fn no_queue_discipline_allocates_per_packet() {
         "catnip-good:10",
         "catnip-bad:10",
         "catnip-red:10,weight=0.1",
+        "shaper:10,high=250kbit/6000B,med=110kbit/600B",
+        "scheduler:10,high=250kbit/6000B,med=110kbit/600B",
+        "wrr:af1=20(drop-tail:5),rest=80(drop-tail:5000B)",
+        "codel:10",
+        "fq-codel:10,flows=4",
+        "fq-codel:5000B,target=1ms,interval=9ms",
+        "rio:10,low=50%-99%,med=50%-99%,high=50%-99%",
     ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();
     for text in queues {
-        let site = Site { rate: &rate.into(), seed: 1, port: 0 };
-        let queue = text.parse::<QueueSpec>().unwrap().build(&site);
+        let queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&rate.into(), 1, 0));
         let loss = "bernoulli:0.01".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Before(0, 0)));
         let extras = Extras { before: vec![loss], ..Extras::default() };
         let wire = AnyShaper::Constant(Constant::new(rate));
@@ -39,7 +45,9 @@ fn no_queue_discipline_allocates_per_packet() {
                 // Faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
                 let priority = if body % 3 == 0 { Colour::Green } else { Colour::Red };
-                let packet = Packet { dscp: priority.into(), ..Packet::new(at, Route::default(), 512, body) };
+                let flow = (body % 7) as u16;
+                let packet =
+                    Packet { dscp: priority.into(), flow, ..Packet::new(at, Route::default(), 512, body) };
                 port.arrive(at, packet, &mut Ignore);
                 while let Next::Deliver(..) = port.poll(at, &mut Ignore) {}
             }

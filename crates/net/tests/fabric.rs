@@ -2,6 +2,7 @@
 //! host is told, and that it does not matter when it asks.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
+use catnip_net::stage;
 use catnip_net::{Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology, WireSpec};
 use proptest::prelude::*;
 
@@ -32,8 +33,7 @@ impl Log {
 
 impl NetworkFate for Log {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
-        let what = if why == DropReason::Overflow { "overflow" } else { "loss" };
-        self.add(now, what, at, &packet);
+        self.add(now, DropReason::NAMES[why as usize].1, at, &packet);
     }
     fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
         self.add(now, "entered", at, packet);
@@ -245,6 +245,63 @@ fn a_packet_lost_on_a_wire_never_passes_it() {
     assert_eq!(net.delivered, [(28, b, 0), (30, b, 2)]);
     assert!(net.log.0.contains(&(7, "loss", 0, 1)), "{:?}", net.log.0);
     assert_eq!((net.log.count("passed"), net.fabric.packets_inside()), (4, 0));
+}
+
+#[test]
+fn conditioners_come_last_and_leave_the_random_choices_of_others_as_they_are() {
+    let lost = |conditioner: &str| {
+        let conditioner = stage::read(conditioner, &Default::default()).unwrap();
+        let lossy = WireSpec { behind: vec![read("bernoulli:0.3")], conditioner, ..wire(1, 5, 100) };
+        let (topology, a, b) = line(lossy, wire(2, 20, 100));
+        let mut net = Net::new(&topology);
+        (0..80).for_each(|_| _ = net.send(0, a, b));
+        net.run(1000);
+        let with =
+            |what| net.log.0.iter().filter(|entry| entry.1 == what).map(|entry| entry.3).collect::<Vec<_>>();
+        (with("loss"), with("policed"), net.delivered.len(), net.fabric.packets_inside())
+    };
+    let (plain, none, delivered, _) = lost("none");
+    assert_eq!((plain.len() + delivered, none), (80, vec![]));
+    // Of what comes through, a second loss model takes others than the first one, and a policer all that is marked.
+    let (both, _, fewer, _) = lost("bernoulli:0.3");
+    assert!(plain.iter().all(|body| both.contains(body)) && fewer < delivered);
+    let (alone, policed, left, inside) =
+        lost("tb-marker:high=1bit/100000B | policer:high=1bit/1B,action=drop");
+    assert_eq!((alone, policed.len(), left, inside), (plain, delivered, 0, 0));
+}
+
+#[test]
+fn the_connections_of_a_host_weigh_what_it_says_at_its_own_link_only() {
+    let first = WireSpec { queue: read("scheduler:20,high=1Mbit/1500B"), ..wire(1, 5, 10) };
+    let (topology, a, b) = line(first.clone(), first);
+    let mut net = Net::new(&topology);
+    net.fabric.set_weight(a, 1, 2);
+    net.fabric.set_weight(b, 1, 5);
+    net.fabric.set_weight(NodeId(2), 1, 5);
+    let route = net.fabric.route(a, b).unwrap();
+    for (body, flow) in (0..).zip([0, 1, 1, 1, 1, 2, 2]) {
+        let packet = Packet { flow, ..Packet::new(Time::ZERO, route, 1000, body) };
+        net.fabric.arrive(ms(0), a, packet, &mut net.log);
+    }
+    net.run(1000);
+    let bodies: Vec<u32> = net.delivered.iter().map(|delivery| delivery.2).collect();
+    assert_eq!(bodies, [0, 1, 2, 5, 3, 4, 6], "a router does not know of it, but keeps up");
+}
+
+#[test]
+fn the_turn_of_a_packet_that_was_held_back_is_no_arrival_of_one_that_is_on_its_way() {
+    // 1000 bytes of tokens in 100 ms.
+    let shaper = WireSpec { queue: read("shaper:20,high=80kbit/1000B"), ..wire(1, 20, 10) };
+    let (topology, a, b) = line(shaper, wire(1, 0, 10));
+    let mut net = Net::new(&topology);
+    let route = net.fabric.route(a, b).unwrap();
+    for (body, at, colour) in [(0, 0, Colour::Green), (1, 0, Colour::Green), (2, 90, Colour::Red)] {
+        net.run(at);
+        let packet = Packet { dscp: colour.into(), ..Packet::new(Time::ZERO, route, 1000, body) };
+        net.fabric.arrive(ms(at), a, packet, &mut net.log);
+    }
+    net.run(1000);
+    assert_eq!(net.delivered, [(22, b, 0), (112, b, 2), (122, b, 1)]);
 }
 
 #[test]

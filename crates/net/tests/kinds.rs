@@ -31,6 +31,19 @@ fn what_is_read_is_written_as_it_was() {
         "catnip-good:10,victim=newest",
         "catnip-bad:10",
         "catnip-red:10,gentle=true,victim=oldest",
+        "shaper:10,high=250kbit/6000B",
+        "shaper:2,high=250kbit/6000B,med=110kbit/6000B",
+        "scheduler:10,high=250kbit/6000B",
+        "scheduler:2,high=250kbit/6000B,med=110kbit/6000B",
+        "wrr:rest=1(drop-tail:15KB)",
+        "wrr:af1=20(drop-tail:100),rest=80(rio:400,low=10%-40%,max_p=0.2)",
+        "wrr:af1=1(red:9),af2=2(catnip-red:9),af3=3(shaper:9,high=1Mbit/9B),af4=1000000(drop-tail:2),rest=3(rio:9)",
+        "codel:10",
+        "codel:15KB,target=1ms,interval=20ms,ecn=false",
+        "fq-codel:10240",
+        "fq-codel:4MB,target=1ms,interval=20ms,ecn=false,flows=16,quantum=300B",
+        "rio:10",
+        "rio:10,low=10%-40%,med=25%-60%,high=60.5%-99%,weight=0.25,max_p=0.2",
     ]);
     same::<JitterSpec>(&["uniform:5ms", "normal:2ms", "exponential:3ms"]);
     same::<SpmParameters>(&["spm", "spm:trailing=0", "spm:leading=1,small_window=0"]);
@@ -43,6 +56,9 @@ fn what_is_read_is_written_as_it_was() {
         "gilbert-elliott",
         "gilbert-elliott:to_bad=0.02,loss_good=0.01",
         "packets:1,3 | bernoulli:0.5",
+        "policer:high=250kbit/6000B",
+        "policer:high=250kbit/6000B,med=500kbit/3KB,action=drop",
+        "tb-marker:high=1Mbit/1500B | policer:high=1bit/1B,med=2Gbit/1MB",
     ] {
         assert_eq!(stage::write(&stage::read(text, &CustomStages::default()).unwrap()), text);
     }
@@ -78,9 +94,19 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         // RED may drop long before; of ten that wait, an eleventh is in transmission.
         ("red:10", Holds { surely: 0, at_most: Some(11) }, true),
         ("catnip-red:10", Holds { surely: 0, at_most: Some(11) }, true),
+        ("rio:10", Holds { surely: 0, at_most: Some(11) }, true),
+        // A packet may be too large for its bucket.
+        ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)", Holds { surely: 10, at_most: Some(29) }, true),
+        ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10KB)", Holds::default(), true),
+        ("wrr:rest=1(drop-tail:10KB)", Holds::default(), false),
+        ("codel:10", Holds { surely: 0, at_most: Some(10) }, true),
+        ("fq-codel:10KB", Holds::default(), false),
+        ("shaper:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
+        ("scheduler:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),
     ] {
         let queue = read::<QueueSpec>(text);
         assert_eq!((queue.holds(), queue.counts_packets()), (holds, counts), "{text}");
+        assert_eq!(queue.conserves_work(), !text.starts_with('s'), "{text}");
     }
 }
 
@@ -96,7 +122,7 @@ fn stages_in_a_row_take_what_each_leaves() {
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
     // Nobody can say of a single packet what these do.
-    for text in ["gilbert-elliott", "bernoulli:0.5 | packets:1"] {
+    for text in ["gilbert-elliott", "bernoulli:0.5 | packets:1", "tb-marker:high=1Mbit/1500B"] {
         assert_eq!(stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap()), None, "{text}");
     }
 }

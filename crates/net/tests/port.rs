@@ -7,10 +7,11 @@ use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueKind, QueueSpe
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{
-    Backlog, Colour, DropReason, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out, Packet, Port, PortId,
-    Route, Topology, WireSpec,
+    Backlog, Colour, DropReason, Dscp, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out, Packet, Port,
+    PortId, Route, Topology, WireSpec,
 };
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
@@ -37,9 +38,17 @@ fn rate(text: &str) -> RateSpec {
 
 const RED: &str = "min=1,max=4,weight=0.3,max_p=0.5,gentle=true,mean_packet=500";
 
+const SCHEDULER: &str = "scheduler:5,high=300kbit/2000B,med=1Mbit/1499B";
+const WRR: &str =
+    "wrr:af1=3(shaper:4,high=300kbit/2000B,med=1Mbit/1499B),af3=1(drop-tail:3000B),rest=2(catnip-good:4)";
+const CODEL: &str = "codel:9,target=1ms,interval=4ms";
+const FQ_CODEL: &str = "fq-codel:9000B,target=1ms,interval=4ms,quantum=500B";
+const SHAPER: &str = "shaper:5,high=300kbit/2000B,med=1Mbit/1499B";
+
 fn queues() -> Vec<QueueSpec> {
     let with_red = [format!("red:5,{RED}"), format!("catnip-red:5,{RED}")];
-    let others = ["catnip-good:5", "catnip-bad:5,victim=probe"];
+    let others =
+        ["catnip-good:5", "catnip-bad:5,victim=probe", "rio:5", SHAPER, SCHEDULER, WRR, CODEL, FQ_CODEL];
     let drop_tail = ["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
     drop_tail.into_iter().chain(with_red.iter().map(String::as_str)).chain(others).map(read).collect()
 }
@@ -90,19 +99,34 @@ struct Arrival {
     at: Time,
     source: usize,
     len: u32,
-    high: bool,
+    dscp: Dscp,
+    flow: u16,
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-    let one = (0u64..3_000_000, 0usize..2, 40u32..1500, any::<bool>());
+    // Connections of three priorities, one of each class, and unmarked ones.
+    let marks = [10, 12, 14, 18, 20, 22, 26, 0].map(Dscp::new);
+    let one = (0u64..3_000_000, 0usize..2, 40u32..1500, prop::sample::select(marks.to_vec()));
     prop::collection::vec(one, 1..150).prop_map(|steps| {
         let mut at = Time::ZERO;
-        let place = |(gap, source, len, high)| {
+        let place = |(gap, source, len, dscp): (u64, usize, u32, Dscp)| {
             at += Span::from_nanos(gap);
-            Arrival { at, source, len, high }
+            Arrival { at, source, len, dscp, flow: (source as u16) << 8 | u16::from(dscp.codepoint() >> 3) }
         };
         steps.into_iter().map(place).collect()
     })
+}
+
+/// In which line of a queue a packet stands: of those in the same line nobody overtakes.
+fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
+    let number = match queue {
+        QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) => arrival.flow,
+        QueueSpec::Wrr(_) if arrival.dscp.class() == Some(1) => 1 + arrival.dscp.colour() as u16,
+        QueueSpec::Wrr(_) if arrival.dscp.class() == Some(3) => 9,
+        QueueSpec::Shaper(_) => arrival.dscp.colour() as u16,
+        _ => 0,
+    };
+    (arrival.source, number)
 }
 
 type Deliveries = Vec<(Time, NodeId, u32)>;
@@ -134,7 +158,8 @@ fn offer(
         }
         clock = arrival.at;
         let packet = Packet {
-            dscp: if arrival.high { Colour::Green } else { Colour::Red }.into(),
+            dscp: arrival.dscp,
+            flow: arrival.flow,
             ..Packet::new(arrival.at, routes[arrival.source], arrival.len, body as u32)
         };
         fabric.arrive(arrival.at, sources[arrival.source], packet, &mut log);
@@ -155,9 +180,10 @@ proptest! {
             let mut seen: Vec<u32> = out.iter().map(|d| d.2).chain(log.dropped.iter().map(|d| d.2)).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..arrivals.len() as u32).collect::<Vec<_>>(), "each exactly once: {:?}", link);
-            for source in 0..2 {
-                let order: Vec<u32> = out.iter().map(|d| d.2).filter(|&b| arrivals[b as usize].source == source).collect();
-                prop_assert!(order.is_sorted(), "flows keep their order: {:?}", link);
+            let mut last = BTreeMap::new();
+            for &(_, _, body) in &out {
+                let before = last.insert(line_of(&link.queue, &arrivals[body as usize]), body);
+                prop_assert!(before < Some(body), "who stands in the same line keeps its order: {:?}", link);
             }
             prop_assert!(out.is_sorted_by_key(|d| d.0), "time does not go back");
             prop_assert_eq!(fabric.packets_inside(), 0);
@@ -263,7 +289,7 @@ fn rates() -> [RateSpec; 3] {
 
 /// The queue of port 0 with this rate, in the run with seed 1.
 fn build(queue: &QueueSpec, rate: &RateSpec) -> AnyQueue {
-    queue.build(&Site { rate, seed: 1, port: 0 })
+    queue.build(&Site::new(rate, 1, 0))
 }
 
 /// A buffer that is not measured in packets.

@@ -115,6 +115,7 @@ impl CatnipQueue {
 }
 
 impl QueueDiscipline for CatnipQueue {
+    #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
         if self.has_room(packet.len) || self.makes_room(now, packet.len, packet.dscp.colour(), fate) {
             self.queue.push(packet);
@@ -123,10 +124,15 @@ impl QueueDiscipline for CatnipQueue {
         }
     }
 
+    #[inline]
     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
         let packet = self.queue.pop();
         self.in_transmission = packet.map_or(0, |packet| packet.len);
         packet
+    }
+
+    fn released(&mut self) {
+        self.in_transmission = 0;
     }
 
     fn backlog(&self) -> Backlog {

@@ -29,6 +29,11 @@ impl DropTailSpec {
         NonZeroU64::new(limit).map(|limit| Self(Limit::Room(Capacity::Bytes(limit))))
     }
 
+    /// Is it measured in time?
+    pub(super) fn is_in_time(&self) -> bool {
+        matches!(self.0, Limit::Wait(_))
+    }
+
     /// A buffer measured in time: an arrival is dropped if more than that would pass until its own transmission begins,
     /// with the rest of the packet in transmission before it.
     pub fn wait(limit: Span) -> Option<Self> {
@@ -167,6 +172,12 @@ impl QueueDiscipline for DropTail {
             *in_transmission = len;
         }
         packet
+    }
+
+    fn released(&mut self) {
+        if let Room::Bytes { in_transmission, .. } = &mut self.room {
+            *in_transmission = 0;
+        }
     }
 
     fn room(&self) -> Option<u32> {

@@ -22,6 +22,10 @@ impl Fifo {
         self.by_colour[colour as usize]
     }
 
+    pub(super) fn by_colour(&self) -> [u32; Colour::COUNT] {
+        self.by_colour
+    }
+
     pub(super) fn bytes_of(&self, colour: Colour) -> u64 {
         let of_colour = self.packets.iter().filter(|packet| packet.dscp.colour() == colour);
         of_colour.map(|packet| u64::from(packet.len)).sum()

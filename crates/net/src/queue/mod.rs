@@ -3,20 +3,33 @@
 
 mod catnip;
 mod catnip_red;
+mod codel;
 mod drop_tail;
 mod fifo;
+mod fq_codel;
 mod places;
+mod pool;
 mod red;
+mod rio;
+mod scheduler;
+mod shaper;
 #[cfg(test)]
 mod tests;
 mod victim;
+mod wrr;
 
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
+pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
 pub use drop_tail::{DropTail, DropTailSpec};
+pub use fq_codel::{FqCodel, FqCodelSpec};
 pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
+pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
+pub use scheduler::{Scheduler, SchedulerSpec};
+pub use shaper::{ShaperQueue, ShaperSpec};
 pub use victim::VictimRule;
+pub use wrr::{Wrr, WrrSpec};
 
 use crate::shape::RateSpec;
 use crate::{Backlog, Fate, Packet};
@@ -45,6 +58,10 @@ pub trait QueueDiscipline: Debug + Send {
     }
     /// What waits.
     fn backlog(&self) -> Backlog;
+    /// What a connection weighs against others from now on, if its queue makes them take turns.
+    fn set_weight(&mut self, _flow: u16, _weight: u32) {}
+    /// The packet that it gave last has left the wire, which goes on with one of another queue.
+    fn released(&mut self) {}
 }
 
 /// A kind of queue: plain data from which a port builds its queue.
@@ -59,6 +76,10 @@ pub trait QueueKind: Send + Sync {
     }
     /// Does it matter to it how many packets its bytes are cut into?
     fn counts_packets(&self) -> bool {
+        true
+    }
+    /// Does the wire never idle while something waits?
+    fn conserves_work(&self) -> bool {
         true
     }
 }
@@ -81,75 +102,129 @@ pub struct Site<'a> {
     pub seed: u64,
     /// Number of the port.
     pub port: u32,
+    /// Which of several queues of the port.
+    part: Option<u32>,
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    /// At this port of the run with this seed.
+    pub fn new(rate: &'a RateSpec, seed: u64, port: u32) -> Self {
+        Self { rate, seed, port, part: None }
+    }
+
+    /// One of several queues there, which has random numbers of its own.
+    fn part(self, part: u32) -> Self {
+        Self { part: Some(part), ..self }
+    }
+
     /// Random numbers for the decision whether to drop.
     pub fn drops(&self) -> Rng {
-        Rng::new(self.seed, Stream::Queue(self.port))
+        let whole = Stream::Queue(self.port);
+        Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfQueue(self.port, part)))
     }
 
     /// Random numbers for the decision whom to drop.
     pub fn victims(&self) -> Rng {
-        Rng::new(self.seed, Stream::Victim(self.port))
+        let whole = Stream::Victim(self.port);
+        Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfVictim(self.port, part)))
     }
 }
 
 macro_rules! queues {
-    ($($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)?) => {
+    (known { $($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
             /// A queue discipline as configuration.
-            pub enum QueueSpec { $($Kind($Spec)),+ }
+            pub enum QueueSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// The queue of a port: those that are built in are known to the compiler, one from outside is behind a pointer.
+        /// The queue of a port. Those that large networks are made of are known to the compiler; others, those from outside among
+        /// them, are behind a pointer, so that they cost the first ones nothing.
         #[derive(Debug)]
         pub enum AnyQueue {
-            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue)),+
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue),)+
+            /// Any other.
+            Other(Box<dyn QueueDiscipline>),
         }
 
         impl QueueKind for QueueSpec {
             type Queue = AnyQueue;
             fn build(&self, site: &Site<'_>) -> AnyQueue {
-                match self { $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(site))),+ }
+                match self {
+                    $(Self::$Kind(kind) => AnyQueue::$Kind(kind.build(site)),)+
+                    $(Self::$Other(kind) => AnyQueue::Other(kind.build(site)),)+
+                }
             }
             fn holds(&self) -> Holds {
-                match self { $(Self::$Kind(kind) => kind.holds()),+ }
+                match self { $(Self::$Kind(kind) => kind.holds(),)+ $(Self::$Other(kind) => kind.holds()),+ }
             }
             fn counts_packets(&self) -> bool {
-                match self { $(Self::$Kind(kind) => kind.counts_packets()),+ }
+                match self {
+                    $(Self::$Kind(kind) => kind.counts_packets(),)+
+                    $(Self::$Other(kind) => kind.counts_packets()),+
+                }
+            }
+            fn conserves_work(&self) -> bool {
+                match self {
+                    $(Self::$Kind(kind) => kind.conserves_work(),)+
+                    $(Self::$Other(kind) => kind.conserves_work()),+
+                }
             }
         }
 
         impl QueueDiscipline for AnyQueue {
             #[inline]
             fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-                match self { $(Self::$Kind(queue) => queue.enqueue(now, packet, fate)),+ }
+                match self {
+                    $(Self::$Kind(queue) => queue.enqueue(now, packet, fate),)+
+                    Self::Other(queue) => queue.enqueue(now, packet, fate),
+                }
             }
             #[inline]
             fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
-                match self { $(Self::$Kind(queue) => queue.dequeue(now, fate)),+ }
+                match self {
+                    $(Self::$Kind(queue) => queue.dequeue(now, fate),)+
+                    Self::Other(queue) => queue.dequeue(now, fate),
+                }
             }
             fn room(&self) -> Option<u32> {
-                match self { $(Self::$Kind(queue) => queue.room()),+ }
+                match self { $(Self::$Kind(queue) => queue.room(),)+ Self::Other(queue) => queue.room() }
             }
             #[inline(always)]
             fn wake_at(&self) -> Option<Time> {
-                match self { $(Self::$Kind(queue) => queue.wake_at()),+ }
+                match self { $(Self::$Kind(queue) => queue.wake_at(),)+ Self::Other(queue) => queue.wake_at() }
             }
             fn backlog(&self) -> Backlog {
-                match self { $(Self::$Kind(queue) => queue.backlog()),+ }
+                match self { $(Self::$Kind(queue) => queue.backlog(),)+ Self::Other(queue) => queue.backlog() }
+            }
+            fn set_weight(&mut self, flow: u16, weight: u32) {
+                match self {
+                    $(Self::$Kind(queue) => queue.set_weight(flow, weight),)+
+                    Self::Other(queue) => queue.set_weight(flow, weight),
+                }
+            }
+            fn released(&mut self) {
+                match self { $(Self::$Kind(queue) => queue.released(),)+ Self::Other(queue) => queue.released() }
             }
         }
     };
 }
 
 queues! {
-    DropTail(DropTailSpec) => DropTail,
-    Red(RedSpec) => Box<Red>,
-    Catnip(CatnipSpec) => Box<CatnipQueue>,
-    CatnipRed(CatnipRedSpec) => Box<Red>,
-    Custom(Custom<CustomQueue>) => Box<dyn QueueDiscipline>,
+    known {
+        DropTail(DropTailSpec) => DropTail,
+        Red(RedSpec) => Box<Red>,
+        Catnip(CatnipSpec) => Box<CatnipQueue>,
+        CatnipRed(CatnipRedSpec) => Box<Red>,
+    }
+    others {
+        Rio(RioSpec),
+        Shaper(ShaperSpec),
+        Scheduler(SchedulerSpec),
+        Wrr(WrrSpec),
+        Codel(CodelSpec),
+        FqCodel(FqCodelSpec),
+        Custom(Custom<CustomQueue>),
+    }
 }
 
 /// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`, and then

@@ -4,6 +4,13 @@ use catnip_base::{Rate, Rng, Span, Stream};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 
+mod codel;
+mod fq_codel;
+mod rio;
+mod scheduler;
+mod shaper;
+mod wrr;
+
 /// Remembers what was dropped.
 #[derive(Default)]
 struct Lost(Vec<(Packet, DropReason)>);
@@ -59,7 +66,10 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("drop-tail", "limit"),
         ("drop-tail:1", "at least 2"),
         ("drop-tail:-5", "limit"),
-        ("fifo:10", "one of drop-tail, red, catnip-good, catnip-bad, catnip-red"),
+        (
+            "fifo:10",
+            "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, rio, shaper, scheduler, wrr, codel, fq-codel",
+        ),
         ("red:0", "at least 1"),
         ("red:10,min=7", "min < max"),
         ("red:10,min=6", "min < max"),
@@ -141,7 +151,7 @@ fn check_protection(
 fn in_bytes(limit: &str, arrivals: &[(u32, Colour)]) -> (Vec<u32>, Vec<u32>) {
     let spec: QueueSpec = limit.parse().unwrap();
     let rate = RateSpec::Unlimited;
-    let mut queue = spec.build(&Site { rate: &rate, seed: 1, port: 0 });
+    let mut queue = spec.build(&Site::new(&rate, 1, 0));
     let mut lost = Lost::default();
     for (body, &(len, colour)) in (0..).zip(arrivals) {
         queue.enqueue(Time::ZERO, Packet { len, ..packet(body, colour) }, &mut lost);
@@ -172,7 +182,7 @@ fn in_bytes_an_arrival_pushes_out_as_many_as_it_needs_and_none_in_vain() {
 #[test]
 fn in_bytes_the_packet_in_transmission_keeps_its_place() {
     let spec: QueueSpec = "catnip-good:2000B".parse().unwrap();
-    let mut queue = spec.build(&Site { rate: &RateSpec::Unlimited, seed: 1, port: 0 });
+    let mut queue = spec.build(&Site::new(&RateSpec::Unlimited, 1, 0));
     let mut lost = Lost::default();
     let mut arrives = |queue: &mut AnyQueue, body| {
         queue.enqueue(Time::ZERO, Packet { len: 1000, ..packet(body, Colour::Red) }, &mut lost);
@@ -442,7 +452,7 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
 /// A queue of CATNIP's in which these wait, as many as it holds: what an arrival of this colour does to it. `None`: it is
 /// dropped itself.
 fn pushes_out(text: &str, waiting: [Colour; 3], arrival: Colour) -> Option<Colour> {
-    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site { rate: &RATE.into(), seed: 1, port: 0 });
+    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
     for (body, colour) in (0..).zip(waiting) {
         queue.enqueue(Time::ZERO, packet(body, colour), &mut Lost::default());
     }
@@ -478,7 +488,13 @@ fn colours_are_the_drop_precedences_of_rfc_2597_and_whatever_else_is_red() {
             0b001100 | 0b010100 | 0b011100 | 0b100100 => Colour::Yellow,
             _ => Colour::Red,
         };
-        assert_eq!((Dscp::new(codepoint).colour(), Dscp::new(codepoint).codepoint()), (colour, codepoint));
+        let dscp = Dscp::new(codepoint);
+        assert_eq!((dscp.colour(), dscp.codepoint()), (colour, codepoint));
+        let assured = matches!(codepoint >> 3, 1..=4) && matches!(codepoint & 7, 2 | 4 | 6);
+        assert_eq!(dscp.class(), assured.then_some(codepoint >> 3));
+        for colour in Colour::DROPPED_FIRST {
+            assert_eq!(dscp.with_colour(colour), Dscp::assured(dscp.class().unwrap_or(1), colour));
+        }
     }
     assert_eq!(Colour::NAMES.map(|(colour, _)| Dscp::from(colour).codepoint()), [10, 12, 14]);
     assert_eq!(Colour::NAMES.map(|(colour, _)| colour.name()), ["high", "med", "low"]);

@@ -5,6 +5,8 @@ mod bernoulli;
 mod by_priority;
 mod gilbert_elliott;
 mod packet_list;
+mod policer;
+mod tb_marker;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +14,8 @@ pub use bernoulli::BernoulliSpec;
 pub use by_priority::{ByPriority, ByPrioritySpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use packet_list::{PacketList, PacketListSpec};
+pub use policer::{Policer, PolicerAction, PolicerSpec};
+pub use tb_marker::{TbMarker, TbMarkerSpec};
 
 use crate::{Colour, DropReason, Packet};
 use catnip_base::notation::{Custom, Notation, Registry};
@@ -37,42 +41,56 @@ pub trait StageKind: Send + Sync {
 }
 
 macro_rules! stages {
-    ($($Kind:ident($Spec:ty) => $Stage:ty),+ $(,)?) => {
+    (known { $($Kind:ident($Spec:ty) => $Stage:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
             /// A stage as configuration.
-            pub enum StageSpec { $($Kind($Spec)),+ }
+            pub enum StageSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// A stage of a port.
+        /// A stage of a port. Those behind a pointer cost the others nothing.
         #[derive(Debug)]
         pub enum AnyStage {
-            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Stage)),+
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Stage),)+
+            /// Any other.
+            Other(Box<dyn Stage>),
         }
 
         impl StageKind for StageSpec {
             type Stage = AnyStage;
             fn build(&self, rng: Rng) -> AnyStage {
-                match self { $(Self::$Kind(kind) => AnyStage::$Kind(kind.build(rng))),+ }
+                match self {
+                    $(Self::$Kind(kind) => AnyStage::$Kind(kind.build(rng)),)+
+                    $(Self::$Other(kind) => AnyStage::Other(kind.build(rng))),+
+                }
             }
             fn loss(&self) -> Option<[f64; Colour::COUNT]> {
-                match self { $(Self::$Kind(kind) => kind.loss()),+ }
+                match self { $(Self::$Kind(kind) => kind.loss(),)+ $(Self::$Other(kind) => kind.loss()),+ }
             }
         }
 
         impl Stage for AnyStage {
             fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-                match self { $(Self::$Kind(stage) => stage.pass(now, packet)),+ }
+                match self {
+                    $(Self::$Kind(stage) => stage.pass(now, packet),)+
+                    Self::Other(stage) => stage.pass(now, packet),
+                }
             }
         }
     };
 }
 
 stages! {
-    Bernoulli(BernoulliSpec) => ByPriority,
-    ByPriority(ByPrioritySpec) => ByPriority,
-    GilbertElliott(GilbertElliottSpec) => GilbertElliott,
-    PacketList(PacketListSpec) => PacketList,
-    Custom(Custom<CustomStage>) => Box<dyn Stage>,
+    known {
+        Bernoulli(BernoulliSpec) => ByPriority,
+        ByPriority(ByPrioritySpec) => ByPriority,
+        GilbertElliott(GilbertElliottSpec) => GilbertElliott,
+        PacketList(PacketListSpec) => PacketList,
+    }
+    others {
+        Policer(PolicerSpec),
+        TbMarker(TbMarkerSpec),
+        Custom(Custom<CustomStage>),
+    }
 }
 
 /// Stages from outside, by name: `stages.add(|stage: MyStage| Arc::new(stage))`.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Route;
+use crate::{Dscp, Route};
 use catnip_base::Stream;
 
 const PACKETS: u32 = 200_000;
@@ -67,9 +67,77 @@ fn what_is_wrong_with_a_stage_is_named() {
         ("packets:0", "from 1"),
         ("packets", "from 1"),
         ("packets:3,x", "from 1"),
-        ("uniform:0.1", "one of bernoulli, priority, gilbert-elliott, packets"),
+        ("uniform:0.1", "one of bernoulli, priority, gilbert-elliott, packets, policer, tb-marker"),
+        ("policer", "high=RATE/DEPTH"),
+        ("policer:high=250kbit", "high=RATE/DEPTH"),
+        ("policer:high=250kbit/6000B,action=shape", "action=remark or drop"),
+        ("policer:high=250kbit/6000B,low=250kbit/6000B", "nothing like \"low\""),
+        ("tb-marker:med=250kbit/6000B", "high=RATE/DEPTH"),
+        ("tb-marker:high=250kbit/6000B,action=drop", "nothing like \"action\""),
     ] {
         let error = text.parse::<StageSpec>().unwrap_err().to_string();
         assert!(error.contains(text) && error.contains(named), "{error}");
     }
+}
+
+/// What comes of packets of 1000 bytes with these codepoints, one each millisecond: a codepoint, or why it was dropped.
+fn conditioned(text: &str, codepoints: &[u8]) -> Vec<Result<u8, DropReason>> {
+    let mut stage = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Conditioner(0, 0)));
+    let one = |(n, &codepoint): (u32, &u8)| {
+        let now = Time::from_nanos(u64::from(n) * 1_000_000);
+        let dscp = Dscp::new(codepoint);
+        let mut packet = Packet { dscp, ..Packet::new(now, Route::default(), 1000, n) };
+        stage.pass(now, &mut packet).map(|()| packet.dscp.codepoint())
+    };
+    (0..).zip(codepoints).map(one).collect()
+}
+
+#[test]
+fn a_policer_takes_what_is_beyond_its_profile_one_level_down_after_the_other() {
+    // 8 Mbit/s are the 1000 bytes of a packet each millisecond: of two HIGH ones in a row the second conforms, too.
+    let (high, med) = ("high=4Mbit/2000B", "med=4Mbit/1000B");
+    let af11 = [10; 8];
+    // HIGH: 2000, 1500, 1000 and so on; tokens for 1, 1, 1, and then for every second one. MED: for every second one.
+    let conditioned_11 = [10, 10, 10, 12, 10, 12, 10, 12].map(Ok);
+    assert_eq!(conditioned(&format!("policer:{high},{med}"), &af11), conditioned_11);
+    assert_eq!(conditioned(&format!("policer:{high}"), &af11), [10, 10, 10, 14, 10, 14, 10, 14].map(Ok));
+    let dropped = Err(DropReason::Policed);
+    let (ok, no) = (Ok(10), dropped);
+    assert_eq!(
+        conditioned(&format!("policer:{high},{med},action=drop"), &af11),
+        [ok, ok, ok, no, ok, no, ok, no],
+        "whoever is dropped takes no tokens of MED"
+    );
+    // MED has a bucket of its own; what was remarked meets it in turn; LOW and unmarked packets are free and stay as they are.
+    assert_eq!(
+        conditioned(&format!("policer:{high},{med}"), &[12, 12, 12, 14, 0, 46, 12]),
+        [12, 14, 12, 14, 0, 46, 12].map(Ok)
+    );
+    let slow = "policer:high=4Mbit/2000B,med=1kbit/1000B";
+    assert_eq!(
+        conditioned(slow, &[10, 10, 10, 10, 12, 10, 10, 10]),
+        [10, 10, 10, 12, 14, 10, 10, 14].map(Ok)
+    );
+    assert_eq!(
+        conditioned(&format!("policer:{high}"), &[12, 14]),
+        [14, 14].map(Ok),
+        "without a profile of MED"
+    );
+    assert_eq!(conditioned(&format!("policer:{high},action=drop"), &[12, 14]), [dropped, Ok(14)]);
+    // Remarking keeps the class.
+    assert_eq!(conditioned("policer:high=1bit/999B,med=1bit/1000B", &[34, 34, 18]), [36, 38, 22].map(Ok));
+}
+
+#[test]
+fn an_edge_marks_what_its_buckets_admit_whatever_it_said() {
+    let marker = "tb-marker:high=4Mbit/1000B,med=2Mbit/1000B";
+    assert_eq!(conditioned(marker, &[0, 14, 12, 10, 0, 0]), [10, 12, 10, 14, 10, 12].map(Ok));
+    assert_eq!(
+        conditioned(marker, &[22, 38, 46, 18]),
+        [18, 36, 10, 22].map(Ok),
+        "in the class that it has, or in the first"
+    );
+    assert_eq!(conditioned("tb-marker:high=4Mbit/1000B", &[0, 0, 0]), [10, 14, 10].map(Ok));
+    // A packet beyond the depth never conforms.
+    assert_eq!(conditioned("tb-marker:high=4Mbit/999B,med=4Mbit/1000B", &[0]), [Ok(12)]);
 }

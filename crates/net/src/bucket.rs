@@ -1,0 +1,345 @@
+use crate::Colour;
+use catnip_base::notation::{Notation, Written};
+use catnip_base::{Bytes, ParseError, Rate, Span, Time};
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+/// A traffic profile (RFC 2475, section 2.3.1): what a token bucket lets through, written `250kbit/6000B`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// How fast tokens come.
+    pub rate: Rate,
+    /// How many bytes of them the bucket holds.
+    pub depth: NonZeroU64,
+}
+
+impl Profile {
+    /// Can a packet of this size ever conform?
+    pub fn fits(self, len: u32) -> bool {
+        u64::from(len) <= self.depth.get()
+    }
+}
+
+impl FromStr for Profile {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let parts = text.split_once('/').and_then(|(rate, depth)| {
+            let Bytes(depth) = depth.parse().ok()?;
+            Some(Self { rate: rate.parse().ok()?, depth: NonZeroU64::new(depth)? })
+        });
+        parts.ok_or_else(|| ParseError::new(text, "RATE/DEPTH such as 250kbit/6000B (both above zero)"))
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.rate, Bytes(self.depth.get()))
+    }
+}
+
+/// The law of a token bucket: it holds numbers, never packets.
+///
+/// A packet conforms if there are as many tokens as it has bytes, and takes them. Tokens are counted in billionths of a
+/// bit, of which a whole number comes each nanosecond, so that what has conformed in any interval never exceeds rate ×
+/// time + depth, not even by a bit.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    rate: u64,
+    depth: u128,
+    /// Those that were there at `since`.
+    tokens: u128,
+    since: Time,
+}
+
+/// A byte's tokens.
+const BYTE: u128 = 8 * 1_000_000_000;
+
+impl Bucket {
+    /// A bucket that is full at time zero.
+    pub fn new(profile: Profile) -> Self {
+        let depth = u128::from(profile.depth.get()) * BYTE;
+        Self { rate: profile.rate.bits_per_second(), depth, tokens: depth, since: Time::ZERO }
+    }
+
+    /// Are there tokens for a packet of `len` bytes?
+    pub fn conforms(&self, now: Time, len: u32) -> bool {
+        self.level(now) >= cost(len)
+    }
+
+    /// The packet, which conforms, takes its tokens.
+    pub fn take(&mut self, now: Time, len: u32) {
+        debug_assert!(self.conforms(now, len), "what does not conform takes nothing");
+        self.tokens = self.level(now).saturating_sub(cost(len));
+        self.since = self.since.max(now);
+    }
+
+    /// From when on a packet of `len` bytes conforms if no other one takes tokens before it; [`Time::NEVER`] if the bucket
+    /// is too small for it.
+    pub fn ready_at(&self, len: u32) -> Time {
+        if cost(len) > self.depth {
+            return Time::NEVER;
+        }
+        let wait = cost(len).saturating_sub(self.tokens).div_ceil(u128::from(self.rate));
+        u64::try_from(wait).map_or(Time::NEVER, |wait| self.since + Span::from_nanos(wait))
+    }
+
+    fn level(&self, now: Time) -> u128 {
+        let came = u128::from(now.since(self.since).as_nanos()) * u128::from(self.rate);
+        self.depth.min(self.tokens + came)
+    }
+}
+
+fn cost(len: u32) -> u128 {
+    u128::from(len) * BYTE
+}
+
+/// What a user's contract says of its packets (DiffServ paper): a profile for HIGH ones and one for MED ones, for all its
+/// connections together. LOW is never limited. Sources shape by it, edges police and mark by it. Written
+/// `high=250kbit/6000B,med=500kbit/6000B`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sla {
+    /// Of HIGH packets.
+    pub high: Profile,
+    /// Of MED packets; `None`: it has a right to none, so that none conforms.
+    pub med: Option<Profile>,
+}
+
+impl Sla {
+    /// Takes its keys out of a text that says other things, too.
+    pub fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let (high, med) = (profile(text, "high")?, profile(text, "med")?);
+        let high = high.ok_or_else(|| text.error("high=RATE/DEPTH, as in high=250kbit/6000B"))?;
+        Ok(Self { high, med })
+    }
+
+    /// Writes what `read` reads as the same.
+    pub fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
+        to.key("high", self.high);
+        self.med.iter().fold(to, |to, med| to.key("med", med))
+    }
+
+    /// The profile that limits this priority, if it is limited at all: an inner `None` is no right to anything.
+    fn limit(&self, colour: Colour) -> Option<Option<Profile>> {
+        match colour {
+            Colour::Green => Some(Some(self.high)),
+            Colour::Yellow => Some(self.med),
+            Colour::Red => None,
+        }
+    }
+
+    /// Can a packet of this priority and size ever conform?
+    pub fn fits(&self, colour: Colour, len: u32) -> bool {
+        self.limit(colour).is_none_or(|profile| profile.is_some_and(|profile| profile.fits(len)))
+    }
+
+    /// The size of the largest packet that can conform in each of its profiles, bytes. Where the largest packets are known,
+    /// they should not be larger.
+    pub fn least_depth(&self) -> u64 {
+        self.med.map_or(self.high.depth, |med| med.depth.min(self.high.depth)).get()
+    }
+}
+
+fn profile(text: &mut Notation<'_>, key: &str) -> Result<Option<Profile>, ParseError> {
+    let Some(profile) = text.take(key) else { return Ok(None) };
+    let expected = || text.error(format!("{key}=RATE/DEPTH, as in {key}=250kbit/6000B (both above zero)"));
+    profile.parse().map(Some).map_err(|_| expected())
+}
+
+impl FromStr for Sla {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut text = Notation::nameless(text);
+        let sla = Self::read(&mut text)?;
+        text.finish()?;
+        Ok(sla)
+    }
+}
+
+impl fmt::Display for Sla {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "high={}", self.high)?;
+        self.med.map_or(Ok(()), |med| write!(f, ",med={med}"))
+    }
+}
+
+/// The token buckets of an [`Sla`], with one answer for each priority.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    high: Bucket,
+    med: Option<Bucket>,
+}
+
+impl Meter {
+    /// Full buckets.
+    pub fn new(sla: &Sla) -> Self {
+        Self { high: Bucket::new(sla.high), med: sla.med.map(Bucket::new) }
+    }
+
+    /// Does a packet of this priority and size conform?
+    pub fn conforms(&self, now: Time, colour: Colour, len: u32) -> bool {
+        match colour {
+            Colour::Green => self.high.conforms(now, len),
+            Colour::Yellow => self.med.as_ref().is_some_and(|med| med.conforms(now, len)),
+            Colour::Red => true,
+        }
+    }
+
+    /// Takes the tokens of such a packet if it conforms, and says whether it does.
+    pub fn admits(&mut self, now: Time, colour: Colour, len: u32) -> bool {
+        let conforms = self.conforms(now, colour, len);
+        match colour {
+            Colour::Green if conforms => self.high.take(now, len),
+            Colour::Yellow if conforms => self.med.iter_mut().for_each(|med| med.take(now, len)),
+            _ => {}
+        }
+        conforms
+    }
+
+    /// From when on such a packet conforms; [`Time::NEVER`] if it cannot.
+    pub fn ready_at(&self, colour: Colour, len: u32) -> Time {
+        match colour {
+            Colour::Green => self.high.ready_at(len),
+            Colour::Yellow => self.med.as_ref().map_or(Time::NEVER, |med| med.ready_at(len)),
+            Colour::Red => Time::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn bucket(text: &str) -> Bucket {
+        Bucket::new(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_bucket_by_hand() {
+        // 250 kbit/s are 31.25 bytes per millisecond.
+        let mut bucket = bucket("250kbit/6000B");
+        assert!(bucket.conforms(ms(0), 6000) && !bucket.conforms(ms(0), 6001), "it is full at first");
+        bucket.take(ms(0), 6000);
+        assert_eq!(
+            [0, 1, 31, 32, 1000].map(|len| bucket.conforms(ms(1), len)),
+            [true, true, true, false, false]
+        );
+        assert_eq!(bucket.ready_at(1000), ms(32));
+        assert!(bucket.conforms(ms(32), 1000) && !bucket.conforms(Time::from_nanos(31_999_999), 1000));
+        bucket.take(ms(36), 1000);
+        assert_eq!([125, 126].map(|len| bucket.conforms(ms(36), len)), [true, false]);
+        assert_eq!(bucket.ready_at(100), ms(36), "it is ready");
+        assert_eq!((bucket.ready_at(6000), bucket.ready_at(6001)), (ms(36 + 188), Time::NEVER));
+        assert!(bucket.conforms(ms(100_000), 6000) && !bucket.conforms(ms(100_000), 6001), "it overflows");
+    }
+
+    proptest! {
+        #[test]
+        fn what_conforms_never_exceeds_rate_times_time_and_depth(
+            bits in 1u64..10_000_000, depth in 1u64..20_000,
+            arrivals in prop::collection::vec((0u64..50_000_000, 1u32..3000), 1..80)
+        ) {
+            let mut bucket = bucket(&format!("{bits}bit/{depth}B"));
+            let (mut now, mut sent) = (0, Vec::new());
+            for (gap, len) in arrivals {
+                now += gap;
+                if bucket.conforms(Time::from_nanos(now), len) {
+                    bucket.take(Time::from_nanos(now), len);
+                    sent.push((now, len));
+                }
+            }
+            for first in 0..sent.len() {
+                let mut bytes = 0;
+                for &(at, len) in &sent[first..] {
+                    bytes += u128::from(len);
+                    let came = u128::from(bits) * u128::from(at - sent[first].0);
+                    prop_assert!(bytes * BYTE <= came + u128::from(depth) * BYTE);
+                }
+            }
+        }
+
+        #[test]
+        fn a_packet_conforms_from_the_nanosecond_on_that_is_foretold(
+            bits in 1u64..10_000_000_000, depth in 1u64..20_000, takes in prop::collection::vec((0u64..9_999_999, 1u32..3000), 0..20),
+            len in 0u32..21_000
+        ) {
+            let mut bucket = bucket(&format!("{bits}bit/{depth}B"));
+            let mut now = Time::ZERO;
+            for (gap, len) in takes {
+                now += Span::from_nanos(gap);
+                if bucket.conforms(now, len) {
+                    bucket.take(now, len);
+                }
+            }
+            let ready = bucket.ready_at(len);
+            prop_assert_eq!(ready == Time::NEVER, u64::from(len) > depth);
+            if ready != Time::NEVER {
+                prop_assert!(bucket.conforms(ready, len));
+                let before = Time::from_nanos(ready.as_nanos().saturating_sub(1));
+                prop_assert!(ready <= now || !bucket.conforms(before, len), "not a nanosecond before");
+            }
+        }
+
+        #[test]
+        fn a_source_that_waits_for_tokens_gets_all_of_them(
+            bits in 1_000u64..10_000_000, len in 1u32..1500, at_once in 1u64..7
+        ) {
+            // No drift: however many there are, the last one leaves at the nanosecond at which its tokens are there. One byte more
+            // than packets need keeps the tokens that come between that moment and the next whole nanosecond.
+            let mut bucket = bucket(&format!("{bits}bit/{}B", u64::from(len) * at_once + 1));
+            let (mut now, packets) = (Time::ZERO, 3_000);
+            for _ in 0..packets {
+                now = now.max(bucket.ready_at(len));
+                bucket.take(now, len);
+            }
+            let waited_for = u128::from(packets - at_once) * u128::from(len) - 1;
+            prop_assert_eq!(u128::from(now.as_nanos()), (waited_for * BYTE).div_ceil(u128::from(bits)));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_contract_is_named() {
+        for (text, named) in [
+            ("", "high=RATE/DEPTH"),
+            ("med=250kbit/6000B", "high=RATE/DEPTH"),
+            ("high=250kbit", "high=RATE/DEPTH"),
+            ("high=250kbit/0B", "above zero"),
+            ("high=0bit/6000B", "above zero"),
+            ("high=250kbit/6000B,med=6000B/250kbit", "med=RATE/DEPTH"),
+            ("high=250kbit/6000B,low=250kbit/6000B", "nothing like \"low\""),
+        ] {
+            let error = text.parse::<Sla>().unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")) && error.contains(named), "{error}");
+        }
+        let error = "6000B".parse::<Profile>().unwrap_err().to_string();
+        assert!(error.contains("RATE/DEPTH"), "{error}");
+    }
+
+    #[test]
+    fn a_contract_is_written_as_it_is_read_and_has_an_answer_for_each_priority() {
+        use Colour::{Green, Red, Yellow};
+        let [one, two] = ["high=250kbit/6000B", "high=250kbit/6000B,med=500kbit/3KB"].map(|text| {
+            let sla: Sla = text.parse().unwrap();
+            assert_eq!(sla.to_string(), text);
+            sla
+        });
+        assert_eq!([one.least_depth(), two.least_depth()], [6000, 3072]);
+        assert_eq!([Green, Yellow, Red].map(|colour| one.fits(colour, 6000)), [true, false, true]);
+        assert_eq!([Green, Yellow, Red].map(|colour| two.fits(colour, 3073)), [true, false, true]);
+        let mut meter = Meter::new(&two);
+        assert!(meter.admits(ms(0), Green, 6000) && meter.admits(ms(0), Yellow, 3072));
+        assert_eq!([Green, Yellow, Red].map(|colour| meter.admits(ms(1), colour, 63)), [false, false, true]);
+        assert_eq!([Green, Yellow, Red].map(|colour| meter.admits(ms(1), colour, 62)), [false, true, true]);
+        assert_eq!(
+            [Green, Yellow, Red].map(|colour| meter.ready_at(colour, 62)),
+            [1_984_000, 1_984_000, 0].map(Time::from_nanos)
+        );
+        let none = Meter::new(&one);
+        assert_eq!((none.conforms(ms(0), Yellow, 0), none.ready_at(Yellow, 0)), (false, Time::NEVER));
+    }
+}

@@ -1,0 +1,258 @@
+use super::fifo::Fifo;
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use crate::{Backlog, DropReason, Ecn, Fate, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Span, Time};
+
+/// CoDel (RFC 8289) as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelSpec {
+    /// What fits, the packet in transmission included.
+    pub limit: Capacity,
+    /// The law's numbers.
+    pub parameters: CodelParameters,
+}
+
+impl Kind for CodelSpec {
+    const USAGE: &'static [Usage] = &[(
+        "codel:LIMIT[,target=5ms,interval=100ms,ecn=true]",
+        "drops or marks at the head of a FIFO in which packets wait too long; LIMIT as that of drop-tail",
+    )];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { limit: text.value(Capacity::EXPECTED)?, parameters: CodelParameters::read(text)? })
+    }
+    fn write(&self, to: &mut Written) {
+        self.parameters.write(to.name("codel").value(self.limit));
+    }
+}
+
+impl QueueKind for CodelSpec {
+    type Queue = Box<Codel>;
+    fn build(&self, _site: &Site<'_>) -> Box<Codel> {
+        Box::new(Codel {
+            queue: Fifo::default(),
+            room: Room::new(self.limit),
+            largest: 0,
+            law: CodelLaw::default(),
+            parameters: self.parameters,
+        })
+    }
+    /// It may drop long before it is full.
+    fn holds(&self) -> Holds {
+        Holds { surely: 0, ..self.limit.holds() }
+    }
+    fn counts_packets(&self) -> bool {
+        matches!(self.limit, Capacity::Packets(_))
+    }
+}
+
+/// CoDel's numbers, and whether it marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelParameters {
+    /// How long packets may wait.
+    pub target: Span,
+    /// How long all of them may wait longer, about a round-trip time.
+    pub interval: Span,
+    /// Packets that are ECN-capable are marked instead of dropped.
+    pub ecn: bool,
+}
+
+/// RFC 8289, sections 4.3 and 4.4.
+impl Default for CodelParameters {
+    fn default() -> Self {
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
+    }
+}
+
+impl CodelParameters {
+    pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let usual = Self::default();
+        let read = Self {
+            target: text.option("target", usual.target)?,
+            interval: text.option("interval", usual.interval)?,
+            ecn: text.option("ecn", usual.ecn)?,
+        };
+        if read.target == Span::ZERO || read.interval < read.target {
+            return Err(text.error("0 < target <= interval"));
+        }
+        Ok(read)
+    }
+
+    pub(super) fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
+        let usual = Self::default();
+        to.option("target", self.target, usual.target)
+            .option("interval", self.interval, usual.interval)
+            .option("ecn", self.ecn, usual.ecn)
+    }
+}
+
+/// The law of CoDel (RFC 8289, section 5): it holds numbers, never packets.
+///
+/// It is asked of one packet at the head after the other, until one may go or none is left.
+#[derive(Clone, Debug, Default)]
+pub struct CodelLaw {
+    /// When packets will have waited too long for an interval, if they have waited too long since.
+    too_long_at: Option<Time>,
+    dropping: bool,
+    /// While dropping: when the next one goes, and since it began, how many have gone.
+    next_drop: Time,
+    count: u32,
+    /// What the count was when dropping began last.
+    first_count: u32,
+    /// One has just gone, and the time of the next one is set if the packet behind it waited too long, too.
+    follows: bool,
+}
+
+impl CodelLaw {
+    /// What has waited for so long is at the head of a queue now, and so many bytes behind it, of packets of which the
+    /// largest has so many: must it go?
+    pub fn drops(&mut self, p: &CodelParameters, now: Time, waited: Span, behind: u64, largest: u32) -> bool {
+        let too_long = self.too_long(p, now, waited, behind, largest);
+        if !self.dropping {
+            if too_long {
+                self.begin(p, now);
+            }
+            return too_long;
+        }
+        let followed = std::mem::take(&mut self.follows);
+        if !too_long {
+            self.dropping = false;
+            return false;
+        }
+        if followed {
+            self.next_drop += gap(p.interval, self.count);
+        }
+        let due = now >= self.next_drop;
+        if due {
+            self.count = self.count.saturating_add(1);
+            self.follows = true;
+        }
+        due
+    }
+
+    /// There is nothing at the head.
+    pub fn on_empty(&mut self) {
+        (self.too_long_at, self.dropping, self.follows) = (None, false, false);
+    }
+
+    /// Has everything waited too long for an interval? A queue of less than a packet is never too long.
+    fn too_long(&mut self, p: &CodelParameters, now: Time, waited: Span, behind: u64, largest: u32) -> bool {
+        if waited < p.target || behind <= u64::from(largest) {
+            self.too_long_at = None;
+            return false;
+        }
+        now >= *self.too_long_at.get_or_insert(now + p.interval)
+    }
+
+    /// The first one goes. If the last time was not long ago, the rate that controlled the queue then is a good one to start
+    /// with.
+    fn begin(&mut self, p: &CodelParameters, now: Time) {
+        let more = self.count.wrapping_sub(self.first_count);
+        let lately = now.since(self.next_drop) < p.interval * 16;
+        self.count = if more > 1 && lately { more } else { 1 };
+        self.first_count = self.count;
+        self.next_drop = now + gap(p.interval, self.count);
+        self.dropping = true;
+    }
+}
+
+/// How long after a drop the next one comes: interval / √count, rounded down. The whole root of interval² / count is that to
+/// the nanosecond, without a fraction on the way.
+fn gap(interval: Span, count: u32) -> Span {
+    let squared = u128::from(interval.as_nanos()).pow(2);
+    Span::from_nanos((squared / u128::from(count.max(1))).isqrt() as u64)
+}
+
+/// Marks a packet that would go, if it may be marked instead.
+pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
+    let marks = p.ecn && packet.ecn != Ecn::NotEct;
+    if marks && packet.ecn != Ecn::Ce {
+        packet.ecn = Ecn::Ce;
+        fate.marked(now, packet);
+    }
+    marks
+}
+
+/// The room of a buffer from which one packet at a time is in transmission.
+#[derive(Debug)]
+pub(super) struct Room {
+    capacity: Capacity,
+    /// Bytes of the packet in transmission, which keeps its place until its last bit has left.
+    in_transmission: u32,
+}
+
+impl Room {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        Self { capacity, in_transmission: 0 }
+    }
+
+    /// Is all this within the limit?
+    pub(super) fn holds(&self, backlog: Backlog) -> bool {
+        match self.capacity {
+            Capacity::Packets(places) => backlog.packets <= places.waiting().get(),
+            Capacity::Bytes(limit) => backlog.bytes + u64::from(self.in_transmission) <= limit.get(),
+        }
+    }
+
+    /// Would this one fit into an empty buffer?
+    pub(super) fn fits(&self, packet: &Packet) -> bool {
+        match self.capacity {
+            Capacity::Packets(_) => true,
+            Capacity::Bytes(limit) => u64::from(packet.len) <= limit.get(),
+        }
+    }
+
+    /// This is in transmission from now on.
+    pub(super) fn gives(&mut self, packet: Option<&Packet>) {
+        self.in_transmission = packet.map_or(0, |packet| packet.len);
+    }
+}
+
+/// FIFO governed by [`CodelLaw`].
+#[derive(Debug)]
+pub struct Codel {
+    queue: Fifo,
+    room: Room,
+    /// The largest packet so far, bytes.
+    largest: u32,
+    law: CodelLaw,
+    parameters: CodelParameters,
+}
+
+impl QueueDiscipline for Codel {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        let mut with = self.queue.backlog();
+        with.add(&packet);
+        if !self.room.holds(with) {
+            return fate.dropped(now, packet, DropReason::Overflow);
+        }
+        self.largest = self.largest.max(packet.len);
+        self.queue.push(Packet { arrived: now, ..packet });
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        let packet = loop {
+            let Some(mut packet) = self.queue.pop() else {
+                self.law.on_empty();
+                break None;
+            };
+            let (waited, behind) = (now.since(packet.arrived), self.queue.backlog().bytes);
+            if !self.law.drops(&self.parameters, now, waited, behind, self.largest)
+                || marks(&self.parameters, now, &mut packet, fate)
+            {
+                break Some(packet);
+            }
+            fate.dropped(now, packet, DropReason::Delay);
+        };
+        self.room.gives(packet.as_ref());
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
+    }
+}

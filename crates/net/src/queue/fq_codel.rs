@@ -1,0 +1,209 @@
+use super::codel::{CodelLaw, CodelParameters, Room, marks};
+use super::pool::{Chain, Pool};
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use crate::{Backlog, DropReason, Fate, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{Bytes, ParseError, Time};
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+/// FQ-CoDel (RFC 8290) as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelSpec {
+    /// What fits, the packet in transmission included.
+    pub limit: Capacity,
+    /// The numbers of the law that governs each queue.
+    pub parameters: CodelParameters,
+    /// How many queues there are; connections whose numbers leave the same remainder share one.
+    pub flows: NonZeroU32,
+    /// What a queue may send in its turn, bytes.
+    pub quantum: NonZeroU32,
+}
+
+/// There are no more connections than these to tell apart.
+const MAX_FLOWS: u32 = 1 << 16;
+const FLOWS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
+const QUANTUM: NonZeroU32 = NonZeroU32::new(1514).unwrap();
+
+impl Kind for FqCodelSpec {
+    const USAGE: &'static [Usage] = &[(
+        "fq-codel:LIMIT[,target=5ms,interval=100ms,ecn=true,flows=1024,quantum=1514B]",
+        "a queue for each connection governed by CoDel, in turns by bytes, those that send little first",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let (limit, parameters) = (text.value(Capacity::EXPECTED)?, CodelParameters::read(text)?);
+        let flows = text.option("flows", FLOWS)?;
+        let Bytes(quantum) = text.option("quantum", Bytes(QUANTUM.get().into()))?;
+        let quantum = u32::try_from(quantum).ok().and_then(NonZeroU32::new);
+        let quantum = quantum.filter(|quantum| quantum.get() <= MAX_QUANTUM);
+        match (quantum, flows.get() <= MAX_FLOWS) {
+            (Some(quantum), true) => Ok(Self { limit, parameters, flows, quantum }),
+            (None, _) => Err(text.error("a quantum from 1B to 1MB")),
+            _ => Err(text.error(format!("1 to {MAX_FLOWS} flows"))),
+        }
+    }
+
+    fn write(&self, to: &mut Written) {
+        let bytes = |quantum: NonZeroU32| Bytes(quantum.get().into());
+        let written = self.parameters.write(to.name("fq-codel").value(self.limit));
+        written.option("flows", self.flows, FLOWS).option("quantum", bytes(self.quantum), bytes(QUANTUM));
+    }
+}
+
+const MAX_QUANTUM: u32 = 1 << 20;
+
+impl QueueKind for FqCodelSpec {
+    type Queue = Box<FqCodel>;
+
+    fn build(&self, _site: &Site<'_>) -> Box<FqCodel> {
+        Box::new(FqCodel {
+            pool: Pool::default(),
+            flows: vec![Flow::default(); self.flows.get() as usize],
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            backlog: Backlog::default(),
+            room: Room::new(self.limit),
+            largest: 0,
+            quantum: i64::from(self.quantum.get()),
+            parameters: self.parameters,
+        })
+    }
+
+    /// It may drop long before it is full.
+    fn holds(&self) -> Holds {
+        Holds { surely: 0, ..self.limit.holds() }
+    }
+
+    fn counts_packets(&self) -> bool {
+        matches!(self.limit, Capacity::Packets(_))
+    }
+}
+
+/// A queue for each connection, governed by [`CodelLaw`]; they take turns by bytes (deficit round robin), and one in which
+/// nothing was for a while goes first (RFC 8290, section 4).
+#[derive(Debug)]
+pub struct FqCodel {
+    pool: Pool,
+    flows: Vec<Flow>,
+    /// Those that take their first turn since they were empty, in order.
+    new: VecDeque<u32>,
+    /// The others that take turns, in order.
+    old: VecDeque<u32>,
+    backlog: Backlog,
+    room: Room,
+    /// The largest packet so far, bytes.
+    largest: u32,
+    quantum: i64,
+    parameters: CodelParameters,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    packets: Chain,
+    law: CodelLaw,
+    /// What it may still send in its turn, bytes.
+    credit: i64,
+    /// Is it in one of the lists?
+    takes_turns: bool,
+}
+
+/// How many packets go at most when the buffer is full (RFC 8290, section 4.1.3): to find whom to take them from costs more.
+const BATCH: u32 = 64;
+
+impl FqCodel {
+    /// Makes room: half of the packets of the queue with the most bytes go, from its head. Out of line: a buffer governed by
+    /// CoDel is hardly ever full.
+    #[inline(never)]
+    fn overflows(&mut self, now: Time, fate: &mut dyn Fate) {
+        let held = |flow: &&mut Flow| (flow.packets.backlog().bytes, flow.packets.backlog().packets);
+        let Some(flow) = self.flows.iter_mut().max_by_key(held) else { return };
+        for _ in 0..flow.packets.backlog().packets.div_ceil(2).min(BATCH) {
+            let Some(packet) = self.pool.pop(&mut flow.packets) else { return };
+            self.backlog.remove(&packet);
+            fate.dropped(now, packet, DropReason::Overflow);
+        }
+    }
+
+    /// The next packet of a flow that its law lets go.
+    fn next_of(&mut self, flow: u32, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        let flow = &mut self.flows[flow as usize];
+        loop {
+            let Some(mut packet) = self.pool.pop(&mut flow.packets) else {
+                flow.law.on_empty();
+                return None;
+            };
+            self.backlog.remove(&packet);
+            let (waited, behind) = (now.since(packet.arrived), flow.packets.backlog().bytes);
+            if !flow.law.drops(&self.parameters, now, waited, behind, self.largest)
+                || marks(&self.parameters, now, &mut packet, fate)
+            {
+                flow.credit -= i64::from(packet.len);
+                return Some(packet);
+            }
+            fate.dropped(now, packet, DropReason::Delay);
+        }
+    }
+
+    /// The next packet of all.
+    fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let id = *list.front()?;
+            let flow = &mut self.flows[id as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.quantum;
+                list.pop_front();
+                self.old.push_back(id);
+                continue;
+            }
+            if let Some(packet) = self.next_of(id, now, fate) {
+                return Some(packet);
+            }
+            // A new one that comes back at once would have gone first again and again: it waits for its turn once.
+            if is_new {
+                self.new.pop_front();
+                self.old.push_back(id);
+            } else {
+                self.old.pop_front();
+                self.flows[id as usize].takes_turns = false;
+            }
+        }
+    }
+}
+
+impl QueueDiscipline for FqCodel {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        if !self.room.fits(&packet) {
+            return fate.dropped(now, packet, DropReason::Overflow);
+        }
+        self.largest = self.largest.max(packet.len);
+        self.backlog.add(&packet);
+        let id = u32::from(packet.flow) % self.flows.len() as u32;
+        let flow = &mut self.flows[id as usize];
+        self.pool.push(&mut flow.packets, Packet { arrived: now, ..packet });
+        if !flow.takes_turns {
+            flow.takes_turns = true;
+            flow.credit = self.quantum;
+            self.new.push_back(id);
+        }
+        while !self.room.holds(self.backlog) && self.backlog.packets > 0 {
+            self.overflows(now, fate);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        let packet = self.next(now, fate);
+        self.room.gives(packet.as_ref());
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
+    }
+}

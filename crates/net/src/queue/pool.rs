@@ -1,0 +1,61 @@
+use crate::{Backlog, Packet};
+use catnip_base::Slab;
+
+/// The packets of many FIFOs in memory that they share, so that a FIFO that comes and goes needs none of its own.
+#[derive(Debug, Default)]
+pub(super) struct Pool(Slab<Link>);
+
+#[derive(Debug)]
+struct Link {
+    packet: Packet,
+    /// Of the one behind it, if it is not the last one.
+    next: u32,
+}
+
+/// A FIFO in a pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chain {
+    first: u32,
+    last: u32,
+    backlog: Backlog,
+}
+
+impl Chain {
+    pub(super) fn is_empty(&self) -> bool {
+        self.backlog.packets == 0
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl Pool {
+    pub(super) fn push(&mut self, chain: &mut Chain, packet: Packet) {
+        let link = self.0.insert(Link { packet, next: 0 });
+        if chain.is_empty() {
+            chain.first = link;
+        } else {
+            self.0[chain.last].next = link;
+        }
+        chain.last = link;
+        chain.backlog.add(&packet);
+    }
+
+    pub(super) fn first(&self, chain: &Chain) -> Option<&Packet> {
+        (!chain.is_empty()).then(|| &self.0[chain.first].packet)
+    }
+
+    pub(super) fn pop(&mut self, chain: &mut Chain) -> Option<Packet> {
+        let packet = *self.first(chain)?;
+        self.0.release(chain.first);
+        chain.first = self.0[chain.first].next;
+        chain.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_use(&self) -> usize {
+        self.0.in_use()
+    }
+}

@@ -1,0 +1,218 @@
+use super::fifo::Fifo;
+use super::{Holds, QueueDiscipline, QueueKind, Site, Verdict};
+use crate::{Backlog, Colour, DropReason, Fate, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+/// Three-level RED (DiffServ paper) as configuration. What waits is counted as RED counts it, without the packet in
+/// transmission, and so are the thresholds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RioSpec {
+    /// Packets that may wait beside the one in transmission.
+    pub waiting: NonZeroU32,
+    /// The law's numbers.
+    pub parameters: RioParameters,
+}
+
+/// The names of the levels, in the order in which they are written: what is dropped first comes first.
+const LEVELS: [(&str, Colour); Colour::COUNT] =
+    [("low", Colour::Red), ("med", Colour::Yellow), ("high", Colour::Green)];
+
+impl Kind for RioSpec {
+    const USAGE: &'static [Usage] = &[(
+        "rio:LIMIT[,low=10%-25%,med=40%-60%,high=60%-95%,weight=0.5,max_p=0.1]",
+        "RED with an average and thresholds for each priority; LIMIT packets may wait; thresholds in percent of it",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let waiting =
+            text.value("a limit in packets, at least 1 packet (RED counts no bytes and no time)")?;
+        let mut p = RioParameters::default();
+        for (key, colour) in LEVELS {
+            let band = &mut p.bands[colour as usize];
+            *band = text.take(key).map_or(Ok(*band), |band| {
+                let expected = || text.error(format!("{key}=MIN%-MAX%, 0 <= MIN < MAX <= 100"));
+                band.parse().map_err(|_| expected())
+            })?;
+        }
+        p.weight = text.option("weight", p.weight)?;
+        p.max_probability = text.option("max_p", p.max_probability)?;
+        let fraction = |value: f64| value > 0.0 && value <= 1.0;
+        if !(fraction(p.weight) && fraction(p.max_probability)) {
+            return Err(text.error("weight and max_p in (0, 1]"));
+        }
+        let falls = |by: fn(Band) -> f64| !LEVELS.map(|(_, colour)| by(p.bands[colour as usize])).is_sorted();
+        if falls(|band| band.min) || falls(|band| band.max) {
+            return Err(text.error("thresholds that do not fall from low over med to high"));
+        }
+        Ok(Self { waiting, parameters: p })
+    }
+
+    fn write(&self, to: &mut Written) {
+        let (p, usual) = (&self.parameters, RioParameters::default());
+        to.name("rio").value(self.waiting);
+        for (key, colour) in LEVELS {
+            to.option(key, p.bands[colour as usize], usual.bands[colour as usize]);
+        }
+        to.option("weight", p.weight, usual.weight).option("max_p", p.max_probability, usual.max_probability);
+    }
+}
+
+impl QueueKind for RioSpec {
+    type Queue = Box<Rio>;
+
+    fn build(&self, site: &Site<'_>) -> Box<Rio> {
+        let law = RioLaw::new(&self.parameters, self.waiting, site.drops());
+        Box::new(Rio { queue: Fifo::default(), waiting: self.waiting, law })
+    }
+
+    /// It may drop long before it is full.
+    fn holds(&self) -> Holds {
+        Holds { surely: 0, at_most: Some(self.waiting.get().saturating_add(1)) }
+    }
+}
+
+/// The numbers of three-level RED.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RioParameters {
+    /// By [`Colour`]: between which averages packets of it are dropped at random.
+    pub bands: [Band; Colour::COUNT],
+    /// Weight of one arrival in the averages.
+    pub weight: f64,
+    /// Drop probability as an average reaches the upper end of its band.
+    pub max_probability: f64,
+}
+
+/// Those of the DiffServ paper, whose figure has thresholds of 10, 25, 40, 60 and 95 percent.
+impl Default for RioParameters {
+    fn default() -> Self {
+        let mut bands = [Band { min: 10.0, max: 25.0 }; Colour::COUNT];
+        bands[Colour::Yellow as usize] = Band { min: 40.0, max: 60.0 };
+        bands[Colour::Green as usize] = Band { min: 60.0, max: 95.0 };
+        Self { bands, weight: 0.5, max_probability: 0.1 }
+    }
+}
+
+/// The thresholds of a level in percent of the buffer, written `10%-25%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// Below this average nothing is dropped.
+    pub min: f64,
+    /// At or above this average everything is dropped.
+    pub max: f64,
+}
+
+impl FromStr for Band {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let ends = text.strip_suffix('%').and_then(|ends| ends.split_once("%-"));
+        let band = ends.and_then(|(min, max)| Some(Self { min: min.parse().ok()?, max: max.parse().ok()? }));
+        band.filter(|band| 0.0 <= band.min && band.min < band.max && band.max <= 100.0)
+            .ok_or_else(|| ParseError::new(text, "MIN%-MAX%, 0 <= MIN < MAX <= 100"))
+    }
+}
+
+impl fmt::Display for Band {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%-{}%", self.min, self.max)
+    }
+}
+
+/// The law of three-level RED: it holds numbers, never packets.
+///
+/// The levels' counts are nested: that of HIGH counts HIGH packets, that of MED also those of MED, that of LOW all. An
+/// arrival moves the averages of all the counts that it is part of, and is judged by that of its own level. Drops are
+/// neither spaced nor does an idle wire age the averages: the paper has a weight of one half and says no more.
+#[derive(Debug)]
+pub struct RioLaw {
+    /// By colour: ends of the band in packets.
+    bands: [(f64, f64); Colour::COUNT],
+    averages: [f64; Colour::COUNT],
+    weight: f64,
+    max_probability: f64,
+    rng: Rng,
+}
+
+impl RioLaw {
+    /// A law for a buffer in which so many packets may wait, empty from the beginning.
+    pub fn new(parameters: &RioParameters, waiting: NonZeroU32, rng: Rng) -> Self {
+        let of_buffer = |percent: f64| percent / 100.0 * f64::from(waiting.get());
+        Self {
+            bands: parameters.bands.map(|band| (of_buffer(band.min), of_buffer(band.max))),
+            averages: [0.0; Colour::COUNT],
+            weight: parameters.weight,
+            max_probability: parameters.max_probability,
+            rng,
+        }
+    }
+
+    /// The average count of a level, packets.
+    pub fn average(&self, level: Colour) -> f64 {
+        self.averages[level as usize]
+    }
+
+    /// The probability with which an arrival of this colour is dropped at this average of its level.
+    pub fn probability(&self, colour: Colour, average: f64) -> f64 {
+        let (min, max) = self.bands[colour as usize];
+        match average {
+            average if average < min => 0.0,
+            average if average < max => self.max_probability * (average - min) / (max - min),
+            _ => 1.0,
+        }
+    }
+
+    /// An arrival of this colour finds `waiting` packets of each colour.
+    pub fn on_arrival(&mut self, colour: Colour, waiting: [u32; Colour::COUNT]) -> Verdict {
+        let mut count: u32 = waiting.iter().sum();
+        for level in Colour::DROPPED_FIRST {
+            let average = &mut self.averages[level as usize];
+            *average = (1.0 - self.weight) * *average + self.weight * f64::from(count);
+            if level == colour {
+                break;
+            }
+            count -= waiting[level as usize];
+        }
+        let (average, (min, max)) = (self.average(colour), self.bands[colour as usize]);
+        if average < min {
+            Verdict::Accept
+        } else if average >= max {
+            Verdict::Forced
+        } else if self.rng.chance(self.probability(colour, average)) {
+            Verdict::Early
+        } else {
+            Verdict::Accept
+        }
+    }
+}
+
+/// FIFO governed by [`RioLaw`]; the arriving packet is the one dropped.
+#[derive(Debug)]
+pub struct Rio {
+    queue: Fifo,
+    waiting: NonZeroU32,
+    law: RioLaw,
+}
+
+impl QueueDiscipline for Rio {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        let verdict = self.law.on_arrival(packet.dscp.colour(), self.queue.by_colour());
+        let why = match verdict {
+            _ if self.queue.len() >= self.waiting.get() => DropReason::Overflow,
+            Verdict::Early => DropReason::Early,
+            Verdict::Forced => DropReason::Forced,
+            Verdict::Accept => return self.queue.push(packet),
+        };
+        fate.dropped(now, packet, why);
+    }
+
+    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+        self.queue.pop()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+}

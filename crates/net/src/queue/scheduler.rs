@@ -1,0 +1,215 @@
+use super::pool::{Chain, Pool};
+use super::shaper::{EXPECTED_LIMIT, Gate, SERVED_FIRST};
+use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
+use crate::{Backlog, Colour, DropReason, Dscp, Fate, Packet, Sla};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Slab, Time};
+use std::collections::VecDeque;
+
+/// The scheduler of a source's link (DiffServ paper, its output scheduler), as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerSpec {
+    /// Packets of all connections together, the one in transmission included.
+    pub limit: Places,
+    /// What it lets through.
+    pub sla: Sla,
+}
+
+impl Kind for SchedulerSpec {
+    const USAGE: &'static [Usage] = &[(
+        "scheduler:LIMIT,high=RATE/DEPTH[,med=RATE/DEPTH]",
+        "a queue for each connection, by class (AF1, AF2, others), then priority behind its bucket; LIMIT as that of drop-tail",
+    )];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { limit: text.value(EXPECTED_LIMIT)?, sla: Sla::read(text)? })
+    }
+    fn write(&self, to: &mut Written) {
+        self.sla.write(to.name("scheduler").value(self.limit));
+    }
+}
+
+impl QueueKind for SchedulerSpec {
+    type Queue = Box<Scheduler>;
+    fn build(&self, site: &Site<'_>) -> Box<Scheduler> {
+        Box::new(Scheduler {
+            pool: Pool::default(),
+            connections: Slab::default(),
+            by_flow: Vec::new(),
+            rings: Default::default(),
+            weights: Vec::new(),
+            backlog: Backlog::default(),
+            waiting: self.limit.waiting().get(),
+            gate: Gate::new(&self.sla, site),
+            wake_at: None,
+        })
+    }
+    /// A packet beyond the depth of its bucket never passes, whatever the room.
+    fn holds(&self) -> Holds {
+        Holds { surely: 0, at_most: Some(self.limit.all()) }
+    }
+    fn conserves_work(&self) -> bool {
+        false
+    }
+}
+
+/// Highly interactive, interactive, and others.
+const CLASSES: usize = 3;
+
+/// Of assured forwarding the first class is highly interactive and the second one interactive.
+fn class_of(dscp: Dscp) -> usize {
+    match dscp.class() {
+        Some(1) => 0,
+        Some(2) => 1,
+        _ => 2,
+    }
+}
+
+/// A queue per connection. Only the first packet of a connection is a candidate, so that none is overtaken by its like.
+///
+/// Of the classes the first one goes first, and within it HIGH before MED before LOW. A HIGH or MED packet needs the
+/// tokens of its priority, which all connections share; if one of a class has to wait for them, classes below it
+/// may not use that priority, or it would wait forever. Within a class, connections take turns: one sends as many packets
+/// as its weight says, and then stands behind the others.
+#[derive(Debug)]
+pub struct Scheduler {
+    pool: Pool,
+    /// Those of which something waits.
+    connections: Slab<Connection>,
+    /// Their numbers by flow, in order of flows.
+    by_flow: Vec<(u16, u32)>,
+    /// By the class of what they send next: in which order they take turns.
+    rings: [VecDeque<u32>; CLASSES],
+    /// Those that are not 1, in order of flows.
+    weights: Vec<(u16, u32)>,
+    backlog: Backlog,
+    waiting: u32,
+    gate: Gate,
+    /// When the first of those that may go will conform, as far as nobody could go when it was asked last.
+    wake_at: Option<Time>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    flow: u16,
+    packets: Chain,
+    weight: u32,
+    /// How many packets it may send before it stands behind the others.
+    turns: u32,
+}
+
+impl Scheduler {
+    /// The number of this connection, which now has something to send.
+    fn connection(&mut self, flow: u16, class: usize) -> u32 {
+        let place = self.by_flow.binary_search_by_key(&flow, |(flow, _)| *flow);
+        place.map(|place| self.by_flow[place].1).unwrap_or_else(|place| {
+            let weight = find(&self.weights, flow).map_or(1, |place| self.weights[place].1);
+            let packets = Chain::default();
+            let id = self.connections.insert(Connection { flow, packets, weight, turns: weight });
+            self.by_flow.insert(place, (flow, id));
+            self.rings[class].push_back(id);
+            id
+        })
+    }
+
+    /// Where the packet that goes now stands: its class, and the place of its connection there.
+    fn next(&mut self, now: Time) -> Option<(usize, usize)> {
+        self.wake_at = None;
+        let mut blocked = [false; Colour::COUNT];
+        for (class, ring) in self.rings.iter().enumerate() {
+            for colour in SERVED_FIRST {
+                if blocked[colour as usize] {
+                    continue;
+                }
+                for (place, &id) in ring.iter().enumerate() {
+                    let first = self.pool.first(&self.connections[id].packets);
+                    let Some(first) = first.filter(|packet| packet.dscp.colour() == colour) else { continue };
+                    if self.gate.admits(now, first) {
+                        return Some((class, place));
+                    }
+                    blocked[colour as usize] = true;
+                    let ready = self.gate.ready_at(first);
+                    self.wake_at = Some(self.wake_at.map_or(ready, |other| other.min(ready)));
+                }
+            }
+        }
+        None
+    }
+
+    /// The first packet of a connection goes, and the connection to where it stands from now on.
+    fn send(&mut self, class: usize, place: usize) -> Option<Packet> {
+        let id = self.rings[class][place];
+        let connection = &mut self.connections[id];
+        let packet = self.pool.pop(&mut connection.packets)?;
+        self.backlog.remove(&packet);
+        connection.turns -= 1;
+        let next = self.pool.first(&connection.packets).map(|packet| class_of(packet.dscp));
+        if next == Some(class) && connection.turns > 0 {
+            return Some(packet);
+        }
+        self.rings[class].remove(place);
+        connection.turns = connection.weight;
+        if let Some(class) = next {
+            self.rings[class].push_back(id);
+        } else {
+            let place = find(&self.by_flow, connection.flow);
+            place.map(|place| self.by_flow.remove(place));
+            self.connections.release(id);
+        }
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+impl Scheduler {
+    /// How many packets, connections and places in rings are in use.
+    pub(super) fn memory(&self) -> [usize; 3] {
+        let in_rings = self.rings.iter().map(VecDeque::len).sum();
+        [self.pool.in_use(), self.connections.in_use().max(self.by_flow.len()), in_rings]
+    }
+}
+
+/// The place of what belongs to a flow.
+fn find(by_flow: &[(u16, u32)], flow: u16) -> Option<usize> {
+    by_flow.binary_search_by_key(&flow, |(flow, _)| *flow).ok()
+}
+
+impl QueueDiscipline for Scheduler {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        if !self.gate.fits(&packet) {
+            return fate.dropped(now, packet, DropReason::Policed);
+        }
+        if self.backlog.packets >= self.waiting {
+            return fate.dropped(now, packet, DropReason::Overflow);
+        }
+        self.backlog.add(&packet);
+        let id = self.connection(packet.flow, class_of(packet.dscp));
+        self.pool.push(&mut self.connections[id].packets, packet);
+    }
+
+    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+        let (class, place) = self.next(now)?;
+        self.send(class, place)
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn set_weight(&mut self, flow: u16, weight: u32) {
+        let weight = weight.max(1);
+        match self.weights.binary_search_by_key(&flow, |(flow, _)| *flow) {
+            Ok(place) if weight == 1 => _ = self.weights.remove(place),
+            Ok(place) => self.weights[place].1 = weight,
+            Err(_) if weight == 1 => {}
+            Err(place) => self.weights.insert(place, (flow, weight)),
+        }
+        if let Some(place) = find(&self.by_flow, flow) {
+            let connection = &mut self.connections[self.by_flow[place].1];
+            (connection.weight, connection.turns) = (weight, connection.turns.min(weight));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use super::*;
+use crate::Ecn;
+
+fn build(text: &str) -> AnyQueue {
+    text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
+}
+
+fn of(flow: u16, len: u32, body: u32) -> Packet {
+    Packet { flow, len, ..packet(body, Colour::Red) }
+}
+
+fn bodies(queue: &mut AnyQueue, count: usize) -> Vec<u32> {
+    (0..count)
+        .filter_map(|_| queue.dequeue(Time::ZERO, &mut Lost::default()))
+        .map(|packet| packet.body)
+        .collect()
+}
+
+#[test]
+fn who_sends_little_goes_first_and_others_take_turns() {
+    let (mut queue, mut lost) = (build("fq-codel:1000,quantum=1000B"), Lost::default());
+    for body in 0..6 {
+        queue.enqueue(Time::ZERO, of(1, 1000, body), &mut lost);
+        queue.enqueue(Time::ZERO, of(2, 1000, 10 + body), &mut lost);
+    }
+    // New ones first, in order; then in turns.
+    assert_eq!(bodies(&mut queue, 4), [0, 10, 1, 11]);
+    // One that was not there has its turn at once, and within a quantum a second packet.
+    queue.enqueue(Time::ZERO, of(3, 400, 20), &mut lost);
+    queue.enqueue(Time::ZERO, of(3, 700, 21), &mut lost);
+    queue.enqueue(Time::ZERO, of(3, 700, 22), &mut lost);
+    assert_eq!(bodies(&mut queue, 3), [20, 21, 2]);
+    // From then on it takes turns, and what it owes counts.
+    assert_eq!(bodies(&mut queue, 4), [22, 12, 3, 13]);
+    // It was empty when its turn came, so it is new again; then it is empty, but keeps its place for a turn, and comes back
+    // before that: behind one that is really new.
+    queue.enqueue(Time::ZERO, of(3, 100, 23), &mut lost);
+    assert_eq!(bodies(&mut queue, 2), [23, 4]);
+    queue.enqueue(Time::ZERO, of(3, 1000, 24), &mut lost);
+    queue.enqueue(Time::ZERO, of(4, 100, 30), &mut lost);
+    assert_eq!(bodies(&mut queue, 5), [30, 24, 14, 5, 15]);
+    assert_eq!((bodies(&mut queue, 1), queue.backlog(), lost.0.len()), (vec![], Backlog::default(), 0));
+}
+
+#[test]
+fn connections_have_equal_shares_of_bytes_whatever_their_packets_sizes() {
+    let (mut queue, mut lost) = (build("fq-codel:1000,target=1s,interval=1s"), Lost::default());
+    let sizes = [40, 500, 1500, 9000];
+    let mut bytes = [0u64; 4];
+    for (flow, len) in (0..).zip(sizes) {
+        (0..5).for_each(|_| queue.enqueue(Time::ZERO, of(flow, len, 0), &mut lost));
+    }
+    while bytes.iter().sum::<u64>() < 8_000_000 {
+        let packet = queue.dequeue(Time::ZERO, &mut lost).unwrap();
+        bytes[usize::from(packet.flow)] += u64::from(packet.len);
+        queue.enqueue(Time::ZERO, packet, &mut lost);
+    }
+    assert!(bytes.iter().all(|&bytes| (bytes as f64 / 2e6 - 1.0).abs() < 0.02), "{bytes:?}");
+    assert!(lost.0.is_empty());
+}
+
+#[test]
+fn a_full_buffer_takes_from_the_head_of_the_fattest_and_spares_the_others() {
+    let (mut queue, mut lost) = (build("fq-codel:201"), Lost::default());
+    (0..4).for_each(|body| queue.enqueue(Time::ZERO, of(1, 1500, body), &mut lost));
+    (100..296).for_each(|body| queue.enqueue(Time::ZERO, of(2, 100, body), &mut lost));
+    assert_eq!((queue.backlog().packets, lost.0.len()), (200, 0));
+    // 19 600 bytes are more than 6000: of 196 packets, 64 go.
+    queue.enqueue(Time::ZERO, of(3, 40, 400), &mut lost);
+    let gone: Vec<u32> = lost.0.iter().map(|(packet, _)| packet.body).collect();
+    assert_eq!(gone, (100..164).collect::<Vec<_>>());
+    assert!(lost.0.iter().all(|(_, why)| *why == DropReason::Overflow));
+    // Half of what a smaller one has; two connections of the same remainder are one.
+    let (mut queue, mut lost) = (build("fq-codel:9,flows=4"), Lost::default());
+    (0..8).for_each(|body| queue.enqueue(Time::ZERO, of(1 + 4 * (body as u16 % 2), 100, body), &mut lost));
+    queue.enqueue(Time::ZERO, of(2, 300, 8), &mut lost);
+    assert_eq!(lost.0.iter().map(|(packet, _)| packet.body).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(bodies(&mut queue, 9), [4, 5, 6, 7, 8]);
+    // In bytes: as many times as it takes; what would never fit takes nobody's place.
+    let (mut queue, mut lost) = (build("fq-codel:3000B"), Lost::default());
+    (0..30).for_each(|body| queue.enqueue(Time::ZERO, of(1, 100, body), &mut lost));
+    queue.enqueue(Time::ZERO, of(2, 3001, 30), &mut lost);
+    assert_eq!(lost.0.iter().map(|(packet, _)| packet.body).collect::<Vec<_>>(), [30]);
+    queue.enqueue(Time::ZERO, of(2, 2900, 31), &mut lost);
+    assert!(queue.backlog().bytes <= 3000 && queue.backlog().packets > 0, "{:?}", queue.backlog());
+}
+
+#[test]
+fn each_connection_is_governed_for_itself() {
+    // One stands for long; the other one comes and goes.
+    let (mut queue, mut lost) = (build("fq-codel:1000"), Lost::default());
+    (0..500).for_each(|body| {
+        queue.enqueue(Time::ZERO, Packet { ecn: Ecn::NotEct, ..of(1, 1000, body) }, &mut lost)
+    });
+    for ms in 0..450 {
+        let now = Time::from_nanos(ms * 1_000_000);
+        if ms % 10 == 5 {
+            queue.enqueue(now, of(2, 100, 1000), &mut lost);
+            assert_eq!(queue.dequeue(now, &mut lost).map(|packet| packet.body), Some(1000), "at {ms} ms");
+        }
+        queue.dequeue(now, &mut lost);
+    }
+    assert!(
+        lost.0.len() > 3 && lost.0.iter().all(|(packet, why)| packet.flow == 1 && *why == DropReason::Delay)
+    );
+}
+
+proptest! {
+    #[test]
+    fn packets_are_conserved_and_connections_keep_their_order(
+        steps in prop::collection::vec((0u16..9, 40u32..3000, 0u64..9_000_000, 0usize..3), 1..300)
+    ) {
+        let mut queue = build("fq-codel:20000B,target=2ms,interval=9ms,flows=5,quantum=700B");
+        let (mut now, mut inside, mut lost) = (Time::ZERO, Vec::<Packet>::new(), Lost::default());
+        for (body, (flow, len, gap, leave)) in (0..).zip(steps) {
+            now += Span::from_nanos(gap);
+            queue.enqueue(now, of(flow, len, body), &mut lost);
+            inside.push(of(flow, len, body));
+            for _ in 0..leave {
+                let packet = queue.dequeue(now, &mut lost);
+                lost.0.drain(..).for_each(|(gone, _)| inside.retain(|packet| packet.body != gone.body));
+                prop_assert!(packet.is_some() || inside.is_empty());
+                if let Some(packet) = packet {
+                    let first = inside.iter().position(|other| other.flow % 5 == packet.flow % 5);
+                    prop_assert_eq!(first.map(|first| inside.remove(first).body), Some(packet.body));
+                }
+            }
+            lost.0.drain(..).for_each(|(gone, _)| inside.retain(|packet| packet.body != gone.body));
+            let bytes = inside.iter().map(|packet| u64::from(packet.len)).sum();
+            prop_assert_eq!(queue.backlog(), Backlog { packets: inside.len() as u32, bytes });
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use super::*;
+use crate::Colour::{Green as HIGH, Red as LOW, Yellow as MED};
+
+fn law(parameters: RioParameters, limit: u32, seed: u32) -> RioLaw {
+    RioLaw::new(&parameters, packets(limit), rng(seed))
+}
+
+/// So many packets of each colour wait.
+fn waiting(high: u32, med: u32, low: u32) -> [u32; Colour::COUNT] {
+    let mut waiting = [0; Colour::COUNT];
+    for (colour, count) in [(HIGH, high), (MED, med), (LOW, low)] {
+        waiting[colour as usize] = count;
+    }
+    waiting
+}
+
+#[test]
+fn what_is_wrong_with_three_levels_is_named() {
+    for (text, named) in [
+        ("rio", "at least 1"),
+        ("rio:0", "at least 1"),
+        ("rio:15KB", "counts no bytes"),
+        ("rio:10,low=10-25", "low=MIN%-MAX%"),
+        ("rio:10,low=-1%-25%", "low=MIN%-MAX%"),
+        ("rio:10,low=NaN%-25%", "low=MIN%-MAX%"),
+        ("rio:10,med=60%-60%", "0 <= MIN < MAX <= 100"),
+        ("rio:10,high=60%-101%", "0 <= MIN < MAX <= 100"),
+        ("rio:10,med=9%-60%", "fall from low over med to high"),
+        ("rio:10,high=60%-61%,med=40%-62%", "fall from low over med to high"),
+        ("rio:10,weight=0", "weight and max_p in (0, 1]"),
+        ("rio:10,max_p=2", "weight and max_p in (0, 1]"),
+        ("rio:10,min=3", "min"),
+    ] {
+        let error = text.parse::<QueueSpec>().unwrap_err().to_string();
+        assert!(error.contains(text) && error.contains(named), "{error}");
+    }
+    // Bands may overlap, and levels may be alike.
+    for text in ["rio:10,low=10%-40%,med=25%-60%", "rio:10,low=0%-9%,med=0%-9%,high=0%-9%"] {
+        assert!(text.parse::<QueueSpec>().is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn each_level_drops_along_its_own_curve() {
+    // With a weight of 1 the average is the count; a buffer of 1000 makes per mille of percentages.
+    let parameters = RioParameters { weight: 1.0, ..RioParameters::default() };
+    for (seed, (colour, min, max)) in (0..).zip([(LOW, 100, 250), (MED, 400, 600), (HIGH, 600, 950)]) {
+        let mut law = law(parameters, 1000, seed);
+        for count in
+            [0, min - 1, min, min + 1, (3 * min + max) / 4, (min + max) / 2, max - 1, max, max + 1, 1000]
+        {
+            let counts = match colour {
+                HIGH => waiting(count, 0, 0),
+                MED => waiting(count / 3, count - count / 3, 0),
+                LOW => waiting(count / 4, count / 4, count - count / 4 * 2),
+            };
+            let trials = 40_000;
+            let verdicts: Vec<Verdict> = (0..trials).map(|_| law.on_arrival(colour, counts)).collect();
+            let dropped = verdicts.iter().filter(|&&verdict| verdict != Verdict::Accept).count();
+            let expected = match count {
+                count if count < min => 0.0,
+                count if count < max => 0.1 * f64::from(count - min) / f64::from(max - min),
+                _ => 1.0,
+            };
+            let (share, n) = (dropped as f64 / f64::from(trials), f64::from(trials));
+            let error = (expected * (1.0 - expected) / n).sqrt();
+            assert!(
+                (share - expected).abs() <= 4.0 * error,
+                "{colour:?} at {count}: {share}, not {expected}"
+            );
+            let forced = verdicts.contains(&Verdict::Forced);
+            assert_eq!(forced, count >= max, "{colour:?} at {count}");
+        }
+    }
+}
+
+#[test]
+fn counts_nest_and_an_arrival_moves_the_averages_of_those_that_it_is_part_of() {
+    let averages = |law: &RioLaw| [HIGH, MED, LOW].map(|level| law.average(level));
+    let mut law = law(RioParameters::default(), 1000, 0);
+    // 2 HIGH, 4 MED and 8 LOW wait: 2, 6 and 14.
+    law.on_arrival(LOW, waiting(2, 4, 8));
+    assert_eq!(averages(&law), [0.0, 0.0, 7.0]);
+    law.on_arrival(MED, waiting(2, 4, 8));
+    assert_eq!(averages(&law), [0.0, 3.0, 10.5]);
+    law.on_arrival(HIGH, waiting(2, 4, 8));
+    assert_eq!(averages(&law), [1.0, 4.5, 12.25]);
+    // An idle wire ages nothing.
+    law.on_arrival(HIGH, waiting(0, 0, 0));
+    assert_eq!(averages(&law), [0.5, 2.25, 6.125]);
+}
+
+#[test]
+fn a_trace_by_hand() {
+    // Of ten places, LOW may not average half of them; bands so narrow that chance has no say.
+    let text = "rio:10,low=49.9%-50%,med=69.9%-70%,high=89.9%-90%";
+    let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
+    let mut fates = Vec::new();
+    let arrivals = [
+        // All counts are 0, 1, 2 … as they come; averages of LOW: 0, 0.5, 1.25, 2.125, 3.0625, 4.03125, 5.015625.
+        (LOW, None),
+        (LOW, None),
+        (LOW, None),
+        (LOW, None),
+        (LOW, None),
+        (LOW, None),
+        (LOW, Some(DropReason::Forced)),
+        // MED packets are none yet, and then 1, 2, 3: averages of 0, 0.5, 1.25, 2.125.
+        (MED, None),
+        (MED, None),
+        (MED, None),
+        (MED, None),
+        // The buffer is full, whatever the average says: 0 HIGH packets wait.
+        (HIGH, Some(DropReason::Overflow)),
+    ];
+    for (body, &(colour, _)) in (0..).zip(&arrivals) {
+        let mut lost = Lost::default();
+        queue.enqueue(Time::ZERO, packet(body, colour), &mut lost);
+        fates.push((colour, lost.0.first().map(|(_, why)| *why)));
+    }
+    assert_eq!(fates, arrivals);
+    assert_eq!(
+        contents(&mut queue).iter().map(|p| p.body).collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4, 5, 7, 8, 9, 10]
+    );
+}

@@ -1,0 +1,234 @@
+use super::{AnyQueue, Holds, QueueDiscipline, QueueKind, QueueSpec, Site};
+use crate::{Backlog, Fate, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written, name};
+use catnip_base::{ParseError, Time};
+
+/// A queue for each class of packets, which share the wire by weight (DiffServ paper, its separate queue for Telnet), as
+/// configuration. The limit of a queue counts what waits in it as if it were alone: with the packet in transmission,
+/// whoever sends that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrrSpec {
+    /// In the order of [`LINES`], the last one included.
+    lines: Vec<LineSpec>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct LineSpec {
+    /// Its place in [`LINES`].
+    line: usize,
+    weight: u32,
+    queue: QueueSpec,
+}
+
+/// The assured forwarding classes (RFC 2597), and whoever has none or one without a queue of its own.
+const LINES: [&str; 5] = ["af1", "af2", "af3", "af4", "rest"];
+const REST: usize = LINES.len() - 1;
+
+/// So large that shares can be said to six digits, so small that no sum overflows.
+const MAX_WEIGHT: u32 = 1_000_000;
+
+impl Kind for WrrSpec {
+    const USAGE: &'static [Usage] = &[(
+        "wrr:[af1=WEIGHT(QUEUE),…,]rest=WEIGHT(QUEUE)",
+        "a queue for each AF class that is named, and one for the rest, which share the wire by weight",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let mut lines = Vec::new();
+        for (line, key) in LINES.into_iter().enumerate() {
+            if let Some(said) = text.take(key) {
+                lines.push(read_line(text, line, said)?);
+            }
+            if text.take(key).is_some() {
+                return Err(text.error(format!("{key} only once")));
+            }
+        }
+        if lines.last().is_none_or(|last| last.line != REST) {
+            return Err(text.error("rest=WEIGHT(QUEUE), or a class would be without a queue"));
+        }
+        Ok(Self { lines })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("wrr");
+        for LineSpec { line, weight, queue } in &self.lines {
+            to.key(LINES[*line], format_args!("{weight}({queue})"));
+        }
+    }
+}
+
+fn read_line(text: &Notation<'_>, line: usize, said: &str) -> Result<LineSpec, ParseError> {
+    let key = LINES[line];
+    let parts = said.strip_suffix(')').and_then(|parts| parts.split_once('('));
+    let parts = parts.and_then(|(weight, queue)| Some((weight.trim().parse::<u32>().ok()?, queue.trim())));
+    let (weight, queue) = parts
+        .filter(|(weight, _)| (1..=MAX_WEIGHT).contains(weight))
+        .ok_or_else(|| text.error(format!("{key}=WEIGHT(QUEUE), with a weight from 1 to {MAX_WEIGHT}")))?;
+    if WrrSpec::USAGE.iter().any(|&usage| queue.split(':').next() == Some(name(usage))) {
+        return Err(text.error(format!("a queue for {key} that is not itself made of several ones")));
+    }
+    match queue.parse() {
+        Ok(QueueSpec::DropTail(limit)) if limit.is_in_time() => Err(text.error(format!(
+            "a limit in packets or bytes for {key}: who shares a wire cannot know how long it will wait"
+        ))),
+        Ok(queue) => Ok(LineSpec { line, weight, queue }),
+        Err(error) => Err(text.error(format!("a queue for {key}; {error}"))),
+    }
+}
+
+impl QueueKind for WrrSpec {
+    type Queue = Box<Wrr>;
+
+    fn build(&self, site: &Site<'_>) -> Box<Wrr> {
+        let line = |spec: &LineSpec| Line {
+            queue: spec.queue.build(&site.part(spec.line as u32)),
+            weight: spec.weight.into(),
+            credit: 0,
+        };
+        let place = |line| self.lines.iter().position(|spec| spec.line == line);
+        let rest = self.lines.len() - 1;
+        Box::new(Wrr {
+            line_of: std::array::from_fn(|line| place(line).unwrap_or(rest)),
+            lines: self.lines.iter().map(line).collect(),
+            weights: self.lines.iter().map(|spec| i64::from(spec.weight)).sum(),
+            turn: 0,
+            sent: None,
+        })
+    }
+
+    fn holds(&self) -> Holds {
+        let of_each = || self.lines.iter().map(|spec| spec.queue.holds());
+        // All that is there may be of one class; of all that may be there, one is in transmission.
+        let waiting = |holds: Holds| holds.at_most.map(|all| all.saturating_sub(1));
+        let at_most = of_each().try_fold(1, |sum: u32, holds| Some(sum.saturating_add(waiting(holds)?)));
+        Holds { surely: of_each().map(|holds| holds.surely).min().unwrap_or(0), at_most }
+    }
+
+    fn counts_packets(&self) -> bool {
+        self.lines.iter().any(|spec| spec.queue.counts_packets())
+    }
+
+    fn conserves_work(&self) -> bool {
+        self.lines.iter().all(|spec| spec.queue.conserves_work())
+    }
+}
+
+/// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over queues of any discipline.
+///
+/// Since such a queue does not say how long its next packet is, it may send while it has any credit, and what it sends
+/// beyond that it owes, also while it is empty: who sends now and then gets no more than its share, either. A round is
+/// worth as many bytes as a large packet has, so that nobody waits for long bursts of others.
+#[derive(Debug)]
+pub struct Wrr {
+    lines: Vec<Line>,
+    /// Where packets of each class wait, those of none at the end.
+    line_of: [usize; LINES.len()],
+    /// The sum of all weights.
+    weights: i64,
+    /// Whose turn it is, with the credit of this round.
+    turn: usize,
+    /// Whose packet is in transmission.
+    sent: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Line {
+    queue: AnyQueue,
+    weight: i64,
+    /// Bytes that it may send, times the sum of all weights, which keeps them whole.
+    credit: i64,
+}
+
+/// What all of them may send in a round, bytes.
+const ROUND: i64 = 1500;
+
+impl Line {
+    fn waits(&self) -> bool {
+        self.queue.backlog().packets > 0
+    }
+
+    /// So many rounds begin; who has nothing to send saves no credit.
+    fn begin(&mut self, rounds: i64, saves: bool) {
+        self.credit += rounds * self.weight * ROUND;
+        if !saves {
+            self.credit = self.credit.min(0);
+        }
+    }
+
+    /// In how many rounds it will have credit.
+    fn rounds_to_credit(&self) -> i64 {
+        let round = self.weight * ROUND;
+        (round - self.credit).div_euclid(round).max(0)
+    }
+}
+
+impl Wrr {
+    /// What the packet in transmission has left behind: it is no longer there.
+    fn has_sent(&mut self, now: Time, fate: &mut dyn Fate) {
+        let Some(sent) = self.sent.take() else { return };
+        let line = &mut self.lines[sent];
+        if line.waits() {
+            line.queue.released();
+        } else {
+            // For this queue the wire is idle from now on.
+            line.queue.dequeue(now, fate);
+        }
+    }
+}
+
+impl QueueDiscipline for Wrr {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        let line = self.line_of[packet.dscp.class().map_or(REST, |class| usize::from(class) - 1)];
+        self.lines[line].queue.enqueue(now, packet, fate);
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        self.has_sent(now, fate);
+        // Who has something to send, as far as it did not hold that back.
+        let mut wants = [false; LINES.len()];
+        for (wants, line) in wants.iter_mut().zip(&self.lines) {
+            *wants = line.waits();
+        }
+        loop {
+            for _ in 0..self.lines.len() {
+                let line = &mut self.lines[self.turn];
+                if wants[self.turn] && line.credit > 0 {
+                    if let Some(packet) = line.queue.dequeue(now, fate) {
+                        line.credit -= i64::from(packet.len) * self.weights;
+                        self.sent = Some(self.turn);
+                        return Some(packet);
+                    }
+                    wants[self.turn] = false;
+                }
+                if wants == [false; LINES.len()] {
+                    return None;
+                }
+                self.turn = (self.turn + 1) % self.lines.len();
+                self.lines[self.turn].begin(1, wants[self.turn]);
+            }
+            // Nobody had credit: rounds pass until somebody has, the last of them in order of turns.
+            let who_wants = || self.lines.iter().zip(wants).filter(|(_, wants)| *wants);
+            let rounds = who_wants().map(|(line, _)| line.rounds_to_credit()).min().unwrap_or(0);
+            if rounds > 1 {
+                for (line, wants) in self.lines.iter_mut().zip(wants) {
+                    line.begin(rounds - 1, wants);
+                }
+            }
+        }
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.lines.iter().filter_map(|line| line.queue.wake_at()).min()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.lines.iter().map(|line| line.queue.backlog()).fold(Backlog::default(), |sum, of| Backlog {
+            packets: sum.packets + of.packets,
+            bytes: sum.bytes + of.bytes,
+        })
+    }
+
+    fn set_weight(&mut self, flow: u16, weight: u32) {
+        self.lines.iter_mut().for_each(|line| line.queue.set_weight(flow, weight));
+    }
+}

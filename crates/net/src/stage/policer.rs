@@ -1,0 +1,77 @@
+use super::{Stage, StageKind};
+use crate::{Colour, DropReason, Meter, Packet, Sla};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time, words};
+
+/// A policer (RFC 2475, section 2.3.3.4) at the edge of a network, as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicerSpec {
+    /// What the user's packets are held against.
+    pub sla: Sla,
+    /// What becomes of those beyond it.
+    pub action: PolicerAction,
+}
+
+words! {
+    /// What a policer does with a packet beyond its profile.
+    #[derive(Default)]
+    pub enum PolicerAction {
+        /// It is marked one level down, and then held against the profile of that level.
+        #[default]
+        Remark = ("remark", "marks it one level down"),
+        /// It is dropped.
+        Drop = ("drop", "drops it"),
+    }
+}
+
+impl Kind for PolicerSpec {
+    const USAGE: &'static [Usage] = &[(
+        "policer:high=RATE/DEPTH[,med=RATE/DEPTH,action=remark|drop]",
+        "HIGH and MED packets beyond their token bucket become one level less, or are dropped",
+    )];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let sla = Sla::read(text)?;
+        let action = text.take("action").map_or(Ok(PolicerAction::default()), str::parse);
+        Ok(Self { sla, action: action.map_err(|_| text.error("action=remark or drop"))? })
+    }
+    fn write(&self, to: &mut Written) {
+        self.sla.write(to.name("policer")).option("action", self.action, PolicerAction::default());
+    }
+}
+
+impl StageKind for PolicerSpec {
+    type Stage = Box<Policer>;
+    fn build(&self, _rng: Rng) -> Box<Policer> {
+        Box::new(Policer { meter: Meter::new(&self.sla), action: self.action })
+    }
+}
+
+/// Holds packets against a contract; LOW ones are free.
+#[derive(Debug)]
+pub struct Policer {
+    meter: Meter,
+    action: PolicerAction,
+}
+
+impl Stage for Policer {
+    fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+        let said = packet.dscp.colour();
+        match self.action {
+            PolicerAction::Drop if self.meter.admits(now, said, packet.len) => Ok(()),
+            PolicerAction::Drop => Err(DropReason::Policed),
+            PolicerAction::Remark => {
+                let colour = highest(&mut self.meter, now, packet.len, said);
+                if colour != said {
+                    packet.dscp = packet.dscp.with_colour(colour);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The highest priority, from this one down, in whose profile a packet is; it takes the tokens.
+pub(super) fn highest(meter: &mut Meter, now: Time, len: u32, from: Colour) -> Colour {
+    let falling = Colour::DROPPED_FIRST.into_iter().rev().skip_while(|&colour| colour != from);
+    falling.into_iter().find(|&colour| meter.admits(now, colour, len)).unwrap_or(Colour::Red)
+}

@@ -1,0 +1,45 @@
+use super::policer::highest;
+use super::{Stage, StageKind};
+use crate::{Colour, DropReason, Meter, Packet, Sla};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+
+/// A token bucket marker at an edge router, which knows nothing of connections (ER-TBM of the DiffServ paper), as
+/// configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TbMarkerSpec {
+    /// What the user's packets may be at most.
+    pub sla: Sla,
+}
+
+impl Kind for TbMarkerSpec {
+    const USAGE: &'static [Usage] = &[(
+        "tb-marker:high=RATE/DEPTH[,med=RATE/DEPTH]",
+        "marks what is in its token bucket HIGH, else what is in that of MED so, else LOW",
+    )];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { sla: Sla::read(text)? })
+    }
+    fn write(&self, to: &mut Written) {
+        self.sla.write(to.name("tb-marker"));
+    }
+}
+
+impl StageKind for TbMarkerSpec {
+    type Stage = Box<TbMarker>;
+    fn build(&self, _rng: Rng) -> Box<TbMarker> {
+        Box::new(TbMarker(Meter::new(&self.sla)))
+    }
+}
+
+/// Marks packets anew, whatever they said; they stay in their class.
+#[derive(Debug)]
+pub struct TbMarker(Meter);
+
+impl Stage for TbMarker {
+    fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+        let colour = highest(&mut self.0, now, packet.len, Colour::Green);
+        packet.dscp = packet.dscp.with_colour(colour);
+        Ok(())
+    }
+}
