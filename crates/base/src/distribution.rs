@@ -27,12 +27,14 @@ pub enum Distribution {
         /// Greatest value.
         maximum: f64,
     },
-    /// Lognormal.
+    /// Lognormal; values above `maximum` count as `maximum`.
     Lognormal {
         /// Mean of the logarithm.
         mu: f64,
         /// Standard deviation of the logarithm.
         sigma: f64,
+        /// Greatest value.
+        maximum: f64,
     },
     /// Piecewise linear through points of a measured distribution function.
     Empirical {
@@ -47,7 +49,7 @@ impl Kind for Distribution {
         ("uniform:minimum=,maximum=", "the same chance for all between the bounds"),
         ("exponential:mean=", "no memory"),
         ("pareto:shape=,minimum=[,maximum=]", "a heavy tail with this index, cut at the maximum"),
-        ("lognormal:mu=,sigma=", "its logarithm is normal"),
+        ("lognormal:mu=,sigma=[,maximum=]", "its logarithm is normal; cut at the maximum"),
         (
             "empirical:points=0/0;1/0.25;10/1",
             "linear between points of a distribution function, value/probability",
@@ -64,7 +66,11 @@ impl Kind for Distribution {
                 minimum: text.key("minimum")?,
                 maximum: text.option("maximum", f64::INFINITY)?,
             },
-            "lognormal" => Self::Lognormal { mu: text.key("mu")?, sigma: text.key("sigma")? },
+            "lognormal" => Self::Lognormal {
+                mu: text.key("mu")?,
+                sigma: text.key("sigma")?,
+                maximum: text.option("maximum", f64::INFINITY)?,
+            },
             _ => {
                 let points: String = text.key("points")?;
                 let point = |point: &str| {
@@ -95,7 +101,11 @@ impl Kind for Distribution {
                 .key("shape", shape)
                 .key("minimum", minimum)
                 .option("maximum", *maximum, f64::INFINITY),
-            Self::Lognormal { mu, sigma } => to.name("lognormal").key("mu", mu).key("sigma", sigma),
+            Self::Lognormal { mu, sigma, maximum } => to
+                .name("lognormal")
+                .key("mu", mu)
+                .key("sigma", sigma)
+                .option("maximum", *maximum, f64::INFINITY),
             Self::Empirical { points } => {
                 let points: Vec<String> = points.iter().map(|(value, p)| format!("{value}/{p}")).collect();
                 to.name("empirical").key("points", points.join(";"))
@@ -121,7 +131,10 @@ impl Distribution {
                 let holds = positive(*shape) && positive(*minimum) && *maximum > 0.0;
                 (holds, "positive shape, minimum and maximum")
             }
-            Self::Lognormal { mu, sigma } => (mu.is_finite() && positive(*sigma), "a positive sigma"),
+            Self::Lognormal { mu, sigma, maximum } => {
+                let holds = mu.is_finite() && positive(*sigma) && *maximum > 0.0;
+                (holds, "a positive sigma and maximum")
+            }
             Self::Empirical { points } => {
                 let ascending = points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1);
                 let ends = points.first().is_some_and(|p| p.0 >= 0.0 && p.1 >= 0.0)
@@ -139,7 +152,7 @@ impl Distribution {
             Self::Uniform { minimum, maximum } => minimum + (maximum - minimum) * rng.uniform(),
             Self::Exponential { mean } => rng.exponential(*mean),
             Self::Pareto { shape, minimum, maximum } => rng.pareto(*shape, *minimum).min(*maximum),
-            Self::Lognormal { mu, sigma } => (mu + sigma * rng.normal()).exp(),
+            Self::Lognormal { mu, sigma, maximum } => (mu + sigma * rng.normal()).exp().min(*maximum),
             Self::Empirical { points } => quantile(points, rng.uniform()),
         }
     }
@@ -152,7 +165,7 @@ impl Distribution {
             Self::Exponential { mean } => 1.0 - (-value.max(0.0) / mean).exp(),
             Self::Pareto { maximum, .. } if value >= *maximum => 1.0,
             Self::Pareto { shape, minimum, .. } => 1.0 - (minimum / value.max(*minimum)).powf(*shape),
-            Self::Lognormal { mu, sigma } => normal_cdf((value.ln() - mu) / sigma),
+            Self::Lognormal { mu, sigma, .. } => normal_cdf((value.ln() - mu) / sigma),
             Self::Empirical { points } => {
                 let above = points.partition_point(|p| p.0 <= value);
                 if above == 0 {
@@ -196,7 +209,7 @@ mod tests {
             Distribution::Uniform { minimum: 2.0, maximum: 5.0 },
             Distribution::Exponential { mean: 40.0 },
             Distribution::Pareto { shape: 1.1, minimum: 133_000.0, maximum: 1e12 },
-            Distribution::Lognormal { mu: 9.357, sigma: 1.318 },
+            Distribution::Lognormal { mu: 9.357, sigma: 1.318, maximum: f64::INFINITY },
             Distribution::Empirical { points: vec![(0.0, 0.0), (1.0, 0.25), (10.0, 1.0)] },
         ];
         for (n, distribution) in distributions.iter().enumerate() {
@@ -223,7 +236,11 @@ mod tests {
             size.clone().prop_map(|mean| Distribution::Exponential { mean }),
             (0.1..5.0f64, size.clone(), prop_oneof![size, Just(f64::INFINITY)])
                 .prop_map(|(shape, minimum, maximum)| Distribution::Pareto { shape, minimum, maximum }),
-            (-50.0..50.0f64, 0.01..10.0f64).prop_map(|(mu, sigma)| Distribution::Lognormal { mu, sigma }),
+            (-50.0..50.0f64, 0.01..10.0f64).prop_map(|(mu, sigma)| Distribution::Lognormal {
+                mu,
+                sigma,
+                maximum: 9.0
+            }),
             (1.0..9.0f64)
                 .prop_map(|x| Distribution::Empirical { points: vec![(0.0, 0.0), (x, 0.3), (9.0, 1.0)] }),
         ]

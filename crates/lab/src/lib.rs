@@ -14,6 +14,7 @@ pub mod rows;
 mod run;
 mod scenario;
 mod single_flow;
+mod sla;
 mod table;
 mod tcp;
 mod text;

@@ -119,17 +119,17 @@ pub(crate) fn build(
     }
     let mut ports = Vec::new();
     for (name, link) in links {
-        let end = |key: &str, group: &String| {
-            let nodes = groups.get(group).cloned();
-            nodes.ok_or_else(|| (format!("link.{name}.{key}"), format!("{group:?}: there is no such node")))
+        let end = |key: &str, nodes: &String| {
+            select(&groups, nodes).map_err(|what| (format!("link.{name}.{key}"), what))
         };
         let (from, to) = (end("from", &link.from)?, end("to", &link.to)?);
-        if from.len() != to.len() && from.len() != 1 && to.len() != 1 {
+        let (fewer, count) = (from.len().min(to.len()), from.len().max(to.len()));
+        if !count.is_multiple_of(fewer) {
             let what = format!("{:?}: {} nodes cannot be paired with {}", link.to, to.len(), from.len());
             return Err((format!("link.{name}.to"), what));
         }
-        let count = from.len().max(to.len());
-        let ends = (0..count).map(|i| (from[i % from.len()], to[i % to.len()]));
+        // Of the side with fewer nodes, each has a block of neighbours on the other side.
+        let ends = (0..count).map(|i| (from[i * from.len() / count], to[i * to.len() / count]));
         let wires = link.wires(path, kinds);
         let [there, back] = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
         let ids = topology.links(ends, there, back);
@@ -152,7 +152,7 @@ pub(crate) fn beside(scenario: &Path, file: &Path) -> PathBuf {
     scenario.parent().unwrap_or(Path::new("")).join(file)
 }
 
-/// Nodes by name: `client`, `client[3]`, `client[0..50]` or `client[0..100:2]` (every second one).
+/// Nodes by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one) or `client[1..:2]`.
 pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Result<Vec<NodeId>, String> {
     let expected =
         || format!("{text:?}: expected a node or nodes, such as client, client[3] or client[0..50:2]");
@@ -169,6 +169,7 @@ pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Resu
     };
     let (first, end) = match range.split_once("..") {
         None => (number(range)?, number(range)?.saturating_add(1)),
+        Some((first, "")) => (number(first)?, nodes.len()),
         Some((first, end)) => (number(first)?, number(end)?),
     };
     let chosen =

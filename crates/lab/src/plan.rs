@@ -11,6 +11,7 @@ use catnip_base::{Span, Time};
 use catnip_net::mark::{MarkerSpec, SpmParameters};
 use catnip_net::{NodeId, PortId, Topology, TopologyError};
 use catnip_sim::{FlowId, Handler, Memory, Sim, TcpId, Watch, World};
+use catnip_tcp::TcpConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -174,6 +175,13 @@ impl Plan {
     /// Data bytes in the longest segment of any connection.
     pub fn longest_segment(&self) -> u32 {
         self.traffic.iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
+    }
+
+    /// Bytes on the wire of the longest packet of any connection.
+    pub(crate) fn longest_packet(&self) -> u64 {
+        let longest = |tcp: &TcpConfig| u64::from(tcp.segment_bytes) + u64::from(tcp.header_bytes);
+        let connections = self.traffic.iter().filter(|traffic| !traffic.workload.is_datagrams());
+        connections.map(|traffic| longest(&traffic.tcp)).max().unwrap_or(0)
     }
 
     /// The objects that clients may fetch from a host, by path, with their sizes.

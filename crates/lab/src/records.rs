@@ -50,15 +50,16 @@ impl Records {
             RunRow { end: world.now(), tally: world.tally(), open, hops, real }
         };
         tables.extend(run, std::iter::once_with(whole));
-        let pages = self.pages.iter().flatten();
+        let is_measured = Measured::of(plan);
+        let pages = self.pages.iter().flatten().filter(|(_, page)| is_measured.app(page.app));
         tables.extend(
             run,
             pages.map(|(end, record)| PageRow { group: plan.group_of(record.app), end: *end, record }),
         );
-        let objects = self.objects.iter().flatten();
+        let objects = self.objects.iter().flatten().filter(|(_, object, _)| is_measured.app(object.app));
         tables
             .extend(run, objects.map(|(end, record, reply)| ObjectRow { end: *end, record, reply: *reply }));
-        let connections = self.connections.iter().flatten();
+        let connections = self.connections.iter().flatten().filter(|(it, _)| is_measured.app(it.app));
         tables.extend(
             run,
             connections.map(|(record, reply)| {
@@ -73,7 +74,7 @@ impl Records {
                 ConnectionRow { group, record, reply: *reply }
             }),
         );
-        let echoes = self.echoes.iter().flatten();
+        let echoes = self.echoes.iter().flatten().filter(|(_, echo)| is_measured.app(echo.app));
         tables.extend(
             run,
             echoes.map(|(end, record)| EchoRow { group: plan.group_of(record.app), end: *end, record }),
@@ -91,6 +92,20 @@ impl Records {
             counters: world.datagrams(flow),
         });
         tables.extend(run, sources);
+    }
+}
+
+/// Which applications have rows.
+struct Measured(Vec<bool>);
+
+impl Measured {
+    fn of(plan: &Plan) -> Self {
+        let groups = plan.traffic().iter();
+        Self(groups.flat_map(|group| group.users.iter().map(|_| group.measured)).collect())
+    }
+
+    fn app(&self, app: u32) -> bool {
+        self.0.get(app as usize).copied().unwrap_or(true)
     }
 }
 

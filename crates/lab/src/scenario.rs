@@ -2,6 +2,7 @@
 
 use crate::kinds::Kinds;
 use crate::plan::ScenarioFile;
+use crate::sla;
 use crate::{InputError, Plan};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -101,10 +102,16 @@ impl Scenario {
 const DEFAULT_VARIANT: &str = "default";
 
 /// Reads one variant, or says with which key something is wrong.
-fn check(path: &Path, table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), (String, String)> {
+fn check(
+    path: &Path,
+    mut table: toml::Table,
+    kinds: &Kinds,
+) -> Result<(ScenarioFile, Plan), (String, String)> {
+    let contracts = sla::fill_in(&mut table)?;
     let parsed: ScenarioFile = serde_path_to_error::deserialize(toml::Value::Table(table))
         .map_err(|error| (error.path().to_string(), first_line(error.inner().message()).to_string()))?;
     let plan = Plan::new(path, &parsed, kinds)?;
+    contracts.check(plan.longest_packet())?;
     Ok((parsed, plan))
 }
 

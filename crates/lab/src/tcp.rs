@@ -34,6 +34,8 @@ pub(crate) struct TcpFile {
     pub(crate) restart_after_idle: Option<bool>,
     pub(crate) limited_transmit: Option<bool>,
     pub(crate) handshake: Option<bool>,
+    /// Every data segment has full size on the wire.
+    pub(crate) padded: Option<bool>,
     pub(crate) fin: Option<bool>,
     #[serde(default, deserialize_with = "option_from_text")]
     pub(crate) rto_first: Option<Span>,
@@ -98,8 +100,12 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
             return Err((key.into(), "0: expected a time above zero".into()));
         }
     }
+    let handshake = file.handshake.unwrap_or(base.handshake);
     Ok(TcpConfig {
         segment_bytes,
+        // What ns-2 does where no SYN is simulated.
+        first_without_header: base.first_without_header && !handshake,
+        pads_segments: file.padded.unwrap_or(base.pads_segments),
         receive_window: window * u64::from(segment_bytes),
         initial_window: initial as u32,
         recovery: file.recovery.unwrap_or(base.recovery),
@@ -109,7 +115,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         nagle: file.nagle.unwrap_or(base.nagle),
         restart_after_idle: file.restart_after_idle.unwrap_or(base.restart_after_idle),
         limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
-        handshake: file.handshake.unwrap_or(base.handshake),
+        handshake,
         fin: file.fin.unwrap_or(base.fin),
         rto: RtoConfig {
             tick,

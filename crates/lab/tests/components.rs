@@ -212,7 +212,7 @@ fn red_differences(seed: u64) -> f64 {
 
 fn worst_ks(seed: u64) -> f64 {
     let distributions = [
-        Distribution::Lognormal { mu: 7.630, sigma: 1.001 },
+        Distribution::Lognormal { mu: 7.630, sigma: 1.001, maximum: f64::INFINITY },
         Distribution::Pareto { shape: 2.43, minimum: 1.0, maximum: f64::INFINITY },
         Distribution::Exponential { mean: 40.0 },
         Distribution::Empirical { points: vec![(0.0, 0.0), (1.0, 0.25), (10.0, 1.0)] },

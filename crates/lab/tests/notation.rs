@@ -87,6 +87,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "pareto:shape=R,minimum=R",
             "pareto:shape=R,minimum=R,maximum=R",
             "lognormal:mu=F,sigma=R",
+            "lognormal:mu=F,sigma=R,maximum=R",
             "empirical:points=0/0;F/F;N/1",
         ],
     ),

@@ -140,6 +140,8 @@ pub struct Account {
     pub closed: Option<Time>,
     /// Its packets inside the network; its number is used again only when there are none.
     pub in_network: u32,
+    /// An output scheduler knows it by a weight of its own.
+    pub(crate) is_weighted: bool,
     /// Data packets of the server that were dropped.
     pub dropped: u32,
     /// Packets that the server marked HIGH.
@@ -171,6 +173,7 @@ impl Account {
             received: None,
             closed: None,
             in_network: 0,
+            is_weighted: false,
             dropped: 0,
             sent_high: 0,
         }

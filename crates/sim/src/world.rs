@@ -551,11 +551,22 @@ impl<M: Handler, W: Watch> World<M, W> {
             programs,
             streams: [Stream::default(), Stream::default()],
         });
+        let weight = self.tcp(tcp).weight;
+        if weight != 1 {
+            [CLIENT, SERVER].into_iter().for_each(|end| self.weigh(id, end, weight));
+        }
         self.touched.push((id, opener));
         for end in [opener, peer] {
             self.note_news(now, id, end);
         }
         Conn { id, number: number as u32 }
+    }
+
+    /// Gives a connection a weight where what this end sends leaves its host.
+    fn weigh(&mut self, id: u32, end: usize, weight: u32) {
+        let account = &mut self.hosts.connections[id].account;
+        account.is_weighted |= weight != 1;
+        self.fabric.set_weight(account.parties.node(end), id as u16, weight);
     }
 
     /// Which end of a connection this program has, if there still is such a connection.
@@ -629,6 +640,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let heard = hosts.medium.hear(now, packet.body, &mut connection.ends[end], config);
         hosts.medium.release(packet.body);
         let Some(segment) = heard else { return };
+        let is_closing = connection.streams[CLIENT].closed && connection.streams[SERVER].closed;
         let news_at = connection.news_at[end];
         let mut has_news = news_at == 0;
         if segment.span() > 0 {
@@ -649,7 +661,9 @@ impl<M: Handler, W: Watch> World<M, W> {
             }
         }
         self.pump(now, id, end);
-        self.close_if_done(now, id);
+        if is_closing || has_news {
+            self.close_if_done(now, id);
+        }
     }
 
     /// A connection is over once both programs have closed it and all is acknowledged.
@@ -657,6 +671,14 @@ impl<M: Handler, W: Watch> World<M, W> {
         let connection = &mut self.hosts.connections[id];
         if connection.account.closed.is_none() && connection.is_done() {
             connection.account.closed = Some(now);
+            if connection.account.is_weighted {
+                // The number goes to another connection.
+                let parties = connection.account.parties;
+                for end in [CLIENT, SERVER] {
+                    self.fabric.set_weight(parties.node(end), id as u16, 1);
+                }
+            }
+            let connection = &self.hosts.connections[id];
             self.tally.open -= 1;
             let conn = Conn { id, number: connection.account.number as u32 };
             let programs = connection.programs;
@@ -820,6 +842,9 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         let service = self.hosts.tcp[account.parties.tcp.0 as usize].service;
         let stream = base::Stream::Connection(account.number as u32);
         account.set_service(end, service, &options, || Rng::new(self.seed, stream).branch(2 + end as u32));
+        if let Some(weight) = options.weight {
+            self.weigh(conn.id, end, weight);
+        }
     }
 
     fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32) {

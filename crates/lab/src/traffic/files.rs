@@ -24,6 +24,9 @@ pub(crate) struct FilesFile {
     request_bytes: u64,
     /// Seconds that a server needs before it answers.
     server_delay_s: Option<DistributionText>,
+    /// What its users do has rows in results.
+    #[serde(default = "yes")]
+    measured: bool,
     #[serde(default)]
     tcp: TcpFile,
     #[serde(default = "yes")]
@@ -41,6 +44,10 @@ impl TrafficKind for FilesFile {
         let paths = self.paths.as_deref().unwrap_or("/{bytes}");
         let (tells_size, port, speaks) = (self.tells_size, self.port, Protocol::Http { persistent: false });
         Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
+    }
+
+    fn is_measured(&self) -> bool {
+        self.measured
     }
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {

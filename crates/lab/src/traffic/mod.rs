@@ -57,6 +57,10 @@ pub(crate) trait TrafficKind {
     fn connections(&self) -> Option<Connections<'_>>;
     /// Checks all else.
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong>;
+    /// Are there rows in results for each page, object, file and keystroke of its users?
+    fn is_measured(&self) -> bool {
+        true
+    }
     /// What it needs of the network.
     fn service(&self) -> Service {
         Service::Other
@@ -176,6 +180,7 @@ pub(crate) struct Traffic {
     /// What it needs of the network, and each connection's share at an output scheduler.
     needs: Service,
     weight: u32,
+    pub(crate) measured: bool,
     /// (server, client)
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
     /// Numbers of the users in the run, one per pair; none if the clients are real.
@@ -224,6 +229,7 @@ impl Traffic {
             marker,
             needs,
             weight,
+            measured: kind.is_measured(),
             pairs,
             users,
             tells_size,

@@ -2,7 +2,7 @@ use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
 use crate::real::Protocol;
 use crate::tcp::TcpFile;
-use crate::text::DistributionText;
+use crate::text::{DistributionText, yes};
 use catnip_net::mark::Service;
 use catnip_sim::app::{AnyApp, ServerConfig, Telnet, TelnetConfig};
 use serde::Deserialize;
@@ -19,6 +19,9 @@ pub(crate) struct TelnetFile {
     bytes: u64,
     /// Seconds from one keystroke to the next, unless its echo takes longer; also before the first.
     pause_s: DistributionText,
+    /// What its users do has rows in results.
+    #[serde(default = "yes")]
+    measured: bool,
     #[serde(default)]
     tcp: TcpFile,
     port: Option<u16>,
@@ -39,6 +42,10 @@ impl TrafficKind for TelnetFile {
     fn connections(&self) -> Option<Connections<'_>> {
         let (port, speaks) = (self.port.or(Some(ECHO)), Protocol::Echo);
         Some(Connections { tcp: &self.tcp, tells_size: false, port, speaks, paths: "/" })
+    }
+
+    fn is_measured(&self) -> bool {
+        self.measured
     }
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {

@@ -42,6 +42,9 @@ pub(crate) struct WebFile {
     request_bytes: u64,
     /// Seconds that a server needs before it answers.
     server_delay_s: Option<DistributionText>,
+    /// What its users do has rows in results.
+    #[serde(default = "yes")]
+    measured: bool,
     #[serde(default)]
     tcp: TcpFile,
     #[serde(default = "yes")]
@@ -79,6 +82,10 @@ impl TrafficKind for WebFile {
         let (tells_size, port, speaks) =
             (self.tells_size, self.port, Protocol::Http { persistent: self.http == "1.1" });
         Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
+    }
+
+    fn is_measured(&self) -> bool {
+        self.measured
     }
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {

@@ -1,5 +1,5 @@
 use super::{Carries, PacketMarker, Sending};
-use crate::{Colour, Packet};
+use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time, as_text};
 
@@ -79,6 +79,9 @@ pub struct Place {
 }
 
 impl Spm {
+    const HIGH: Dscp = Dscp::assured(1, Colour::Green);
+    const LOW: Dscp = Dscp::assured(1, Colour::Red);
+
     /// Marks a packet with data from a place in a document, in segments of so many bytes.
     #[inline]
     pub fn mark_data(&self, place: &Place, segment: u32, packet: &mut Packet) {
@@ -88,7 +91,7 @@ impl Spm {
         let trailing = left.is_some_and(|left| left <= segments(self.parameters.trailing));
         let small = place.window < segments(self.parameters.small_window);
         let high = leading || (trailing && self.parameters.trailing > 0) || small;
-        packet.dscp = (if high { Colour::Green } else { Colour::Red }).into();
+        packet.dscp = if high { Self::HIGH } else { Self::LOW };
     }
 }
 

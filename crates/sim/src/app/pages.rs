@@ -72,9 +72,9 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_pages_and_another_seed_others() {
         let generator = PageGenerator {
-            html_bytes: Distribution::Lognormal { mu: 7.63, sigma: 1.001 },
+            html_bytes: Distribution::Lognormal { mu: 7.63, sigma: 1.001, maximum: f64::INFINITY },
             images: Distribution::Pareto { shape: 2.43, minimum: 1.0, maximum: 100.0 },
-            image_bytes: Distribution::Lognormal { mu: 8.2, sigma: 1.36 },
+            image_bytes: Distribution::Lognormal { mu: 8.2, sigma: 1.36, maximum: f64::INFINITY },
         };
         assert_eq!(generator.generate(50, 1), generator.generate(50, 1));
         assert_ne!(generator.generate(50, 1), generator.generate(50, 2));
