@@ -12,11 +12,12 @@ use catnip_sim::{Event, Watch};
 use std::sync::Arc;
 
 /// What a run is told in: all tables but that of events.
-pub(super) const TABLES: [TableName; 6] = [
+pub(super) const TABLES: [TableName; 7] = [
     TableName::Runs,
     TableName::Pages,
     TableName::Objects,
     TableName::Connections,
+    TableName::Echoes,
     TableName::Ports,
     TableName::Datagrams,
 ];
