@@ -231,6 +231,86 @@ fn what_fuzzing_has_reached_stays_in_order() {
 /// A simulated client of a real host, and a simulated server for it.
 const STRANGER: &str = include_str!("fuzz/stranger.toml");
 
+/// Conversations with the same real host: it is asked for pages and echoes, and may ask for them.
+const TALKERS: &str = "
+[traffic.echo]
+kind = 'telnet'
+clients = 'client'
+servers = 'real'
+pause_s = { distribution = 'constant', value = 0.3 }
+[traffic.repeat]
+kind = 'telnet'
+clients = 'real'
+servers = 'server'
+pause_s = { distribution = 'constant', value = 1 }
+[traffic.reader]
+kind = 'web'
+clients = 'client'
+servers = 'real'
+http = '1.1'
+max_connections = 2
+pipelining = true
+endless = true
+images_after_packets = 1
+think_s = { distribution = 'constant', value = 0.2 }
+[traffic.reader.generate]
+pages = 3
+seed = 1
+html_bytes = { distribution = 'constant', value = 700 }
+images = { distribution = 'constant', value = 4 }
+image_bytes = { distribution = 'constant', value = 700 }
+[traffic.site]
+kind = 'web'
+clients = 'real'
+servers = 'server'
+http = '1.1'
+port = 8080
+server_delay_s = { distribution = 'exponential', mean = 0.1 }
+think_s = { distribution = 'constant', value = 1 }
+[traffic.site.generate]
+pages = 1
+seed = 1
+html_bytes = { distribution = 'constant', value = 3000 }
+images = { distribution = 'constant', value = 0 }
+image_bytes = { distribution = 'constant', value = 1 }
+";
+
+#[test]
+fn conversations_with_a_host_that_says_anything_stay_in_order() {
+    let scenario = Scenario::parse(Path::new("x.toml"), &format!("{STRANGER}{TALKERS}")).unwrap();
+    let plan = || scenario.emulation("default").unwrap();
+    for script in include_str!("fuzz/world.hex").lines() {
+        fuzz::world(plan(), &hex::bytes(script));
+    }
+    // Answers to what came last, most of them as they should be: with a SYN, an ACK, data, a FIN or a reset.
+    let mut rng = Rng::new(1, Stream::Workload(98));
+    let server = (0..4).find(|&n| plan().topology().name(catnip_net::NodeId(n)) == "server").unwrap() as u8;
+    let mut draw = |most: u32| (rng.uniform() * f64::from(most)) as u32;
+    for _ in 0..400 {
+        let mut script = Vec::new();
+        for _ in 0..draw(60) {
+            match draw(8) {
+                0 => script.extend([2, draw(20) as u8]),
+                1 => script.extend([
+                    3,
+                    7,
+                    draw(4) as u8,
+                    [0, 0x1f][draw(2) as usize],
+                    [7, 0x90][draw(2) as usize],
+                    server,
+                ]),
+                _ => {
+                    let flags = [0x12, 0x10, 0x18, 0x18, 0x11, 0x14][draw(6) as usize];
+                    let near = [0, 0, 0, 0, 1, 255][draw(6) as usize];
+                    let [high, low] = (draw(5) as u16 * 290).to_be_bytes();
+                    script.extend([1, flags, 0, near, 0, 0, high, low]);
+                }
+            }
+        }
+        fuzz::world(plan(), &script);
+    }
+}
+
 #[test]
 fn a_flood_of_syns_is_bounded_and_forgotten() {
     let scenario = Scenario::parse(Path::new("x.toml"), STRANGER).unwrap();
