@@ -601,6 +601,8 @@ fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
 
 /// A real client, and what it says to a simulated server of a traffic group; the run ends with it.
 fn python_client(lab: &Lab, program: &str, traffic: &str) -> Value {
+    // The run ends with the program; what is on its way then has arrived before.
+    let program = format!("{program}\nimport time\ntime.sleep(0.5)\n");
     fs::write(lab.dir.join("client.py"), program).unwrap();
     let nodes = "a = { kind = 'host' }\nb = { kind = 'host', ends_run = true, \
                  command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
@@ -678,6 +680,7 @@ for n in sizes:
     assert answer(file) == (200, body(n)), n
 assert answer(file) == (404, b'')
 assert answer(file) == (200, body(9))
+file.close()
 raw.close()
 "
     );
@@ -868,7 +871,7 @@ fn a_real_server_may_answer_in_chunks() {
 fn what_a_real_server_leaves_unanswered_is_asked_for_again() {
     let Some(lab) = Lab::open("limit") else { return };
     // It closes behind its third answer, and says so before or not.
-    for says in ["True", "False"] {
+    for (says, pipelining) in [("True", false), ("False", false), ("True", true), ("False", true)] {
         let answer = format!(
             "
     def answer(self, body):
@@ -882,7 +885,8 @@ fn what_a_real_server_leaves_unanswered_is_asked_for_again() {
 "
         );
         let server = format!("{PYTHON_SERVER}{answer}{SERVES}");
-        let results = python_server(&lab, &server, 80, READERS);
+        let traffic = READERS.replace("http = '1.1'", &format!("http = '1.1'\npipelining = {pipelining}"));
+        let results = python_server(&lab, &server, 80, &traffic);
         all_objects_are_whole(&results);
         // Three answers for each connection, but perhaps the last ones.
         let connections = column(&results, "connections", "status").len();
