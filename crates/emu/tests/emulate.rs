@@ -97,6 +97,84 @@ fn a_bulk_transfer_with_losses_is_the_simulators_segment_by_segment() {
     }
 }
 
+/// Typists, readers and downloads over one lossy link, in both directions.
+const TALK: &str = "
+id = 'X'
+title = 'Conversations over a lossy link'
+duration = '30s'
+[node]
+near = { kind = 'host', count = 3 }
+r = { kind = 'router' }
+far = { kind = 'host' }
+[link.near]
+from = 'near'
+to = 'r'
+rate = '10Mbit'
+delay = '2ms'
+queue = 'drop-tail:20'
+[link.far]
+from = 'r'
+to = 'far'
+rate = '3Mbit'
+delay = '15ms'
+queue = 'drop-tail:12'
+loss = 'bernoulli:0.02'
+[tcp]
+profile = 'rfc'
+marker = 'tcp-state'
+[traffic.telnet]
+kind = 'telnet'
+clients = 'near'
+servers = 'far'
+pause_s = { distribution = 'exponential', mean = 0.1 }
+tcp = { nagle = true }
+[traffic.web]
+kind = 'web'
+clients = 'near'
+servers = 'far'
+http = '1.1'
+max_connections = 2
+pipelining = true
+endless = true
+request_bytes = 300
+server_delay_s = { distribution = 'exponential', mean = 0.02 }
+think_s = { distribution = 'exponential', mean = 0.2 }
+tcp = { marker = 'spm', pacing = 'rbplw' }
+[traffic.web.generate]
+pages = 10
+seed = 1
+html_bytes = { distribution = 'constant', value = 6000 }
+images = { distribution = 'uniform', minimum = 0, maximum = 9 }
+image_bytes = { distribution = 'exponential', mean = 5000 }
+[traffic.down]
+kind = 'ftp'
+from = 'far'
+to = 'near'
+bytes = { distribution = 'exponential', mean = 30000 }
+gap_s = { distribution = 'exponential', mean = 0.5 }
+[traffic.up]
+kind = 'ftp'
+from = 'near'
+to = 'far'
+request_bytes = 50
+bytes = { distribution = 'exponential', mean = 30000 }
+gap_s = { distribution = 'exponential', mean = 0.5 }
+tcp = { marker = 'app' }
+";
+
+#[test]
+fn conversations_are_the_simulators_event_by_event() {
+    let axes = "[[axis]]\nkey = 'traffic.web.pipelining'\nvalues = [true, false]\n\
+                [[axis]]\nkey = 'traffic.web.keep_alive'\nvalues = [true, false]\n";
+    let scenario = Scenario::parse(Path::new("x.toml"), &format!("{TALK}{axes}")).unwrap();
+    for variant in scenario.variants() {
+        for seed in 1..=2 {
+            let events = compare(&scenario, variant, seed);
+            assert!(events > 5000, "{events}");
+        }
+    }
+}
+
 #[test]
 fn every_scenario_of_the_simulator_is_the_same_in_the_emulator() {
     let mut compared = 0;
@@ -152,6 +230,86 @@ fn what_fuzzing_has_reached_stays_in_order() {
 
 /// A simulated client of a real host, and a simulated server for it.
 const STRANGER: &str = include_str!("fuzz/stranger.toml");
+
+/// Conversations with the same real host: it is asked for pages and echoes, and may ask for them.
+const TALKERS: &str = "
+[traffic.echo]
+kind = 'telnet'
+clients = 'client'
+servers = 'real'
+pause_s = { distribution = 'constant', value = 0.3 }
+[traffic.repeat]
+kind = 'telnet'
+clients = 'real'
+servers = 'server'
+pause_s = { distribution = 'constant', value = 1 }
+[traffic.reader]
+kind = 'web'
+clients = 'client'
+servers = 'real'
+http = '1.1'
+max_connections = 2
+pipelining = true
+endless = true
+images_after_packets = 1
+think_s = { distribution = 'constant', value = 0.2 }
+[traffic.reader.generate]
+pages = 3
+seed = 1
+html_bytes = { distribution = 'constant', value = 700 }
+images = { distribution = 'constant', value = 4 }
+image_bytes = { distribution = 'constant', value = 700 }
+[traffic.site]
+kind = 'web'
+clients = 'real'
+servers = 'server'
+http = '1.1'
+port = 8080
+server_delay_s = { distribution = 'exponential', mean = 0.1 }
+think_s = { distribution = 'constant', value = 1 }
+[traffic.site.generate]
+pages = 1
+seed = 1
+html_bytes = { distribution = 'constant', value = 3000 }
+images = { distribution = 'constant', value = 0 }
+image_bytes = { distribution = 'constant', value = 1 }
+";
+
+#[test]
+fn conversations_with_a_host_that_says_anything_stay_in_order() {
+    let scenario = Scenario::parse(Path::new("x.toml"), &format!("{STRANGER}{TALKERS}")).unwrap();
+    let plan = || scenario.emulation("default").unwrap();
+    for script in include_str!("fuzz/world.hex").lines() {
+        fuzz::world(plan(), &hex::bytes(script));
+    }
+    // Answers to what came last, most of them as they should be: with a SYN, an ACK, data, a FIN or a reset.
+    let mut rng = Rng::new(1, Stream::Workload(98));
+    let server = (0..4).find(|&n| plan().topology().name(catnip_net::NodeId(n)) == "server").unwrap() as u8;
+    let mut draw = |most: u32| (rng.uniform() * f64::from(most)) as u32;
+    for _ in 0..400 {
+        let mut script = Vec::new();
+        for _ in 0..draw(60) {
+            match draw(8) {
+                0 => script.extend([2, draw(20) as u8]),
+                1 => script.extend([
+                    3,
+                    7,
+                    draw(4) as u8,
+                    [0, 0x1f][draw(2) as usize],
+                    [7, 0x90][draw(2) as usize],
+                    server,
+                ]),
+                _ => {
+                    let flags = [0x12, 0x10, 0x18, 0x18, 0x11, 0x14][draw(6) as usize];
+                    let near = [0, 0, 0, 0, 1, 255][draw(6) as usize];
+                    let [high, low] = (draw(5) as u16 * 290).to_be_bytes();
+                    script.extend([1, flags, 0, near, 0, 0, high, low]);
+                }
+            }
+        }
+        fuzz::world(plan(), &script);
+    }
+}
 
 #[test]
 fn a_flood_of_syns_is_bounded_and_forgotten() {
@@ -439,6 +597,301 @@ fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
     assert_eq!(column(&results, "connections", "status"), [0.0]);
     assert_eq!(column(&results, "connections", "whole"), [0.0]);
     assert!(column(&results, "runs", "duration_s")[0] < 5.0);
+}
+
+/// A real client, and what it says to a simulated server of a traffic group; the run ends with it.
+fn python_client(lab: &Lab, program: &str, traffic: &str) -> Value {
+    // The run ends with the program; what is on its way then has arrived before.
+    let program = format!("{program}\nimport time\ntime.sleep(0.5)\n");
+    fs::write(lab.dir.join("client.py"), program).unwrap();
+    let nodes = "a = { kind = 'host' }\nb = { kind = 'host', ends_run = true, \
+                 command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
+    lab.results(&scenario(nodes, "", traffic))
+}
+
+/// The same the other way round: a real server at a port.
+fn python_server(lab: &Lab, program: &str, port: u16, traffic: &str) -> Value {
+    fs::write(lab.dir.join("server.py"), program).unwrap();
+    let nodes = format!(
+        "a = {{ kind = 'host', ready = 'tcp:{port}', \
+         command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 server.py'] }}\nb = {{ kind = 'host' }}"
+    );
+    lab.results(&scenario(&nodes, "", traffic).replace("'60s'", "'4s'"))
+}
+
+/// A simulated server that speaks HTTP/1.1.
+const WEB_SERVER: &str = "
+[traffic.web]
+kind = 'web'
+clients = 'b'
+servers = 'a'
+http = '1.1'
+think_s = { distribution = 'constant', value = 0 }
+server_delay_s = { distribution = 'exponential', mean = 0.01 }
+[traffic.web.generate]
+pages = 1
+seed = 1
+html_bytes = { distribution = 'constant', value = 1000 }
+images = { distribution = 'constant', value = 0 }
+image_bytes = { distribution = 'constant', value = 1 }
+";
+
+/// Reads answers from a file, and knows what bodies should be.
+const READ_ANSWERS: &str = "
+import http.client, os, socket
+host = os.environ['CATNIP_A']
+body = lambda n: (b'abcdefghijklmnopqrstuvwxyz' * (n // 26 + 1))[:n]
+def answer(file):
+    status = int(file.readline().split()[1])
+    length = None
+    while (line := file.readline().strip()):
+        name, value = line.split(b': ')
+        if name.lower() == b'content-length':
+            length = int(value)
+    return status, file.read(length)
+def ask(*paths):
+    return b''.join(f'GET {path} HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'.encode() for path in paths)
+";
+
+#[test]
+fn a_real_client_asks_on_over_a_connection_that_a_simulated_server_keeps() {
+    let Some(lab) = Lab::open("persistent") else { return };
+    let client = format!(
+        "{READ_ANSWERS}
+sizes = (0, 1, 26, 5000, 70000, 3)
+talk = http.client.HTTPConnection(host, 80, timeout=30)
+talk.connect()
+sock = talk.sock
+for n in sizes:
+    talk.request('GET', f'/files/{{n}}')
+    got = talk.getresponse()
+    assert (got.status, got.version, got.read()) == (200, 11, body(n)), n
+for path, status in (('/nothing', 404), ('/1/0', 200)):
+    talk.request('GET', path)
+    got = talk.getresponse()
+    assert got.status == status and len(got.read()) == (1000 if status == 200 else 0), path
+assert talk.sock is sock
+talk.close()
+# All requests at once, a missing document among them.
+raw = socket.create_connection((host, 80), 30)
+raw.sendall(ask(*(f'/{{n}}' for n in sizes), '/nothing', '/9'))
+file = raw.makefile('rb')
+for n in sizes:
+    assert answer(file) == (200, body(n)), n
+assert answer(file) == (404, b'')
+assert answer(file) == (200, body(9))
+file.close()
+raw.close()
+"
+    );
+    let results = python_client(&lab, &client, WEB_SERVER);
+    let mut bytes = column(&results, "connections", "body_bytes");
+    bytes.sort_by(f64::total_cmp);
+    assert_eq!(bytes, [75_030.0 + 9.0, 75_030.0 + 1000.0]);
+}
+
+#[test]
+fn a_real_client_that_has_said_all_still_gets_its_answers() {
+    let Some(lab) = Lab::open("half") else { return };
+    let client = format!(
+        "{READ_ANSWERS}
+for sizes in ((20000,), (5, 20000, 0, 7)):
+    raw = socket.create_connection((host, 80), 30)
+    raw.sendall(ask(*(f'/{{n}}' for n in sizes)))
+    raw.shutdown(socket.SHUT_WR)
+    file = raw.makefile('rb')
+    for n in sizes:
+        assert answer(file) == (200, body(n)), n
+    assert file.read() == b'', 'and then it closes'
+"
+    );
+    let results = python_client(&lab, &client, WEB_SERVER);
+    let mut bytes = column(&results, "connections", "body_bytes");
+    bytes.sort_by(f64::total_cmp);
+    assert_eq!(bytes, [20_000.0, 20_012.0]);
+    assert_eq!(column(&results, "connections", "whole"), [1.0, 1.0]);
+}
+
+#[test]
+fn a_simulated_typist_sees_what_a_real_server_repeats() {
+    let Some(lab) = Lab::open("typist") else { return };
+    let server = "
+import socket, threading
+def repeat(talk):
+    while (said := talk.recv(65536)):
+        talk.sendall(said)
+    talk.close()
+door = socket.create_server(('', 7))
+while True:
+    threading.Thread(target=repeat, args=(door.accept()[0],)).start()
+";
+    let traffic = "[traffic.telnet]\nkind = 'telnet'\nclients = 'b'\nservers = 'a'\nbytes = 80\n\
+                   pause_s = { distribution = 'constant', value = 0.1 }";
+    let results = python_server(&lab, server, 7, traffic);
+    let delays = column(&results, "echoes", "time_s");
+    // A keystroke every 100 ms for 4 s; an echo takes two ways of 5 ms and 2 x 132 bytes at 10 Mbit/s, and the server's time.
+    assert!((30..=40).contains(&delays.len()), "{} echoes", delays.len());
+    assert!(delays.iter().all(|delay| *delay > 0.0102), "{delays:?}");
+    let median = {
+        let mut sorted = delays.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    };
+    assert!(median < 0.05, "{median}");
+}
+
+#[test]
+fn a_real_typist_sees_what_a_simulated_server_repeats() {
+    let Some(lab) = Lab::open("repeat") else { return };
+    let client = "
+import os, socket, threading
+talk = socket.create_connection((os.environ['CATNIP_A'], 7), 30)
+file = talk.makefile('rb')
+for line in (b'login\\n', b'ls -l\\n', b'x' * 5000 + b'\\n', b'exit\\n'):
+    talk.sendall(line)
+    assert file.readline() == line
+# Much at once, and then the end.
+much = bytes(range(256)) * 1000
+threading.Thread(target=lambda: (talk.sendall(much), talk.shutdown(socket.SHUT_WR))).start()
+assert file.read() == much
+";
+    let traffic = "[traffic.telnet]\nkind = 'telnet'\nclients = 'b'\nservers = 'a'\n\
+                   pause_s = { distribution = 'constant', value = 1 }";
+    let results = python_client(&lab, client, traffic);
+    let bytes = 6.0 + 6.0 + 5001.0 + 5.0 + 256_000.0;
+    assert_eq!(column(&results, "connections", "body_bytes"), [bytes]);
+    assert_eq!(column(&results, "connections", "whole"), [1.0]);
+}
+
+#[test]
+fn each_of_two_answers_in_one_segment_belongs_to_its_own_object() {
+    let Some(lab) = Lab::open("pair") else { return };
+    // The answers to ten pipelined requests are sent at once; each second one is a refusal.
+    let server = "
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version, wbufsize = 'HTTP/1.1', 1 << 16
+    answers = 0
+    def log_message(self, *args):
+        pass
+    def do_GET(self):
+        object = int(self.path[1:])
+        self.send_response(404 if object % 2 else 200)
+        self.send_header('Content-Length', str(object))
+        self.end_headers()
+        self.wfile.write(b'x' * object)
+    def handle_one_request(self):
+        # What is written stays in the buffer until there is nothing more to read.
+        wfile, self.answers = self.wfile, self.answers + 1
+        flush = wfile.flush
+        wfile.flush = lambda: flush() if self.answers in (1, 11) else None
+        super().handle_one_request()
+http.server.ThreadingHTTPServer(('', 80), Handler).serve_forever()
+";
+    let traffic = READERS
+        .replace("max_connections = 2", "max_connections = 1\npipelining = true")
+        .replace("'/{bytes}'", "'/{object}'")
+        .replace("pages = 2", "pages = 1");
+    let results = python_server(&lab, server, 80, &traffic);
+    let objects = column(&results, "objects", "object");
+    assert_eq!(objects, (0..11).map(f64::from).collect::<Vec<f64>>());
+    assert_eq!(column(&results, "objects", "body_bytes"), objects);
+    let status = objects.iter().map(|object| if object % 2.0 == 1.0 { 404.0 } else { 200.0 });
+    assert_eq!(column(&results, "objects", "status"), status.collect::<Vec<f64>>());
+}
+
+/// Two pages of eleven objects, over connections that stay open.
+const READERS: &str = "
+[traffic.web]
+kind = 'web'
+clients = 'b'
+servers = 'a'
+http = '1.1'
+max_connections = 2
+paths = '/{bytes}'
+think_s = { distribution = 'constant', value = 0.01 }
+[traffic.web.generate]
+pages = 2
+seed = 1
+html_bytes = { distribution = 'constant', value = 3000 }
+images = { distribution = 'constant', value = 10 }
+image_bytes = { distribution = 'uniform', minimum = 1, maximum = 9000 }
+";
+
+/// Answers a path that is a number with so many bytes.
+const PYTHON_SERVER: &str = "
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    answers = 0
+    def log_message(self, *args):
+        pass
+    def do_GET(self):
+        body = (b'abcdefghijklmnopqrstuvwxyz' * 4000)[:int(self.path[1:])]
+        self.send_response(200)
+        self.answer(body)
+        self.wfile.flush()
+";
+
+const SERVES: &str = "
+http.server.ThreadingHTTPServer(('', 80), Handler).serve_forever()
+";
+
+#[track_caller]
+fn all_objects_are_whole(results: &Value) {
+    let bytes = column(results, "objects", "bytes");
+    assert_eq!(bytes.len(), 22);
+    assert_eq!(column(results, "objects", "body_bytes"), bytes);
+    assert_eq!(column(results, "objects", "whole"), [1.0; 22]);
+    assert_eq!(column(results, "pages", "page").len(), 2);
+}
+
+#[test]
+fn a_real_server_may_answer_in_chunks() {
+    let Some(lab) = Lab::open("chunks") else { return };
+    let answer = "
+    def answer(self, body):
+        self.send_header('Transfer-Encoding', 'chunked')
+        self.end_headers()
+        for at in range(0, len(body), 777):
+            part = body[at:at + 777]
+            self.wfile.write(b'%x;note=1\\r\\n%s\\r\\n' % (len(part), part))
+        self.wfile.write(b'0\\r\\nTrailer: yes\\r\\n\\r\\n')
+";
+    let server = format!("{PYTHON_SERVER}{answer}{SERVES}");
+    for pipelining in [false, true] {
+        let traffic = READERS.replace("http = '1.1'", &format!("http = '1.1'\npipelining = {pipelining}"));
+        let results = python_server(&lab, &server, 80, &traffic);
+        all_objects_are_whole(&results);
+        assert_eq!(column(&results, "connections", "whole"), [1.0, 1.0]);
+    }
+}
+
+#[test]
+fn what_a_real_server_leaves_unanswered_is_asked_for_again() {
+    let Some(lab) = Lab::open("limit") else { return };
+    // It closes behind its third answer, and says so before or not.
+    for (says, pipelining) in [("True", false), ("False", false), ("True", true), ("False", true)] {
+        let answer = format!(
+            "
+    def answer(self, body):
+        self.answers += 1
+        self.send_header('Content-Length', str(len(body)))
+        if self.answers == 3 and {says}:
+            self.send_header('Connection', 'close')
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = self.answers == 3
+"
+        );
+        let server = format!("{PYTHON_SERVER}{answer}{SERVES}");
+        let traffic = READERS.replace("http = '1.1'", &format!("http = '1.1'\npipelining = {pipelining}"));
+        let results = python_server(&lab, &server, 80, &traffic);
+        all_objects_are_whole(&results);
+        // Three answers for each connection, but perhaps the last ones.
+        let connections = column(&results, "connections", "status").len();
+        assert!((8..=10).contains(&connections), "{connections}");
+    }
 }
 
 #[test]

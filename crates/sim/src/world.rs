@@ -59,7 +59,8 @@ struct Program {
     timers: Timers,
 }
 
-/// Keys and the times at which a program hears of them. The first one stands beside the list, since most programs wait for one.
+/// Keys and the times at which a program hears of them, in the order in which it has asked for them. The first one may stand
+/// beside the list, since most programs wait for one.
 #[derive(Debug, Default)]
 struct Timers {
     first: Option<(u64, Time)>,
@@ -69,21 +70,17 @@ struct Timers {
 impl Timers {
     /// Another time for a key; false if it had none.
     fn plan(&mut self, key: u64, at: Time) -> bool {
-        if let Some((_, planned)) =
-            self.first.iter_mut().chain(&mut self.others).find(|(other, _)| *other == key)
-        {
-            *planned = at;
-            return true;
-        }
-        if self.first.is_none() {
+        let had_one = self.take(|(other, _)| *other == key).is_some();
+        // What was asked for before stands before it.
+        if self.first.is_none() && self.others.is_empty() {
             self.first = Some((key, at));
         } else {
             self.others.push((key, at));
         }
-        false
+        had_one
     }
 
-    /// Takes out one of which this is true.
+    /// Takes out the first one of which this is true.
     fn take(&mut self, mut is_it: impl FnMut(&(u64, Time)) -> bool) -> Option<u64> {
         if let Some((key, _)) = self.first.take_if(|first| is_it(first)) {
             return Some(key);

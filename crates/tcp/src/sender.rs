@@ -23,7 +23,7 @@ pub struct Sender {
     /// Bytes handed over by the application.
     written: u64,
     messages: Messages,
-    /// Where the message ends of which the newest byte was sent.
+    /// Where the message ends in which the newest segment begins.
     message_end: u64,
     /// No more will be; the end is announced with a FIN.
     fin: bool,
@@ -192,7 +192,7 @@ impl Sender {
         let segment = u64::from(config.segment_bytes);
         let Some(seq) = self.choose(segment, config) else { return self.rescue(now, segment, config) };
         if seq >= self.max {
-            if seq == self.message_end {
+            if seq >= self.message_end {
                 self.begin_message(now, seq, config);
             }
             let release = self.pacing.release_at();
@@ -489,11 +489,11 @@ impl Sender {
     /// transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or until the TCP can send a
     /// full-sized segment". A FIN says that no more will come.
     fn waits_for_more(&self, segment: u64) -> bool {
-        let short = self.next >= self.max && self.written - self.next < segment;
+        let short = self.next >= self.max && self.written.saturating_sub(self.next) < segment;
         short && !self.fin && self.una < self.max
     }
 
-    /// The first byte of a message is to be sent.
+    /// The first segment is to be sent that begins in a message; its first bytes may have left with the one before it.
     fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
         let &Message { end, .. } = self.messages.at(seq);
         // Only a FIN is left.

@@ -464,6 +464,9 @@ fn refuse_unknown(serving: &mut Serving, socket: &mut Socket, now: Time) {
     }
 }
 
+/// What a program is to hear, and what is to be recorded before.
+type News = (Option<Reply>, AppEvent);
+
 /// One of our hosts has heard from outside: its program hears of that, and then what it says leaves.
 fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32, heard: Heard) {
     let strangers = &mut world.medium_mut().foreign;
@@ -474,7 +477,7 @@ fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u
     let opened = connection.socket.is_open() && !std::mem::replace(&mut connection.told[0], true);
     let mut events = Vec::new();
     if opened {
-        events.push(if side == CLIENT { AppEvent::Opened(conn) } else { AppEvent::Accepted(conn) });
+        events.push((None, if side == CLIENT { AppEvent::Opened(conn) } else { AppEvent::Accepted(conn) }));
     }
     match side {
         CLIENT => hear_answers(world, now, id, over, &mut events),
@@ -482,12 +485,16 @@ fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u
     }
     let connection = &mut world.medium_mut().foreign.connections[id];
     if over && !std::mem::replace(&mut connection.told[1], true) {
-        events.push(AppEvent::PeerClosed(conn));
+        events.push((None, AppEvent::PeerClosed(conn)));
         if program == NOBODY {
             connection.socket.close(now);
         }
     }
-    for event in events {
+    for (reply, event) in events {
+        // Who keeps records takes an object for that of the last answer.
+        if let Some(reply) = reply {
+            world.watch_mut().record(now, &Event::Reply(reply));
+        }
         world.tell(now, program, event);
     }
     Strangers::flush(world, now);
@@ -499,12 +506,11 @@ fn hear_answers<O: Outside, W: Watch>(
     now: Time,
     id: u32,
     over: bool,
-    events: &mut Vec<AppEvent>,
+    events: &mut Vec<News>,
 ) {
-    let (frames, watch) = world.parts_mut();
-    let connection = &mut frames.foreign.connections[id];
+    let connection = &mut world.medium_mut().foreign.connections[id];
     let conn = connection.conn(id);
-    let mut answered: Vec<(Message, u64, bool)> = Vec::new();
+    let mut answered: Vec<(Option<Reply>, Message, u64, bool)> = Vec::new();
     let mut given_up = 0;
     match &mut connection.talk {
         Talk::Fetch(fetch) => {
@@ -520,14 +526,13 @@ fn hear_answers<O: Outside, W: Watch>(
             for answer in answers {
                 let super::fetch::Answer { request, status, body_bytes, digest, whole } = answer;
                 let reply = connection.reply(request.tag, status, body_bytes, digest, whole);
-                watch.record(now, &Event::Reply(reply));
-                answered.push((request, body_bytes, whole));
+                answered.push((Some(reply), request, body_bytes, whole));
             }
-            events.extend(progress.map(|tag| AppEvent::Progress { conn, tag }));
+            events.extend(progress.map(|tag| (None, AppEvent::Progress { conn, tag })));
         }
         Talk::Echo(echo) => {
             while let Some((message, whole)) = echo.answer() {
-                answered.push((message, message.asks, whole));
+                answered.push((None, message, message.asks, whole));
             }
             if over {
                 given_up = echo.give_up();
@@ -543,10 +548,10 @@ fn hear_answers<O: Outside, W: Watch>(
     if given_up + answered.len() > 0 {
         tally.last_end = now;
     }
-    for (request, bytes, whole) in answered {
+    for (reply, request, bytes, whole) in answered {
         tally.completed += u64::from(whole);
         let message = catnip_sim::Heard { bytes, tag: request.tag, asks: 0 };
-        events.push(AppEvent::Message { conn, message, whole });
+        events.push((reply, AppEvent::Message { conn, message, whole }));
     }
 }
 
@@ -556,7 +561,7 @@ fn hear_requests<O: Outside, W: Watch>(
     now: Time,
     id: u32,
     reset: bool,
-    events: &mut Vec<AppEvent>,
+    events: &mut Vec<News>,
 ) {
     let strangers = &mut world.medium_mut().foreign;
     let connection = &mut strangers.connections[id];
@@ -584,7 +589,7 @@ fn hear_requests<O: Outside, W: Watch>(
                 serving.status = if known && serving.status <= 200 { 200 } else { 404 };
                 if let Some(asks) = document {
                     let message = catnip_sim::Heard { bytes: request.bytes, tag: 0, asks };
-                    events.push(AppEvent::Message { conn, message, whole: true });
+                    events.push((None, AppEvent::Message { conn, message, whole: true }));
                 }
             }
             refuse_unknown(serving, &mut connection.socket, now);
@@ -594,7 +599,7 @@ fn hear_requests<O: Outside, W: Watch>(
             repeating.announced = repeating.said.len();
             if bytes > 0 {
                 let message = catnip_sim::Heard { bytes, tag: 0, asks: bytes };
-                events.push(AppEvent::Message { conn, message, whole: true });
+                events.push((None, AppEvent::Message { conn, message, whole: true }));
             }
         }
         Talk::Fetch(_) | Talk::Echo(_) => {}
