@@ -1,7 +1,8 @@
 use crate::FlowId;
-use crate::connection::Parties;
+use crate::dialogue::Message;
+use crate::parties::Parties;
 use crate::record::Event;
-use catnip_base::{FlowContext, Time};
+use catnip_base::Time;
 use catnip_net::mark::MarkerSpec;
 
 /// What a program can do at its host.
@@ -33,32 +34,6 @@ impl Conn {
     pub fn as_foreign(self) -> Option<(u32, u32)> {
         (self.id & Self::FOREIGN != 0).then_some((self.id & !Self::FOREIGN, self.number))
     }
-}
-
-/// A part of a stream that its sender hands over at once and that means something as a whole: a request, a document, a
-/// keystroke. Where it ends, the simulated peer knows; a real one reads it in the bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Message {
-    /// Its length. A message of nothing is heard as soon as all before it is, without a packet: in the papers, a request takes
-    /// no time.
-    pub bytes: u64,
-    /// What its sender calls it; an answer has the same.
-    pub tag: u64,
-    /// The length of the answer that its sender wants.
-    pub asks: u64,
-    /// What its sender tells TCP of it.
-    pub context: Option<FlowContext>,
-}
-
-/// A message, as the program hears of it to which it was sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// Bytes of it that have arrived: all of them, unless its sender is outside and broke off.
-    pub bytes: u64,
-    /// What its sender calls it.
-    pub tag: u64,
-    /// The length of the answer that its sender wants.
-    pub asks: u64,
 }
 
 /// How an application wants to be treated at its own host (IDS-S18). What is not said stays as it is.

@@ -1,9 +1,10 @@
 use crate::app::{AnyApp, AppEvent, Application};
-use crate::connection::{Account, CLIENT, Connection, Parties, SERVER, TcpId, TcpOptions, tick_phase};
+use crate::connection::{Account, Connection};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
-use crate::dialogue::{News, Stream};
-use crate::host::{Conn, Engine, Host, Message, ServiceOptions};
+use crate::dialogue::{Message, News, Stream};
+use crate::host::{Conn, Engine, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
+use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::record::{DatagramStep, Event, NOBODY};
 use crate::watch::{Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
@@ -838,7 +839,9 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         let account = &mut self.hosts.connections[conn.id].account;
         let service = self.hosts.tcp[account.parties.tcp.0 as usize].service;
         let stream = base::Stream::Connection(account.number as u32);
-        account.set_service(end, service, &options, || Rng::new(self.seed, stream).branch(2 + end as u32));
+        if let Some(spec) = &options.marker {
+            account.set_marker(end, service, spec, || Rng::new(self.seed, stream).branch(2 + end as u32));
+        }
         if let Some(weight) = options.weight {
             self.weigh(conn.id, end, weight);
         }

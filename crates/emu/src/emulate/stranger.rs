@@ -302,9 +302,10 @@ impl Foreign for Strangers {
                 let seed = world.seed();
                 let connection = &mut world.medium_mut().foreign.connections[id];
                 let (side, stream) = (connection.side, Stream::Connection(number));
-                connection
-                    .account
-                    .set_service(side, service, &options, || Rng::new(seed, stream).branch(2 + side as u32));
+                if let Some(spec) = &options.marker {
+                    let rng = || Rng::new(seed, stream).branch(2 + side as u32);
+                    connection.account.set_marker(side, service, spec, rng);
+                }
             }
         }
         world.medium_mut().foreign.touched.push(id);

@@ -92,6 +92,10 @@ impl QueueKind for DropTailSpec {
         }
     }
 
+    fn counts_time(&self) -> bool {
+        self.is_in_time()
+    }
+
     fn counts_packets(&self) -> bool {
         matches!(self.0, Limit::Room(Capacity::Packets(_)))
     }

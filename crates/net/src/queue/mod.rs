@@ -74,6 +74,10 @@ pub trait QueueKind: Send + Sync {
     fn holds(&self) -> Holds {
         Holds::default()
     }
+    /// Is its limit a time, so that it must know how long packets will wait?
+    fn counts_time(&self) -> bool {
+        false
+    }
     /// Does it matter to it how many packets its bytes are cut into?
     fn counts_packets(&self) -> bool {
         true
@@ -157,6 +161,12 @@ macro_rules! queues {
             fn holds(&self) -> Holds {
                 match self { $(Self::$Kind(kind) => kind.holds(),)+ $(Self::$Other(kind) => kind.holds()),+ }
             }
+            fn counts_time(&self) -> bool {
+                match self {
+                    $(Self::$Kind(kind) => kind.counts_time(),)+
+                    $(Self::$Other(kind) => kind.counts_time()),+
+                }
+            }
             fn counts_packets(&self) -> bool {
                 match self {
                     $(Self::$Kind(kind) => kind.counts_packets(),)+
@@ -220,7 +230,7 @@ queues! {
         Rio(RioSpec),
         Shaper(ShaperSpec),
         Scheduler(SchedulerSpec),
-        Wrr(WrrSpec),
+        Wrr(WrrSpec<QueueSpec>),
         Codel(CodelSpec),
         FqCodel(FqCodelSpec),
         Custom(Custom<CustomQueue>),

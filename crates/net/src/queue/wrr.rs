@@ -1,25 +1,28 @@
-use super::{AnyQueue, Holds, QueueDiscipline, QueueKind, QueueSpec, Site};
+use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Fate, Packet};
-use catnip_base::notation::{Kind, Notation, Usage, Written, name};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
+use std::fmt::Display;
+use std::str::FromStr;
 
 /// A queue for each class of packets, which share the wire by weight (DiffServ paper, its separate queue for Telnet), as
 /// configuration. The limit of a queue counts what waits in it as if it were alone: with the packet in transmission,
 /// whoever sends that.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WrrSpec {
+pub struct WrrSpec<S> {
     /// In the order of [`LINES`], the last one included.
-    lines: Vec<LineSpec>,
+    lines: Vec<LineSpec<S>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct LineSpec {
+struct LineSpec<S> {
     /// Its place in [`LINES`].
     line: usize,
     weight: u32,
-    queue: QueueSpec,
+    queue: S,
 }
 
+const NAME: &str = "wrr";
 /// The assured forwarding classes (RFC 2597), and whoever has none or one without a queue of its own.
 const LINES: [&str; 5] = ["af1", "af2", "af3", "af4", "rest"];
 const REST: usize = LINES.len() - 1;
@@ -27,7 +30,7 @@ const REST: usize = LINES.len() - 1;
 /// So large that shares can be said to six digits, so small that no sum overflows.
 const MAX_WEIGHT: u32 = 1_000_000;
 
-impl Kind for WrrSpec {
+impl<S: FromStr<Err = ParseError> + Display + QueueKind> Kind for WrrSpec<S> {
     const USAGE: &'static [Usage] = &[(
         "wrr:[af1=WEIGHT(QUEUE),…,]rest=WEIGHT(QUEUE)",
         "a queue for each AF class that is named, and one for the rest, which share the wire by weight",
@@ -50,25 +53,29 @@ impl Kind for WrrSpec {
     }
 
     fn write(&self, to: &mut Written) {
-        to.name("wrr");
+        to.name(NAME);
         for LineSpec { line, weight, queue } in &self.lines {
             to.key(LINES[*line], format_args!("{weight}({queue})"));
         }
     }
 }
 
-fn read_line(text: &Notation<'_>, line: usize, said: &str) -> Result<LineSpec, ParseError> {
+fn read_line<S: FromStr<Err = ParseError> + QueueKind>(
+    text: &Notation<'_>,
+    line: usize,
+    said: &str,
+) -> Result<LineSpec<S>, ParseError> {
     let key = LINES[line];
     let parts = said.strip_suffix(')').and_then(|parts| parts.split_once('('));
     let parts = parts.and_then(|(weight, queue)| Some((weight.trim().parse::<u32>().ok()?, queue.trim())));
     let (weight, queue) = parts
         .filter(|(weight, _)| (1..=MAX_WEIGHT).contains(weight))
         .ok_or_else(|| text.error(format!("{key}=WEIGHT(QUEUE), with a weight from 1 to {MAX_WEIGHT}")))?;
-    if WrrSpec::USAGE.iter().any(|&usage| queue.split(':').next() == Some(name(usage))) {
+    if queue.split(':').next() == Some(NAME) {
         return Err(text.error(format!("a queue for {key} that is not itself made of several ones")));
     }
-    match queue.parse() {
-        Ok(QueueSpec::DropTail(limit)) if limit.is_in_time() => Err(text.error(format!(
+    match queue.parse::<S>() {
+        Ok(queue) if queue.counts_time() => Err(text.error(format!(
             "a limit in packets or bytes for {key}: who shares a wire cannot know how long it will wait"
         ))),
         Ok(queue) => Ok(LineSpec { line, weight, queue }),
@@ -76,11 +83,11 @@ fn read_line(text: &Notation<'_>, line: usize, said: &str) -> Result<LineSpec, P
     }
 }
 
-impl QueueKind for WrrSpec {
-    type Queue = Box<Wrr>;
+impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
+    type Queue = Box<Wrr<S::Queue>>;
 
-    fn build(&self, site: &Site<'_>) -> Box<Wrr> {
-        let line = |spec: &LineSpec| Line {
+    fn build(&self, site: &Site<'_>) -> Box<Wrr<S::Queue>> {
+        let line = |spec: &LineSpec<S>| Line {
             queue: spec.queue.build(&site.part(spec.line as u32)),
             weight: spec.weight.into(),
             credit: 0,
@@ -119,8 +126,8 @@ impl QueueKind for WrrSpec {
 /// beyond that it owes, also while it is empty: who sends now and then gets no more than its share, either. A round is
 /// worth as many bytes as a large packet has, so that nobody waits for long bursts of others.
 #[derive(Debug)]
-pub struct Wrr {
-    lines: Vec<Line>,
+pub struct Wrr<Q> {
+    lines: Vec<Line<Q>>,
     /// Where packets of each class wait, those of none at the end.
     line_of: [usize; LINES.len()],
     /// The sum of all weights.
@@ -132,8 +139,8 @@ pub struct Wrr {
 }
 
 #[derive(Debug)]
-struct Line {
-    queue: AnyQueue,
+struct Line<Q> {
+    queue: Q,
     weight: i64,
     /// Bytes that it may send, times the sum of all weights, which keeps them whole.
     credit: i64,
@@ -142,7 +149,7 @@ struct Line {
 /// What all of them may send in a round, bytes.
 const ROUND: i64 = 1500;
 
-impl Line {
+impl<Q: QueueDiscipline> Line<Q> {
     fn waits(&self) -> bool {
         self.queue.backlog().packets > 0
     }
@@ -162,7 +169,7 @@ impl Line {
     }
 }
 
-impl Wrr {
+impl<Q: QueueDiscipline> Wrr<Q> {
     /// What the packet in transmission has left behind: it is no longer there.
     fn has_sent(&mut self, now: Time, fate: &mut dyn Fate) {
         let Some(sent) = self.sent.take() else { return };
@@ -176,7 +183,7 @@ impl Wrr {
     }
 }
 
-impl QueueDiscipline for Wrr {
+impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
         let line = self.line_of[packet.dscp.class().map_or(REST, |class| usize::from(class) - 1)];
         self.lines[line].queue.enqueue(now, packet, fate);

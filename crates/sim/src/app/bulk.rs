@@ -1,6 +1,7 @@
 use super::{AppEvent, Application};
-use crate::connection::{CLIENT, Parties};
-use crate::host::{Host, Message};
+use crate::dialogue::Message;
+use crate::host::Host;
+use crate::parties::{CLIENT, Parties};
 use catnip_base::Time;
 
 /// One transfer of a given size that begins at a given time: pushed by the server, or, if the client opens the connection,

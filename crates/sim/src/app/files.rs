@@ -1,6 +1,7 @@
 use super::{AppEvent, Application};
-use crate::connection::Parties;
-use crate::host::{Host, Message};
+use crate::dialogue::Message;
+use crate::host::Host;
+use crate::parties::Parties;
 use catnip_base::{Distribution, Rng, Span, Stream};
 use std::sync::Arc;
 

@@ -16,7 +16,8 @@ pub use server::{Server, ServerConfig};
 pub use telnet::{Telnet, TelnetConfig};
 pub use web::{Http, WebClient, WebConfig, object_of};
 
-use crate::host::{Conn, Heard, Host};
+use crate::dialogue::Heard;
+use crate::host::{Conn, Host};
 use std::fmt::Debug;
 
 /// Something a program hears.

@@ -1,5 +1,6 @@
 use super::{AppEvent, Application};
-use crate::host::{Conn, Heard, Host, Message};
+use crate::dialogue::{Heard, Message};
+use crate::host::{Conn, Host};
 use catnip_base::{Distribution, FlowContext, Rng, Span, Stream, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;

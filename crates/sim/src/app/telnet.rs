@@ -1,6 +1,7 @@
 use super::{AppEvent, Application};
-use crate::connection::Parties;
-use crate::host::{Conn, Host, Message};
+use crate::dialogue::Message;
+use crate::host::{Conn, Host};
+use crate::parties::Parties;
 use crate::record::{EchoRecord, Event};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 use super::{AppEvent, Application, Page, PageSource};
-use crate::connection::Parties;
-use crate::host::{Conn, Host, Message};
+use crate::dialogue::Message;
+use crate::host::{Conn, Host};
+use crate::parties::Parties;
 use crate::record::{Event, ObjectRecord, PageRecord};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
