@@ -114,6 +114,11 @@ impl Plan {
         self.duration
     }
 
+    /// The same, over after so long at the latest.
+    pub fn until(&self, end: Span) -> Self {
+        Self { duration: self.duration.min(end), ..self.clone() }
+    }
+
     /// Both ports of each `[link]` entry that makes a single link, by name.
     pub fn ports(&self) -> &[(String, PortId)] {
         &self.ports
