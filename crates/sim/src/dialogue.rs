@@ -45,7 +45,7 @@ pub(crate) struct Stream {
     /// Its sender will write no more; the listener has heard that.
     pub(crate) closed: bool,
     told_closed: bool,
-    /// The listener has heard that the connection is open.
+    /// The listener has heard that the connection is open, or does not want to.
     told_open: bool,
 }
 
@@ -70,6 +70,11 @@ pub(crate) enum News {
 }
 
 impl Stream {
+    /// Nothing is said yet. Does the listener want to hear that the connection is open?
+    pub(crate) fn new(tells_open: bool) -> Self {
+        Self { told_open: !tells_open, ..Self::default() }
+    }
+
     /// The sender hands over a message.
     pub(crate) fn push(&mut self, message: &Message) {
         let &Message { bytes, tag, asks, .. } = message;

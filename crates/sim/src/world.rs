@@ -1,4 +1,4 @@
-use crate::app::{AnyApp, AppEvent, Application};
+use crate::app::{AnyApp, AppEvent, Application, Wants};
 use crate::connection::{Account, Connection};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::dialogue::{Message, News, Stream};
@@ -55,6 +55,7 @@ struct Programs {
 #[derive(Debug)]
 struct Program {
     app: AnyApp,
+    wants: Wants,
     /// Of background traffic.
     is_source: bool,
     timers: Timers,
@@ -94,7 +95,23 @@ impl Timers {
 /// Tells the numbers of servers from those of users.
 const SERVERS: u32 = 1 << 29;
 
+impl Program {
+    fn new(app: AnyApp) -> Self {
+        let (wants, is_source) = (app.wants(), matches!(app, AnyApp::Background(_)));
+        Self { app, wants, is_source, timers: Timers::default() }
+    }
+}
+
 impl Programs {
+    /// What is wanted at an end with this program, or with [`NOBODY`].
+    fn wants(&self, number: u32) -> Wants {
+        match number.checked_sub(SERVERS) {
+            _ if number == NOBODY => Wants::MESSAGES,
+            None => self.users[number as usize].wants,
+            Some(server) => self.servers[server as usize].wants,
+        }
+    }
+
     fn get_mut(&mut self, number: u32) -> &mut Program {
         match number.checked_sub(SERVERS) {
             None => &mut self.users[number as usize],
@@ -309,9 +326,9 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// Adds a program that begins something by itself; it hears [`AppEvent::Start`] at once. Its number is what records call it.
     pub fn add_app(&mut self, app: AnyApp) -> u32 {
         let id = self.programs.users.len() as u32;
-        let is_source = matches!(app, AnyApp::Background(_));
-        self.programs.sources += usize::from(is_source);
-        self.programs.users.push(Program { app, is_source, timers: Timers::default() });
+        let program = Program::new(app);
+        self.programs.sources += usize::from(program.is_source);
+        self.programs.users.push(program);
         self.tell(self.now, id, AppEvent::Start);
         id
     }
@@ -320,7 +337,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// heard by nobody, and a connection is closed when its peer closes it.
     pub fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp) -> u32 {
         let id = SERVERS + self.programs.servers.len() as u32;
-        self.programs.servers.push(Program { app, is_source: false, timers: Timers::default() });
+        self.programs.servers.push(Program::new(app));
         self.programs.services.insert((node, tcp), id);
         self.tell(self.now, id, AppEvent::Start);
         id
@@ -488,6 +505,14 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.telling = false;
     }
 
+    /// This end may have something to send.
+    fn touch(&mut self, id: u32, end: usize) {
+        // A program often does several things with a connection.
+        if self.touched.last() != Some(&(id, end)) {
+            self.touched.push((id, end));
+        }
+    }
+
     /// A packet enters the network at its host.
     #[inline(always)]
     pub fn launch(&mut self, now: Time, from: NodeId, packet: Packet) {
@@ -539,23 +564,27 @@ impl<M: Handler, W: Watch> World<M, W> {
             hosts.medium.connect(now, &parties, &options.config, [client_phase, server_phase], &mut rng);
         let mut programs = [program; 2];
         programs[peer] = answers;
+        // What the client sends, the server hears.
+        let streams = [SERVER, CLIENT].map(|end| Stream::new(self.programs.wants(programs[end]).opened));
         let account = Account::new(number, program, parties, now, options, &rng);
         let id = hosts.connections.insert(Connection {
             ends,
             routes,
             planned: [Time::NEVER; 2],
-            news_at: [0; 2],
+            news_at: [streams[SERVER].news_at(), streams[CLIENT].news_at()],
             account,
             programs,
-            streams: [Stream::default(), Stream::default()],
+            streams,
         });
         let weight = self.tcp(tcp).weight;
         if weight != 1 {
             [CLIENT, SERVER].into_iter().for_each(|end| self.weigh(id, end, weight));
         }
-        self.touched.push((id, opener));
+        self.touch(id, opener);
         for end in [opener, peer] {
-            self.note_news(now, id, end);
+            if self.hosts.connections[id].news_at[end] == 0 {
+                self.note_news(now, id, end);
+            }
         }
         Conn { id, number: number as u32 }
     }
@@ -598,10 +627,10 @@ impl<M: Handler, W: Watch> World<M, W> {
                 News::PeerClosed => AppEvent::PeerClosed(conn),
             };
             let program = connection.programs[end];
-            if program != NOBODY {
+            if program == NOBODY {
+                connection.streams[end].closed |= news == News::PeerClosed;
+            } else if news != News::PeerClosed || self.programs.wants(program).peer_closed {
                 self.news.push_back((program, event));
-            } else if news == News::PeerClosed {
-                connection.streams[end].closed = true;
             }
         }
     }
@@ -642,7 +671,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let news_at = connection.news_at[end];
         let mut has_news = news_at == 0;
         if segment.span() > 0 {
-            connection.account.hears(end, packet.dscp.colour());
+            connection.account.hears(end, packet.dscp);
             has_news |= segment.flags.fin || connection.ends[end].received() >= news_at;
         }
         let sender = connection.ends[end].sender();
@@ -654,7 +683,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         if has_news {
             self.note_news(now, id, end);
             if !self.news.is_empty() {
-                self.touched.push((id, end));
+                self.touch(id, end);
                 return self.tell_news(now);
             }
         }
@@ -664,28 +693,37 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// A connection is over once both programs have closed it and all is acknowledged.
+    /// A connection is over once both programs have closed it and all is acknowledged. Asked seldom: inside of the loop that hears
+    /// segments this would take registers from it.
+    #[inline(never)]
     fn close_if_done(&mut self, now: Time, id: u32) {
-        let connection = &mut self.hosts.connections[id];
+        let connection = &self.hosts.connections[id];
         if connection.account.closed.is_none() && connection.is_done() {
-            connection.account.closed = Some(now);
-            if connection.account.is_weighted {
-                // The number goes to another connection.
-                let parties = connection.account.parties;
-                for end in [CLIENT, SERVER] {
-                    self.fabric.set_weight(parties.node(end), id as u16, 1);
-                }
+            self.end_connection(now, id);
+        }
+    }
+
+    #[inline(never)]
+    fn end_connection(&mut self, now: Time, id: u32) {
+        let connection = &mut self.hosts.connections[id];
+        let &mut Connection { ref mut account, programs, .. } = connection;
+        account.closed = Some(now);
+        let conn = Conn { id, number: account.number as u32 };
+        if account.is_weighted {
+            // The number goes to another connection.
+            for end in [CLIENT, SERVER] {
+                self.fabric.set_weight(account.parties.node(end), id as u16, 1);
             }
-            let connection = &self.hosts.connections[id];
-            self.tally.open -= 1;
-            let conn = Conn { id, number: connection.account.number as u32 };
-            let programs = connection.programs;
-            self.hosts.retire_if_over(now, id);
-            let hear = programs.into_iter().filter(|program| *program != NOBODY);
-            self.news.extend(hear.map(|program| (program, AppEvent::Closed(conn))));
-            if !self.news.is_empty() {
-                self.tell_news(now);
+        }
+        self.tally.open -= 1;
+        self.hosts.retire_if_over(now, id);
+        for program in programs {
+            if self.programs.wants(program).closed {
+                self.news.push_back((program, AppEvent::Closed(conn)));
             }
+        }
+        if !self.news.is_empty() {
+            self.tell_news(now);
         }
     }
 
@@ -736,21 +774,22 @@ impl<M: Handler, W: Watch> World<M, W> {
             let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
             let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
-            match &mut connection.account.markers[end] {
+            match &connection.account.markers[end] {
                 AnyMarker::None => {}
                 AnyMarker::Spm(marker) => {
                     if segment.span() > 0 {
                         let place = connection.ends[end].place(segment.seq);
-                        marker.mark_data(&place, config.segment_bytes, &mut packet);
+                        packet.dscp = marker.mark_of(&place, config.segment_bytes);
+                        connection.account.counts(end, packet.dscp);
                         hosts.medium.stamp(&packet);
                     }
                 }
                 _ => {
-                    packet = connection.mark(now, end, out, packet, config);
+                    packet.dscp = connection.mark(now, end, out, packet, config);
                     hosts.medium.stamp(&packet);
                 }
             }
-            connection.account.enters(end, &packet);
+            connection.account.enters();
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
             let sender = connection.ends[end].sender();
             if W::PACKETS
@@ -794,7 +833,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         if message.bytes > 0 {
             let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
             connection.ends[end].write(now, message.bytes, message.context, false, config);
-            self.touched.push((conn.id, end));
+            self.touch(conn.id, end);
         } else {
             self.note_news(now, conn.id, 1 - end);
         }
@@ -818,7 +857,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
                 self.note_news(now, conn.id, 1 - end);
             }
         }
-        self.touched.push((conn.id, end));
+        self.touch(conn.id, end);
     }
 
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64) {
