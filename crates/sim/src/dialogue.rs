@@ -42,8 +42,9 @@ pub(crate) struct Stream {
     later: VecDeque<Underway>,
     /// The listener wants to hear when so many bytes have arrived.
     notify_at: Option<u64>,
-    /// Its sender will write no more; the listener has heard that.
+    /// Its sender will write no more, and has said so; the listener may have yet to hear it.
     pub(crate) closed: bool,
+    /// The listener has heard that, behind all that was written.
     told_closed: bool,
     /// The listener has heard that the connection is open, or does not want to.
     told_open: bool,
