@@ -25,8 +25,10 @@ PORTS: Table = {
     "seed": integers(3, 3, 4),
     "port": ["bottleneck", "bottleneck:back", "bottleneck"],
     "arrived_high": integers(40, 7, 0),
+    "arrived_med": integers(0, 7, 0),
     "arrived_low": integers(60, 7, 100),
     "dropped_high": integers(1, 7, 0),
+    "dropped_med": integers(0, 7, 0),
     "dropped_low": integers(6, 7, 5),
 }
 CONNECTIONS: Table = {
@@ -44,8 +46,22 @@ CONNECTIONS: Table = {
 }
 
 
+ECHOES: Table = {
+    "variant": integers(0, 0, 0),
+    "seed": integers(3, 3, 4),
+    "number": integers(0, 1, 0),
+    "time_s": np.array([0.1, 0.3, 0.5]),
+}
+
+
 def without_rows(table: Table) -> Table:
     return {key: values[:0] for key, values in table.items()}
+
+
+NOTHING = {
+    name: without_rows(table)
+    for name, table in {"pages": PAGES, "connections": CONNECTIONS, "echoes": ECHOES, "ports": PORTS}.items()
+}
 
 
 def test_page_times_by_seed_and_page() -> None:
@@ -67,18 +83,30 @@ def test_sender_loss_of_a_group() -> None:
     assert list(measures.sender_loss(CONNECTIONS, 0, SEEDS, "reno")) == approx([0.1, 0.1])
 
 
+def test_summary_of_drawn_pages_weighs_each_fetch_the_same() -> None:
+    kept = [0, 1, 2, 3, 5]
+    pages: Table = {key: np.asarray(values)[kept] for key, values in PAGES.items()}
+    row = measures.summary(NOTHING | {"pages": pages}, ["web"], SEEDS)["web"]
+    assert row["page_time_s"].mean == approx((3 + 6) / 2)
+
+
+def test_summary_of_echoes_and_of_packets_of_three_priorities() -> None:
+    ports: Table = {**PORTS, "arrived_med": integers(100, 7, 0), "dropped_med": integers(13, 7, 0)}
+    row = measures.summary(NOTHING | {"echoes": ECHOES, "ports": ports}, ["telnet"], SEEDS)["telnet"]
+    assert row["echo_s"].mean == approx((0.2 + 0.5) / 2)
+    assert row["loss_pct"].mean == approx((10 + 5) / 2)
+    assert row["high_share_pct"].mean == approx(20 / 2)
+
+
 def test_summary_of_pages_weighs_each_page_the_same() -> None:
-    row = measures.summary(
-        {"pages": PAGES, "ports": PORTS, "connections": without_rows(CONNECTIONS)}, ["web"], SEEDS
-    )["web"]
+    row = measures.summary(NOTHING | {"pages": PAGES, "ports": PORTS}, ["web"], SEEDS)["web"]
     assert row["page_time_s"].mean == approx((3.5 + 5) / 2)
     assert row["loss_pct"].mean == approx(6)
     assert row["high_loss_pct"].mean == approx(1.25)
 
 
 def test_summary_of_transfers_without_pages_or_ports() -> None:
-    tables = {"pages": without_rows(PAGES), "ports": without_rows(PORTS), "connections": CONNECTIONS}
-    row = measures.summary(tables, ["bulk"], SEEDS)["bulk"]
+    row = measures.summary(NOTHING | {"connections": CONNECTIONS}, ["bulk"], SEEDS)["bulk"]
     assert row["received_s"].mean == approx((2 + 3) / 2)
     assert row["completed_s"].mean == approx((2.5 + 3.5) / 2)
     assert "loss_pct" not in row
@@ -89,9 +117,8 @@ def test_a_summary_of_several_variants_is_that_of_each_alone() -> None:
         key: [*values, *values] if isinstance(values, list) else np.concatenate([values, values])
         for key, values in CONNECTIONS.items()
     } | {"variant": integers(0, 0, 0, 1, 1, 1)}
-    nothing = {"pages": without_rows(PAGES), "ports": without_rows(PORTS)}
-    alone = measures.summary(nothing | {"connections": CONNECTIONS}, ["a"], SEEDS)["a"]
-    assert measures.summary(nothing | {"connections": both}, ["a", "b"], SEEDS) == {"a": alone, "b": alone}
+    alone = measures.summary(NOTHING | {"connections": CONNECTIONS}, ["a"], SEEDS)["a"]
+    assert measures.summary(NOTHING | {"connections": both}, ["a", "b"], SEEDS) == {"a": alone, "b": alone}
 
 
 def test_seeds_with_as_many_rows_each_are_summed_as_others_are() -> None:

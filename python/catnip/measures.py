@@ -12,6 +12,8 @@ from catnip.results import Table
 from catnip.stats import Interval
 
 Floats = NDArray[np.float64]
+SUMMARIZED = ("pages", "connections", "echoes", "ports")
+"""The tables that a summary takes."""
 Statistic = Callable[..., Any]
 
 
@@ -19,7 +21,7 @@ def summary(
     tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
 ) -> dict[str, dict[str, Interval]]:
     """Per variant, what a reader asks first: page times or transfer times, then losses."""
-    parts = {name: _by_variant(tables[name], len(variants)) for name in ("pages", "connections", "ports")}
+    parts = {name: _by_variant(tables[name], len(variants)) for name in SUMMARIZED}
     return {
         name: _summary({table: part[variant] for table, part in parts.items()}, variant, seeds)
         for variant, name in enumerate(variants)
@@ -62,12 +64,14 @@ def port_loss(ports: Table, variant: int, seeds: Sequence[int], port: str = "bot
     """Losses at a port by priority; a fraction of nothing is 0."""
     rows = select(ports, variant)
     here = {key: values[rows["port"] == port] for key, values in rows.items()}
-    high, low, high_gone, low_gone = (
-        per_seed(here, key, seeds) for key in ("arrived_high", "arrived_low", "dropped_high", "dropped_low")
+    high, med, low, high_gone, med_gone, low_gone = (
+        per_seed(here, f"{what}_{priority}", seeds)
+        for what in ("arrived", "dropped")
+        for priority in ("high", "med", "low")
     )
     return PortLoss(
-        loss=_fraction(high_gone + low_gone, high + low),
-        high_share=_fraction(high, high + low),
+        loss=_fraction(high_gone + med_gone + low_gone, high + med + low),
+        high_share=_fraction(high, high + med + low),
         high_loss=_fraction(high_gone, high),
         low_loss=_fraction(low_gone, low),
     )
@@ -119,11 +123,12 @@ def _by_variant(table: Table, variants: int) -> list[dict[str, NDArray[Any]]]:
 
 def _summary(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> dict[str, Interval]:
     if len(tables["pages"]["page"]):
-        # Each page counts the same, as in the papers' averages.
-        times = page_times(tables["pages"], variant, seeds).mean(axis=1)
-        measured = {"page_time_s": stats.mean(times)}
+        measured = {"page_time_s": stats.mean(_page_means(tables["pages"], variant, seeds))}
     else:
         measured = _transfers(select(tables["connections"], variant), seeds)
+    if len(tables["echoes"]["number"]):
+        echoes = select(tables["echoes"], variant)
+        measured["echo_s"] = stats.mean(per_seed(echoes, "time_s", seeds, np.mean))
     if "bottleneck" in tables["ports"]["port"]:
         port = port_loss(tables["ports"], variant, seeds)
         measured["loss_pct"] = stats.mean(100 * port.loss)
@@ -132,6 +137,15 @@ def _summary(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) ->
             measured["high_loss_pct"] = stats.mean(100 * port.high_loss)
             measured["low_loss_pct"] = stats.mean(100 * port.low_loss)
     return measured
+
+
+def _page_means(pages: Table, variant: int, seeds: Sequence[int]) -> Floats:
+    """Of known pages each counts the same, as in the papers' averages; of drawn ones each fetch."""
+    rows = select(pages, variant)
+    fetched = {(seed, page) for seed, page in zip(rows["seed"], rows["page"], strict=True)}
+    if len(fetched) == len(seeds) * len(np.unique(rows["page"])):
+        return np.asarray(page_times(pages, variant, seeds).mean(axis=1))
+    return per_seed(rows, "time_s", seeds, np.mean)
 
 
 def _transfers(connections: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> dict[str, Interval]:

@@ -24,6 +24,7 @@ Summary = Mapping[str, Mapping[str, Interval]]
 
 HEADINGS = {
     "page_time_s": "page time, s",
+    "echo_s": "echo, s",
     "received_s": "received after, s",
     "completed_s": "completed after, s",
     "retransmitted": "sent again",

@@ -42,7 +42,7 @@ impl Stream {
     fn words(self) -> [u32; 2] {
         match self {
             Self::Queue(n) => [1, n],
-            Self::PartOfQueue(n, part) => [12 | part << 8, n],
+            Self::PartOfQueue(n, part) => [14 | part << 8, n],
             Self::Before(n, stage) => [2 | stage << 8, n],
             Self::User(n) => [3, n],
             Self::Connection(n) => [4, n],
@@ -190,6 +190,20 @@ mod tests {
         assert_ne!(draw(1, Stream::Queue(0)), draw(2, Stream::Queue(0)));
         assert_ne!(draw(1, Stream::Queue(0)), draw(1, Stream::Queue(1)));
         assert_ne!(draw(1, Stream::Queue(0)), draw(1, Stream::Before(0, 0)));
+    }
+
+    #[test]
+    fn no_two_components_share_a_stream() {
+        use Stream::*;
+        let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server].map(|of| vec![of(3)]);
+        let of_several = [PartOfQueue, PartOfVictim, Before, Behind, Conditioner];
+        let of_several = of_several.map(|of| (0..5).map(|part| of(3, part)).collect::<Vec<_>>());
+        let mut words: Vec<_> =
+            of_one.into_iter().chain(of_several).flatten().map(|stream| (stream.words(), stream)).collect();
+        words.sort_by_key(|(words, _)| *words);
+        for pair in words.windows(2) {
+            assert_ne!(pair[0].0, pair[1].0, "{:?} and {:?}", pair[0].1, pair[1].1);
+        }
     }
 
     #[test]

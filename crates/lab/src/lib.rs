@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod column;
+mod define;
 mod error;
 mod fingerprint;
 mod kinds;

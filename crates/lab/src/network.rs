@@ -180,28 +180,57 @@ pub(crate) fn beside(scenario: &Path, file: &Path) -> PathBuf {
     scenario.parent().unwrap_or(Path::new("")).join(file)
 }
 
-/// Nodes by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one) or `client[1..:2]`.
+/// Nodes by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one), `client[1..:2]`, or
+/// `client[0..50 except 0..:10]`.
 pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Result<Vec<NodeId>, String> {
-    let expected =
-        || format!("{text:?}: expected a node or nodes, such as client, client[3] or client[0..50:2]");
-    let (name, range) = match text.split_once('[') {
+    let expected = || {
+        format!(
+            "{text:?}: expected a node or nodes, such as client, client[3], client[0..50:2] or client[0.. except 3]"
+        )
+    };
+    let (name, numbers) = match text.split_once('[') {
         None => (text, None),
         Some((name, rest)) => (name, Some(rest.strip_suffix(']').ok_or_else(expected)?)),
     };
     let nodes = groups.get(name).ok_or_else(|| format!("{text:?}: there is no such node"))?;
-    let Some(range) = range else { return Ok(nodes.clone()) };
-    let number = |text: &str| text.parse::<usize>().map_err(|_| expected());
-    let (range, step) = match range.split_once(':') {
-        None => (range, 1),
-        Some((range, step)) => (range, number(step).ok().filter(|&step| step > 0).ok_or_else(expected)?),
+    let Some(numbers) = numbers else { return Ok(nodes.clone()) };
+    let range = |said: &str| {
+        let chosen = Range::read(said, nodes.len()).ok_or_else(expected)?;
+        let there = chosen.first <= chosen.end && chosen.end <= nodes.len();
+        if there { Ok(chosen) } else { Err(format!("{text:?}: there are {} of them", nodes.len())) }
     };
-    let (first, end) = match range.split_once("..") {
-        None => (number(range)?, number(range)?.saturating_add(1)),
-        Some((first, "")) => (number(first)?, nodes.len()),
-        Some((first, end)) => (number(first)?, number(end)?),
-    };
-    let chosen =
-        nodes.get(first..end).ok_or_else(|| format!("{text:?}: there are {} of them", nodes.len()))?;
-    let chosen: Vec<_> = chosen.iter().copied().step_by(step).collect();
+    let (taken, left) = numbers.split_once(" except ").unwrap_or((numbers, ""));
+    let taken = range(taken)?;
+    let left = left.split(',').filter(|said| !said.is_empty()).map(range).collect::<Result<Vec<_>, _>>()?;
+    let is_chosen = |i: &usize| taken.has(*i) && !left.iter().any(|left| left.has(*i));
+    let chosen: Vec<_> = (0..nodes.len()).filter(is_chosen).map(|i| nodes[i]).collect();
     if chosen.is_empty() { Err(format!("{text:?}: selects nobody")) } else { Ok(chosen) }
+}
+
+/// Every `step`th number from `first` to before `end`.
+struct Range {
+    first: usize,
+    end: usize,
+    step: usize,
+}
+
+impl Range {
+    /// `3`, `0..50`, `2..` or `1..:2`, of so many.
+    fn read(text: &str, count: usize) -> Option<Self> {
+        let number = |text: &str| text.trim().parse::<usize>().ok();
+        let (range, step) = match text.split_once(':') {
+            None => (text, 1),
+            Some((range, step)) => (range, number(step).filter(|&step| step > 0)?),
+        };
+        let (first, end) = match range.split_once("..") {
+            None => (number(range)?, number(range)?.saturating_add(1)),
+            Some((first, "")) => (number(first)?, count),
+            Some((first, end)) => (number(first)?, number(end)?),
+        };
+        Some(Self { first, end, step })
+    }
+
+    fn has(&self, number: usize) -> bool {
+        (self.first..self.end).contains(&number) && (number - self.first).is_multiple_of(self.step)
+    }
 }

@@ -1,9 +1,9 @@
 //! Scenario files: TOML parsed into plain data, each key checked where it is read.
 
 use crate::kinds::Kinds;
+use crate::network::beside;
 use crate::plan::ScenarioFile;
-use crate::sla;
-use crate::{InputError, Plan};
+use crate::{InputError, Plan, define, sla};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Scenario {
     /// Where it came from.
     pub path: PathBuf,
-    /// Its text.
+    /// Its text, and behind it that of the scenarios on which it builds.
     pub text: String,
     /// What it reproduces, such as `CAT-E4`.
     pub id: String,
@@ -44,11 +44,7 @@ impl Scenario {
     /// The same for a scenario that may name these kinds, too.
     pub fn parse_with(path: &Path, text: &str, kinds: &Kinds) -> Result<Self, InputError> {
         let file = path.display().to_string();
-        let whole: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
-            InputError::new(&file, &line.map(|n| format!("line {n}")).unwrap_or_default(), error.message())
-        })?;
-        let mut base = whole;
+        let (mut base, text) = whole(path, text)?;
         let axes = take_axes(&file, &mut base)?;
         let variants = cross(take_variants(&file, &mut base)?, &axes);
         let mut plans = Vec::new();
@@ -67,7 +63,7 @@ impl Scenario {
             plans.push((name, plan));
         }
         let (id, title, seeds) = head.expect("there is at least one variant");
-        Ok(Self { path: path.into(), text: text.into(), id, title, seeds, plans })
+        Ok(Self { path: path.into(), text, id, title, seeds, plans })
     }
 
     /// The names of the variants, in order.
@@ -101,17 +97,71 @@ impl Scenario {
 
 const DEFAULT_VARIANT: &str = "default";
 
+/// More than anybody builds upon each other; so many are a circle.
+const MOST_BASES: usize = 8;
+
+/// A scenario with all that those say on which it builds, `base = "FILE"`, where it says nothing else itself; and their texts.
+/// Variants of its own replace their variants and axes, axes of its own their axes.
+fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
+    let mut table = table(path, text)?;
+    let mut texts = text.to_string();
+    let mut at = path.to_path_buf();
+    for _ in 0..MOST_BASES {
+        let file = at.display().to_string();
+        match table.remove("base") {
+            None => return Ok((table, texts)),
+            Some(toml::Value::String(name)) => {
+                at = beside(&at, Path::new(&name));
+                let wrong = |error| InputError::new(&file, "base", format!("{}: {error}", at.display()));
+                let below = std::fs::read_to_string(&at).map_err(wrong)?;
+                let mut common = self::table(&at, &below)?;
+                if table.contains_key("variant") {
+                    common.remove("variant");
+                    common.remove("axis");
+                }
+                if table.contains_key("axis") {
+                    common.remove("axis");
+                }
+                table = merge(common, table);
+                texts.push_str(&below);
+            }
+            Some(other) => {
+                return Err(InputError::new(&file, "base", format!("{other}: expected the name of a file")));
+            }
+        }
+    }
+    let what = format!("more than {MOST_BASES} scenarios that build on each other");
+    Err(InputError::new(&path.display().to_string(), "base", what))
+}
+
+fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+        let place = line.map(|n| format!("line {n}")).unwrap_or_default();
+        InputError::new(&path.display().to_string(), &place, error.message())
+    })
+}
+
 /// Reads one variant, or says with which key something is wrong.
 fn check(
     path: &Path,
     mut table: toml::Table,
     kinds: &Kinds,
 ) -> Result<(ScenarioFile, Plan), (String, String)> {
+    define::fill_in(&mut table)?;
+    leave_out(&mut table);
     sla::fill_in(&mut table)?;
     let parsed: ScenarioFile = serde_path_to_error::deserialize(toml::Value::Table(table))
         .map_err(|error| (error.path().to_string(), first_line(error.inner().message()).to_string()))?;
     let plan = Plan::new(path, &parsed, kinds)?;
     Ok((parsed, plan))
+}
+
+/// What a variant, or a scenario that builds on another, says to be without a group: `traffic.NAME = "none"`.
+fn leave_out(table: &mut toml::Table) {
+    if let Some(toml::Value::Table(traffic)) = table.get_mut("traffic") {
+        traffic.retain(|_, group| group.as_str() != Some("none"));
+    }
 }
 
 /// Takes `[[variant]]` out of a scenario: names and what each changes.

@@ -4,43 +4,14 @@
 use catnip_base::{Distribution, Rate, Rng, Stream, Time};
 use catnip_net::queue::{CatnipQueue, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule};
 use catnip_net::{Colour, DropReason, Fate, Packet, Route};
-use std::fs;
+use kept::Check;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
+mod kept;
 
 #[test]
 fn components_stay_within_their_limits_and_measure_what_the_reproduction_reports() {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/components.csv");
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["id", "claim", "seed", "value", "limit"]).unwrap();
-    for seed in SEEDS {
-        for Check { id, claim, value, limit } in checks(seed) {
-            assert!(value <= limit, "{id}, seed {seed}: {claim}: {value} > {limit}");
-            // More digits would depend on the machine's logarithm.
-            let [value, limit] = [value, limit].map(|number| ((number * 1e4).round() / 1e4).to_string());
-            table.write_record([id, claim, &seed.to_string(), &value, &limit]).unwrap();
-        }
-    }
-    let now = String::from_utf8(table.into_inner().unwrap()).unwrap();
-    if std::env::var_os("CATNIP_BLESS").is_some() {
-        fs::write(&file, &now).unwrap();
-    }
-    let before = fs::read_to_string(&file).unwrap_or_default();
-    assert!(before == now, "changed; if on purpose, say why and set CATNIP_BLESS=1:\n{now}");
-}
-
-/// One measured number and the statement that it belongs to.
-struct Check {
-    /// The system, such as `CAT-S9`.
-    id: &'static str,
-    /// What is counted or computed.
-    claim: &'static str,
-    /// The result.
-    value: f64,
-    /// It must not be above this.
-    limit: f64,
+    kept::keep("components.csv", checks);
 }
 
 fn checks(seed: u64) -> Vec<Check> {

@@ -47,7 +47,7 @@ def run(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
 
-    needed = sorted(written | {"pages", "connections", "ports"})
+    needed = sorted(written | set(measures.SUMMARIZED))
     manifest = results.Manifest.of(loaded, chosen, numbers)
     with Progress(quiet=as_json) as progress:
         told = progress.task(loaded.id)

@@ -1,0 +1,141 @@
+//! What drives components on their own.
+
+use catnip_base::{Rng, Span, Stream, Time};
+use catnip_net::queue::{AnyQueue, QueueKind, QueueSpec, Site};
+use catnip_net::shape::{AnyShaper, RateSpec};
+use catnip_net::stage::{AnyStage, StageKind, StageSpec};
+use catnip_net::{Colour, DropReason, Dscp, Fate, Next, Packet, Port, Route};
+
+pub(crate) use Colour::{Green as HIGH, Red as LOW, Yellow as MED};
+
+/// Random numbers of a test.
+pub(crate) fn random(seed: u64, test: u32) -> Rng {
+    Rng::new(seed, Stream::Workload(test))
+}
+
+/// One of them.
+pub(crate) fn one_of<T: Copy>(all: &[T], rng: &mut Rng) -> T {
+    all[rng.below(all.len() as u32) as usize]
+}
+
+/// A priority at random.
+pub(crate) fn any_colour(rng: &mut Rng) -> Colour {
+    one_of(&Colour::DROPPED_FIRST, rng)
+}
+
+/// A size at random, bytes.
+pub(crate) fn any_size(rng: &mut Rng) -> u32 {
+    40 + rng.below(1461)
+}
+
+pub(crate) fn packet(body: u32, len: u32, dscp: impl Into<Dscp>) -> Packet {
+    Packet { dscp: dscp.into(), ..Packet::new(Time::ZERO, Route::default(), len, body) }
+}
+
+/// What was given up.
+#[derive(Debug, Default)]
+pub(crate) struct Drops(pub(crate) Vec<(Packet, DropReason)>);
+
+impl Fate for Drops {
+    fn dropped(&mut self, _now: Time, packet: Packet, why: DropReason) {
+        self.0.push((packet, why));
+    }
+}
+
+pub(crate) fn queue(text: &str, rate: &str, seed: u64) -> AnyQueue {
+    text.parse::<QueueSpec>().unwrap().build(&Site::new(&wire(rate), seed, 0))
+}
+
+pub(crate) fn stage(text: &str) -> AnyStage {
+    text.parse::<StageSpec>().unwrap().build(random(0, 0))
+}
+
+fn wire(rate: &str) -> RateSpec {
+    RateSpec::read(rate, |_| Err(String::new())).unwrap()
+}
+
+/// A queue and a wire without a delay behind it.
+pub(crate) fn port(queue_text: &str, rate: &str, seed: u64) -> Port<AnyQueue, AnyShaper> {
+    Port::new(queue(queue_text, rate, seed), wire(rate).build(), Span::ZERO)
+}
+
+/// A wire on which a byte takes a microsecond.
+pub(crate) const MICROSECOND_PER_BYTE: &str = "8Mbit";
+
+/// What that wire takes for a packet.
+pub(crate) fn takes(len: u32) -> Span {
+    Span::from_micros(len.into())
+}
+
+/// Arrivals at random times. Their mean distance is now below and now above this one. Bodies are their numbers.
+pub(crate) fn arrivals(
+    rng: &mut Rng,
+    count: u32,
+    mean_gap: Span,
+    mut one: impl FnMut(&mut Rng) -> Packet,
+) -> Vec<(Time, Packet)> {
+    let (mut now, mut left, mut longest) = (Time::ZERO, 0, 1.0);
+    let arrival = |body| {
+        if left == 0 {
+            left = 1 + rng.below(300);
+            longest = 2.0 * mean_gap.as_nanos() as f64 * (0.2 + 1.6 * rng.uniform());
+        }
+        left -= 1;
+        now += Span::from_nanos(1 + (longest * rng.uniform()) as u64);
+        (now, Packet { body, arrived: now, ..one(rng) })
+    };
+    (0..count).map(arrival).collect()
+}
+
+/// What a port has made of arrivals.
+pub(crate) struct Crossed {
+    /// When the last bits of packets had left, in that order.
+    pub(crate) out: Vec<(Time, Packet)>,
+    /// By number of arrival: why it was dropped.
+    pub(crate) dropped: Vec<Option<DropReason>>,
+}
+
+/// Lets all of them pass a port.
+pub(crate) fn cross(port: &mut Port<AnyQueue, AnyShaper>, arrivals: &[(Time, Packet)]) -> Crossed {
+    let (mut drops, mut out) = (Drops::default(), Vec::new());
+    let ends = arrivals.iter().map(|&(at, packet)| (at, Some(packet))).chain([(Time::NEVER, None)]);
+    for (now, packet) in ends {
+        while let Next::Deliver(at, packet) = port.poll(now, &mut drops) {
+            out.push((at, packet));
+        }
+        packet.into_iter().for_each(|packet| port.arrive(now, packet, &mut drops));
+    }
+    let mut dropped = vec![None; arrivals.len()];
+    drops.0.iter().for_each(|(packet, why)| dropped[packet.body as usize] = Some(*why));
+    let lost = dropped.iter().flatten().count();
+    assert_eq!(out.len() + lost, arrivals.len(), "each packet arrives or is dropped");
+    Crossed { out, dropped }
+}
+
+/// A number in standard deviations from what is expected. What has no deviation is exactly as expected, or infinitely far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Deviation {
+    found: f64,
+    expected: f64,
+    variance: f64,
+}
+
+impl Deviation {
+    /// An event of this probability has happened, or not.
+    pub(crate) fn add(&mut self, probability: f64, happened: bool) {
+        self.found += f64::from(u8::from(happened));
+        self.expected += probability;
+        self.variance += probability * (1.0 - probability);
+    }
+
+    /// How far it is off; the sum must have many summands, so that it is normally distributed.
+    pub(crate) fn sigmas(&self) -> f64 {
+        assert!(self.variance >= 25.0, "{self:?}");
+        (self.found - self.expected).abs() / self.variance.sqrt()
+    }
+}
+
+/// The worst of several.
+pub(crate) fn worst<'a>(all: impl IntoIterator<Item = &'a Deviation>) -> f64 {
+    all.into_iter().map(Deviation::sigmas).fold(0.0, f64::max)
+}

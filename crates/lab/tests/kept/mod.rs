@@ -1,0 +1,44 @@
+//! Tables of what components measure, from where reproductions take it.
+
+use std::fs;
+use std::path::Path;
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
+
+/// One measured number and the statement that it belongs to.
+pub(crate) struct Check {
+    /// The system, such as `CAT-S9`.
+    pub(crate) id: &'static str,
+    /// What is counted or computed.
+    pub(crate) claim: &'static str,
+    /// The result.
+    pub(crate) value: f64,
+    /// It must not be above this.
+    pub(crate) limit: f64,
+}
+
+/// Makes these checks with several seeds; none is above its limit, and the table in `validation/` tells of all of them.
+pub(crate) fn keep(file: &str, checks: impl Fn(u64) -> Vec<Check>) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../validation").join(file);
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["id", "claim", "seed", "value", "limit"]).unwrap();
+    let mut above = Vec::new();
+    for seed in SEEDS {
+        for Check { id, claim, value, limit } in checks(seed) {
+            // What is no number is not within a limit, either.
+            if value.is_nan() || value > limit {
+                above.push(format!("{id}, seed {seed}: {claim}: {value} > {limit}"));
+            }
+            // More digits would depend on the machine's logarithm.
+            let [value, limit] = [value, limit].map(|number| ((number * 1e4).round() / 1e4).to_string());
+            table.write_record([id, claim, &seed.to_string(), &value, &limit]).unwrap();
+        }
+    }
+    assert!(above.is_empty(), "{}", above.join("\n"));
+    let now = String::from_utf8(table.into_inner().unwrap()).unwrap();
+    if std::env::var_os("CATNIP_BLESS").is_some() {
+        fs::write(&file, &now).unwrap();
+    }
+    let before = fs::read_to_string(&file).unwrap_or_default();
+    assert!(before == now, "changed; if on purpose, say why and set CATNIP_BLESS=1:\n{now}");
+}
