@@ -1,17 +1,18 @@
-use crate::app::{AnyApp, AppEvent, Application, Wants};
+use crate::app::{AnyApp, AppEvent, Application};
 use crate::connection::{Account, Connection};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::dialogue::{Message, News, Stream};
 use crate::host::{Conn, Engine, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
+use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{DatagramStep, Event, NOBODY};
 use crate::watch::{Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
 use catnip_net::{Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
 use catnip_tcp::{Endpoint, Sender};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
 ///
@@ -35,102 +36,6 @@ pub struct World<M: Medium, W> {
     seed: u64,
     tick_phase: Option<Span>,
     tally: Tally,
-}
-
-/// The programs of all hosts.
-#[derive(Debug, Default)]
-struct Programs {
-    users: Vec<Program>,
-    servers: Vec<Program>,
-    /// Who answers at a node those who connect with these parameters.
-    services: BTreeMap<(NodeId, TcpId), u32>,
-    /// How many users are sources of background traffic.
-    sources: usize,
-    /// Timers that run: theirs, and those of all others.
-    source_timers: usize,
-    timers: usize,
-}
-
-/// A program, and the times that it has asked for.
-#[derive(Debug)]
-struct Program {
-    app: AnyApp,
-    wants: Wants,
-    /// Of background traffic.
-    is_source: bool,
-    timers: Timers,
-}
-
-/// Keys and the times at which a program hears of them, in the order in which it has asked for them. The first one may stand
-/// beside the list, since most programs wait for one.
-#[derive(Debug, Default)]
-struct Timers {
-    first: Option<(u64, Time)>,
-    others: Vec<(u64, Time)>,
-}
-
-impl Timers {
-    /// Another time for a key; false if it had none.
-    fn plan(&mut self, key: u64, at: Time) -> bool {
-        let had_one = self.take(|(other, _)| *other == key).is_some();
-        // What was asked for before stands before it.
-        if self.first.is_none() && self.others.is_empty() {
-            self.first = Some((key, at));
-        } else {
-            self.others.push((key, at));
-        }
-        had_one
-    }
-
-    /// Takes out the first one of which this is true.
-    fn take(&mut self, mut is_it: impl FnMut(&(u64, Time)) -> bool) -> Option<u64> {
-        if let Some((key, _)) = self.first.take_if(|first| is_it(first)) {
-            return Some(key);
-        }
-        let at = self.others.iter().position(is_it)?;
-        Some(self.others.remove(at).0)
-    }
-}
-
-/// Tells the numbers of servers from those of users.
-const SERVERS: u32 = 1 << 29;
-
-impl Program {
-    fn new(app: AnyApp) -> Self {
-        let (wants, is_source) = (app.wants(), matches!(app, AnyApp::Background(_)));
-        Self { app, wants, is_source, timers: Timers::default() }
-    }
-}
-
-impl Programs {
-    /// What is wanted at an end with this program, or with [`NOBODY`].
-    fn wants(&self, number: u32) -> Wants {
-        match number.checked_sub(SERVERS) {
-            _ if number == NOBODY => Wants::MESSAGES,
-            None => self.users[number as usize].wants,
-            Some(server) => self.servers[server as usize].wants,
-        }
-    }
-
-    fn get_mut(&mut self, number: u32) -> &mut Program {
-        match number.checked_sub(SERVERS) {
-            None => &mut self.users[number as usize],
-            Some(server) => &mut self.servers[server as usize],
-        }
-    }
-
-    /// How many timers run of sources, or of all others.
-    fn running(&mut self, of_sources: bool) -> &mut usize {
-        if of_sources { &mut self.source_timers } else { &mut self.timers }
-    }
-
-    fn clear(&mut self) {
-        let Self { users, servers, services, sources, source_timers, timers } = self;
-        users.clear();
-        servers.clear();
-        services.clear();
-        (*sources, *source_timers, *timers) = (0, 0, 0);
-    }
 }
 
 /// A medium may have hosts of its own, outside of the engine. What happens to them it handles itself, with the whole world at
