@@ -3,7 +3,7 @@
 use crate::error::Wrong;
 use crate::kinds::Kinds;
 use crate::real::{NodeFile, NodeKind, RealNode};
-use catnip_net::{NodeId, PortId, References, Topology, WireSpec};
+use catnip_net::{NodeId, PortId, References, Sla, Topology, WireSpec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -37,14 +37,23 @@ impl LinkFile {
         }
         let open = |file: &str| open(path, file);
         let with = References { queues: &kinds.queues, stages: &kinds.stages, open: &open };
-        let wire = |place: &str, own: &Said| {
+        let wire = |side: usize| {
+            let own = self.own(side);
             let said = |key| own.get(key).or(self.both.get(key)).and_then(toml::Value::as_str);
-            WireSpec::read(said, &with).map_err(|(key, what)| {
-                let place = if own.contains_key(key) { place } else { "" };
-                (format!("{place}{key}"), what)
-            })
+            WireSpec::read(said, &with).map_err(|(key, what)| (self.place(side, key), what))
         };
-        Ok([wire("there.", &self.there)?, wire("back.", &self.back)?])
+        Ok([wire(0)?, wire(1)?])
+    }
+
+    /// What one direction has of its own.
+    fn own(&self, side: usize) -> &Said {
+        [&self.there, &self.back][side]
+    }
+
+    /// Where a key of one direction is said.
+    fn place(&self, side: usize, key: &str) -> String {
+        let place = if self.own(side).contains_key(key) { ["there.", "back."][side] } else { "" };
+        format!("{place}{key}")
     }
 }
 
@@ -69,9 +78,23 @@ pub(crate) struct Network {
     pub(crate) ports: Vec<(String, PortId)>,
     pub(crate) real: Vec<RealNode>,
     pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
+    /// Key and value of each contract of a link.
+    contracts: Vec<(String, String, Sla)>,
 }
 
 impl Network {
+    /// The buckets of contracts must hold the longest packet, or that would never pass.
+    pub(crate) fn check_contracts(&self, longest_bytes: u64) -> Result<(), Wrong> {
+        let narrow = self.contracts.iter().find(|(.., sla)| sla.least_depth() < longest_bytes);
+        narrow.map_or(Ok(()), |(key, value, sla)| {
+            let depth = sla.least_depth();
+            let what = format!(
+                "{value:?}: a bucket of {depth} bytes: no packet of {longest_bytes} bytes would ever pass"
+            );
+            Err((key.clone(), what))
+        })
+    }
+
     /// The rate of the port of a link which packets between all these pairs pass, bit/s.
     pub(crate) fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
         let ports: Vec<PortId> = [link.to_string(), format!("{link}:back")]
@@ -117,7 +140,7 @@ pub(crate) fn build(
         node.note_real(name, &ids, &mut real, &mut addresses)?;
         groups.insert(name.clone(), ids);
     }
-    let mut ports = Vec::new();
+    let (mut ports, mut contracts) = (Vec::new(), Vec::new());
     for (name, link) in links {
         let end = |key: &str, nodes: &String| {
             select(&groups, nodes).map_err(|what| (format!("link.{name}.{key}"), what))
@@ -131,14 +154,19 @@ pub(crate) fn build(
         // Of the side with fewer nodes, each has a block of neighbours on the other side.
         let ends = (0..count).map(|i| (from[i * from.len() / count], to[i * to.len() / count]));
         let wires = link.wires(path, kinds);
-        let [there, back] = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
+        let wires = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
+        for (side, wire) in wires.iter().enumerate() {
+            let place = |key| format!("link.{name}.{}", link.place(side, key));
+            contracts.extend(wire.contracts().into_iter().map(|(key, value, sla)| (place(key), value, sla)));
+        }
+        let [there, back] = wires;
         let ids = topology.links(ends, there, back);
         if let [id] = ids[..] {
             ports.push((name.clone(), id.forward()));
             ports.push((format!("{name}:back"), id.back()));
         }
     }
-    Ok(Network { topology, groups, ports, real, addresses })
+    Ok(Network { topology, groups, ports, real, addresses, contracts })
 }
 
 /// The text of a file that a scenario names.

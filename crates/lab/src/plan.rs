@@ -74,6 +74,7 @@ impl Plan {
         if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));
         }
+        network.check_contracts(longest_packet(&traffic))?;
         let Network { topology, ports, real, addresses, .. } = network;
         let ends = |real: &RealNode| real.node;
         let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
@@ -182,13 +183,6 @@ impl Plan {
         self.traffic.iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
     }
 
-    /// Bytes on the wire of the longest packet of any connection.
-    pub(crate) fn longest_packet(&self) -> u64 {
-        let longest = |tcp: &TcpConfig| u64::from(tcp.segment_bytes) + u64::from(tcp.header_bytes);
-        let connections = self.traffic.iter().filter(|traffic| !traffic.workload.is_datagrams());
-        connections.map(|traffic| longest(&traffic.tcp)).max().unwrap_or(0)
-    }
-
     /// The objects that clients may fetch from a host, by path, with their sizes.
     pub fn documents(&self, server: NodeId) -> Vec<(String, u64)> {
         let mut documents = Vec::new();
@@ -205,6 +199,13 @@ impl Plan {
         documents.dedup();
         documents
     }
+}
+
+/// Bytes on the wire of the longest packet of any connection.
+fn longest_packet(traffic: &[Traffic]) -> u64 {
+    let longest = |tcp: &TcpConfig| u64::from(tcp.segment_bytes) + u64::from(tcp.header_bytes);
+    let connections = traffic.iter().filter(|traffic| !traffic.workload.is_datagrams());
+    connections.map(|traffic| longest(&traffic.tcp)).max().unwrap_or(0)
 }
 
 /// A traffic group as the emulator needs to know it.

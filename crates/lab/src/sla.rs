@@ -5,7 +5,7 @@ use catnip_net::Sla;
 use std::collections::BTreeMap;
 
 /// Takes `[sla.NAME]` out of a scenario and puts what it says in place of each `{sla.NAME}`.
-pub(crate) fn fill_in(table: &mut toml::Table) -> Result<Contracts, Wrong> {
+pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
     let contracts = match table.remove("sla") {
         None => Contracts::default(),
         Some(toml::Value::Table(slas)) => {
@@ -17,28 +17,14 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<Contracts, Wrong> {
         }
         Some(other) => return Err(("sla".into(), format!("{other}: expected a table [sla.NAME]"))),
     };
-    for (key, value) in table.iter_mut() {
-        contracts.fill(key, value)?;
-    }
-    Ok(contracts)
+    table.iter_mut().try_for_each(|(key, value)| contracts.fill(key, value))
 }
 
 /// Contracts by name.
 #[derive(Debug, Default)]
-pub(crate) struct Contracts(BTreeMap<String, Sla>);
+struct Contracts(BTreeMap<String, Sla>);
 
 impl Contracts {
-    /// A bucket must hold the longest packet, or that would never pass.
-    pub(crate) fn check(&self, longest_bytes: u64) -> Result<(), Wrong> {
-        let narrow = self.0.iter().find(|(_, sla)| sla.least_depth() < longest_bytes);
-        narrow.map_or(Ok(()), |(name, sla)| {
-            let depth = sla.least_depth();
-            let what =
-                format!("a bucket of {depth} bytes: no packet of {longest_bytes} bytes would ever pass");
-            Err((format!("sla.{name}"), what))
-        })
-    }
-
     fn fill(&self, key: &str, value: &mut toml::Value) -> Result<(), Wrong> {
         match value {
             toml::Value::String(text) => {

@@ -93,6 +93,9 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         Some(text) => (kinds.controls.read(text, ControlSpec::Custom))
             .map_err(|error| ("control".to_string(), error.to_string()))?,
     };
+    if file.weight == Some(0) {
+        return Err(("weight".into(), "0: expected at least 1".into()));
+    }
     let tick = file.rto_tick.unwrap_or(base.rto.tick);
     for (key, span) in [("rto_tick", file.rto_tick), ("rto_first", file.rto_first), ("rto_max", file.rto_max)]
     {

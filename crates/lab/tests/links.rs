@@ -104,14 +104,90 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
         (PLAIN.replace("drop-tail:50", "catnip-red:15KB"), &["link.l.queue", "counts no bytes"]),
     ] {
-        let error =
-            Scenario::parse(&scenarios::file("fading-link.toml").with_file_name("x.toml"), &text(&link))
-                .expect_err(&link)
-                .to_string();
-        assert!(!error.contains('\n') && error.contains("x.toml"), "{error}");
+        let error = refusal(&link);
         assert!(named.iter().all(|name| error.contains(name)), "{named:?}: {error}");
     }
     std::fs::remove_file(bad_trace).unwrap();
+}
+
+/// What is said about lines of the link, or tables behind it, that are refused; one line that names the file.
+fn refusal(lines: &str) -> String {
+    let path = scenarios::file("fading-link.toml").with_file_name("x.toml");
+    let error = Scenario::parse(&path, &text(lines)).expect_err(lines).to_string();
+    assert!(!error.contains('\n') && error.starts_with(&format!("{}: ", path.display())), "{error}");
+    error
+}
+
+#[test]
+fn a_bucket_below_the_longest_packet_is_refused_wherever_it_is_said() {
+    let queue = |queue: &str| PLAIN.replace("drop-tail:50", queue);
+    let with = |line: &str| format!("{PLAIN}\n{line}");
+    let sla = "[sla.user]\nhigh = \"250kbit/6000B\"\nmed = \"250kbit/1499B\"";
+    let named = "high=250kbit/6000B,med=250kbit/1499B";
+    for (lines, key, value) in [
+        (queue("shaper:64,high=250kbit/100B"), "queue", "shaper:64,high=250kbit/100B"),
+        (
+            queue("scheduler:64,high=1Mbit/3000B,med=1Mbit/9B"),
+            "queue",
+            "scheduler:64,high=1Mbit/3000B,med=1Mbit/9B",
+        ),
+        (
+            queue("wrr:af1=1(shaper:9,high=1Mbit/1499B),rest=1(shaper:9,high=1Mbit/1500B)"),
+            "queue",
+            "wrr:af1=1(shaper:9,high=1Mbit/1499B),rest=1(shaper:9,high=1Mbit/1500B)",
+        ),
+        (with("there.queue = \"shaper:64,high=1Mbit/100B\""), "there.queue", "shaper:64,high=1Mbit/100B"),
+        (with("conditioner = \"policer:high=1Mbit/100B\""), "conditioner", "policer:high=1Mbit/100B"),
+        (
+            with("conditioner = \"policer:high=1Mbit/1500B | tb-marker:high=1Mbit/40B\""),
+            "conditioner",
+            "tb-marker:high=1Mbit/40B",
+        ),
+        (
+            with("back.conditioner = \"tb-marker:high=1Mbit/40B\""),
+            "back.conditioner",
+            "tb-marker:high=1Mbit/40B",
+        ),
+        (with("loss = \"policer:high=1Mbit/100B\""), "loss", "policer:high=1Mbit/100B"),
+        (with("wire_loss = \"policer:high=1Mbit/100B\""), "wire_loss", "policer:high=1Mbit/100B"),
+        (format!("{}\n{sla}", queue("shaper:64,{sla.user}")), "queue", &format!("shaper:64,{named}")),
+        (
+            format!("{PLAIN}\nback.conditioner = \"policer:{{sla.user}}\"\n{sla}"),
+            "back.conditioner",
+            &format!("policer:{named}"),
+        ),
+    ] {
+        let error = refusal(&lines);
+        assert!(error.contains(&format!(": link.l.{key}: {value:?}: a bucket of ")), "{value}: {error}");
+        assert!(error.ends_with("no packet of 1500 bytes would ever pass"), "{error}");
+    }
+    // The longest packet just fits.
+    let all = "conditioner = \"tb-marker:high=1Mbit/1500B\"\n[sla.user]\nhigh = \"1Mbit/1500B\"";
+    parse(&format!("{}\n{all}", queue("shaper:64,{sla.user}")));
+}
+
+#[test]
+fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_refused() {
+    let queue = |queue: &str| (PLAIN.replace("drop-tail:50", queue), "link.l.queue", queue.to_string());
+    let tcp = |line: &str, key, value: &str| (format!("{PLAIN}\n[tcp]\n{line}"), key, value.to_string());
+    for ((lines, key, value), why) in [
+        (queue("rio:400,low=50%-60%"), "thresholds that do not fall"),
+        (queue("rio:400,low=10%-70%"), "thresholds that do not fall"),
+        (queue("rio:400,low=25%-10%"), "low=MIN%-MAX%, 0 <= MIN < MAX <= 100"),
+        (tcp("marker = \"tcp-state:high=9,med=8\"", "tcp.marker", "tcp-state:high=9,med=8"), "high <= med"),
+        (queue("wrr:af1=0(drop-tail:9),rest=1(drop-tail:9)"), "a weight from 1"),
+        (queue("wrr:af1=0(drop-tail:9),rest=0(drop-tail:9)"), "a weight from 1"),
+        (queue("wrr:af1=1(drop-tail:9),rest=-1(drop-tail:9)"), "a weight from 1"),
+        (tcp("weight = 0", "tcp.weight", ""), "0: expected at least 1"),
+        (tcp("weight = -1", "tcp.weight", "-1"), "u32"),
+        (queue("wrr:af1=20()"), "a queue for af1"),
+        (queue("wrr:af1=20,rest=80(drop-tail:9)"), "af1=WEIGHT(QUEUE)"),
+        (queue("wrr:af1=20(drop-tail:9)"), "or a class would be without a queue"),
+        (queue("wrr:rest=1(drop-head:9)"), "a queue for rest"),
+    ] {
+        let error = refusal(&lines);
+        assert!([key, &value, why].iter().all(|named| error.contains(*named)), "{lines}: {error}");
+    }
 }
 
 /// How long the transfer takes, seconds, and packets lost on the way there.

@@ -293,7 +293,9 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
         (0..).zip(stages).map(build).collect::<Vec<_>>()
     };
     let mut behind = stages(&spec.behind, Stream::Behind);
-    behind.extend(stages(&spec.conditioner, Stream::Conditioner));
+    if !spec.conditioner.is_empty() {
+        behind.extend(stages(&spec.conditioner, Stream::Conditioner));
+    }
     let extras = Extras {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),

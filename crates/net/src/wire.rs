@@ -1,7 +1,8 @@
+use crate::Sla;
 use crate::jitter::JitterSpec;
-use crate::queue::{CustomQueues, QueueSpec};
+use crate::queue::{CustomQueues, QueueKind, QueueSpec};
 use crate::shape::RateSpec;
-use crate::stage::{self, CustomStages, StageSpec};
+use crate::stage::{self, CustomStages, StageKind, StageSpec};
 use catnip_base::notation::{Family, Usage, optional, or_none};
 use catnip_base::{ParseError, Span};
 
@@ -97,6 +98,17 @@ impl WireSpec {
             behind: none(),
             conditioner: none(),
         }
+    }
+
+    /// The contracts that packets meet on it, each with the key and the value by which it is said.
+    pub fn contracts(&self) -> Vec<(&'static str, String, Sla)> {
+        let stages =
+            [("loss", &self.before), ("wire_loss", &self.behind), ("conditioner", &self.conditioner)];
+        let of_stages = stages.into_iter().flat_map(|(key, stages)| {
+            stages.iter().filter_map(move |stage| Some((key, stage.to_string(), stage.contract()?)))
+        });
+        let of_queue = self.queue.contract().map(|sla| ("queue", self.queue.to_string(), sla));
+        of_queue.into_iter().chain(of_stages).collect()
     }
 
     /// Values that are right by themselves must fit together, too.

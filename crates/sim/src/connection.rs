@@ -3,7 +3,7 @@ use crate::parties::{CLIENT, Parties, SERVER, TcpOptions};
 use crate::record::{ConnectionRecord, Event, SenderView};
 use catnip_base::{Rng, Time};
 use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Service};
-use catnip_net::{Colour, DropReason, Packet, PortId, Route};
+use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
 use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
 
 /// Both ends of a connection between two hosts of the engine.
@@ -34,7 +34,7 @@ impl<E: crate::medium::End> Connection<E> {
         news
     }
 
-    /// Marks the packet as which a segment of this end leaves. It is given and taken by value and apart from the way of packets
+    /// The mark of the packet as which a segment of this end leaves. Both are given by value and apart from the way of packets
     /// that nobody marks, so that theirs stay in registers.
     #[inline(never)]
     pub(crate) fn mark(
@@ -44,10 +44,11 @@ impl<E: crate::medium::End> Connection<E> {
         out: Outgoing,
         mut packet: Packet,
         config: &TcpConfig,
-    ) -> Packet {
+    ) -> Dscp {
         let sending = self.ends[end].sending(&out, config);
         self.account.mark(now, end, sending, &mut packet);
-        packet
+        self.account.counts(end, packet.dscp);
+        packet.dscp
     }
 
     /// Both ends have closed, and all that they have sent is acknowledged.
@@ -74,7 +75,7 @@ pub struct Account {
     /// How the packets of each end are marked.
     pub markers: [AnyMarker; 2],
     /// What the data was marked with that came last to each end.
-    heard: [Option<Colour>; 2],
+    heard: [Option<Dscp>; 2],
     /// When the client had the last document.
     pub received: Option<Time>,
     /// When all was over.
@@ -142,7 +143,7 @@ impl Account {
             }
             marker => {
                 if let Carries::Ack(colour) = &mut sending.carries {
-                    *colour = self.heard[end];
+                    *colour = self.heard[end].map(Dscp::colour);
                 }
                 marker.mark(now, Some(&sending), packet);
                 true
@@ -150,17 +151,22 @@ impl Account {
         }
     }
 
-    /// A packet of this end enters the network.
+    /// A packet enters the network.
     #[inline]
-    pub fn enters(&mut self, end: usize, packet: &Packet) {
+    pub fn enters(&mut self) {
         self.in_network += 1;
-        self.sent_high += u32::from(packet.dscp.colour() == Colour::Green && end == SERVER);
+    }
+
+    /// A packet of this end was marked so.
+    #[inline]
+    pub fn counts(&mut self, end: usize, mark: Dscp) {
+        self.sent_high += u32::from(mark.colour() == Colour::Green && end == SERVER);
     }
 
     /// Data with this mark has come to an end.
     #[inline]
-    pub fn hears(&mut self, end: usize, colour: Colour) {
-        self.heard[end] = Some(colour);
+    pub fn hears(&mut self, end: usize, mark: Dscp) {
+        self.heard[end] = Some(mark);
     }
 
     /// One of its packets was dropped: data of the server, or anything else.

@@ -42,10 +42,11 @@ pub(crate) struct Stream {
     later: VecDeque<Underway>,
     /// The listener wants to hear when so many bytes have arrived.
     notify_at: Option<u64>,
-    /// Its sender will write no more; the listener has heard that.
+    /// Its sender will write no more, and has said so; the listener may have yet to hear it.
     pub(crate) closed: bool,
+    /// The listener has heard that, behind all that was written.
     told_closed: bool,
-    /// The listener has heard that the connection is open.
+    /// The listener has heard that the connection is open, or does not want to.
     told_open: bool,
 }
 
@@ -70,6 +71,11 @@ pub(crate) enum News {
 }
 
 impl Stream {
+    /// Nothing is said yet. Does the listener want to hear that the connection is open?
+    pub(crate) fn new(tells_open: bool) -> Self {
+        Self { told_open: !tells_open, ..Self::default() }
+    }
+
     /// The sender hands over a message.
     pub(crate) fn push(&mut self, message: &Message) {
         let &Message { bytes, tag, asks, .. } = message;

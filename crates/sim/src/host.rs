@@ -7,8 +7,8 @@ use catnip_net::mark::MarkerSpec;
 
 /// What a program can do at its host.
 ///
-/// Everything takes effect at once, except that packets leave when the program has returned, so that a message and the close
-/// behind it can share a segment.
+/// Everything takes effect at once, except that packets leave when all programs have heard what there is to hear now, so that a
+/// message and the close behind it can share a segment.
 pub struct Host<'a> {
     pub(crate) engine: &'a mut dyn Engine,
     pub(crate) now: Time,
@@ -41,7 +41,8 @@ impl Conn {
 pub struct ServiceOptions {
     /// How its packets are marked from now on.
     pub marker: Option<MarkerSpec>,
-    /// Its share at an output scheduler, relative to that of other connections of its class.
+    /// Its share at an output scheduler, relative to that of other connections of its class. That of a connection with a host
+    /// outside stays 1: a scheduler knows it by its addresses and ports.
     pub weight: Option<u32>,
 }
 

@@ -12,6 +12,7 @@ mod dialogue;
 mod host;
 pub mod medium;
 mod parties;
+mod programs;
 pub mod record;
 pub mod watch;
 mod world;

@@ -18,7 +18,7 @@ pub struct TcpOptions {
     pub marker: Option<MarkerSpec>,
     /// What kind of application it is, from which a marker has what it is not told.
     pub service: Service,
-    /// Of each connection at an output scheduler.
+    /// Of each connection at an output scheduler; see [`ServiceOptions::weight`](crate::ServiceOptions::weight).
     pub weight: u32,
 }
 

@@ -5,13 +5,14 @@ use crate::dialogue::{Message, News, Stream};
 use crate::host::{Conn, Engine, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
+use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{DatagramStep, Event, NOBODY};
 use crate::watch::{Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
 use catnip_net::{Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
 use catnip_tcp::{Endpoint, Sender};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
 ///
@@ -35,85 +36,6 @@ pub struct World<M: Medium, W> {
     seed: u64,
     tick_phase: Option<Span>,
     tally: Tally,
-}
-
-/// The programs of all hosts.
-#[derive(Debug, Default)]
-struct Programs {
-    users: Vec<Program>,
-    servers: Vec<Program>,
-    /// Who answers at a node those who connect with these parameters.
-    services: BTreeMap<(NodeId, TcpId), u32>,
-    /// How many users are sources of background traffic.
-    sources: usize,
-    /// Timers that run: theirs, and those of all others.
-    source_timers: usize,
-    timers: usize,
-}
-
-/// A program, and the times that it has asked for.
-#[derive(Debug)]
-struct Program {
-    app: AnyApp,
-    /// Of background traffic.
-    is_source: bool,
-    timers: Timers,
-}
-
-/// Keys and the times at which a program hears of them, in the order in which it has asked for them. The first one may stand
-/// beside the list, since most programs wait for one.
-#[derive(Debug, Default)]
-struct Timers {
-    first: Option<(u64, Time)>,
-    others: Vec<(u64, Time)>,
-}
-
-impl Timers {
-    /// Another time for a key; false if it had none.
-    fn plan(&mut self, key: u64, at: Time) -> bool {
-        let had_one = self.take(|(other, _)| *other == key).is_some();
-        // What was asked for before stands before it.
-        if self.first.is_none() && self.others.is_empty() {
-            self.first = Some((key, at));
-        } else {
-            self.others.push((key, at));
-        }
-        had_one
-    }
-
-    /// Takes out the first one of which this is true.
-    fn take(&mut self, mut is_it: impl FnMut(&(u64, Time)) -> bool) -> Option<u64> {
-        if let Some((key, _)) = self.first.take_if(|first| is_it(first)) {
-            return Some(key);
-        }
-        let at = self.others.iter().position(is_it)?;
-        Some(self.others.remove(at).0)
-    }
-}
-
-/// Tells the numbers of servers from those of users.
-const SERVERS: u32 = 1 << 29;
-
-impl Programs {
-    fn get_mut(&mut self, number: u32) -> &mut Program {
-        match number.checked_sub(SERVERS) {
-            None => &mut self.users[number as usize],
-            Some(server) => &mut self.servers[server as usize],
-        }
-    }
-
-    /// How many timers run of sources, or of all others.
-    fn running(&mut self, of_sources: bool) -> &mut usize {
-        if of_sources { &mut self.source_timers } else { &mut self.timers }
-    }
-
-    fn clear(&mut self) {
-        let Self { users, servers, services, sources, source_timers, timers } = self;
-        users.clear();
-        servers.clear();
-        services.clear();
-        (*sources, *source_timers, *timers) = (0, 0, 0);
-    }
 }
 
 /// A medium may have hosts of its own, outside of the engine. What happens to them it handles itself, with the whole world at
@@ -309,9 +231,9 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// Adds a program that begins something by itself; it hears [`AppEvent::Start`] at once. Its number is what records call it.
     pub fn add_app(&mut self, app: AnyApp) -> u32 {
         let id = self.programs.users.len() as u32;
-        let is_source = matches!(app, AnyApp::Background(_));
-        self.programs.sources += usize::from(is_source);
-        self.programs.users.push(Program { app, is_source, timers: Timers::default() });
+        let program = Program::new(app);
+        self.programs.sources += usize::from(program.is_source);
+        self.programs.users.push(program);
         self.tell(self.now, id, AppEvent::Start);
         id
     }
@@ -320,7 +242,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// heard by nobody, and a connection is closed when its peer closes it.
     pub fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp) -> u32 {
         let id = SERVERS + self.programs.servers.len() as u32;
-        self.programs.servers.push(Program { app, is_source: false, timers: Timers::default() });
+        self.programs.servers.push(Program::new(app));
         self.programs.services.insert((node, tcp), id);
         self.tell(self.now, id, AppEvent::Start);
         id
@@ -488,6 +410,14 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.telling = false;
     }
 
+    /// This end may have something to send.
+    fn touch(&mut self, id: u32, end: usize) {
+        // A program often does several things with a connection.
+        if self.touched.last() != Some(&(id, end)) {
+            self.touched.push((id, end));
+        }
+    }
+
     /// A packet enters the network at its host.
     #[inline(always)]
     pub fn launch(&mut self, now: Time, from: NodeId, packet: Packet) {
@@ -539,23 +469,27 @@ impl<M: Handler, W: Watch> World<M, W> {
             hosts.medium.connect(now, &parties, &options.config, [client_phase, server_phase], &mut rng);
         let mut programs = [program; 2];
         programs[peer] = answers;
+        // What the client sends, the server hears.
+        let streams = [SERVER, CLIENT].map(|end| Stream::new(self.programs.wants(programs[end]).opened));
         let account = Account::new(number, program, parties, now, options, &rng);
         let id = hosts.connections.insert(Connection {
             ends,
             routes,
             planned: [Time::NEVER; 2],
-            news_at: [0; 2],
+            news_at: [streams[SERVER].news_at(), streams[CLIENT].news_at()],
             account,
             programs,
-            streams: [Stream::default(), Stream::default()],
+            streams,
         });
         let weight = self.tcp(tcp).weight;
         if weight != 1 {
             [CLIENT, SERVER].into_iter().for_each(|end| self.weigh(id, end, weight));
         }
-        self.touched.push((id, opener));
+        self.touch(id, opener);
         for end in [opener, peer] {
-            self.note_news(now, id, end);
+            if self.hosts.connections[id].news_at[end] == 0 {
+                self.note_news(now, id, end);
+            }
         }
         Conn { id, number: number as u32 }
     }
@@ -598,10 +532,10 @@ impl<M: Handler, W: Watch> World<M, W> {
                 News::PeerClosed => AppEvent::PeerClosed(conn),
             };
             let program = connection.programs[end];
-            if program != NOBODY {
+            if program == NOBODY {
+                connection.streams[end].closed |= news == News::PeerClosed;
+            } else if news != News::PeerClosed || self.programs.wants(program).peer_closed {
                 self.news.push_back((program, event));
-            } else if news == News::PeerClosed {
-                connection.streams[end].closed = true;
             }
         }
     }
@@ -642,7 +576,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let news_at = connection.news_at[end];
         let mut has_news = news_at == 0;
         if segment.span() > 0 {
-            connection.account.hears(end, packet.dscp.colour());
+            connection.account.hears(end, packet.dscp);
             has_news |= segment.flags.fin || connection.ends[end].received() >= news_at;
         }
         let sender = connection.ends[end].sender();
@@ -654,7 +588,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         if has_news {
             self.note_news(now, id, end);
             if !self.news.is_empty() {
-                self.touched.push((id, end));
+                self.touch(id, end);
                 return self.tell_news(now);
             }
         }
@@ -664,28 +598,37 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// A connection is over once both programs have closed it and all is acknowledged.
+    /// A connection is over once both programs have closed it and all is acknowledged. Asked seldom: inside of the loop that hears
+    /// segments this would take registers from it.
+    #[inline(never)]
     fn close_if_done(&mut self, now: Time, id: u32) {
-        let connection = &mut self.hosts.connections[id];
+        let connection = &self.hosts.connections[id];
         if connection.account.closed.is_none() && connection.is_done() {
-            connection.account.closed = Some(now);
-            if connection.account.is_weighted {
-                // The number goes to another connection.
-                let parties = connection.account.parties;
-                for end in [CLIENT, SERVER] {
-                    self.fabric.set_weight(parties.node(end), id as u16, 1);
-                }
+            self.end_connection(now, id);
+        }
+    }
+
+    #[inline(never)]
+    fn end_connection(&mut self, now: Time, id: u32) {
+        let connection = &mut self.hosts.connections[id];
+        let &mut Connection { ref mut account, programs, .. } = connection;
+        account.closed = Some(now);
+        let conn = Conn { id, number: account.number as u32 };
+        if account.is_weighted {
+            // The number goes to another connection.
+            for end in [CLIENT, SERVER] {
+                self.fabric.set_weight(account.parties.node(end), id as u16, 1);
             }
-            let connection = &self.hosts.connections[id];
-            self.tally.open -= 1;
-            let conn = Conn { id, number: connection.account.number as u32 };
-            let programs = connection.programs;
-            self.hosts.retire_if_over(now, id);
-            let hear = programs.into_iter().filter(|program| *program != NOBODY);
-            self.news.extend(hear.map(|program| (program, AppEvent::Closed(conn))));
-            if !self.news.is_empty() {
-                self.tell_news(now);
+        }
+        self.tally.open -= 1;
+        self.hosts.retire_if_over(now, id);
+        for program in programs {
+            if self.programs.wants(program).closed {
+                self.news.push_back((program, AppEvent::Closed(conn)));
             }
+        }
+        if !self.news.is_empty() {
+            self.tell_news(now);
         }
     }
 
@@ -736,21 +679,22 @@ impl<M: Handler, W: Watch> World<M, W> {
             let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
             let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
-            match &mut connection.account.markers[end] {
+            match &connection.account.markers[end] {
                 AnyMarker::None => {}
                 AnyMarker::Spm(marker) => {
                     if segment.span() > 0 {
                         let place = connection.ends[end].place(segment.seq);
-                        marker.mark_data(&place, config.segment_bytes, &mut packet);
+                        packet.dscp = marker.mark_of(&place, config.segment_bytes);
+                        connection.account.counts(end, packet.dscp);
                         hosts.medium.stamp(&packet);
                     }
                 }
                 _ => {
-                    packet = connection.mark(now, end, out, packet, config);
+                    packet.dscp = connection.mark(now, end, out, packet, config);
                     hosts.medium.stamp(&packet);
                 }
             }
-            connection.account.enters(end, &packet);
+            connection.account.enters();
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
             let sender = connection.ends[end].sender();
             if W::PACKETS
@@ -794,7 +738,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         if message.bytes > 0 {
             let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
             connection.ends[end].write(now, message.bytes, message.context, false, config);
-            self.touched.push((conn.id, end));
+            self.touch(conn.id, end);
         } else {
             self.note_news(now, conn.id, 1 - end);
         }
@@ -818,7 +762,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
                 self.note_news(now, conn.id, 1 - end);
             }
         }
-        self.touched.push((conn.id, end));
+        self.touch(conn.id, end);
     }
 
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64) {

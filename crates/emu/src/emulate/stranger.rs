@@ -334,7 +334,7 @@ impl Foreign for Strangers {
         if let Some((id, tcp)) = known {
             let connection = &mut strangers.connections[id];
             if !tcp.payload().is_empty() {
-                connection.account.hears(connection.side, packet.dscp.colour());
+                connection.account.hears(connection.side, packet.dscp);
             }
             let heard = connection.hear(now, &tcp, packet.len, watch);
             frames.release(packet.body);
@@ -751,7 +751,10 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
         let (account, socket) = (&mut connection.account, &connection.socket);
         let side = connection.side;
         let marked = account.is_marked(side) && account.mark(now, side, socket.sending(&out), &mut packet);
-        account.enters(side, &packet);
+        account.enters();
+        if marked {
+            account.counts(side, packet.dscp);
+        }
         if W::PACKETS
             && let Some(event) = connection.account.sent(socket.sender(), &out, &packet)
         {

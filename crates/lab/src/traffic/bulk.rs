@@ -73,9 +73,12 @@ impl Workload for BulkWorkload {
         AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO + Span::from_secs_f64(start)))
     }
 
-    /// For clients that are real.
     fn server(&self) -> Option<ServerConfig> {
         Some(ServerConfig { delay_s: None, tells_size: true, closes: true })
+    }
+
+    fn pushes(&self) -> bool {
+        true
     }
 
     fn documents(&self) -> Vec<ObjectName> {

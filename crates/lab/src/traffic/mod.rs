@@ -114,6 +114,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn server(&self) -> Option<ServerConfig> {
         None
     }
+    /// Do simulated servers send to simulated clients unasked? Then they answer only clients that are real.
+    fn pushes(&self) -> bool {
+        false
+    }
     /// What each of them may fetch, as far as it is known.
     fn documents(&self) -> Vec<ObjectName> {
         Vec::new()
@@ -249,7 +253,9 @@ impl Traffic {
         let Some(config) = self.workload.server().filter(|_| !self.real_servers) else { return first };
         let config = Arc::new(ServerConfig { tells_size: self.tells_size, ..config });
         let nodes: BTreeSet<NodeId> = self.pairs.iter().map(|(server, _)| *server).collect();
-        for (&node, number) in nodes.iter().zip(first..) {
+        // Numbers are taken all the same, so that those of other groups do not depend on who is real.
+        let has_askers = self.users.is_empty() || !self.workload.pushes();
+        for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
             let server = Server::new(config.clone(), seed, number);
             stage.add_server(node, tcp, AnyApp::Server(Box::new(server)));
         }

@@ -82,16 +82,16 @@ impl Spm {
     const HIGH: Dscp = Dscp::assured(1, Colour::Green);
     const LOW: Dscp = Dscp::assured(1, Colour::Red);
 
-    /// Marks a packet with data from a place in a document, in segments of so many bytes.
+    /// The mark of a packet with data from a place in a document, in segments of so many bytes.
     #[inline]
-    pub fn mark_data(&self, place: &Place, segment: u32, packet: &mut Packet) {
+    pub fn mark_of(&self, place: &Place, segment: u32) -> Dscp {
         let segments = |count: u32| u64::from(count) * u64::from(segment);
         let left = place.bytes.map(|bytes| bytes.saturating_sub(place.offset));
         let leading = place.offset < segments(self.parameters.leading);
         let trailing = left.is_some_and(|left| left <= segments(self.parameters.trailing));
         let small = place.window < segments(self.parameters.small_window);
         let high = leading || (trailing && self.parameters.trailing > 0) || small;
-        packet.dscp = if high { Self::HIGH } else { Self::LOW };
+        if high { Self::HIGH } else { Self::LOW }
     }
 }
 
@@ -102,7 +102,7 @@ impl PacketMarker for Spm {
         let Some(sending) = sending.filter(|s| s.carries == Carries::Data) else { return };
         let &Sending { offset, window, .. } = sending;
         let place = Place { offset, bytes: sending.context.map(|context| context.bytes_left), window };
-        self.mark_data(&place, sending.segment, packet);
+        packet.dscp = self.mark_of(&place, sending.segment);
     }
 }
 

@@ -7,6 +7,7 @@ mod codel;
 mod drop_tail;
 mod fifo;
 mod fq_codel;
+mod gate;
 mod places;
 mod pool;
 mod red;
@@ -23,6 +24,7 @@ pub use catnip_red::CatnipRedSpec;
 pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
 pub use drop_tail::{DropTail, DropTailSpec};
 pub use fq_codel::{FqCodel, FqCodelSpec};
+pub use gate::Gated;
 pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
@@ -32,7 +34,7 @@ pub use victim::VictimRule;
 pub use wrr::{Wrr, WrrSpec};
 
 use crate::shape::RateSpec;
-use crate::{Backlog, Fate, Packet};
+use crate::{Backlog, Fate, Packet, Sla};
 use catnip_base::notation::{Custom, Registry};
 use catnip_base::{Rng, Stream, Time, kinds};
 use std::fmt::Debug;
@@ -85,6 +87,10 @@ pub trait QueueKind: Send + Sync {
     /// Does the wire never idle while something waits?
     fn conserves_work(&self) -> bool {
         true
+    }
+    /// The contract by which it holds packets back, if there is one; of several, the one with the smallest bucket.
+    fn contract(&self) -> Option<Sla> {
+        None
     }
 }
 
@@ -177,6 +183,12 @@ macro_rules! queues {
                 match self {
                     $(Self::$Kind(kind) => kind.conserves_work(),)+
                     $(Self::$Other(kind) => kind.conserves_work()),+
+                }
+            }
+            fn contract(&self) -> Option<Sla> {
+                match self {
+                    $(Self::$Kind(kind) => kind.contract(),)+
+                    $(Self::$Other(kind) => kind.contract()),+
                 }
             }
         }

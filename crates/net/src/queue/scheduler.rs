@@ -1,6 +1,6 @@
+use super::gate::{Gate, Gated, SERVED_FIRST};
 use super::pool::{Chain, Pool};
-use super::shaper::{EXPECTED_LIMIT, Gate, SERVED_FIRST};
-use super::{Holds, Places, QueueDiscipline, QueueKind, Site};
+use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Dscp, Fate, Packet, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Slab, Time};
@@ -8,12 +8,7 @@ use std::collections::VecDeque;
 
 /// The scheduler of a source's link (DiffServ paper, its output scheduler), as configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedulerSpec {
-    /// Packets of all connections together, the one in transmission included.
-    pub limit: Places,
-    /// What it lets through.
-    pub sla: Sla,
-}
+pub struct SchedulerSpec(pub Gated);
 
 impl Kind for SchedulerSpec {
     const USAGE: &'static [Usage] = &[(
@@ -21,10 +16,10 @@ impl Kind for SchedulerSpec {
         "a queue for each connection, by class (AF1, AF2, others), then priority behind its bucket; LIMIT as that of drop-tail",
     )];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { limit: text.value(EXPECTED_LIMIT)?, sla: Sla::read(text)? })
+        Gated::read(text).map(Self)
     }
     fn write(&self, to: &mut Written) {
-        self.sla.write(to.name("scheduler").value(self.limit));
+        self.0.write("scheduler", to);
     }
 }
 
@@ -38,17 +33,19 @@ impl QueueKind for SchedulerSpec {
             rings: Default::default(),
             weights: Vec::new(),
             backlog: Backlog::default(),
-            waiting: self.limit.waiting().get(),
-            gate: Gate::new(&self.sla, site),
+            waiting: self.0.limit.waiting().get(),
+            gate: Gate::new(&self.0.sla, site),
             wake_at: None,
         })
     }
-    /// A packet beyond the depth of its bucket never passes, whatever the room.
     fn holds(&self) -> Holds {
-        Holds { surely: 0, at_most: Some(self.limit.all()) }
+        self.0.holds()
     }
     fn conserves_work(&self) -> bool {
         false
+    }
+    fn contract(&self) -> Option<Sla> {
+        Some(self.0.sla)
     }
 }
 

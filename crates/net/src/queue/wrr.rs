@@ -1,5 +1,5 @@
 use super::{Holds, QueueDiscipline, QueueKind, Site};
-use crate::{Backlog, Fate, Packet};
+use crate::{Backlog, Fate, Packet, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 use std::fmt::Display;
@@ -117,6 +117,10 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
 
     fn conserves_work(&self) -> bool {
         self.lines.iter().all(|spec| spec.queue.conserves_work())
+    }
+
+    fn contract(&self) -> Option<Sla> {
+        self.lines.iter().filter_map(|spec| spec.queue.contract()).min_by_key(Sla::least_depth)
     }
 }
 

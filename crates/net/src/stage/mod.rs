@@ -17,7 +17,7 @@ pub use packet_list::{PacketList, PacketListSpec};
 pub use policer::{Policer, PolicerAction, PolicerSpec};
 pub use tb_marker::{TbMarker, TbMarkerSpec};
 
-use crate::{Colour, DropReason, Packet};
+use crate::{Colour, DropReason, Packet, Sla};
 use catnip_base::notation::{Custom, Notation, Registry};
 use catnip_base::{ParseError, Rng, Time, kinds};
 use std::fmt::Debug;
@@ -36,6 +36,10 @@ pub trait StageKind: Send + Sync {
     fn build(&self, rng: Rng) -> Self::Stage;
     /// The probability that it takes a packet, by priority, if it takes each one independently of all others.
     fn loss(&self) -> Option<[f64; Colour::COUNT]> {
+        None
+    }
+    /// The contract against which it holds packets, if there is one.
+    fn contract(&self) -> Option<Sla> {
         None
     }
 }
@@ -65,6 +69,12 @@ macro_rules! stages {
             }
             fn loss(&self) -> Option<[f64; Colour::COUNT]> {
                 match self { $(Self::$Kind(kind) => kind.loss(),)+ $(Self::$Other(kind) => kind.loss()),+ }
+            }
+            fn contract(&self) -> Option<Sla> {
+                match self {
+                    $(Self::$Kind(kind) => kind.contract(),)+
+                    $(Self::$Other(kind) => kind.contract()),+
+                }
             }
         }
 

@@ -44,6 +44,9 @@ impl StageKind for PolicerSpec {
     fn build(&self, _rng: Rng) -> Box<Policer> {
         Box::new(Policer { meter: Meter::new(&self.sla), action: self.action })
     }
+    fn contract(&self) -> Option<Sla> {
+        Some(self.sla)
+    }
 }
 
 /// Holds packets against a contract; LOW ones are free.

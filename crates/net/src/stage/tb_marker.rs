@@ -30,6 +30,9 @@ impl StageKind for TbMarkerSpec {
     fn build(&self, _rng: Rng) -> Box<TbMarker> {
         Box::new(TbMarker(Meter::new(&self.sla)))
     }
+    fn contract(&self) -> Option<Sla> {
+        Some(self.sla)
+    }
 }
 
 /// Marks packets anew, whatever they said; they stay in their class.

@@ -1,4 +1,4 @@
-use super::{AppEvent, Application};
+use super::{AppEvent, Application, Wants};
 use crate::FlowId;
 use crate::host::Host;
 use catnip_base::{Distribution, Rate, Rng, Span, Stream};
@@ -96,6 +96,10 @@ fn draw_bytes(config: &BackgroundConfig, rng: &mut Rng) -> u32 {
 }
 
 impl Application for Background {
+    fn wants(&self) -> Wants {
+        Wants::MESSAGES
+    }
+
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         let pause = match event {
             AppEvent::Start => self.first(),

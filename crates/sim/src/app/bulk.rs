@@ -1,4 +1,4 @@
-use super::{AppEvent, Application};
+use super::{AppEvent, Application, Wants};
 use crate::dialogue::Message;
 use crate::host::Host;
 use crate::parties::{CLIENT, Parties};
@@ -21,6 +21,10 @@ impl Bulk {
 }
 
 impl Application for Bulk {
+    fn wants(&self) -> Wants {
+        Wants::MESSAGES
+    }
+
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Start => host.timer(self.start, 0),

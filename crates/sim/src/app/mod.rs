@@ -53,8 +53,31 @@ pub enum AppEvent {
     Closed(Conn),
 }
 
+/// Which news of its connections a program wants, besides messages. Of what it does not want it may hear nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    /// [`AppEvent::Opened`] and [`AppEvent::Accepted`].
+    pub opened: bool,
+    /// [`AppEvent::PeerClosed`].
+    pub peer_closed: bool,
+    /// [`AppEvent::Closed`].
+    pub closed: bool,
+}
+
+impl Wants {
+    /// All there is to hear.
+    pub const ALL: Self = Self { opened: true, peer_closed: true, closed: true };
+    /// Nothing but messages.
+    pub const MESSAGES: Self = Self { opened: false, peer_closed: false, closed: false };
+}
+
 /// A program at a host, at one end of its connections.
 pub trait Application: Debug + Send {
+    /// What it wants to hear of its connections. It is asked once.
+    fn wants(&self) -> Wants {
+        Wants::ALL
+    }
+
     /// Hears an event and does something at its host.
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
 }
@@ -81,6 +104,19 @@ pub enum AnyApp {
 }
 
 impl Application for AnyApp {
+    fn wants(&self) -> Wants {
+        match self {
+            Self::Bulk(app) => app.wants(),
+            Self::Background(app) => app.wants(),
+            Self::Files(app) => app.wants(),
+            Self::Telnet(app) => app.wants(),
+            Self::Web(app) => app.wants(),
+            Self::Server(app) => app.wants(),
+            Self::Custom(app) => app.wants(),
+            Self::Busy => Wants::ALL,
+        }
+    }
+
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match self {
             Self::Bulk(app) => app.on_event(event, host),

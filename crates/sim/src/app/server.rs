@@ -1,4 +1,4 @@
-use super::{AppEvent, Application};
+use super::{AppEvent, Application, Wants};
 use crate::dialogue::{Heard, Message};
 use crate::host::{Conn, Host};
 use catnip_base::{Distribution, FlowContext, Rng, Span, Stream, Time};
@@ -68,6 +68,10 @@ impl Server {
 }
 
 impl Application for Server {
+    fn wants(&self) -> Wants {
+        Wants { peer_closed: true, ..Wants::MESSAGES }
+    }
+
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Message { conn, message, .. } => self.on_request(conn, message, host),

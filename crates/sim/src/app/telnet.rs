@@ -1,4 +1,4 @@
-use super::{AppEvent, Application};
+use super::{AppEvent, Application, Wants};
 use crate::dialogue::Message;
 use crate::host::{Conn, Host};
 use crate::parties::Parties;
@@ -50,6 +50,10 @@ impl Telnet {
 }
 
 impl Application for Telnet {
+    fn wants(&self) -> Wants {
+        Wants { peer_closed: true, ..Wants::MESSAGES }
+    }
+
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Start => {

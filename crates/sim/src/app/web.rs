@@ -1,4 +1,4 @@
-use super::{AppEvent, Application, Page, PageSource};
+use super::{AppEvent, Application, Page, PageSource, Wants};
 use crate::dialogue::Message;
 use crate::host::{Conn, Host};
 use crate::parties::Parties;
@@ -271,6 +271,10 @@ impl WebClient {
 }
 
 impl Application for WebClient {
+    fn wants(&self) -> Wants {
+        Wants { opened: false, ..Wants::ALL }
+    }
+
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Start => self.think(host),
