@@ -108,10 +108,11 @@ proc arrived {flow bytes} {
     if {$::missing($flow) == 0} { eval $::at_end($flow) }
 }
 
-# All is acknowledged: what still arrives belongs to nobody.
+# All is acknowledged: what still arrives belongs to nobody, at either end. Were the sink to acknowledge a packet that
+# was sent twice, a sender with nothing to send would be done once more.
 Agent/TCP instproc done {} {
-    global ns at_ack
-    $ns after 0 "$self reset; $at_ack($self)"
+    global ns sink at_ack
+    $ns after 0 "$self reset; $sink($self) reset; $at_ack($self)"
 }
 Agent/TCP/FullTcp instproc done {} {}
 proc nothing {args} {}
