@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from catnip.figures import pages
+from catnip.figures import ccdf, pages
 from catnip.figures.transfers import sequence_plots, single_loss_profile
+from catnip.stats import Interval
 
 TENTHS = [n / 10 for n in range(1, 11)]
 SERIES = pages.Series("Reno", TENTHS, TENTHS, [t + 0.1 for t in TENTHS], TENTHS)
@@ -14,11 +16,14 @@ REFERENCED = pages.Series(
     "ECA", TENTHS, TENTHS, TENTHS, TENTHS,
     paper_mean=TENTHS, paper_sd=TENTHS, ns2_mean=TENTHS, ns2_low=TENTHS, ns2_high=TENTHS, ns2_sd=TENTHS,
 )  # fmt: skip
+ABOVE = ccdf.Curve("RED", np.array([0.0, 1.0, 2.0]), [Interval(p, p - 0.1, p + 0.1, 5) for p in (1, 0.5, 0)])
 DRAWN: dict[str, Callable[[], str]] = {
     "profile": lambda: single_loss_profile([1, 2, 3], [3, 2, 1], [3, 2, 1], 1.0, [True, True, False]),
     "sequence": lambda: sequence_plots([("Reno", [0.0, 0.1, 0.5], [0, 1, 1])] * 4, "Four"),
     "one panel": lambda: sequence_plots([("Reno", [0.0, 0.1], [0, 1])]),
     "bars": lambda: pages.page_bars("Faster", [SERIES, REFERENCED]),
+    "ccdf": lambda: ccdf.ccdf_panels("Late", [ccdf.Panel("Pages", [ABOVE], (1,))], "page time, s"),
+    "rates": lambda: ccdf.over_rates("Files", [1, 2, 3], {"RED": ABOVE.share}, "Mbit/s", "files per second"),
 }
 
 

@@ -15,39 +15,56 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What stands for each `{NAME}`.
+/// What stands for each name.
 struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// One text may name another.
+    /// One text may refer to another.
     fn read(said: toml::Table) -> Result<Self, Wrong> {
         let each = said.into_iter().map(|(name, said)| match said {
-            toml::Value::String(text) => Ok((format!("{{{name}}}"), text)),
+            toml::Value::String(text) => Ok((name, text)),
             other => Err((format!("define.{name}"), format!("{other}: expected a text"))),
         });
-        let mut names = Self(each.collect::<Result<_, Wrong>>()?);
-        for _ in 0..names.0.len() {
-            names = Self(names.0.iter().map(|(name, text)| (name.clone(), names.filled(text))).collect());
+        let written = Self(each.collect::<Result<_, Wrong>>()?);
+        let resolved =
+            written.0.keys().map(|name| Ok((name.clone(), written.resolved(name, &mut Vec::new())?)));
+        Ok(Self(resolved.collect::<Result<_, Wrong>>()?))
+    }
+
+    /// What a name stands for in the end; `within` are the names whose texts refer to it.
+    fn resolved<'a>(&'a self, name: &'a str, within: &mut Vec<&'a str>) -> Result<String, Wrong> {
+        let text = &self.0[name];
+        if within.contains(&name) {
+            within.push(name);
+            return Err((
+                format!("define.{name}"),
+                format!("{text:?}: refers to itself: {}", within.join(", ")),
+            ));
         }
-        match names.0.iter().find(|(_, text)| names.filled(text) != **text) {
-            None => Ok(names),
-            Some((name, _)) => {
-                let key = format!("define.{}", name.trim_matches(['{', '}']));
-                Err((key, "names itself, by whatever way".into()))
-            }
+        within.push(name);
+        let mut filled = text.clone();
+        for other in self.0.keys().filter(|other| text.contains(&in_braces(other))) {
+            filled = filled.replace(&in_braces(other), &self.resolved(other, within)?);
         }
+        within.pop();
+        Ok(filled)
     }
 
     fn fill(&self, value: &mut toml::Value) {
         match value {
-            toml::Value::String(text) => *text = self.filled(text),
+            toml::Value::String(text) => {
+                *text = self
+                    .0
+                    .iter()
+                    .fold(text.clone(), |text, (name, said)| text.replace(&in_braces(name), said));
+            }
             toml::Value::Table(inner) => inner.iter_mut().for_each(|(_, value)| self.fill(value)),
             toml::Value::Array(list) => list.iter_mut().for_each(|value| self.fill(value)),
             _ => {}
         }
     }
+}
 
-    fn filled(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_string(), |text, (name, said)| text.replace(name, said))
-    }
+fn in_braces(name: &str) -> String {
+    format!("{{{name}}}")
 }

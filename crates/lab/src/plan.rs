@@ -115,7 +115,7 @@ impl Plan {
         self.duration
     }
 
-    /// The same, over after so long at the latest.
+    /// The same plan, over at this time at the latest.
     pub fn until(&self, end: Span) -> Self {
         Self { duration: self.duration.min(end), ..self.clone() }
     }

@@ -1,5 +1,6 @@
 //! Scenario files: TOML parsed into plain data, each key checked where it is read.
 
+use crate::error::Wrong;
 use crate::kinds::Kinds;
 use crate::network::beside;
 use crate::plan::ScenarioFile;
@@ -50,15 +51,16 @@ impl Scenario {
         let mut plans = Vec::new();
         let mut head = None;
         for (name, changes) in variants {
-            let (parsed, plan) =
-                check(path, merge(base.clone(), changes), kinds).map_err(|(key, what)| {
-                    // What is wrong without the variant's changes, too, is not the variant's fault.
-                    let common = check(path, base.clone(), kinds)
-                        .err()
-                        .is_some_and(|other| other == (key.clone(), what.clone()));
-                    let place = if common { key } else { format!("variant {name:?}: {key}") };
-                    InputError::new(&file, &place, what)
-                })?;
+            let (parsed, plan) = changed(base.clone(), changes)
+                .and_then(|whole| check(path, whole, kinds))
+                .map_err(|(key, what)| {
+                // What is wrong without the variant's changes, too, is not the variant's fault.
+                let common = check(path, base.clone(), kinds)
+                    .err()
+                    .is_some_and(|other| other == (key.clone(), what.clone()));
+                let place = if common { key } else { format!("variant {name:?}: {key}") };
+                InputError::new(&file, &place, what)
+            })?;
             head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
             plans.push((name, plan));
         }
@@ -97,8 +99,8 @@ impl Scenario {
 
 const DEFAULT_VARIANT: &str = "default";
 
-/// More than anybody builds upon each other; so many are a circle.
-const MOST_BASES: usize = 8;
+/// More files than anybody builds upon each other; so many are a circle.
+const MOST_FILES: usize = 8;
 
 /// A scenario with all that those say on which it builds, `base = "FILE"`, where it says nothing else itself; and their texts.
 /// Variants of its own replace their variants and axes, axes of its own their axes.
@@ -106,7 +108,7 @@ fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
     let mut table = table(path, text)?;
     let mut texts = text.to_string();
     let mut at = path.to_path_buf();
-    for _ in 0..MOST_BASES {
+    for _ in 0..MOST_FILES {
         let file = at.display().to_string();
         match table.remove("base") {
             None => return Ok((table, texts)),
@@ -122,15 +124,15 @@ fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
                 if table.contains_key("axis") {
                     common.remove("axis");
                 }
-                table = merge(common, table);
-                texts.push_str(&below);
+                table = changed(common, table).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+                texts.push_str(&format!("\n# {}\n{below}", at.display()));
             }
             Some(other) => {
                 return Err(InputError::new(&file, "base", format!("{other}: expected the name of a file")));
             }
         }
     }
-    let what = format!("more than {MOST_BASES} scenarios that build on each other");
+    let what = format!("more than {MOST_FILES} scenarios that build on each other");
     Err(InputError::new(&path.display().to_string(), "base", what))
 }
 
@@ -143,25 +145,13 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
 }
 
 /// Reads one variant, or says with which key something is wrong.
-fn check(
-    path: &Path,
-    mut table: toml::Table,
-    kinds: &Kinds,
-) -> Result<(ScenarioFile, Plan), (String, String)> {
+fn check(path: &Path, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
     define::fill_in(&mut table)?;
-    leave_out(&mut table);
     sla::fill_in(&mut table)?;
     let parsed: ScenarioFile = serde_path_to_error::deserialize(toml::Value::Table(table))
         .map_err(|error| (error.path().to_string(), first_line(error.inner().message()).to_string()))?;
     let plan = Plan::new(path, &parsed, kinds)?;
     Ok((parsed, plan))
-}
-
-/// What a variant, or a scenario that builds on another, says to be without a group: `traffic.NAME = "none"`.
-fn leave_out(table: &mut toml::Table) {
-    if let Some(toml::Value::Table(traffic)) = table.get_mut("traffic") {
-        traffic.retain(|_, group| group.as_str() != Some("none"));
-    }
 }
 
 /// Takes `[[variant]]` out of a scenario: names and what each changes.
@@ -239,6 +229,10 @@ fn cross(variants: Vec<(String, toml::Table)>, axes: &[Axis]) -> Vec<(String, to
     })
 }
 
+/// What a scenario or a variant says instead of a group of traffic that it does without.
+const WITHOUT: &str = "none";
+
+/// A table with changes: tables are merged key by key, everything else is replaced.
 fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     for (key, change) in changes {
         let merged = match (base.remove(&key), change) {
@@ -248,6 +242,23 @@ fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
         base.insert(key, merged);
     }
     base
+}
+
+/// A scenario with changes, which may do without groups of traffic that it has.
+fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Table, Wrong> {
+    if let Some(toml::Value::Table(said)) = changes.get_mut("traffic") {
+        let without = said.iter().filter(|(_, group)| group.as_str() == Some(WITHOUT));
+        let without: Vec<String> = without.map(|(name, _)| name.clone()).collect();
+        for name in without {
+            said.remove(&name);
+            let groups = base.get_mut("traffic").and_then(toml::Value::as_table_mut);
+            if groups.and_then(|groups| groups.remove(&name)).is_none() {
+                let what = format!("{WITHOUT:?}: there is no such group to do without");
+                return Err((format!("traffic.{name}"), what));
+            }
+        }
+    }
+    Ok(merge(base, changes))
 }
 
 fn first_line(text: &str) -> &str {

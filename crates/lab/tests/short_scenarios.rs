@@ -111,7 +111,7 @@ fn a_variant_changes_a_named_text_for_all_who_use_it() {
     let nested = read(&more("define.many = \"1{few}\"\ndefine.few = \"2\"")).unwrap();
     assert_eq!(queues(&nested, "default"), ["drop-tail:12"], "one text names another");
     let error = read(&more("define.many = \"1{few}\"\ndefine.few = \"{many}\"")).unwrap_err().to_string();
-    assert!(error.contains("names itself"), "{error}");
+    assert!(error.contains("define.few: \"{many}\": refers to itself: few, many, few"), "{error}");
     let error =
         read(&tree("7", "a[0]", "[[variant]]\nname = \"x\"\ndefine.queue = 7")).unwrap_err().to_string();
     assert!(error.contains("define.queue: 7: expected a text"), "{error}");
@@ -128,6 +128,23 @@ fn a_variant_can_be_without_a_group() {
         scenario.plan(variant).unwrap().groups().map(|group| group.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!((groups("both"), groups("one")), (vec!["other".into(), "t".into()], vec!["t".into()]));
+}
+
+#[test]
+fn doing_without_a_group_that_is_not_there_is_refused() {
+    let variant = "[[variant]]\nname = \"x\"\ntraffic.nobody = \"none\"\n";
+    let error = read(&tree("7", "a[0]", variant)).unwrap_err().to_string();
+    assert!(error.contains("traffic.nobody: \"none\": there is no such group"), "{error}");
+}
+
+#[test]
+fn a_text_that_refers_to_itself_is_refused_however_it_does() {
+    for (said, circle) in [("{a}", "a, a"), ("{b}", "a, b, a"), ("{c}", "c, c")] {
+        let define = format!("define.a = \"{said}\"\ndefine.b = \"{{a}}\"\ndefine.c = \"{{c}}\"");
+        let text = tree("7", "a[0]", "").replace("[node]", &format!("{define}\n[node]"));
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.contains("refers to itself") && error.contains(circle), "{error}");
+    }
 }
 
 #[test]

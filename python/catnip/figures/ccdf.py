@@ -1,0 +1,93 @@
+"""Complementary distribution functions on a logarithmic axis, and values over a rate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from numpy.typing import NDArray
+
+from catnip.figures import style
+from catnip.figures.latency import DASHES, LINES
+from catnip.figures.style import STYLE, WIDTH
+from catnip.stats import Interval
+
+LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The share above each value of x, and its 95 % interval."""
+
+    label: str
+    x: NDArray[np.float64]
+    share: Sequence[Interval]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves over one axis; `limits` are values of x that a reader cares for."""
+
+    title: str
+    curves: Sequence[Curve]
+    limits: Sequence[float] = ()
+
+
+def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str) -> str:
+    """One panel beside the other, shares from 1 % to all; the interval of a curve is shaded."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
+        grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        style.title(figure, title)
+        for axes, panel in zip(grid, panels, strict=True):
+            axes.set_title(panel.title)
+            for limit in panel.limits:
+                axes.axvline(limit, color=style.FAINT, linewidth=0.8, ls=":")
+            for index, curve in enumerate(panel.curves):
+                _draw(axes, curve, index)
+            ends = [float(curve.x[-1]) for curve in panel.curves]
+            axes.set(xlabel=xlabel, yscale="log", ylim=(LEAST_SHARE, 1), xlim=(0, max(ends)))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+            axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.legend(loc="upper right")
+        return style.svg(figure, title)
+
+
+def over_rates(
+    title: str, rates: Sequence[float], values: Mapping[str, Sequence[Interval]], xlabel: str, ylabel: str
+) -> str:
+    """A line with intervals for each name, over a rate."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
+        axes = figure.subplots()
+        style.title(figure, title)
+        for index, (name, intervals) in enumerate(values.items()):
+            means = [interval.mean for interval in intervals]
+            colour, dashes = LINES[index % len(LINES)], DASHES[index % len(DASHES)]
+            axes.plot(rates, means, color=colour, ls=dashes, linewidth=1.8, marker="o", ms=4, label=name)
+            low, high = ([getattr(one, end) for one in intervals] for end in ("low", "high"))
+            style.whiskers(axes, np.asarray(rates), means, low, high, colour)
+        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None), xticks=list(rates))
+        axes.legend(loc="lower right", ncols=2)
+        return style.svg(figure, title)
+
+
+def _draw(axes: Axes, curve: Curve, index: int) -> None:
+    colour = LINES[index % len(LINES)]
+    mean, low, high = (
+        np.array([getattr(one, part) for one in curve.share]) for part in ("mean", "low", "high")
+    )
+    # What is below the axis cannot be drawn on a logarithmic one.
+    mean = np.where(mean > 0, mean, np.nan)
+    axes.plot(curve.x, mean, color=colour, ls=DASHES[index % len(DASHES)], linewidth=1.8, label=curve.label)
+    axes.fill_between(
+        curve.x,
+        np.maximum(np.nan_to_num(low), LEAST_SHARE / 10),
+        np.nan_to_num(high),
+        color=colour,
+        alpha=0.12,
+        linewidth=0,
+    )

@@ -1,0 +1,28 @@
+"""Service differentiation for interactive applications (Noureddine and Tobagi, 2002): IDS-S1 to IDS-E13.
+
+What the paper does not ask is IDS-E14, today's queues and end systems, and IDS-E15, users who mark
+everything HIGH.
+"""
+
+from collections.abc import Sequence
+
+from catnip.papers.diffserv import beyond, components, printed, schemes, traffic
+from catnip.papers.diffserv.figures import FIGURES, headline, tables
+from catnip.papers.diffserv.runs import Runs
+from catnip.papers.quantity import Quantities
+from catnip.progress import Progress
+
+__all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+
+MEASURED = Quantities(traffic.measured | components.measured | schemes.measured | beyond.measured)
+PRINTED = printed.printed
+
+
+def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
+    """Runs of the tree, made on demand; quickly, of a fifth of it."""
+    return Runs(quick, seeds, first_seed, progress)
+
+
+def seeds(runs: Runs) -> Sequence[int]:
+    """The seeds of the experiments on a fifth of the tree, which have the most."""
+    return runs.seeds("diffserv-small")

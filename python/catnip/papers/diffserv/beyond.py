@@ -1,0 +1,193 @@
+"""IDS-E10 to E13, and what the paper does not ask: IDS-E14 and E15."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from catnip import measures, paths, stats
+from catnip.measures import Floats
+from catnip.papers.diffserv.runs import (
+    COUNTED_S,
+    DROP_TAIL,
+    END_S,
+    RED,
+    SMALLER,
+    TCP_DS,
+    WARM_UP_S,
+    WEB_10,
+    Result,
+    Runs,
+    Times,
+    ratio,
+)
+from catnip.papers.diffserv.schemes import files_per_s
+from catnip.papers.quantity import Quantities
+from catnip.stats import Interval
+
+measured = Quantities()
+
+SAMPLE_S = 4
+"""Length of a sample of throughput; the paper takes 2 to 4 s."""
+PIECE_BYTES = 2000
+OBJECTS = ("1", "2", "4", "8", "16", "32")
+THRESHOLDS = ("1/2", "2/4", "4/8", "8/16", "16/32")
+HONEST, POLICED, NOT_POLICED = "honest", "greedy, policed", "greedy, not policed"
+GREEDY_USERS = 8
+
+
+@measured
+def variation_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
+    """IDS-E10: a long transfer's coefficient of variation with TCP-DS over that with another scheme."""
+    ours, theirs = (_variation(runs, scheme, rate_mbps) for scheme in (TCP_DS, other))
+    return stats.ratio(ours, theirs)
+
+
+@measured
+def spread_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
+    """IDS-E10: the same of mean throughputs over the round trips."""
+    ours, theirs = (_spread(runs, scheme, rate_mbps) for scheme in (TCP_DS, other))
+    return stats.ratio(ours, theirs)
+
+
+@measured
+def late_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
+    """IDS-E11: share of pages above 5 s over that with drop tail, with another version of TCP."""
+    return ratio(_version(runs, name, recovery).pages[WEB_10].above(5) for name in (scheme, DROP_TAIL))
+
+
+@measured
+def files_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
+    """IDS-E11: files per unit of time over those with RED, with another version of TCP."""
+    return ratio(files_per_s(_version(runs, name, recovery)) for name in (scheme, RED))
+
+
+@measured
+def late_ratio_of_few(runs: Runs, scheme: str) -> Interval:
+    """IDS-E11: share of pages above 5 s over that with drop tail, in the small tree."""
+    return ratio(runs.small(name, 100).pages[WEB_10].above(5) for name in (scheme, DROP_TAIL))
+
+
+@measured
+def deviation_grows_with_objects(runs: Runs) -> str:
+    """IDS-E12: standard deviation of page times, from each number of objects to the next larger one."""
+    deviations = [runs.of("diffserv-objects", name, *OBJECTS).pages[WEB_10].seconds.std() for name in OBJECTS]
+    return "yes" if all(one < two for one, two in pairwise(deviations)) else "no"
+
+
+@measured
+def deviation_s(runs: Runs, objects: str) -> Interval:
+    """IDS-E12: standard deviation of the times of pages with so many images."""
+    pages = runs.of("diffserv-objects", objects, *OBJECTS).pages[WEB_10]
+    return stats.mean(pages.per_seed(measures.deviation))
+
+
+@measured
+def time_falls_with_thresholds(runs: Runs, what: str) -> str:
+    """IDS-E13: mean time of measured pages or files; it never grows from one pair to the next."""
+    means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in THRESHOLDS]
+    return "yes" if means[0] > means[-1] and all(one >= two for one, two in pairwise(means)) else "no"
+
+
+@measured
+def with_thresholds_s(runs: Runs, thresholds: str, what: str) -> Interval:
+    """IDS-E13: mean time of the measured pages or files."""
+    return stats.mean(_with_thresholds(runs, thresholds, what).per_seed(np.mean))
+
+
+@measured
+def edge_late_ratio(runs: Runs, side: str) -> Interval:
+    """IDS-E8: share of pages above 5 s with marks of this edge, or of both, over that with RED."""
+    variants = (side, RED)
+    return ratio(runs.of("diffserv-edge", name, *variants).pages[WEB_10].above(5) for name in variants)
+
+
+@measured
+def today_pages_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
+    """IDS-E14: measured pages that took longer, with today's end systems."""
+    return stats.mean(100 * runs.small(scheme, rate_mbps, "diffserv-today").pages[WEB_10].above(limit_s))
+
+
+@measured
+def today_echoes_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
+    """IDS-E14: echoes that took longer, with today's end systems."""
+    return stats.mean(100 * runs.small(scheme, rate_mbps, "diffserv-today").echoes.above(limit_s))
+
+
+@measured
+def greedy_kbps(runs: Runs, variant: str) -> Interval:
+    """IDS-E15: bytes of whole pages and files that one such user gets."""
+    return stats.mean(_greedy_bps(greedy(runs, variant)) / 1e3)
+
+
+@measured
+def others_files_ratio(runs: Runs, variant: str) -> Interval:
+    """IDS-E15: files per unit of time of everybody else over those where all are honest."""
+    return ratio(files_per_s(greedy(runs, name)) for name in (variant, HONEST))
+
+
+@measured
+def others_late_points(runs: Runs, variant: str) -> Interval:
+    """IDS-E15: share of everybody else's pages above 5 s less that where all are honest, percent points."""
+    one, two = (100 * greedy(runs, name).pages[WEB_10].above(5) for name in (variant, HONEST))
+    return stats.paired_difference(one, two)
+
+
+def greedy(runs: Runs, variant: str) -> Result:
+    """A variant of the tree with some users more."""
+    return runs.of("diffserv-greedy", variant, HONEST, POLICED, NOT_POLICED)
+
+
+def _greedy_bps(result: Result) -> Floats:
+    page_bits, file_bits = 8 * 81e3, 8 * 200e3
+    bits = (
+        page_bits * result.pages["greedy-web"].counts()
+        + file_bits * result.connections["greedy-ftp"].counts()
+    )
+    return np.asarray(bits / COUNTED_S / GREEDY_USERS)
+
+
+def _with_thresholds(runs: Runs, thresholds: str, what: str) -> Times:
+    known = [f"{what} {pair}" for pair in THRESHOLDS]
+    made = runs.of("diffserv-thresholds", f"{what} {thresholds}", *known)
+    return made.pages[WEB_10] if what == "pages" else made.connections["ftp-probe"]
+
+
+def _version(runs: Runs, scheme: str, recovery: str) -> Result:
+    both = [f"{scheme} / recovery={name}" for name in ("reno", "sack")]
+    return runs.of("diffserv-versions", f"{scheme} / recovery={recovery}", *both)
+
+
+def throughputs(runs: Runs, scheme: str, rate_mbps: float) -> list[list[Floats]]:
+    """Bits per second in each sample of each long transfer, by run and user."""
+    variant = f"{scheme} / rate={rate_mbps / SMALLER:g}Mbit"
+    made: list[list[Floats]] = runs.kept(("throughputs", variant), lambda: _throughputs(runs, variant))
+    return made
+
+
+def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
+    scenario = paths.scenario("diffserv-long")
+    seeds = runs.seeds("diffserv-long")
+    runs.sample = len(seeds)
+    told = runs.progress.task(f"{scenario.id} {variant}")
+    rows = measures.select(scenario.run([variant], seeds, ["objects"], 0, told)["objects"], 0)
+    # Of all measured objects only the pieces of long transfers have this size.
+    pieces = rows["bytes"] == PIECE_BYTES
+    edges = np.arange(WARM_UP_S, END_S + 1, SAMPLE_S)
+    ended = rows["start_s"] + rows["time_s"]
+    made = []
+    for seed in seeds:
+        of_run = pieces & (rows["seed"] == seed)
+        users = np.unique(rows["client"][of_run])
+        of_users = (ended[of_run & (rows["client"] == user)] for user in users)
+        made.append([np.histogram(times, edges)[0] * 8 * PIECE_BYTES / SAMPLE_S for times in of_users])
+    return made
+
+
+def _variation(runs: Runs, scheme: str, rate_mbps: float) -> Floats:
+    made = throughputs(runs, scheme, rate_mbps)
+    return np.array([np.mean([bps.std(ddof=1) / bps.mean() for bps in users]) for users in made])
+
+
+def _spread(runs: Runs, scheme: str, rate_mbps: float) -> Floats:
+    means = [[bps.mean() for bps in users] for users in throughputs(runs, scheme, rate_mbps)]
+    return np.array([np.std(of_run, ddof=1) / np.mean(of_run) for of_run in means])

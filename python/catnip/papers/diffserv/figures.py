@@ -1,0 +1,322 @@
+"""Figures 2, 6 to 8 and 11 to 13 redrawn, tables, and the answer in words."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from catnip import stats
+from catnip.figures.ccdf import Curve, Panel, ccdf_panels, over_rates
+from catnip.papers.claims import show
+from catnip.papers.diffserv import beyond, schemes
+from catnip.papers.diffserv.runs import (
+    APPL_110,
+    APPL_250,
+    CODEL,
+    DROP_TAIL,
+    ER_TBM,
+    FQ_CODEL,
+    RATES_MBPS,
+    RED,
+    SCHEMES,
+    TCP_DS,
+    TCP_RAND,
+    WEB_10,
+    WEB_11,
+    Runs,
+    Times,
+)
+from catnip.papers.outcome import Figure, Table
+from catnip.papers.reference import published
+from catnip.stats import Interval
+
+GOOD_S, BAD_S = 5, 10
+ECHO_LIMIT_S = 0.15
+SLOW_LINKS = (DROP_TAIL, RED, APPL_250, TCP_DS, *(f"{weight} % for Telnet" for weight in (5, 10, 20, 30)))
+COMPARED = (DROP_TAIL, APPL_250, TCP_DS, CODEL, FQ_CODEL)
+PAPERS_HOSTS, TODAYS_HOSTS = "diffserv-small", "diffserv-today"
+
+
+def congestion_10(runs: Runs) -> Figure:
+    """Figure 2, above."""
+    return _congestion(runs, "1.0", WEB_10)
+
+
+def congestion_11(runs: Runs) -> Figure:
+    """Figure 2, below."""
+    return _congestion(runs, "1.1", WEB_11)
+
+
+def by_application(runs: Runs) -> Figure:
+    """Figure 6."""
+    panels = [Panel(scheme, _over_rates(runs, scheme), (GOOD_S, BAD_S)) for scheme in (APPL_250, APPL_110)]
+    caption = (
+        "A page of 81 KB takes as long as the tokens for MED packets need to come: 2.6 s at 250 kbit/s, 5.9 s"
+        " at 110 kbit/s. What the bottleneck adds is small as long as it carries all that is marked."
+    )
+    svg = ccdf_panels(
+        "Marking by application: pages wait at their source, not in the network", panels, "page time, s"
+    )
+    return Figure("diffserv-application", "Figure 6: pages under application-based marking", caption, svg)
+
+
+def slow_links(runs: Runs) -> Figure:
+    """Figure 7."""
+    made = {name: schemes.slow_echoes(runs, name) for name in SLOW_LINKS}
+    panels = [
+        Panel("One queue", [_curve(name, made[name], 3) for name in SLOW_LINKS[:4]]),
+        Panel(
+            "A queue for Telnet", [_curve(name, made[name], 1) for name in SLOW_LINKS[4:]], (ECHO_LIMIT_S,)
+        ),
+    ]
+    caption = (
+        "All links ten times slower, users with a round trip of 80 ms. Marking saves the echo from loss, not"
+        " from the queue; a queue of its own does."
+    )
+    svg = ccdf_panels("Over slow links it is the queue that hurts", panels, "echo, s")
+    return Figure("diffserv-slow-links", "Figure 7: echoes over slow links", caption, svg)
+
+
+def file_times(runs: Runs) -> Figure:
+    """Figure 8."""
+    curves = [
+        _curve(scheme, runs.tree(scheme, 75).connections["ftp-probe"], 40)
+        for scheme in (DROP_TAIL, RED, APPL_110, APPL_250)
+    ]
+    caption = "Files of 200 KB, 75 Mbit/s. Files pay for what the Web gains."
+    svg = ccdf_panels("Files under application-based marking", [Panel("", curves)], "file time, s")
+    return Figure("diffserv-files", "Figure 8: file times at 75 Mbit/s", caption, svg)
+
+
+def by_state(runs: Runs) -> Figure:
+    """Figure 11."""
+    panel = Panel("", _over_rates(runs, TCP_DS), (GOOD_S, BAD_S))
+    caption = "From 60 Mbit/s on hardly a page takes 10 s, and page times vary little."
+    svg = ccdf_panels("Marking by TCP's state", [panel], "page time, s")
+    return Figure("diffserv-state", "Figure 11: pages under TCP-state-based marking", caption, svg)
+
+
+def pages_of_schemes(runs: Runs) -> Figure:
+    """Figure 12, pages."""
+    curves = [_curve(scheme, runs.tree(scheme, 100).pages[WEB_10], 25) for scheme in SCHEMES]
+    caption = "HTTP/1.0, 100 Mbit/s. Lines: 5 s, which is good, and 10 s, beyond which users leave."
+    svg = ccdf_panels("Pages at 100 Mbit/s", [Panel("", curves, (GOOD_S, BAD_S))], "page time, s")
+    return Figure("diffserv-pages", "Figure 12: pages of all schemes", caption, svg)
+
+
+def echoes_of_schemes(runs: Runs) -> Figure:
+    """Figure 12, echoes."""
+    curves = [_curve(scheme, runs.tree(scheme, 100).echoes, 2.5) for scheme in SCHEMES]
+    caption = "100 Mbit/s, all round trips. Without marks one echo in ten waits for a timeout of a second."
+    svg = ccdf_panels("Echoes at 100 Mbit/s", [Panel("", curves, (ECHO_LIMIT_S,))], "echo, s")
+    return Figure("diffserv-echoes", "Figure 12: echoes of all schemes", caption, svg)
+
+
+def files_of_schemes(runs: Runs) -> Figure:
+    """Figure 13."""
+    values = {
+        scheme: [stats.mean(schemes.files_per_s(runs.tree(scheme, rate))) for rate in RATES_MBPS]
+        for scheme in SCHEMES
+    }
+    caption = "Files that all users together finish in a second."
+    svg = over_rates("Files per second", RATES_MBPS, values, "bottleneck, Mbit/s", "files per second")
+    return Figure("diffserv-files-per-second", "Figure 13: files of all schemes", caption, svg)
+
+
+def worth(runs: Runs) -> Figure:
+    """Pages and echoes with the paper's end systems and with today's."""
+    hosts = {"the paper's end systems": PAPERS_HOSTS, "today's end systems": TODAYS_HOSTS}
+    panels = [
+        Panel(
+            f"Pages, {name}",
+            [_curve(scheme, runs.small(scheme, 60, of).pages[WEB_10], 25) for scheme in COMPARED],
+            (GOOD_S, BAD_S),
+        )
+        for name, of in hosts.items()
+    ]
+    caption = (
+        "A fifth of the tree, HTTP/1.0, 60 Mbit/s for 400 users. Today's end systems: SACK, limited transmit,"
+        " first timeout of 1 s."
+    )
+    svg = ccdf_panels("Marking beside the queues that an operator would choose today", panels, "page time, s")
+    return Figure("diffserv-worth", "Beyond the paper: marking or a fair queue", caption, svg)
+
+
+FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
+    one.__name__: one
+    for one in (
+        congestion_10,
+        congestion_11,
+        by_application,
+        slow_links,
+        file_times,
+        by_state,
+        pages_of_schemes,
+        echoes_of_schemes,
+        files_of_schemes,
+        worth,
+    )
+}
+
+
+def headline(runs: Runs) -> str:
+    """The answer in two sentences."""
+    late = {scheme: 100 * runs.tree(scheme, 100).pages[WEB_10].above(GOOD_S).mean() for scheme in SCHEMES}
+    files = 100 * schemes.files_ratio(runs, TCP_DS, 60).mean
+    fair = 100 * runs.small(FQ_CODEL, 60, TODAYS_HOSTS).pages[WEB_10].above(GOOD_S).mean()
+    marked = 100 * runs.small(TCP_DS, 60, TODAYS_HOSTS).pages[WEB_10].above(GOOD_S).mean()
+    return (
+        f"At 100 Mbit/s {late[DROP_TAIL]:.0f} % of the pages take more than 5 s over drop tail,"
+        f" {late[APPL_250]:.1f} % if packets are marked by application and {late[TCP_DS]:.1f} % if they are"
+        f" marked by the window, which leaves files {files:.0f} % of what RED gives them at 60 Mbit/s."
+        f" With today's end systems at 60 Mbit/s a fair queue without any marks leaves {fair:.1f} % of the"
+        f" pages above 5 s, marking by the window {marked:.1f} %."
+    )
+
+
+def tables(runs: Runs) -> Sequence[Table]:
+    """What the paper found, all schemes at all rates, marking beside a fair queue, and what the runs cost."""
+    return [_findings(runs), _of_schemes(runs), _beside_a_fair_queue(runs), _cost(runs)]
+
+
+def _findings(runs: Runs) -> Table:
+    def late(scheme: str, rate: int, limit_s: float, http: str = "1.0") -> str:
+        return f"{_shown(schemes.pages_above_pct(runs, scheme, rate, limit_s, http))} %"
+
+    def files(scheme: str, rate: int) -> str:
+        return _shown(schemes.files_ratio(runs, scheme, rate))
+
+    def variation(other: str) -> str:
+        return _shown(beyond.variation_ratio(runs, other, 100))
+
+    slow_echoes = schemes.echoes_above_pct(runs, DROP_TAIL, 100, 1)
+    rows = [
+        (
+            "Over drop tail at 100 Mbit/s pages of HTTP/1.0 take more than 10 s",
+            _printed("dsc05", " %"),
+            late(DROP_TAIL, 100, 10),
+        ),
+        ("at 60 Mbit/s", _printed("dsc06", " %"), late(DROP_TAIL, 60, 10)),
+        ("With HTTP/1.1 fewer do: at 100 Mbit/s", _printed("dsc07", " %"), late(DROP_TAIL, 100, 10, "1.1")),
+        ("at 60 Mbit/s", _printed("dsc08", " %"), late(DROP_TAIL, 60, 10, "1.1")),
+        (
+            "One echo in ten takes about a second at 100 Mbit/s",
+            _printed("dsc09", " %"),
+            f"{_shown(slow_echoes)} %",
+        ),
+        (
+            f"Marked by application, hardly a page takes more than 10 s: {APPL_250}, 60 Mbit/s",
+            "",
+            late(APPL_250, 60, 10),
+        ),
+        (
+            f"Lower rates for MED make pages wait at their source: {APPL_110}, above 5 s, 60 Mbit/s",
+            "",
+            late(APPL_110, 60, 5),
+        ),
+        (
+            "Files pay for it: files per second over those with RED, 60 Mbit/s",
+            "very poor",
+            files(APPL_250, 60),
+        ),
+        ("Marked by TCP's state, pages are good from 60 Mbit/s on: above 10 s", "0", late(TCP_DS, 60, 10)),
+        ("and files do not pay: over those with RED, 60 Mbit/s", "like RED", files(TCP_DS, 60)),
+        (
+            "Marking the aggregate at the edge does not help: above 5 s, 100 Mbit/s",
+            "not better",
+            late(ER_TBM, 100, 5),
+        ),
+        ("where RED has", "", late(RED, 100, 5)),
+        ("Randomized marking is no different: above 5 s, 100 Mbit/s", "none", late(TCP_RAND, 100, 5)),
+        ("where plain marking has", "", late(TCP_DS, 100, 5)),
+        (
+            "Long transfers vary less: variation over that with drop tail",
+            _printed("dsc17"),
+            variation(DROP_TAIL),
+        ),
+    ]
+    return Table("What the paper found", ("finding", "paper", "here"), rows, "95 % intervals over seeds.")
+
+
+def _of_schemes(runs: Runs) -> Table:
+    rows = []
+    for scheme in SCHEMES:
+        for rate in RATES_MBPS:
+            tree = runs.tree(scheme, rate)
+            pages = tree.pages[WEB_10]
+            values = (
+                stats.mean(100 * tree.forward.loss()),
+                stats.mean(pages.per_seed(np.mean)),
+                stats.mean(100 * pages.above(GOOD_S)),
+                stats.mean(100 * pages.above(BAD_S)),
+                stats.mean(100 * tree.echoes.above(1)),
+                stats.mean(schemes.files_per_s(tree)),
+            )
+            rows.append((f"{scheme}, {rate} Mbit/s", *map(_shown, values)))
+    columns = ("scheme", "loss, %", "page, s", "> 5 s, %", "> 10 s, %", "echo > 1 s, %", "files per s")
+    note = "Pages are the measured ones of HTTP/1.0. 95 % intervals over seeds."
+    return Table("All schemes", columns, rows, note)
+
+
+def _beside_a_fair_queue(runs: Runs) -> Table:
+    rows = []
+    for hosts, name in (("the paper's", PAPERS_HOSTS), ("today's", TODAYS_HOSTS)):
+        for rate in (60, 100):
+            for scheme in COMPARED:
+                tree = runs.small(scheme, rate, name)
+                pages = tree.pages[WEB_10]
+                values = (
+                    stats.mean(pages.per_seed(np.mean)),
+                    stats.mean(100 * pages.above(GOOD_S)),
+                    stats.mean(100 * pages.above(BAD_S)),
+                    stats.mean(1e3 * tree.echoes.quantile(0.5)),
+                    stats.mean(1e3 * tree.echoes.quantile(0.99)),
+                    stats.mean(schemes.files_per_s(tree)),
+                )
+                rows.append((f"{hosts} end systems, {rate} Mbit/s, {scheme}", *map(_shown, values)))
+    columns = ("case", "page, s", "> 5 s, %", "> 10 s, %", "echo, ms", "99 %, ms", "files per s")
+    note = "A fifth of the tree; rates as for the whole one."
+    return Table("Where marking is still worth it", columns, rows, note)
+
+
+def _cost(runs: Runs) -> Table:
+    rows = [
+        (f"{name}", f"{count}", f"{hops / 1e6:.0f}", f"{took_s:.0f}", f"{hops / took_s / 1e6:.1f}")
+        for name, count, hops, took_s in runs.cost()
+    ]
+    columns = ("scenario", "runs", "million packet-hops", "seconds", "million per second")
+    return Table("What it took", columns, rows, "Each run simulates 350 s; all cores together.")
+
+
+def _congestion(runs: Runs, http: str, group: str) -> Figure:
+    panel = Panel("", _over_rates(runs, DROP_TAIL, group), (GOOD_S, BAD_S))
+    caption = (
+        "Drop tail everywhere; each curve names its bottleneck and what is lost there. Dotted: 5 s, which is"
+        " good, and 10 s, beyond which users leave."
+    )
+    title = f"Congestion makes pages slow and erratic: HTTP/{http}"
+    svg = ccdf_panels(title, [panel], "page time, s")
+    return Figure(f"diffserv-congestion-{http.replace('.', '')}", f"Figure 2: HTTP/{http}", caption, svg)
+
+
+def _over_rates(runs: Runs, scheme: str, group: str = WEB_10) -> list[Curve]:
+    curves = []
+    for rate in RATES_MBPS:
+        tree = runs.tree(scheme, rate)
+        label = f"{rate} Mbit/s ({100 * tree.forward.loss().mean():.1f} % lost)"
+        curves.append(_curve(label, tree.pages[group], 50 if scheme == DROP_TAIL else 15))
+    return curves
+
+
+def _curve(label: str, times: Times, end_s: float) -> Curve:
+    x = np.linspace(0, end_s, 251)
+    of_runs = (np.sort(times.seconds[times.seed == seed]) for seed in range(times.seeds))
+    above = np.array([1 - np.searchsorted(run, x, side="right") / max(1, len(run)) for run in of_runs])
+    return Curve(label, x, [stats.mean(column) for column in above.T])
+
+
+def _printed(id: str, unit: str = "") -> str:
+    return f"{show(published(id))}{unit}"
+
+
+def _shown(interval: Interval) -> str:
+    return f"{show(interval.mean)} [{show(interval.low)}, {show(interval.high)}]"

@@ -1,0 +1,266 @@
+"""Runs of the tree, each made once, reduced to what claims ask: times, losses, counts."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import measures, paths, stats
+from catnip.measures import Floats
+from catnip.progress import Progress
+from catnip.results import Table
+from catnip.stats import Interval
+
+WARM_UP_S, END_S = 50, 350
+COUNTED_S = END_S - WARM_UP_S
+SEEDS, SMALL_SEEDS, QUICK_SEEDS = 5, 10, 2
+LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled")
+"""Scenarios of the whole tree, which take fewer seeds."""
+RTTS_MS = (20, 40, 80, 120, 200)
+TABLES = ("pages", "echoes", "connections", "ports", "runs")
+
+DROP_TAIL, RED, CODEL, FQ_CODEL = "drop tail", "RED", "CoDel", "FQ-CoDel"
+APPL_250, APPL_110, ER_TBM = "APPL-250K", "APPL-110K", "ER-TBM"
+TCP_DS, TCP_RAND = "TCP-DS", "TCP-RAND"
+SCHEMES = (DROP_TAIL, RED, APPL_250, APPL_110, TCP_DS, TCP_RAND, ER_TBM)
+"""Those of the paper."""
+RATES_MBPS = (45, 60, 75, 100, 175)
+
+SMALLER = 5
+"""The small tree has so many times fewer users, over a bottleneck that is so many times slower."""
+
+WEB_10, WEB_11 = "web-10-probe", "web-11-probe"
+CHUNK = 2
+"""Variants that run at a time: enough for two cores, few enough for the memory."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long those took that ended after the warm-up, with their seeds and the numbers of their users."""
+
+    seconds: Floats
+    seed: NDArray[Any]
+    user: NDArray[Any]
+    seeds: int
+
+    def per_seed(self, statistic: Any) -> Floats:
+        """A statistic of the times of each run, NaN if there are none."""
+        of_runs = (self.seconds[self.seed == seed] for seed in range(self.seeds))
+        return np.array([statistic(times) if len(times) else np.nan for times in of_runs])
+
+    def above(self, limit_s: float) -> Floats:
+        """The share that took longer, for each run."""
+        return self.per_seed(lambda times: (times > limit_s).mean())
+
+    def quantile(self, q: float) -> Floats:
+        """A quantile for each run, s."""
+        return self.per_seed(lambda times: np.quantile(times, q))
+
+    def counts(self) -> Floats:
+        """How many there are, for each run."""
+        return np.bincount(self.seed.astype(int), minlength=self.seeds).astype(float)
+
+    def of(self, users: Iterable[int]) -> "Times":
+        """Those of some users of the group."""
+        chosen = np.isin(self.user, list(users))
+        return Times(self.seconds[chosen], self.seed[chosen], self.user[chosen], self.seeds)
+
+
+class ByGroup(dict[str, Times]):
+    """Times of each group of users. Of a group of which nobody finished anything there are none."""
+
+    def __init__(self, groups: Mapping[str, Times], seeds: int) -> None:
+        super().__init__(groups)
+        self._seeds = seeds
+
+    def __missing__(self, group: str) -> Times:
+        none = np.array([])
+        return Times(none, none, none, self._seeds)
+
+
+@dataclass(frozen=True)
+class Port:
+    """Packets at a port by priority, and what it delivered, for each run from its beginning."""
+
+    arrived: Mapping[str, Floats]
+    dropped: Mapping[str, Floats]
+    bps: Floats
+    utilization: Floats
+
+    def loss(self) -> Floats:
+        """Share of the packets that were dropped."""
+        return np.asarray(sum(self.dropped.values()) / sum(self.arrived.values()))
+
+
+@dataclass(frozen=True)
+class Result:
+    """One variant over its seeds."""
+
+    pages: ByGroup
+    connections: ByGroup
+    """Of files, a connection is a file."""
+    page_bytes: Mapping[str, Floats]
+    page_connections: Mapping[str, Floats]
+    file_bytes: Mapping[str, Floats]
+    echoes: Times
+    keystrokes_s: Floats
+    """When each echoed keystroke of the first run was typed, by user and time."""
+    ports: Mapping[str, Port]
+
+    @property
+    def forward(self) -> Port:
+        """From the sources to the users."""
+        return self.ports["bottleneck"]
+
+    @property
+    def back(self) -> Port:
+        """From the users to the sources."""
+        return self.ports["bottleneck:back"]
+
+    def files_per_s(self, *groups: str) -> Floats:
+        """Files that ended, for each run."""
+        return np.asarray(sum(self.connections[group].counts() for group in groups) / COUNTED_S)
+
+
+@dataclass
+class Runs:
+    """Runs variants on demand and remembers them; the seeds of all are the same."""
+
+    quick: bool
+    seed_count: int | None
+    first_seed: int
+    progress: Progress
+    sample: int = 1
+    _made: dict[tuple[str, str], Result] = field(default_factory=dict)
+    _kept: dict[object, Any] = field(default_factory=dict)
+    _costs: list[tuple[str, int, float, float]] = field(default_factory=list)
+
+    def seeds(self, name: str) -> list[int]:
+        """Of the runs of a scenario."""
+        usual = QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
+        return list(range(self.first_seed, self.first_seed + (self.seed_count or usual)))
+
+    def tree(self, scheme: str, rate_mbps: float) -> Result:
+        """The whole tree with a scheme over a bottleneck; quickly, the small one."""
+        if self.quick:
+            return self._at("diffserv-small", scheme, rate_mbps, RATES_MBPS, SMALLER)
+        return self._at("diffserv", scheme, rate_mbps, RATES_MBPS)
+
+    def small(self, scheme: str, rate_mbps: float, name: str = "diffserv-small") -> Result:
+        """The small tree, or one that builds on it; the bottleneck is said as if it were the whole one."""
+        return self._at(name, scheme, rate_mbps, (60, 100), SMALLER)
+
+    def of(self, name: str, *variants: str) -> Result:
+        """One variant of a scenario; the others named run with it."""
+        self._run(name, variants)
+        return self._made[name, variants[0]]
+
+    def kept(self, key: object, make: Callable[[], Any]) -> Any:
+        """What several quantities share beside the runs, made once."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def cost(self) -> list[tuple[str, int, float, float]]:
+        """Scenario, runs, packet-hops and seconds that they took."""
+        names = dict.fromkeys(name for name, *_ in self._costs)
+        parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
+        return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]
+
+    def _at(
+        self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
+    ) -> Result:
+        """A scheme over one bottleneck; whoever asks for it soon asks for the others."""
+        wanted, *others = (
+            f"{scheme} / rate={rate / smaller:g}Mbit" for rate in dict.fromkeys((rate_mbps, *rates))
+        )
+        return self.of(name, wanted, *others)
+
+    def _run(self, name: str, variants: Sequence[str]) -> None:
+        seeds = self.seeds(name)
+        self.sample = len(seeds)
+        missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._made]
+        if not missing:
+            return
+        scenario = paths.scenario(name)
+        told = self.progress.task(f"{scenario.id} {missing[0]}")
+        for first in range(0, len(missing), CHUNK):
+            chunk = missing[first : first + CHUNK]
+            shifted = partial(_shifted, told, first * len(seeds), len(missing) * len(seeds))
+            began_s = perf_counter()
+            tables = scenario.run(chunk, seeds, list(TABLES), 0, shifted)
+            hops = float(np.sum(tables["runs"]["hops"]))
+            self._costs.append((name, len(chunk) * len(seeds), hops, perf_counter() - began_s))
+            for index, variant in enumerate(chunk):
+                self._made[name, variant] = reduced(tables, index, seeds)
+
+
+def _shifted(told: Any, before: int, total: int, done: int, _of: int) -> None:
+    told(before + done, total)
+
+
+def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> Result:
+    """What claims ask of one variant."""
+    rows = {name: measures.select(tables[name], variant) for name in TABLES}
+    pages, echoes, connections, ports = (rows[name] for name in TABLES[:4])
+    connections["time_s"] = connections["acked_s"] - connections["start_s"]
+    of_page, of_file = _groups(pages), _groups(connections)
+    return Result(
+        pages=ByGroup({name: times(group, seeds) for name, group in of_page.items()}, len(seeds)),
+        connections=ByGroup({name: times(group, seeds) for name, group in of_file.items()}, len(seeds)),
+        page_bytes={name: group["bytes"] for name, group in of_page.items()},
+        page_connections={name: group["connections"] for name, group in of_page.items()},
+        file_bytes={name: group["bytes"] for name, group in of_file.items()},
+        echoes=times(echoes, seeds),
+        keystrokes_s=_typed(echoes, seeds[0]),
+        ports={
+            str(name): _port({key: column[ports["port"] == name] for key, column in ports.items()})
+            for name in np.unique(ports["port"])
+        },
+    )
+
+
+def times(rows: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> Times:
+    """The times of rows of one group that ended after the warm-up."""
+    counted = rows["start_s"] + rows["time_s"] >= WARM_UP_S
+    users = np.unique(rows["client"], return_inverse=True)[1]
+    seed = np.searchsorted(seeds, rows["seed"])
+    return Times(rows["time_s"][counted], seed[counted], users[counted], len(seeds))
+
+
+def share_pct(values: Floats) -> Interval:
+    """A share, one value per run, in percent."""
+    return stats.mean(100 * values)
+
+
+def ratio(both: Iterable[Floats]) -> Interval:
+    """The first over the second, paired by seed."""
+    one, other = both
+    return stats.ratio(one, other)
+
+
+def _groups(rows: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+    return {
+        str(name): {key: column[rows["group"] == name] for key, column in rows.items()}
+        for name in np.unique(rows["group"])
+    }
+
+
+def _typed(echoes: Mapping[str, NDArray[Any]], seed: int) -> Floats:
+    """(start, end) of each echo of a run, by user and start."""
+    here = echoes["seed"] == seed
+    start, end = echoes["start_s"][here], (echoes["start_s"] + echoes["time_s"])[here]
+    order = np.lexsort((start, echoes["client"][here]))
+    return np.column_stack([echoes["client"][here][order], start[order], end[order]]).astype(float)
+
+
+def _port(rows: Mapping[str, NDArray[Any]]) -> Port:
+    def by_priority(what: str) -> dict[str, Floats]:
+        return {priority: rows[f"{what}_{priority}"].astype(float) for priority in ("high", "med", "low")}
+
+    bps = rows["delivered_bytes"] * 8 / END_S
+    return Port(by_priority("arrived"), by_priority("dropped"), bps, rows["utilization"])

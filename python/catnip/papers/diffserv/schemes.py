@@ -1,0 +1,182 @@
+"""IDS-E1 to E9: congestion, and what each scheme makes of it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from catnip import stats
+from catnip.measures import Floats
+from catnip.papers.diffserv.runs import (
+    DROP_TAIL,
+    RATES_MBPS,
+    RED,
+    RTTS_MS,
+    WEB_10,
+    WEB_11,
+    Result,
+    Runs,
+    Times,
+    ratio,
+    share_pct,
+)
+from catnip.papers.quantity import Quantities
+from catnip.stats import Interval
+
+measured = Quantities()
+
+GROUPS = {"1.0": WEB_10, "1.1": WEB_11}
+REVERSE = ("all", "a quarter", "none")
+TIMED_OUT_S = 1.0
+"""No timeout is shorter."""
+
+
+@measured
+def loss_pct(runs: Runs, scheme: str, rate_mbps: float) -> Interval:
+    """Packets dropped at the bottleneck towards the users."""
+    return share_pct(runs.tree(scheme, rate_mbps).forward.loss())
+
+
+@measured
+def loss_falls_with_rate(runs: Runs) -> str:
+    """IDS-E1: its mean, from each bottleneck to the next faster one."""
+    return _yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
+
+
+@measured
+def pages_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float, http: str = "1.0") -> Interval:
+    """Measured pages that took longer."""
+    return share_pct(runs.tree(scheme, rate_mbps).pages[GROUPS[http]].above(limit_s))
+
+
+@measured
+def late_with_reverse_pct(runs: Runs, reverse: str) -> Interval:
+    """IDS-E1: pages above 10 s in the small tree at 60 Mbit/s, so many users sending files, too."""
+    return share_pct(runs.of("diffserv-reverse", reverse, *REVERSE).pages[WEB_10].above(10))
+
+
+@measured
+def fewer_late_with_11(runs: Runs, rate_mbps: float) -> Interval:
+    """IDS-E1: share of pages above 10 s with HTTP/1.1 less that with HTTP/1.0, percent points."""
+    pages = runs.tree(DROP_TAIL, rate_mbps).pages
+    return stats.paired_difference(100 * pages[WEB_11].above(10), 100 * pages[WEB_10].above(10))
+
+
+@measured
+def fewer_late_with_short_timeout(runs: Runs, rate_mbps: float) -> Interval:
+    """IDS-E2: share of pages above 10 s with a first timeout of 1 s less that with 6 s, percent points."""
+    short = runs.small(DROP_TAIL, rate_mbps, "diffserv-first-timeout").pages[WEB_10]
+    usual = runs.small(DROP_TAIL, rate_mbps).pages[WEB_10]
+    return stats.paired_difference(100 * short.above(10), 100 * usual.above(10))
+
+
+@measured
+def echoes_above_pct(runs: Runs, scheme: str, rate_mbps: float, limit_s: float) -> Interval:
+    """Echoes that took longer."""
+    return share_pct(runs.tree(scheme, rate_mbps).echoes.above(limit_s))
+
+
+@measured
+def echoes_within_pct(runs: Runs, from_s: float, to_s: float) -> Interval:
+    """IDS-E3: share of echoes over drop tail at 100 Mbit/s that took so long."""
+    echoes = runs.tree(DROP_TAIL, 100).echoes
+    return share_pct(echoes.above(from_s) - echoes.above(to_s))
+
+
+@measured
+def slow_echoes_fall_with_rate(runs: Runs) -> str:
+    """IDS-E3: share of echoes above 1 s, from each bottleneck to the next faster one."""
+    means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
+    return _yes(np.diff(means) < 0)
+
+
+@measured
+def high_packets_dropped(runs: Runs, scheme: str) -> str:
+    """IDS-E4: at the bottleneck, both ways, over all rates."""
+    trees = [runs.tree(scheme, rate) for rate in RATES_MBPS]
+    return str(int(sum(port.dropped["high"].sum() for tree in trees for port in (tree.forward, tree.back))))
+
+
+@measured
+def page_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
+    """Median page time of a scheme over that of another."""
+    one, two = (runs.tree(name, rate_mbps).pages[WEB_10].quantile(0.5) for name in (scheme, other))
+    return stats.ratio(one, two)
+
+
+@measured
+def scaled_echo_ms(runs: Runs, variant: str, percent: float) -> Interval:
+    """IDS-E5: a percentile of the echoes of users with a round trip of 80 ms, over slow links."""
+    return stats.mean(1e3 * slow_echoes(runs, variant).quantile(percent / 100))
+
+
+@measured
+def scaled_echo_ratio(runs: Runs, variant: str, other: str, percent: float) -> Interval:
+    """IDS-E5: such a percentile over that of another scheme."""
+    one, two = (slow_echoes(runs, name).quantile(percent / 100) for name in (variant, other))
+    return stats.ratio(one, two)
+
+
+@measured
+def file_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
+    """IDS-E6: median time of the measured files over that of another scheme."""
+    one, two = (runs.tree(name, rate_mbps).connections["ftp-probe"].quantile(0.5) for name in (scheme, other))
+    return stats.ratio(one, two)
+
+
+@measured
+def page_time_falls_with_rate(runs: Runs, scheme: str) -> str:
+    """IDS-E7: mean page time, from each bottleneck to the next faster one."""
+    means = [runs.tree(scheme, rate).pages[WEB_10].seconds.mean() for rate in RATES_MBPS]
+    return _yes(np.diff(means) < 0)
+
+
+@measured
+def late_ratio(runs: Runs, scheme: str, other: str, limit_s: float) -> Interval:
+    """IDS-E8: share of pages above a limit at 100 Mbit/s over that with another scheme."""
+    return ratio(_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
+
+
+@measured
+def told_apart(runs: Runs, scheme: str, other: str, limit_s: float) -> str:
+    """IDS-E8: does the interval of the difference of shares above a limit leave out 0, at 100 Mbit/s?"""
+    one, two = (_late(runs.tree(name, 100), limit_s) for name in (scheme, other))
+    apart = stats.paired_difference(one, two)
+    return "no" if apart.low <= 0 <= apart.high else "yes"
+
+
+@measured
+def echo_ratio(runs: Runs, scheme: str, other: str) -> Interval:
+    """IDS-E8: share of echoes above 1 s at 100 Mbit/s over that with another scheme."""
+    one, two = (runs.tree(name, 100).echoes.above(TIMED_OUT_S) for name in (scheme, other))
+    return stats.ratio(one, two)
+
+
+@measured
+def files_ratio(runs: Runs, scheme: str, rate_mbps: float, other: str = RED) -> Interval:
+    """IDS-E9: files per unit of time over those with another scheme."""
+    return ratio(files_per_s(runs.tree(name, rate_mbps)) for name in (scheme, other))
+
+
+@measured
+def measured_pages(runs: Runs) -> Interval:
+    """IDS-S20: with HTTP/1.0 over drop tail, 100 Mbit/s, in a run."""
+    return stats.mean(runs.tree(DROP_TAIL, 100).pages[WEB_10].counts())
+
+
+def files_per_s(result: Result) -> Floats:
+    """Files of all users, the measured ones included, for each run."""
+    return result.files_per_s("ftp", "ftp-probe")
+
+
+def slow_echoes(runs: Runs, variant: str) -> Times:
+    """Echoes of users with a round trip of 80 ms, in the network of slow links."""
+    echoes = runs.of("diffserv-scaled", variant).echoes
+    return echoes.of(range(RTTS_MS.index(80), len(echoes.user), len(RTTS_MS)))
+
+
+def _late(result: Result, limit_s: float) -> Floats:
+    return result.pages[WEB_10].above(limit_s)
+
+
+def _yes(holds: Sequence[bool] | np.ndarray) -> str:
+    return "yes" if np.all(holds) else "no"

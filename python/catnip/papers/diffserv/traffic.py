@@ -1,0 +1,199 @@
+"""IDS-S1 to S7: the tree, and what each source of traffic does when it is alone."""
+
+from typing import Any
+
+import numpy as np
+
+from catnip import _core, measures, paths, stats
+from catnip.papers.diffserv.runs import COUNTED_S, DROP_TAIL, RTTS_MS, WEB_10, WEB_11, Runs
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import number
+from catnip.stats import Interval
+
+measured = Quantities()
+
+USERS = int(number("dsp04")) // 2
+ECHO_BYTES = 100
+HOPS_BPS = 2 * tuple(1e6 * number(id) for id in ("dsp05", "dsp06", "dsp07"))
+"""The links between a user and its source, without the bottleneck, which is next to nothing when alone."""
+ALONE_BPS = 1e9
+LARGE_FILE = 1e6
+
+
+@measured
+def echo_off_us(runs: Runs, rtt_ms: int) -> float:
+    """IDS-S1: the fastest echo of users with a round trip, off the time by hand."""
+    echoes = runs.of("diffserv-alone", "probes").echoes
+    fastest_s = float(echoes.of(_with_rtt(rtt_ms)).seconds.min())
+    crossing_s = sum(8 * ECHO_BYTES / bps for bps in (*HOPS_BPS, ALONE_BPS))
+    return abs(fastest_s - (rtt_ms / 1e3 + 2 * crossing_s)) * 1e6
+
+
+@measured
+def pairs(runs: Runs) -> str:
+    """IDS-S1: users who get files."""
+    made = runs.of("diffserv-alone", "FTP").connections
+    return str(sum(len(np.unique(made[group].user)) for group in ("ftp", "ftp-probe")))
+
+
+@measured
+def timeouts(_runs: Runs, recovery: str, lost: int) -> str:
+    """IDS-S2: of a long transfer that loses so many packets of one window."""
+    free: dict[str, Any] = dict.fromkeys(("control", "pacing", "size", "marker", "tick_phase"))
+    trace = _core.trace(
+        rate="10Mbit",
+        delay="20ms",
+        queue="drop-tail:1000",
+        packets=120,
+        drop=list(range(40, 40 + lost)),
+        profile="ns2-2.35",
+        recovery=recovery,
+        window=64,
+        delayed_ack=False,
+        seed=1,
+        **free,
+    )
+    return str(list(trace["event"]).count("rto"))
+
+
+@measured
+def keystrokes_per_s(runs: Runs) -> Interval:
+    """IDS-S3: of one user, with nothing else in the network."""
+    users = len(np.unique(runs.of("diffserv-alone", "Telnet").echoes.user))
+    return stats.mean(runs.of("diffserv-alone", "Telnet").echoes.counts() / COUNTED_S / users)
+
+
+@measured
+def telnet_mbps(runs: Runs) -> Interval:
+    """IDS-S3: all echoes, with headers."""
+    return stats.mean(runs.of("diffserv-alone", "Telnet").forward.bps / 1e6)
+
+
+@measured
+def keystrokes_before_the_echo(runs: Runs) -> str:
+    """IDS-S3: keystrokes that did not wait for the echo of the one before."""
+    user, start, end = runs.tree(DROP_TAIL, 100).keystrokes_s.T
+    # A time is the difference of two, so that an end is right to some nanoseconds.
+    return str(int(((user[1:] == user[:-1]) & (start[1:] < end[:-1] - 1e-8)).sum()))
+
+
+@measured
+def connections_of_a_page(runs: Runs, http: str) -> str:
+    """IDS-S4, S5: the fewest and most over which a measured page came."""
+    made = runs.of("diffserv-alone", "probes").page_connections[{"1.0": WEB_10, "1.1": WEB_11}[http]]
+    return " to ".join(str(int(count)) for count in np.unique([made.min(), made.max()]))
+
+
+@measured
+def connections_at_a_time(runs: Runs) -> str:
+    """IDS-S4: most connections of one user of HTTP/1.0 at the same time, in an idle network."""
+    rows = _alone(runs, "connections", WEB_10)
+    most = 0
+    for client in np.unique(rows["client"]):
+        start, end = (rows[key][rows["client"] == client] for key in ("start_s", "received_s"))
+        # One that ends makes room for the next at the same instant.
+        most = max(most, *(int(((start <= at) & (end > at + 1e-8)).sum()) for at in start))
+    return str(most)
+
+
+@measured
+def idle_round_trips(runs: Runs) -> float:
+    """IDS-S4: the fastest page of users 200 ms away, in round trips."""
+    pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
+    return float(pages.of(_pages_with_rtt(4)).seconds.min()) / (RTTS_MS[4] / 1e3)
+
+
+@measured
+def longest_gap(runs: Runs) -> float:
+    """IDS-S5: between ends of images of an HTTP/1.1 page 20 ms away, over the time of one on the link."""
+    rows = _alone(runs, "objects", WEB_11)
+    near = rows["client"] == np.unique(rows["client"])[_pages_with_rtt(0, offset=1)[0]]
+    image = near & (rows["object"] > 0)
+    ends = (rows["start_s"] + rows["time_s"])[image]
+    same_page = np.diff(rows["page"][image]) == 0
+    packets = 10
+    one_s = 8 * packets * (1000 + 40) / (1e6 * number("dsp05"))
+    return float(np.diff(ends)[same_page].max() / one_s)
+
+
+@measured
+def idle_page_spread_pct(runs: Runs) -> float:
+    """IDS-S4: standard deviation over mean of an idle HTTP/1.0 page, of the worst round trip."""
+    pages = runs.of("diffserv-alone", "pages").pages[WEB_10]
+    of_rtt = [pages.of(_pages_with_rtt(index)).seconds for index in range(len(RTTS_MS))]
+    return float(100 * max(times.std(ddof=1) / times.mean() for times in of_rtt))
+
+
+@measured
+def file_mean_off_pct(runs: Runs) -> float:
+    """IDS-S6: mean size of a file, files above 1 MB counted as 1 MB, off the distribution's."""
+    sizes = runs.of("diffserv-alone", "FTP").file_bytes["ftp"].astype(float)
+    shape, least = number("dsp25"), 1e3 * number("dsp24") * (number("dsp25") - 1) / number("dsp25")
+    expected = least * (shape - (least / LARGE_FILE) ** (shape - 1)) / (shape - 1)
+    return float(100 * abs(np.minimum(sizes, LARGE_FILE).mean() / expected - 1))
+
+
+@measured
+def back_over_forward(runs: Runs) -> Interval:
+    """IDS-S6: use of the bottleneck towards the sources over that towards the users."""
+    tree = runs.tree(DROP_TAIL, 100)
+    return stats.ratio(tree.back.utilization, tree.forward.utilization)
+
+
+@measured
+def files_alone_mbps(runs: Runs) -> Interval:
+    """IDS-S6: what files alone make of a link that could carry ten times as much."""
+    return stats.mean(runs.of("diffserv-alone", "FTP").forward.bps / 1e6)
+
+
+@measured
+def page_sizes(runs: Runs, http: str) -> str:
+    """IDS-S7: bytes of the measured pages."""
+    made = runs.tree(DROP_TAIL, 100).page_bytes[{"1.0": WEB_10, "1.1": WEB_11}[http]]
+    return ", ".join(str(int(size)) for size in np.unique(made))
+
+
+@measured
+def file_sizes(runs: Runs) -> str:
+    """IDS-S7: bytes of the measured files."""
+    return ", ".join(str(int(size)) for size in np.unique(runs.tree(DROP_TAIL, 100).file_bytes["ftp-probe"]))
+
+
+@measured
+def sessions(runs: Runs, group: str) -> str:
+    """IDS-S7: users of a measured group."""
+    tree = runs.of("diffserv-alone", "probes")
+    made = tree.pages if group in tree.pages else tree.connections
+    return str(len(np.unique(made[group].user)))
+
+
+@measured
+def web_alone_mbps(runs: Runs) -> Interval:
+    """IDS-E1: all users of the Web, with headers, when nothing is lost."""
+    return stats.mean(runs.of("diffserv-alone", "Web").forward.bps / 1e6)
+
+
+def _with_rtt(rtt_ms: int) -> range:
+    """The measured Telnet users with a round trip: they are 21 apart, so the next one has the next."""
+    return range(RTTS_MS.index(rtt_ms), USERS, len(RTTS_MS))
+
+
+def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:
+    """Of the measured Web users, 42 apart from this one on, those with a round trip."""
+    return [user for user in range(10) if (offset + 42 * user) % len(RTTS_MS) == index]
+
+
+def _alone(runs: Runs, table: str, group: str) -> dict[str, Any]:
+    """Rows of a group of measured pages in an otherwise empty network, of the first run."""
+    made = runs.kept("pages alone", lambda: _pages_alone(runs.first_seed))
+    # Objects have no group; users are numbered group by group.
+    connections = made["connections"]
+    clients = np.unique(connections["client"][connections["group"] == group])
+    rows = made[table]
+    return {key: values[np.isin(rows["client"], clients)] for key, values in rows.items()}
+
+
+def _pages_alone(seed: int) -> dict[str, dict[str, Any]]:
+    tables = ["connections", "objects"]
+    made = paths.scenario("diffserv-alone").run(["pages"], [seed], tables)
+    return {name: measures.select(made[name], 0) for name in tables}
