@@ -1,6 +1,7 @@
 """IDS-E10 to E13, and what the paper does not ask: IDS-E14 and E15."""
 
-from itertools import pairwise
+from collections.abc import Mapping
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from catnip.papers.diffserv.runs import (
     DROP_TAIL,
     END_S,
     RED,
+    SCHEMES,
     SMALLER,
     TCP_DS,
     WARM_UP_S,
@@ -53,6 +55,20 @@ def spread_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
 def late_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
     """IDS-E11: share of pages above 5 s over that with drop tail, with another version of TCP."""
     return ratio(_version(runs, name, recovery).pages[WEB_10].above(5) for name in (scheme, DROP_TAIL))
+
+
+@measured
+def pairs_in_another_order(runs: Runs, recovery: str) -> str:
+    """IDS-E11: of all pairs; only what an interval of their difference supports is an order."""
+
+    def order(late: Mapping[str, Floats], one: str, other: str) -> int:
+        apart = stats.paired_difference(late[one], late[other])
+        return int(apart.low > 0) - int(apart.high < 0)
+
+    usual = {name: runs.small(name, 100).pages[WEB_10].above(5) for name in SCHEMES}
+    changed = {name: _version(runs, name, recovery).pages[WEB_10].above(5) for name in SCHEMES}
+    turned = [order(usual, *pair) * order(changed, *pair) < 0 for pair in combinations(SCHEMES, 2)]
+    return str(sum(turned))
 
 
 @measured
@@ -169,7 +185,10 @@ def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
     seeds = runs.seeds("diffserv-long")
     runs.sample = len(seeds)
     told = runs.progress.task(f"{scenario.id} {variant}")
-    rows = measures.select(scenario.run([variant], seeds, ["objects"], 0, told)["objects"], 0)
+    with runs.counted("diffserv-long", len(seeds)) as cost:
+        tables = scenario.run([variant], seeds, ["objects", "runs"], 0, told)
+        cost.append(float(np.sum(tables["runs"]["hops"])))
+    rows = measures.select(tables["objects"], 0)
     # Of all measured objects only the pieces of long transfers have this size.
     pieces = rows["bytes"] == PIECE_BYTES
     edges = np.arange(WARM_UP_S, END_S + 1, SAMPLE_S)

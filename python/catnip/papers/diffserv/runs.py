@@ -1,6 +1,7 @@
 """Runs of the tree, each made once, reduced to what claims ask: times, losses, counts."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -165,6 +166,13 @@ class Runs:
             self._kept[key] = make()
         return self._kept[key]
 
+    @contextmanager
+    def counted(self, name: str, count: int) -> Iterator[list[float]]:
+        """Notes what so many runs of a scenario take; they add their packet-hops to the list."""
+        began_s, hops = perf_counter(), list[float]()
+        yield hops
+        self._costs.append((name, count, sum(hops), perf_counter() - began_s))
+
     def cost(self) -> list[tuple[str, int, float, float]]:
         """Scenario, runs, packet-hops and seconds that they took."""
         names = dict.fromkeys(name for name, *_ in self._costs)
@@ -191,10 +199,9 @@ class Runs:
         for first in range(0, len(missing), CHUNK):
             chunk = missing[first : first + CHUNK]
             shifted = partial(_shifted, told, first * len(seeds), len(missing) * len(seeds))
-            began_s = perf_counter()
-            tables = scenario.run(chunk, seeds, list(TABLES), 0, shifted)
-            hops = float(np.sum(tables["runs"]["hops"]))
-            self._costs.append((name, len(chunk) * len(seeds), hops, perf_counter() - began_s))
+            with self.counted(name, len(chunk) * len(seeds)) as hops:
+                tables = scenario.run(chunk, seeds, list(TABLES), 0, shifted)
+                hops.append(float(np.sum(tables["runs"]["hops"])))
             for index, variant in enumerate(chunk):
                 self._made[name, variant] = reduced(tables, index, seeds)
 
