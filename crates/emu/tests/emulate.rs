@@ -2,6 +2,8 @@
 //! ones, simulated hosts speak to programs of this machine. Those tests need TUN devices and namespaces; where there are
 //! none, they say so.
 
+#[path = "../../lab/tests/brief/mod.rs"]
+mod brief;
 mod fuzz;
 #[path = "../../wire/tests/hex/mod.rs"]
 mod hex;
@@ -9,6 +11,7 @@ mod hex;
 mod scenarios;
 mod skip;
 
+use brief::brief;
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate;
 use catnip_emu::socket::filling;
@@ -42,10 +45,10 @@ impl Watch for Log {
 /// The same run by the simulator and, over real packets, by the emulator, which is told of time in steps of any length.
 #[track_caller]
 fn compare(scenario: &Scenario, variant: &str, seed: u64) -> usize {
-    let plan = scenario.plan(variant).unwrap();
+    let plan = brief(scenario.plan(variant).unwrap());
     let sim = plan.run(seed, Log::default());
     let end = Time::ZERO + plan.duration();
-    let mut world = emulate::world(plan, seed, 1500, (), Log::default());
+    let mut world = emulate::world(&plan, seed, 1500, (), Log::default());
     let mut steps = Rng::new(seed, Stream::Workload(99));
     let mut next = world.advance(Time::ZERO);
     while next <= end {

@@ -1,8 +1,9 @@
 //! Whole runs: determinism, conservation, what the applications do, and what is said about bad input.
 
+mod brief;
 mod scenarios;
 
-use catnip_base::Span;
+use brief::brief;
 use catnip_lab::{Column, InputError, Marking, RunRequest, Scenario, Table, TableName, fingerprint, run_all};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -36,10 +37,6 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Of networks with more pairs of hosts than this, the first seconds are hashed.
-const LARGE: usize = 200;
-const FIRST: Span = Span::from_secs(2);
-
 /// Scenarios whose events are all hashed; a change of any event of any of them is a change of results.
 #[test]
 fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
@@ -50,9 +47,7 @@ fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
         let scenario = load(name);
         // What the emulator does depends on real hosts.
         for variant in scenario.variants().filter(|name| scenario.plan(name).is_ok()) {
-            let plan = scenario.plan(variant).unwrap();
-            let pairs: usize = plan.groups().map(|group| group.pairs.len()).sum();
-            let print = fingerprint(&if pairs > LARGE { plan.until(FIRST) } else { plan.clone() }, 1);
+            let print = fingerprint(&brief(scenario.plan(variant).unwrap()), 1);
             writeln!(now, "{print:016x} {name} {variant}").unwrap();
         }
     }
