@@ -68,6 +68,8 @@ def port(*per_seed: tuple[int, int, int, int]) -> Result:
     columns: Columns = {
         "seed": list(seeds),
         "port": ["bottleneck"] * len(per_seed),
+        "arrived_med": [0] * len(high),
+        "dropped_med": [0] * len(high),
         "arrived_high": high,
         "arrived_low": low,
         "dropped_high": high_gone,
