@@ -142,7 +142,7 @@ def _summary(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) ->
 def _page_means(pages: Table, variant: int, seeds: Sequence[int]) -> Floats:
     """Of known pages each counts the same, as in the papers' averages; of drawn ones each fetch."""
     rows = select(pages, variant)
-    fetched = {(seed, page) for seed, page in zip(rows["seed"], rows["page"], strict=True)}
+    fetched = np.unique(np.column_stack([rows["seed"], rows["page"]]), axis=0)
     if len(fetched) == len(seeds) * len(np.unique(rows["page"])):
         return np.asarray(page_times(pages, variant, seeds).mean(axis=1))
     return per_seed(rows, "time_s", seeds, np.mean)

@@ -1,6 +1,5 @@
 """The components CAT-S1 to CAT-S19, each on its own."""
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from catnip import _core, paths
+from catnip.papers import driven
 from catnip.papers.catnip import printed, transfers
 from catnip.papers.catnip.runs import Result, Runs
 from catnip.papers.quantity import Quantities
@@ -143,12 +143,7 @@ def dropped_of_a_burst(runs: Runs) -> str:
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
     """CAT-S8 to S11, S14, S19, S22, S23: what tests of components keep, by the first of their seeds."""
-    for file in sorted((paths.root() / "validation").glob("components*.csv")):
-        with file.open(encoding="utf-8", newline="") as opened:
-            for row in csv.DictReader(opened):
-                if (row["seed"], row["claim"]) == ("1", says):
-                    return float(row["value"])
-    raise KeyError(says)
+    return driven.alone(says)[0]
 
 
 @measured

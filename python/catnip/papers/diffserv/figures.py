@@ -1,11 +1,13 @@
 """Figures 2, 6 to 8 and 11 to 13 redrawn, tables, and the answer in words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from catnip import stats
 from catnip.figures.ccdf import Curve, Panel, ccdf_panels, over_rates
+from catnip.measures import Floats
 from catnip.papers.claims import show
 from catnip.papers.diffserv import beyond, schemes
 from catnip.papers.diffserv.runs import (
@@ -22,12 +24,15 @@ from catnip.papers.diffserv.runs import (
     TCP_RAND,
     WEB_10,
     WEB_11,
+    Result,
     Runs,
     Times,
 )
 from catnip.papers.outcome import Figure, Table
 from catnip.papers.reference import published
 from catnip.stats import Interval
+
+Measure: TypeAlias = Callable[[Result], Floats]
 
 GOOD_S, BAD_S = 5, 10
 ECHO_LIMIT_S = 0.15
@@ -240,44 +245,51 @@ def _findings(runs: Runs) -> Table:
 
 
 def _of_schemes(runs: Runs) -> Table:
-    rows = []
-    for scheme in SCHEMES:
-        for rate in RATES_MBPS:
-            tree = runs.tree(scheme, rate)
-            pages = tree.pages[WEB_10]
-            values = (
-                stats.mean(100 * tree.forward.loss()),
-                stats.mean(pages.per_seed(np.mean)),
-                stats.mean(100 * pages.above(GOOD_S)),
-                stats.mean(100 * pages.above(BAD_S)),
-                stats.mean(100 * tree.echoes.above(1)),
-                stats.mean(schemes.files_per_s(tree)),
-            )
-            rows.append((f"{scheme}, {rate} Mbit/s", *map(_shown, values)))
-    columns = ("scheme", "loss, %", "page, s", "> 5 s, %", "> 10 s, %", "echo > 1 s, %", "files per s")
+    trees = [
+        (f"{scheme}, {rate} Mbit/s", runs.tree(scheme, rate)) for scheme in SCHEMES for rate in RATES_MBPS
+    ]
+    measures = {
+        "loss, %": lambda tree: 100 * tree.forward.loss(),
+        **OF_PAGES,
+        "echo > 1 s, %": lambda tree: 100 * tree.echoes.above(1),
+        "files per s": schemes.files_per_s,
+    }
     note = "Pages are the measured ones of HTTP/1.0. 95 % intervals over seeds."
-    return Table("All schemes", columns, rows, note)
+    return _table("All schemes", "scheme", trees, measures, note)
 
 
 def _beside_a_fair_queue(runs: Runs) -> Table:
-    rows = []
-    for hosts, name in (("the paper's", PAPERS_HOSTS), ("today's", TODAYS_HOSTS)):
-        for rate in (60, 100):
-            for scheme in COMPARED:
-                tree = runs.small(scheme, rate, name)
-                pages = tree.pages[WEB_10]
-                values = (
-                    stats.mean(pages.per_seed(np.mean)),
-                    stats.mean(100 * pages.above(GOOD_S)),
-                    stats.mean(100 * pages.above(BAD_S)),
-                    stats.mean(1e3 * tree.echoes.quantile(0.5)),
-                    stats.mean(1e3 * tree.echoes.quantile(0.99)),
-                    stats.mean(schemes.files_per_s(tree)),
-                )
-                rows.append((f"{hosts} end systems, {rate} Mbit/s, {scheme}", *map(_shown, values)))
-    columns = ("case", "page, s", "> 5 s, %", "> 10 s, %", "echo, ms", "99 %, ms", "files per s")
+    trees = [
+        (f"{hosts} end systems, {rate} Mbit/s, {scheme}", runs.small(scheme, rate, name))
+        for hosts, name in (("the paper's", PAPERS_HOSTS), ("today's", TODAYS_HOSTS))
+        for rate in (60, 100)
+        for scheme in COMPARED
+    ]
+    measures = {
+        **OF_PAGES,
+        "echo, ms": lambda tree: 1e3 * tree.echoes.quantile(0.5),
+        "99 %, ms": lambda tree: 1e3 * tree.echoes.quantile(0.99),
+        "files per s": schemes.files_per_s,
+    }
     note = "A fifth of the tree; rates as for the whole one."
-    return Table("Where marking is still worth it", columns, rows, note)
+    return _table("Where marking is still worth it", "case", trees, measures, note)
+
+
+OF_PAGES: Mapping[str, Measure] = {
+    "page, s": lambda tree: tree.pages[WEB_10].per_seed(np.mean),
+    "> 5 s, %": lambda tree: 100 * tree.pages[WEB_10].above(GOOD_S),
+    "> 10 s, %": lambda tree: 100 * tree.pages[WEB_10].above(BAD_S),
+}
+
+
+def _table(
+    title: str, first: str, trees: Iterable[tuple[str, Result]], measures: Mapping[str, Measure], note: str
+) -> Table:
+    """A row for each tree, a column for each measure, which gives a value per run."""
+    rows = [
+        (name, *(_shown(stats.mean(measure(tree))) for measure in measures.values())) for name, tree in trees
+    ]
+    return Table(title, (first, *measures), rows, note)
 
 
 def _cost(runs: Runs) -> Table:

@@ -1,13 +1,19 @@
-"""What the paper prints, from the reference tables."""
+"""What others have beside the claims."""
+
+from collections.abc import Sequence
 
 from catnip.papers.quantity import Quantities
-from catnip.papers.reference import row_of
+from catnip.papers.reference import rows
 
 printed = Quantities()
 
+NAMES = {"newreno": "NewReno", "reno": "Reno", "sack": "Sack1"}
+
 
 @printed
-def as_text(id: str) -> str:
-    """A row, as it is printed."""
-    row = row_of(id)
-    return row.get("value") or row["low"]
+def timeouts_in_ns2(recovery: str, lost: Sequence[int]) -> float:
+    """IDS-S2: of a transfer of 100 packets over 1 Mbit/s and 50 ms that loses these."""
+    wanted = ("ns235", NAMES[recovery], f"d{'_'.join(map(str, lost))}", "1000")
+    table = rows("ns2/traces/summary.csv")
+    keys = ("preset", "variant", "scenario", "queue_limit")
+    return next(float(row["timeouts"]) for row in table if tuple(row[key] for key in keys) == wanted)

@@ -22,6 +22,8 @@ SEEDS, SMALL_SEEDS, QUICK_SEEDS = 5, 10, 2
 LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled")
 """Scenarios of the whole tree, which take fewer seeds."""
 RTTS_MS = (20, 40, 80, 120, 200)
+TYPISTS = 20
+"""Measured users of Telnet."""
 TABLES = ("pages", "echoes", "connections", "ports", "runs")
 
 DROP_TAIL, RED, CODEL, FQ_CODEL = "drop tail", "RED", "CoDel", "FQ-CoDel"
@@ -237,6 +239,11 @@ def times(rows: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> Times:
     users = np.unique(rows["client"], return_inverse=True)[1]
     seed = np.searchsorted(seeds, rows["seed"])
     return Times(rows["time_s"][counted], seed[counted], users[counted], len(seeds))
+
+
+def typists(rtt_ms: int) -> range:
+    """Of the whole tree's measured users of Telnet, who are 21 apart, those with a round trip."""
+    return range(RTTS_MS.index(rtt_ms), TYPISTS, len(RTTS_MS))
 
 
 def share_pct(values: Floats) -> Interval:

@@ -10,7 +10,6 @@ from catnip.papers.diffserv.runs import (
     DROP_TAIL,
     RATES_MBPS,
     RED,
-    RTTS_MS,
     WEB_10,
     WEB_11,
     Result,
@@ -18,6 +17,7 @@ from catnip.papers.diffserv.runs import (
     Times,
     ratio,
     share_pct,
+    typists,
 )
 from catnip.papers.quantity import Quantities
 from catnip.stats import Interval
@@ -83,6 +83,13 @@ def echoes_within_pct(runs: Runs, from_s: float, to_s: float) -> Interval:
 
 
 @measured
+def between_the_modes(runs: Runs) -> Interval:
+    """IDS-E3: echoes of 0.6 to 1 s over those of 1 to 1.4 s, drop tail at 100 Mbit/s."""
+    late = {limit_s: runs.tree(DROP_TAIL, 100).echoes.above(limit_s) for limit_s in (0.6, 1, 1.4)}
+    return stats.ratio(late[0.6] - late[1], late[1] - late[1.4])
+
+
+@measured
 def slow_echoes_fall_with_rate(runs: Runs) -> str:
     """IDS-E3: share of echoes above 1 s, from each bottleneck to the next faster one."""
     means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
@@ -99,8 +106,7 @@ def high_packets_dropped(runs: Runs, scheme: str) -> str:
 @measured
 def page_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
     """Median page time of a scheme over that of another."""
-    one, two = (runs.tree(name, rate_mbps).pages[WEB_10].quantile(0.5) for name in (scheme, other))
-    return stats.ratio(one, two)
+    return ratio(runs.tree(name, rate_mbps).pages[WEB_10].quantile(0.5) for name in (scheme, other))
 
 
 @measured
@@ -112,15 +118,14 @@ def scaled_echo_ms(runs: Runs, variant: str, percent: float) -> Interval:
 @measured
 def scaled_echo_ratio(runs: Runs, variant: str, other: str, percent: float) -> Interval:
     """IDS-E5: such a percentile over that of another scheme."""
-    one, two = (slow_echoes(runs, name).quantile(percent / 100) for name in (variant, other))
-    return stats.ratio(one, two)
+    return ratio(slow_echoes(runs, name).quantile(percent / 100) for name in (variant, other))
 
 
 @measured
 def file_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> Interval:
     """IDS-E6: median time of the measured files over that of another scheme."""
-    one, two = (runs.tree(name, rate_mbps).connections["ftp-probe"].quantile(0.5) for name in (scheme, other))
-    return stats.ratio(one, two)
+    files = (runs.tree(name, rate_mbps).connections["ftp-probe"] for name in (scheme, other))
+    return ratio(one.quantile(0.5) for one in files)
 
 
 @measured
@@ -147,8 +152,7 @@ def told_apart(runs: Runs, scheme: str, other: str, limit_s: float) -> str:
 @measured
 def echo_ratio(runs: Runs, scheme: str, other: str) -> Interval:
     """IDS-E8: share of echoes above 1 s at 100 Mbit/s over that with another scheme."""
-    one, two = (runs.tree(name, 100).echoes.above(TIMED_OUT_S) for name in (scheme, other))
-    return stats.ratio(one, two)
+    return ratio(runs.tree(name, 100).echoes.above(TIMED_OUT_S) for name in (scheme, other))
 
 
 @measured
@@ -170,8 +174,7 @@ def files_per_s(result: Result) -> Floats:
 
 def slow_echoes(runs: Runs, variant: str) -> Times:
     """Echoes of users with a round trip of 80 ms, in the network of slow links."""
-    echoes = runs.of("diffserv-scaled", variant).echoes
-    return echoes.of(range(RTTS_MS.index(80), len(echoes.user), len(RTTS_MS)))
+    return runs.of("diffserv-scaled", variant).echoes.of(typists(80))
 
 
 def _late(result: Result, limit_s: float) -> Floats:

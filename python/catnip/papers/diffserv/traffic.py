@@ -1,18 +1,18 @@
 """IDS-S1 to S7: the tree, and what each source of traffic does when it is alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from catnip import _core, measures, paths, stats
-from catnip.papers.diffserv.runs import COUNTED_S, DROP_TAIL, RTTS_MS, WEB_10, WEB_11, Runs
+from catnip.papers.diffserv.runs import COUNTED_S, DROP_TAIL, RTTS_MS, WEB_10, WEB_11, Runs, typists
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 from catnip.stats import Interval
 
 measured = Quantities()
 
-USERS = int(number("dsp04")) // 2
 ECHO_BYTES = 100
 HOPS_BPS = 2 * tuple(1e6 * number(id) for id in ("dsp05", "dsp06", "dsp07"))
 """The links between a user and its source, without the bottleneck, which is next to nothing when alone."""
@@ -24,7 +24,7 @@ LARGE_FILE = 1e6
 def echo_off_us(runs: Runs, rtt_ms: int) -> float:
     """IDS-S1: the fastest echo of users with a round trip, off the time by hand."""
     echoes = runs.of("diffserv-alone", "probes").echoes
-    fastest_s = float(echoes.of(_with_rtt(rtt_ms)).seconds.min())
+    fastest_s = float(echoes.of(typists(rtt_ms)).seconds.min())
     crossing_s = sum(8 * ECHO_BYTES / bps for bps in (*HOPS_BPS, ALONE_BPS))
     return abs(fastest_s - (rtt_ms / 1e3 + 2 * crossing_s)) * 1e6
 
@@ -37,15 +37,22 @@ def pairs(runs: Runs) -> str:
 
 
 @measured
-def timeouts(_runs: Runs, recovery: str, lost: int) -> str:
-    """IDS-S2: of a long transfer that loses so many packets of one window."""
+def timeouts(
+    _runs: Runs,
+    recovery: str,
+    lost: Sequence[int],
+    packets: int = 100,
+    rate: str = "1Mbit",
+    delay: str = "50ms",
+) -> int:
+    """IDS-S2: of a transfer that loses these packets; if nothing else is said, over the link of ns-2's traces."""
     free: dict[str, Any] = dict.fromkeys(("control", "pacing", "size", "marker", "tick_phase"))
     trace = _core.trace(
-        rate="10Mbit",
-        delay="20ms",
+        rate=rate,
+        delay=delay,
         queue="drop-tail:1000",
-        packets=120,
-        drop=list(range(40, 40 + lost)),
+        packets=packets,
+        drop=list(lost),
         profile="ns2-2.35",
         recovery=recovery,
         window=64,
@@ -53,7 +60,7 @@ def timeouts(_runs: Runs, recovery: str, lost: int) -> str:
         seed=1,
         **free,
     )
-    return str(list(trace["event"]).count("rto"))
+    return list(trace["event"]).count("rto")
 
 
 @measured
@@ -171,11 +178,6 @@ def sessions(runs: Runs, group: str) -> str:
 def web_alone_mbps(runs: Runs) -> Interval:
     """IDS-E1: all users of the Web, with headers, when nothing is lost."""
     return stats.mean(runs.of("diffserv-alone", "Web").forward.bps / 1e6)
-
-
-def _with_rtt(rtt_ms: int) -> range:
-    """The measured Telnet users with a round trip: they are 21 apart, so the next one has the next."""
-    return range(RTTS_MS.index(rtt_ms), USERS, len(RTTS_MS))
 
 
 def _pages_with_rtt(index: int, offset: int = 0) -> list[int]:

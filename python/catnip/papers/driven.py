@@ -1,0 +1,21 @@
+"""What tests of components keep in validation/components*.csv: parts driven alone by many random arrivals."""
+
+import csv
+from functools import cache
+
+from catnip import paths
+
+
+def alone(says: str) -> list[float]:
+    """The values of a statement, in order of their seeds."""
+    return _values()[says]
+
+
+@cache
+def _values() -> dict[str, list[float]]:
+    values: dict[str, list[float]] = {}
+    for file in sorted((paths.root() / "validation").glob("components*.csv")):
+        with file.open(encoding="utf-8", newline="") as opened:
+            for row in csv.DictReader(opened):
+                values.setdefault(row["claim"], []).append(float(row["value"]))
+    return values
