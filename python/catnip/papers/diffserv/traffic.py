@@ -45,7 +45,7 @@ def timeouts(
     rate: str = "1Mbit",
     delay: str = "50ms",
 ) -> int:
-    """IDS-S2: of a transfer that loses these packets; if nothing else is said, over the link of ns-2's traces."""
+    """IDS-S2: of a transfer that loses these packets, usually over the link of ns-2's traces."""
     free: dict[str, Any] = dict.fromkeys(("control", "pacing", "size", "marker", "tick_phase"))
     trace = _core.trace(
         rate=rate,
