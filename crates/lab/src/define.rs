@@ -1,6 +1,7 @@
 //! Texts that have a name: what many links say alike is said once, and a variant changes it for all of them.
 
 use crate::error::Wrong;
+use crate::text::change_texts;
 use std::collections::BTreeMap;
 
 /// Takes `[define]` out of a scenario and puts what it says in place of each `{NAME}`.
@@ -11,8 +12,10 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
         Some(other) => return Err(("define".into(), format!("{other}: expected a table of texts"))),
     };
     let names = Names::read(said)?;
-    table.iter_mut().for_each(|(_, value)| names.fill(value));
-    Ok(())
+    change_texts(table, &mut |_, text| {
+        names.fill(text);
+        Ok(())
+    })
 }
 
 /// What stands for each name.
@@ -36,10 +39,8 @@ impl Names {
         let text = &self.0[name];
         if within.contains(&name) {
             within.push(name);
-            return Err((
-                format!("define.{name}"),
-                format!("{text:?}: refers to itself: {}", within.join(", ")),
-            ));
+            let what = format!("{text:?}: refers to itself: {}", within.join(", "));
+            return Err((format!("define.{name}"), what));
         }
         within.push(name);
         let mut filled = text.clone();
@@ -50,18 +51,8 @@ impl Names {
         Ok(filled)
     }
 
-    fn fill(&self, value: &mut toml::Value) {
-        match value {
-            toml::Value::String(text) => {
-                *text = self
-                    .0
-                    .iter()
-                    .fold(text.clone(), |text, (name, said)| text.replace(&in_braces(name), said));
-            }
-            toml::Value::Table(inner) => inner.iter_mut().for_each(|(_, value)| self.fill(value)),
-            toml::Value::Array(list) => list.iter_mut().for_each(|value| self.fill(value)),
-            _ => {}
-        }
+    fn fill(&self, text: &mut String) {
+        self.0.iter().for_each(|(name, said)| *text = text.replace(&in_braces(name), said));
     }
 }
 

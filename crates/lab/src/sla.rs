@@ -1,6 +1,7 @@
 //! What scenarios say of contracts: a contract has a name, and the source that shapes and the edge that polices refer to it.
 
 use crate::error::Wrong;
+use crate::text::change_texts;
 use catnip_net::Sla;
 use std::collections::BTreeMap;
 
@@ -17,7 +18,10 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
         }
         Some(other) => return Err(("sla".into(), format!("{other}: expected a table [sla.NAME]"))),
     };
-    table.iter_mut().try_for_each(|(key, value)| contracts.fill(key, value))
+    change_texts(table, &mut |key, text| {
+        *text = contracts.filled(text).map_err(|what| (key.to_string(), what))?;
+        Ok(())
+    })
 }
 
 /// Contracts by name.
@@ -25,20 +29,6 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
 struct Contracts(BTreeMap<String, Sla>);
 
 impl Contracts {
-    fn fill(&self, key: &str, value: &mut toml::Value) -> Result<(), Wrong> {
-        match value {
-            toml::Value::String(text) => {
-                *text = self.filled(text).map_err(|what| (key.to_string(), what))?;
-                Ok(())
-            }
-            toml::Value::Table(table) => {
-                table.iter_mut().try_for_each(|(inner, value)| self.fill(&format!("{key}.{inner}"), value))
-            }
-            toml::Value::Array(list) => list.iter_mut().try_for_each(|value| self.fill(key, value)),
-            _ => Ok(()),
-        }
-    }
-
     fn filled(&self, text: &str) -> Result<String, String> {
         let Some((before, rest)) = text.split_once("{sla.") else { return Ok(text.into()) };
         let (name, after) = rest.split_once('}').ok_or_else(|| format!("{text:?}: expected {{sla.NAME}}"))?;

@@ -1,5 +1,6 @@
 //! How values of scenario files are read.
 
+use crate::error::Wrong;
 use catnip_base::{Distribution, ParseError, Span};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
@@ -48,6 +49,29 @@ fn plain(value: &toml::Value) -> String {
         toml::Value::Array(list) if list.iter().all(toml::Value::is_array) => join(list, ";"),
         toml::Value::Array(list) => join(list, "/"),
         other => other.to_string(),
+    }
+}
+
+/// Changes every text within a table; `change` gets the key at which it stands, too.
+pub(crate) fn change_texts(
+    table: &mut toml::Table,
+    change: &mut dyn FnMut(&str, &mut String) -> Result<(), Wrong>,
+) -> Result<(), Wrong> {
+    table.iter_mut().try_for_each(|(key, value)| change_within(key, value, change))
+}
+
+fn change_within(
+    key: &str,
+    value: &mut toml::Value,
+    change: &mut dyn FnMut(&str, &mut String) -> Result<(), Wrong>,
+) -> Result<(), Wrong> {
+    match value {
+        toml::Value::String(text) => change(key, text),
+        toml::Value::Table(table) => table
+            .iter_mut()
+            .try_for_each(|(inner, value)| change_within(&format!("{key}.{inner}"), value, change)),
+        toml::Value::Array(list) => list.iter_mut().try_for_each(|value| change_within(key, value, change)),
+        _ => Ok(()),
     }
 }
 
