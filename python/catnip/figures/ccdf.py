@@ -25,6 +25,8 @@ class Curve:
     label: str
     x: NDArray[np.float64]
     share: Sequence[Interval]
+    line: int | None = None
+    """Number of its colour and dashes; its place among the curves if not said."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str) -> str:
             for limit in panel.limits:
                 axes.axvline(limit, color=style.FAINT, linewidth=0.8, ls=":")
             for index, curve in enumerate(panel.curves):
-                _draw(axes, curve, index)
+                _draw(axes, curve, index if curve.line is None else curve.line)
             ends = [float(curve.x[-1]) for curve in panel.curves]
             axes.set(xlabel=xlabel, yscale="log", ylim=(LEAST_SHARE, 1), xlim=(0, max(ends)))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))

@@ -39,6 +39,8 @@ ECHO_LIMIT_S = 0.15
 SLOW_LINKS = (DROP_TAIL, RED, APPL_250, TCP_DS, *(f"{weight} % for Telnet" for weight in (5, 10, 20, 30)))
 COMPARED = (DROP_TAIL, APPL_250, TCP_DS, CODEL, FQ_CODEL)
 PAPERS_HOSTS, TODAYS_HOSTS = "diffserv-small", "diffserv-today"
+LINES = {**{scheme: line for line, scheme in enumerate(SCHEMES)}, FQ_CODEL: 5, CODEL: 7}
+"""Lines by scheme, the same in all figures; FQ-CoDel is never drawn beside TCP-RAND."""
 
 
 def congestion_10(runs: Runs) -> Figure:
@@ -325,7 +327,7 @@ def _curve(label: str, times: Times, end_s: float) -> Curve:
     x = np.linspace(0, end_s, 251)
     of_runs = (np.sort(times.seconds[times.seed == seed]) for seed in range(times.seeds))
     above = np.array([1 - np.searchsorted(run, x, side="right") / max(1, len(run)) for run in of_runs])
-    return Curve(label, x, [stats.mean(column) for column in above.T])
+    return Curve(label, x, [stats.mean(column) for column in above.T], LINES.get(label))
 
 
 def _printed(id: str, unit: str = "") -> str:
