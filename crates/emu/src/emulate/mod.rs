@@ -10,6 +10,7 @@ mod real;
 pub mod results;
 mod run;
 pub mod stranger;
+mod talk;
 mod world;
 
 pub use kept::{Kept, NamedLink, Served};

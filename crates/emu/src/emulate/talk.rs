@@ -1,0 +1,168 @@
+//! A connection of which one end is simulated, and what is talked about on it.
+
+use super::echo::Echo;
+use super::fetch::Fetch;
+use super::http::{self, Requests};
+use crate::socket::{Heard, Socket};
+use catnip_base::{FlowContext, Time};
+use catnip_lab::ObjectName;
+use catnip_net::Route;
+use catnip_sim::app::object_of;
+use catnip_sim::record::Reply;
+use catnip_sim::{Account, Conn, Message, Watch};
+use catnip_wire::Tcp;
+use std::collections::VecDeque;
+
+/// A connection of which one end is simulated.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) socket: Socket,
+    /// Which end that is, and the program there.
+    pub(super) side: usize,
+    pub(super) program: u32,
+    /// What the program has heard: that it is open, that its peer has closed.
+    pub(super) told: [bool; 2],
+    /// The way of what it sends.
+    pub(super) route: Route,
+    /// Of its entries in the calendar of timers, only the one with this time is valid.
+    pub(super) planned: Time,
+    pub(super) account: Account,
+    pub(super) talk: Talk,
+    pub(super) recorded: bool,
+    /// Kept so long after the end, to answer what comes again.
+    pub(super) linger_until: Time,
+}
+
+/// What is talked about.
+#[derive(Debug)]
+pub(super) enum Talk {
+    /// The server is outside and speaks HTTP.
+    Fetch(Box<Fetch>),
+    /// The client is outside: what it has asked, and what is still to be answered, in order.
+    Serve(Box<Serving>),
+    /// The server is outside and repeats what it hears.
+    Echo(Box<Echo>),
+    /// The client is outside, and what it says is repeated.
+    Repeat(Box<Repeating>),
+}
+
+/// What a client has said that is not repeated yet.
+#[derive(Debug, Default)]
+pub(super) struct Repeating {
+    pub(super) said: VecDeque<u8>,
+    /// How much of it the program knows of.
+    pub(super) announced: usize,
+}
+
+/// What a simulated server does for a client outside.
+#[derive(Debug, Default)]
+pub(super) struct Serving {
+    pub(super) requests: Requests,
+    /// Answers to come.
+    pub(super) awaited: VecDeque<Awaited>,
+    /// The status of the first answer that was not 200, or 200.
+    pub(super) status: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Awaited {
+    /// There is such a document.
+    pub(super) known: bool,
+    /// The connection goes on behind it.
+    pub(super) persistent: bool,
+}
+
+impl Connection {
+    pub(super) fn conn(&self, id: u32) -> Conn {
+        Conn::foreign(id, self.account.number)
+    }
+
+    /// Its program has this to say; true if that asks for something.
+    pub(super) fn send(&mut self, now: Time, message: Message, paths: &catnip_lab::Paths) -> bool {
+        match &mut self.talk {
+            Talk::Fetch(fetch) => {
+                let (page, object) = object_of(message.tag);
+                let name = ObjectName { page, object, bytes: message.asks, user: self.account.app };
+                let request = fetch.ask(message, &paths.of(name));
+                self.account.bytes += message.asks;
+                self.socket.say(now, &request, 0, message.context);
+                true
+            }
+            Talk::Echo(echo) => {
+                echo.say(message);
+                self.account.bytes += message.asks;
+                self.socket.fill(now, message.bytes, message.context, false);
+                true
+            }
+            Talk::Repeat(repeating) => {
+                let len = repeating.announced.min(message.bytes as usize);
+                let bytes: Vec<u8> = repeating.said.drain(..len).collect();
+                repeating.announced -= len;
+                self.account.bytes += bytes.len() as u64;
+                self.socket.say(now, &bytes, message.bytes - bytes.len() as u64, message.context);
+                false
+            }
+            Talk::Serve(serving) => {
+                refuse_unknown(serving, &mut self.socket, now);
+                let awaited = serving.awaited.pop_front();
+                let persistent = awaited.is_some_and(|awaited| awaited.persistent);
+                let head = http::response_head("200 OK", message.bytes, persistent);
+                let whole = head.len() as u64 + message.bytes;
+                let context = message.context.map(|_| FlowContext::document(whole));
+                self.account.bytes += message.bytes;
+                self.socket.say(now, &head, message.bytes, context);
+                if !persistent {
+                    self.socket.close(now);
+                }
+                refuse_unknown(serving, &mut self.socket, now);
+                false
+            }
+        }
+    }
+
+    /// Gives a packet to the socket.
+    pub(super) fn hear<W: Watch>(
+        &mut self,
+        now: Time,
+        tcp: &Tcp<'_>,
+        wire_bytes: u32,
+        watch: &mut W,
+    ) -> Heard {
+        let talk = &mut self.talk;
+        let heard = self.socket.receive(now, tcp, |bytes| match talk {
+            Talk::Fetch(fetch) => fetch.hear(bytes),
+            Talk::Serve(serving) => serving.requests.hear(bytes),
+            Talk::Echo(echo) => echo.hear(bytes),
+            Talk::Repeat(repeating) => {
+                let room = LONGEST_REPEATED - repeating.said.len().min(LONGEST_REPEATED);
+                repeating.said.extend(&bytes[..bytes.len().min(room)]);
+            }
+        });
+        if W::PACKETS
+            && let Heard::Segment(segment) = &heard
+            && let Some(event) = self.account.acked(self.socket.sender(), segment, wire_bytes)
+        {
+            watch.record(now, &event);
+        }
+        heard
+    }
+
+    pub(super) fn reply(&self, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {
+        let &Account { number: connection, app, ref parties, .. } = &self.account;
+        Reply { connection, app, tag, tcp: parties.tcp, status, body_bytes, digest, whole }
+    }
+}
+
+/// Most bytes that a server keeps to repeat them.
+const LONGEST_REPEATED: usize = 1 << 20;
+
+/// Answers requests for what there is not, as far as it is their turn.
+pub(super) fn refuse_unknown(serving: &mut Serving, socket: &mut Socket, now: Time) {
+    while let Some(&Awaited { known: false, persistent }) = serving.awaited.front() {
+        serving.awaited.pop_front();
+        socket.say(now, &http::response_head("404 Not Found", 0, persistent), 0, None);
+        if !persistent {
+            socket.close(now);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Without real hosts the emulator is the simulator, event by event, whatever the clock does.
+
+use crate::brief::brief;
+use crate::lab::{TURN, column, told};
+use crate::scenarios;
+use catnip_base::{Rng, Span, Stream, Time};
+use catnip_emu::emulate;
+use catnip_lab::Scenario;
+use catnip_sim::{Event, Watch};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Debug, Default)]
+struct Log(Vec<(Time, Event)>);
+
+impl Watch for Log {
+    const PACKETS: bool = true;
+    fn record(&mut self, now: Time, event: &Event) {
+        self.0.push((now, *event));
+    }
+}
+
+/// The same run by the simulator and, over real packets, by the emulator, which is told of time in steps of any length.
+#[track_caller]
+fn compare(scenario: &Scenario, variant: &str, seed: u64) -> usize {
+    let plan = brief(scenario.plan(variant).unwrap());
+    let sim = plan.run(seed, Log::default());
+    let end = Time::ZERO + plan.duration();
+    let mut world = emulate::world(&plan, seed, 1500, (), Log::default());
+    let mut steps = Rng::new(seed, Stream::Workload(99));
+    let mut next = world.advance(Time::ZERO);
+    while next <= end {
+        let late = Span::from_secs_f64(steps.exponential(0.02));
+        next = world.advance((next + late).min(end));
+    }
+    assert_eq!(world.packets_out() as u64, world.fabric().packets_inside(), "{variant}");
+    assert_eq!(world.tally(), sim.tally(), "{variant}");
+    let (ours, theirs) = (world.into_watch().0, sim.into_watch().0);
+    let differs = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
+    if let Some(at) = differs {
+        panic!("{variant}: event {at}: {:?}\nin the simulator {:?}", ours[at], theirs[at]);
+    }
+    assert_eq!(ours.len(), theirs.len(), "{variant}");
+    ours.len()
+}
+
+const BULK: &str = "
+id = 'X'
+title = 'Bulk transfer over a lossy link'
+[node]
+server = { kind = 'host' }
+client = { kind = 'host' }
+[link.path]
+from = 'server'
+to = 'client'
+rate = '5Mbit'
+delay = '20ms'
+queue = 'drop-tail:20'
+loss = 'bernoulli:0.03'
+[tcp]
+profile = 'rfc'
+[traffic.document]
+kind = 'bulk'
+from = 'server'
+to = 'client'
+packets = 2000
+";
+
+#[test]
+fn a_bulk_transfer_with_losses_is_the_simulators_segment_by_segment() {
+    let axis = "[[axis]]\nkey = 'tcp.recovery'\nvalues = ['sack', 'newreno', 'reno', 'tahoe']\n";
+    let scenario = Scenario::parse(Path::new("x.toml"), &format!("{BULK}{axis}")).unwrap();
+    for variant in scenario.variants() {
+        for seed in 1..=5 {
+            let events = compare(&scenario, variant, seed);
+            assert!(events > 3000, "{events}");
+        }
+    }
+}
+
+/// Typists, readers and downloads over one lossy link, in both directions.
+const TALK: &str = "
+id = 'X'
+title = 'Conversations over a lossy link'
+duration = '30s'
+[node]
+near = { kind = 'host', count = 3 }
+r = { kind = 'router' }
+far = { kind = 'host' }
+[link.near]
+from = 'near'
+to = 'r'
+rate = '10Mbit'
+delay = '2ms'
+queue = 'drop-tail:20'
+[link.far]
+from = 'r'
+to = 'far'
+rate = '3Mbit'
+delay = '15ms'
+queue = 'drop-tail:12'
+loss = 'bernoulli:0.02'
+[tcp]
+profile = 'rfc'
+marker = 'tcp-state'
+[traffic.telnet]
+kind = 'telnet'
+clients = 'near'
+servers = 'far'
+pause_s = { distribution = 'exponential', mean = 0.1 }
+tcp = { nagle = true }
+[traffic.web]
+kind = 'web'
+clients = 'near'
+servers = 'far'
+http = '1.1'
+max_connections = 2
+pipelining = true
+endless = true
+request_bytes = 300
+server_delay_s = { distribution = 'exponential', mean = 0.02 }
+think_s = { distribution = 'exponential', mean = 0.2 }
+tcp = { marker = 'spm', pacing = 'rbplw' }
+[traffic.web.generate]
+pages = 10
+seed = 1
+html_bytes = { distribution = 'constant', value = 6000 }
+images = { distribution = 'uniform', minimum = 0, maximum = 9 }
+image_bytes = { distribution = 'exponential', mean = 5000 }
+[traffic.down]
+kind = 'ftp'
+from = 'far'
+to = 'near'
+bytes = { distribution = 'exponential', mean = 30000 }
+gap_s = { distribution = 'exponential', mean = 0.5 }
+[traffic.up]
+kind = 'ftp'
+from = 'near'
+to = 'far'
+request_bytes = 50
+bytes = { distribution = 'exponential', mean = 30000 }
+gap_s = { distribution = 'exponential', mean = 0.5 }
+tcp = { marker = 'app' }
+";
+
+#[test]
+fn conversations_are_the_simulators_event_by_event() {
+    let axes = "[[axis]]\nkey = 'traffic.web.pipelining'\nvalues = [true, false]\n\
+                [[axis]]\nkey = 'traffic.web.keep_alive'\nvalues = [true, false]\n";
+    let scenario = Scenario::parse(Path::new("x.toml"), &format!("{TALK}{axes}")).unwrap();
+    for variant in scenario.variants() {
+        for seed in 1..=2 {
+            let events = compare(&scenario, variant, seed);
+            assert!(events > 5000, "{events}");
+        }
+    }
+}
+
+#[test]
+fn every_scenario_of_the_simulator_is_the_same_in_the_emulator() {
+    let mut compared = 0;
+    for path in scenarios::all() {
+        let scenario = Scenario::load(&path).unwrap();
+        let variants: Vec<&str> = scenario.variants().filter(|name| scenario.plan(name).is_ok()).collect();
+        // The first and the last one.
+        for variant in variants.first().into_iter().chain(variants[1.min(variants.len())..].last()) {
+            println!("{} {variant}", path.display());
+            compared += compare(&scenario, variant, 1);
+        }
+    }
+    assert!(compared > 100_000, "{compared}");
+}
+
+#[test]
+fn without_real_hosts_it_is_the_simulators_run_in_real_time() {
+    let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let file = scenarios::file("catnip-e11.toml");
+    let scenario = Scenario::load(&file).unwrap();
+    for variant in scenario.variants() {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catnip-emu"));
+        command.arg("emulate").arg(&file).args(["--tolerance", "60s", "--json", "--variant", variant]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let log = scenario.plan(variant).unwrap().run(1, Log::default()).into_watch().0;
+        let received: Vec<f64> = log
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Connection(connection) => Some(connection.received.as_secs()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(column(&results, "connections", "received_s"), received, "{variant}");
+        let duration = column(&results, "runs", "duration_s")[0];
+        assert!(duration >= received[0], "{duration} s in real time");
+    }
+    drop(turn);
+}

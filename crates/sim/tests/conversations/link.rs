@@ -1,0 +1,277 @@
+//! A client, a server, and one link between them: what tests of conversations share.
+
+use catnip_base::{Distribution, Rate, Span, Time};
+use catnip_net::{Colour, Packet, PortId, Topology, WireSpec};
+use catnip_sim::app::{AnyApp, AppEvent, Application, Server, ServerConfig};
+use catnip_sim::record::{ConnectionRecord, EchoRecord, PageRecord, SenderView};
+use catnip_sim::watch::{Origin, Step};
+use catnip_sim::{CLIENT, Event, Host, Message, Parties, SERVER, Sim, TcpOptions, Watch};
+use catnip_tcp::{TcpConfig, profile};
+use std::sync::{Arc, Mutex};
+
+/// A kind as scenarios write it.
+pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
+
+/// A byte takes a microsecond on every link, and ten milliseconds to the other end.
+pub(crate) const DELAY_US: u64 = 10_000;
+/// Without data.
+pub(crate) const ACK_US: u64 = 40 + DELAY_US;
+/// A full segment.
+pub(crate) const SEGMENT_US: u64 = 1000 + DELAY_US;
+/// A request of 200 bytes.
+pub(crate) const REQUEST_US: u64 = 200 + DELAY_US;
+
+/// Segments of 1000 bytes without headers, an ACK for each, two at first; a FIN, but no handshake.
+pub(crate) fn tcp() -> TcpConfig {
+    TcpConfig {
+        segment_bytes: 1000,
+        header_bytes: 0,
+        ack_bytes: 40,
+        initial_window: 2,
+        receive_window: 100_000,
+        handshake: false,
+        delayed_ack: None,
+        ..profile::rfc()
+    }
+}
+
+/// The same with a handshake.
+pub(crate) fn polite() -> TcpConfig {
+    TcpConfig { handshake: true, ..tcp() }
+}
+
+pub(crate) fn wire() -> WireSpec {
+    let rate = Rate::from_bits_per_second(8_000_000).unwrap();
+    WireSpec::new(rate, Span::from_micros(DELAY_US), read("drop-tail:100"))
+}
+
+/// Packets with these numbers never get onto the wire.
+pub(crate) fn without(packets: &str) -> WireSpec {
+    WireSpec { before: vec![read(&format!("packets:{packets}"))], ..wire() }
+}
+
+/// What is recorded of a run: (microseconds, event), and packets as they enter the link: (microseconds, who sends, bytes, mark).
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) events: Vec<(u64, Event)>,
+    pub(crate) packets: Vec<(u64, usize, u32, Colour)>,
+}
+
+impl Watch for Record {
+    const PACKETS: bool = true;
+    fn record(&mut self, now: Time, event: &Event) {
+        self.events.push((micros(now), *event));
+    }
+    fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
+        if let Step::Entered(PortId(port)) = step {
+            let from = if port == 0 { SERVER } else { CLIENT };
+            self.packets.push((now.as_nanos() / 1000, from, packet.len, packet.dscp.colour()));
+        }
+    }
+}
+
+/// Something that a program hears.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Told {
+    Timer(u64),
+    Opened,
+    Accepted,
+    /// The message with this tag.
+    Heard(u64),
+    /// A part of it.
+    Reached(u64),
+    PeerClosed,
+    Closed,
+}
+
+/// What the program at an end has heard: (microseconds, end, what).
+pub(crate) type Notes = Arc<Mutex<Vec<(u64, usize, Told)>>>;
+
+/// A program at one end of its connections that does what a test says and notes what it hears.
+pub(crate) struct Play<F> {
+    end: usize,
+    does: F,
+    pub(crate) notes: Notes,
+}
+
+impl<F> std::fmt::Debug for Play<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Play").field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        let told = match event {
+            AppEvent::Start => None,
+            AppEvent::Timer(key) => Some(Told::Timer(key)),
+            AppEvent::Opened(_) => Some(Told::Opened),
+            AppEvent::Accepted(_) => Some(Told::Accepted),
+            AppEvent::Message { message, whole, .. } => {
+                assert!(whole, "nobody is outside");
+                Some(Told::Heard(message.tag))
+            }
+            AppEvent::Progress { tag, .. } => Some(Told::Reached(tag)),
+            AppEvent::PeerClosed(_) => Some(Told::PeerClosed),
+            AppEvent::Closed(_) => Some(Told::Closed),
+        };
+        let now = host.now().as_nanos() / 1000;
+        self.notes.lock().unwrap().extend(told.map(|told| (now, self.end, told)));
+        (self.does)(event, host);
+    }
+}
+
+/// A client and a server with one link between them.
+pub(crate) struct Link {
+    pub(crate) sim: Sim<Record>,
+    pub(crate) notes: Notes,
+    pub(crate) parties: Parties,
+}
+
+impl Link {
+    pub(crate) fn new(tcp: impl Into<TcpOptions>) -> Self {
+        Self::between(wire(), wire(), tcp)
+    }
+
+    /// `there` leads from the server to the client.
+    pub(crate) fn between(there: WireSpec, back: WireSpec, tcp: impl Into<TcpOptions>) -> Self {
+        let mut topology = Topology::default();
+        let (client, server) = (topology.host("client"), topology.host("server"));
+        topology.link(server, client, there, back);
+        let mut sim = Sim::new(&topology, 1, Record::default());
+        let tcp = sim.add_tcp(tcp.into());
+        Self { sim, notes: Notes::default(), parties: Parties { client, server, opener: CLIENT, tcp } }
+    }
+
+    pub(crate) fn play(
+        &self,
+        end: usize,
+        does: impl FnMut(AppEvent, &mut Host<'_>) + Send + 'static,
+    ) -> AnyApp {
+        AnyApp::Custom(Box::new(Play { end, does, notes: self.notes.clone() }))
+    }
+
+    pub(crate) fn serve(&mut self, app: AnyApp) {
+        self.sim.add_server(self.parties.server, self.parties.tcp, app);
+    }
+
+    pub(crate) fn server_does(&mut self, does: impl FnMut(AppEvent, &mut Host<'_>) + Send + 'static) {
+        let app = self.play(SERVER, does);
+        self.serve(app);
+    }
+
+    pub(crate) fn client_does(&mut self, does: impl FnMut(AppEvent, &mut Host<'_>) + Send + 'static) {
+        let app = self.play(CLIENT, does);
+        self.sim.add_app(app);
+    }
+
+    /// A client that asks for these documents, one `pause` after the other has come, and hangs up.
+    pub(crate) fn asks_in_turn(&mut self, documents: &[u64], pause: Span) {
+        let (parties, documents) = (self.parties, documents.to_vec());
+        let (mut conn, mut next) = (None, 0);
+        self.client_does(move |event, host| {
+            match event {
+                AppEvent::Start => conn = Some(host.open(parties)),
+                AppEvent::Message { .. } if next < documents.len() && pause > Span::ZERO => {
+                    return host.timer(host.now() + pause, 0);
+                }
+                AppEvent::Message { conn, .. } if next == documents.len() => return host.close(conn),
+                AppEvent::Timer(_) | AppEvent::Message { .. } => {}
+                _ => return,
+            }
+            next += 1;
+            host.send(conn.unwrap(), ask(next as u64, documents[next - 1]));
+        });
+    }
+
+    pub(crate) fn run(&mut self) {
+        self.sim.run(us(600_000_000));
+        assert_eq!(self.sim.packets_out(), 0);
+        assert_eq!((self.sim.tally().open, self.sim.tally().waiting), (0, 0), "all is said and done");
+    }
+
+    /// What the program at an end has heard, without timers.
+    pub(crate) fn heard(&self, end: usize) -> Vec<(u64, Told)> {
+        let notes = self.notes.lock().unwrap();
+        let heard = notes.iter().filter(|(_, at, told)| *at == end && !matches!(told, Told::Timer(_)));
+        heard.map(|&(at, _, told)| (at, told)).collect()
+    }
+
+    /// The messages among it: when they came, and their tags.
+    pub(crate) fn messages(&self, end: usize) -> Vec<(u64, u64)> {
+        let message = |(at, told)| if let Told::Heard(tag) = told { Some((at, tag)) } else { None };
+        self.heard(end).into_iter().filter_map(message).collect()
+    }
+
+    pub(crate) fn events<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Vec<(u64, T)> {
+        self.sim.watch().events.iter().filter_map(|(at, event)| Some((*at, pick(event)?))).collect()
+    }
+
+    /// Data segments of one connection that left, of the client and of the server.
+    pub(crate) fn sent(&self) -> Vec<(u64, SenderView)> {
+        self.events(|event| if let Event::Sent(view) = event { Some(*view) } else { None })
+    }
+
+    /// Those of a document that the server sends from this byte on, by their place in it: who sends is told by colour or size.
+    pub(crate) fn document(&self, start: u64, bytes: u64) -> Vec<(u64, SenderView)> {
+        let from_server = self.packets(SERVER);
+        let of_server = |at: u64, view: &SenderView| {
+            from_server.iter().any(|&(time, len, _)| time == at && len == view.wire_bytes)
+        };
+        let sent = self.sent().into_iter().filter(|(at, view)| view.wire_bytes > 200 && of_server(*at, view));
+        let range = start..start + bytes;
+        sent.filter(|(_, view)| range.contains(&view.seq))
+            .map(|(at, view)| (at, SenderView { seq: view.seq - start, ..view }))
+            .collect()
+    }
+
+    /// What an end has sent: (microseconds, bytes, mark).
+    pub(crate) fn packets(&self, end: usize) -> Vec<(u64, u32, Colour)> {
+        let packets = self.sim.watch().packets.iter().filter(|(_, from, ..)| *from == end);
+        packets.map(|&(at, _, bytes, colour)| (at, bytes, colour)).collect()
+    }
+
+    pub(crate) fn connections(&self) -> Vec<(u64, ConnectionRecord)> {
+        self.events(|event| if let Event::Connection(record) = event { Some(*record) } else { None })
+    }
+
+    /// How many keystrokes have come back.
+    pub(crate) fn echoes(&self) -> Vec<(u64, EchoRecord)> {
+        self.events(|event| if let Event::Echo(record) = event { Some(*record) } else { None })
+    }
+
+    pub(crate) fn pages(&self) -> Vec<(u64, PageRecord)> {
+        self.events(|event| if let Event::Page(record) = event { Some(*record) } else { None })
+    }
+}
+
+/// A request of 200 bytes.
+pub(crate) fn ask(tag: u64, asks: u64) -> Message {
+    Message { bytes: 200, tag, asks, context: None }
+}
+
+pub(crate) fn say(tag: u64, bytes: u64) -> Message {
+    Message { bytes, tag, ..Message::default() }
+}
+
+/// Answers on connections that stay open until the client closes.
+pub(crate) fn server(delay_s: Option<Distribution>, seed: u64) -> AnyApp {
+    let config = ServerConfig { delay_s, tells_size: true, closes: false };
+    AnyApp::Server(Box::new(Server::new(Arc::new(config), seed, 0)))
+}
+
+/// Closes behind its first answer.
+pub(crate) fn closing_server() -> AnyApp {
+    let config = ServerConfig { delay_s: None, tells_size: true, closes: true };
+    AnyApp::Server(Box::new(Server::new(Arc::new(config), 1, 0)))
+}
+
+pub(crate) fn us(n: u64) -> Time {
+    Time::from_nanos(n * 1000)
+}
+
+pub(crate) fn micros(at: Time) -> u64 {
+    at.as_nanos() / 1000
+}
