@@ -82,8 +82,8 @@ def _draw(axes: Axes, curve: Curve, index: int) -> None:
     mean, low, high = (
         np.array([getattr(one, part) for one in curve.share]) for part in ("mean", "low", "high")
     )
-    # What is below the axis cannot be drawn on a logarithmic one.
-    mean = np.where(mean > 0, mean, np.nan)
+    # Nothing has no place on a logarithmic axis, below its end is near enough.
+    mean = np.maximum(mean, LEAST_SHARE / 10)
     axes.plot(curve.x, mean, color=colour, ls=DASHES[index % len(DASHES)], linewidth=1.8, label=curve.label)
     axes.fill_between(
         curve.x,

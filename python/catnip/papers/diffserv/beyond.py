@@ -33,6 +33,7 @@ measured = Quantities()
 SAMPLE_S = 4
 """Length of a sample of throughput; the paper takes 2 to 4 s."""
 PIECE_BYTES = 2000
+AT_RANDOM = ("nobody", "the Web", "files", "all")
 OBJECTS = ("1", "2", "4", "8", "16", "32")
 THRESHOLDS = ("1/2", "2/4", "4/8", "8/16", "16/32")
 HONEST, POLICED, NOT_POLICED = "honest", "greedy, policed", "greedy, not policed"
@@ -115,6 +116,12 @@ def edge_late_ratio(runs: Runs, side: str) -> Interval:
     """IDS-E8: share of pages above 5 s with marks of this edge, or of both, over that with RED."""
     variants = (side, RED)
     return ratio(runs.of("diffserv-edge", name, *variants).pages[WEB_10].above(5) for name in variants)
+
+
+@measured
+def late_at_random_pct(runs: Runs, who: str) -> Interval:
+    """IDS-E8: pages above 5 s in the small tree at 60 Mbit/s, with randomized marking for some programs."""
+    return share_pct(runs.of("diffserv-random", who, *AT_RANDOM).pages[WEB_10].above(5))
 
 
 @measured
