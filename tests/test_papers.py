@@ -16,9 +16,6 @@ from catnip.papers.testbed import latency
 from catnip.progress import Progress
 from catnip.stats import Interval
 
-PUBLISHED = ("catnip", "hysteresis", "testbed")
-"""Papers whose table `make validate` has written."""
-
 
 def anchors() -> set[str]:
     """The headings of docs/deviations.md as a link names them."""
@@ -77,7 +74,7 @@ def test_every_reason_is_documented(name: str) -> None:
     assert given <= anchors()
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", PAPERS)
 def test_the_published_table_has_these_claims_and_excuses_only_what_misses(name: str) -> None:
     shown = {(id, says): verdict for id, says, *_, verdict in published(name)}
     stated = {(one.id, one.says): one for one in runner.data(name).statements}
@@ -87,7 +84,7 @@ def test_the_published_table_has_these_claims_and_excuses_only_what_misses(name:
     assert "fail" not in shown.values()
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", PAPERS)
 def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> None:
     bands = {(id, says): band for id, says, _, band, _ in published(name)}
     module = runner.paper(name)
@@ -100,6 +97,7 @@ def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> 
     ("name", "seeds", "experiments"),
     [
         ("catnip", None, ["CAT-S2", "CAT-S3", "CAT-S5", "CAT-S17", "CAT-E1", "CAT-E2", "CAT-E11"]),
+        ("diffserv", None, ["IDS-S1", "IDS-S2", "IDS-S3", "IDS-S4", "IDS-S12", "IDS-S17"]),
         ("hysteresis", 1000, ["HYS-S3", "HYS-S5", "HYS-S7", "HYS-S10", "HYS-S11", "HYS-S12", "HYS-E3"]),
         ("testbed", None, ["TB-S6", "TB-S10", "TB-S11", "TB-S12", "TB-S13", "TB-E1"]),
     ],
@@ -129,7 +127,7 @@ def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_loss
 
 
 def test_every_link_of_the_published_tables_leads_somewhere() -> None:
-    for name in PUBLISHED:
+    for name in PAPERS:
         text = (paths.root() / "validation" / f"{name}.md").read_text(encoding="utf-8")
         assert set(re.findall(r"deviations\.md#([^)]+)\)", text)) <= anchors()
 
