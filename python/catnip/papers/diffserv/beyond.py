@@ -1,4 +1,4 @@
-"""IDS-E10 to E13, and what the paper does not ask: IDS-E14 and E15."""
+"""Single questions, asked in a fifth of the tree: IDS-E10 to E15 and parts of IDS-E4 and E8."""
 
 from collections.abc import Mapping
 from itertools import combinations, pairwise
@@ -33,6 +33,8 @@ measured = Quantities()
 SAMPLE_S = 4
 """Length of a sample of throughput; the paper takes 2 to 4 s."""
 PIECE_BYTES = 2000
+EDGES = ("both sides", "sources")
+HOST_BUFFERS = ("64", "1000")
 AT_RANDOM = ("nobody", "the Web", "files", "all")
 OBJECTS = ("1", "2", "4", "8", "16", "32")
 THRESHOLDS = ("1/2", "2/4", "4/8", "8/16", "16/32")
@@ -48,7 +50,7 @@ def variation_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
 
 @measured
 def spread_ratio(runs: Runs, other: str, rate_mbps: float) -> Interval:
-    """IDS-E10: the same of mean throughputs over the round trips."""
+    """IDS-E10: the same of mean throughputs over users, two with each round trip."""
     return ratio(_spread(runs, scheme, rate_mbps) for scheme in (TCP_DS, other))
 
 
@@ -59,7 +61,7 @@ def late_ratio_of_version(runs: Runs, recovery: str, scheme: str) -> Interval:
 
 
 @measured
-def pairs_in_another_order(runs: Runs, recovery: str) -> str:
+def reversed_pairs(runs: Runs, recovery: str) -> str:
     """IDS-E11: of all pairs; only what an interval of their difference supports is an order."""
 
     def order(late: Mapping[str, Floats], one: str, other: str) -> int:
@@ -99,9 +101,10 @@ def deviation_s(runs: Runs, objects: str) -> Interval:
 
 
 @measured
-def time_falls_with_thresholds(runs: Runs, what: str) -> str:
+def time_falls_with_thresholds(runs: Runs, what: str, last: str = THRESHOLDS[-1]) -> str:
     """IDS-E13: mean time of measured pages or files, from each pair of thresholds to the next."""
-    means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in THRESHOLDS]
+    pairs = THRESHOLDS[: THRESHOLDS.index(last) + 1]
+    means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in pairs]
     return "yes" if all(one > two for one, two in pairwise(means)) else "no"
 
 
@@ -114,8 +117,14 @@ def with_thresholds_s(runs: Runs, thresholds: str, what: str) -> Interval:
 @measured
 def edge_late_ratio(runs: Runs, side: str) -> Interval:
     """IDS-E8: share of pages above 5 s with marks of this edge, or of both, over that with RED."""
-    variants = (side, RED)
-    return ratio(runs.of("diffserv-edge", name, *variants).pages[WEB_10].above(5) for name in variants)
+    known = (*EDGES, RED)
+    return ratio(runs.of("diffserv-edge", name, *known).pages[WEB_10].above(5) for name in (side, RED))
+
+
+@measured
+def slow_echoes_by_host_buffer_pct(runs: Runs, packets: str) -> Interval:
+    """IDS-E4: echoes above 1 s in the small tree, with buffers of so many packets at hosts."""
+    return share_pct(runs.of("diffserv-hosts", packets, *HOST_BUFFERS).echoes.above(1))
 
 
 @measured

@@ -111,7 +111,7 @@ class Result:
     file_bytes: Mapping[str, Floats]
     echoes: Times
     keystrokes_s: Floats
-    """When each echoed keystroke of the first run was typed, by user and time."""
+    """User, start and end of each echo of the first run, by user and time."""
     ports: Mapping[str, Port]
 
     @property

@@ -111,6 +111,16 @@ def idle_round_trips(runs: Runs) -> float:
 
 
 @measured
+def round_trips_of_handshakes(runs: Runs) -> float:
+    """IDS-S4: what the fastest page 200 ms away takes more: for its HTML, and twice for four images."""
+    with_them, without = (
+        float(runs.of("diffserv-alone", name).pages[WEB_10].of(_pages_with_rtt(4)).seconds.min())
+        for name in ("pages", "pages without handshakes")
+    )
+    return (with_them - without) / (RTTS_MS[4] / 1e3)
+
+
+@measured
 def longest_gap(runs: Runs) -> float:
     """IDS-S5: between ends of images of an HTTP/1.1 page 20 ms away, over the time of one on the link."""
     rows = _alone(runs, "objects", WEB_11)
