@@ -45,7 +45,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
             id: "IDS-S15",
             claim: "token bucket marker at the edge, a backlogged user for 600 s: distance of HIGH from 250 and of MED from 500 kbit/s, percent, the worse one",
             value: marked_rates(seed),
-            // 7500 bytes of 250 kbit/s in 600 s.
+            // Depth and a packet, 7500 bytes, are 0.04 % of 250 kbit/s in 600 s.
             limit: 0.05,
         },
     ]
