@@ -50,6 +50,12 @@ def deviation(values: NDArray[Any]) -> float:
     return float(values.std(ddof=1))
 
 
+def most_at_a_time(start_s: Floats, end_s: Floats) -> int:
+    """How many last at the same time at most; one that ends makes room for the next at the same instant."""
+    # An end may be the sum of two times, right to some nanoseconds.
+    return max(int(((start_s <= at) & (end_s > at + 1e-8)).sum()) for at in start_s)
+
+
 @dataclass(frozen=True)
 class PortLoss:
     """What a port saw and dropped, as fractions of the packets that arrived; one value per seed."""

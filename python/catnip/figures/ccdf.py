@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from catnip.figures import style
-from catnip.figures.latency import DASHES, LINES
+from catnip.figures.latency import line
 from catnip.figures.style import STYLE, WIDTH
 from catnip.stats import Interval
 
@@ -68,28 +68,26 @@ def over_rates(
         style.title(figure, title)
         for index, (name, intervals) in enumerate(values.items()):
             means = [interval.mean for interval in intervals]
-            colour, dashes = LINES[index % len(LINES)], DASHES[index % len(DASHES)]
-            axes.plot(rates, means, color=colour, ls=dashes, linewidth=1.8, marker="o", ms=4, label=name)
+            axes.plot(rates, means, **line(index), marker="o", ms=4, label=name)
             low, high = ([getattr(one, end) for one in intervals] for end in ("low", "high"))
-            style.whiskers(axes, np.asarray(rates), means, low, high, colour)
+            style.whiskers(axes, np.asarray(rates), means, low, high, line(index)["color"])
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None), xticks=list(rates))
         axes.legend(loc="lower right", ncols=2)
         return style.svg(figure, title)
 
 
 def _draw(axes: Axes, curve: Curve, index: int) -> None:
-    colour = LINES[index % len(LINES)]
     mean, low, high = (
         np.array([getattr(one, part) for one in curve.share]) for part in ("mean", "low", "high")
     )
     # Nothing has no place on a logarithmic axis, below its end is near enough.
     mean = np.maximum(mean, LEAST_SHARE / 10)
-    axes.plot(curve.x, mean, color=colour, ls=DASHES[index % len(DASHES)], linewidth=1.8, label=curve.label)
+    axes.plot(curve.x, mean, **line(index), label=curve.label)
     axes.fill_between(
         curve.x,
         np.maximum(np.nan_to_num(low), LEAST_SHARE / 10),
         np.nan_to_num(high),
-        color=colour,
+        color=line(index)["color"],
         alpha=0.12,
         linewidth=0,
     )

@@ -54,11 +54,11 @@ def latency_panels(
         for axes, panel in zip(grid, panels, strict=True):
             axes.set_title(panel.title)
             for curve in panel.curves:
-                axes.plot(panel.x, curve.y, **_line(names.index(curve.label)))
+                axes.plot(panel.x, curve.y, **line(names.index(curve.label)))
             _points(axes, panel)
             axes.set(xlabel=xlabel, ylim=(0, None))
         grid[0].set_ylabel(ylabel)
-        handles = [Line2D([], [], label=name, **_line(index)) for index, name in enumerate(names)]
+        handles = [Line2D([], [], label=name, **line(index)) for index, name in enumerate(names)]
         if any(panel.simulated for panel in panels):
             handles.insert(0, Line2D([], [], marker="o", color=INK, ls="", ms=5, label=simulated))
         figure.legend(handles=handles, loc="outside lower left", ncols=6, columnspacing=1.6)
@@ -89,7 +89,8 @@ def distributions(
         return style.svg(figure, title)
 
 
-def _line(index: int) -> dict[str, Any]:
+def line(index: int) -> dict[str, Any]:
+    """Colour, dashes and width of the line with a number."""
     return {"color": LINES[index % len(LINES)], "ls": DASHES[index % len(DASHES)], "linewidth": 1.8}
 
 

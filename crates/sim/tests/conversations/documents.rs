@@ -49,14 +49,7 @@ fn documents_that_share_a_segment_are_told_apart_by_its_first_byte() {
     let config = TcpConfig { initial_window: 30, ..tcp() };
     let mut link = Link::new(TcpOptions { marker: Some(read("spm")), ..config.into() });
     link.serve(server(None, 1));
-    let parties = link.parties;
-    link.client_does(move |event, host| {
-        if event == AppEvent::Start {
-            let conn = host.open(parties);
-            (0..2).for_each(|tag| host.send(conn, ask(tag, 11_500)));
-            host.close(conn);
-        }
-    });
+    link.client_says((0..2).map(|tag| ask(tag, 11_500)));
     link.run();
     let low: Vec<u64> = link
         .document(0, 23_000)
@@ -99,14 +92,7 @@ fn early_congestion_avoidance_looks_at_each_document() {
     let last = |documents: &[u64]| {
         let mut link = Link::new(TcpConfig { control: read("eca"), ..tcp() });
         link.serve(server(None, 1));
-        let (parties, all) = (link.parties, documents.to_vec());
-        link.client_does(move |event, host| {
-            if event == AppEvent::Start {
-                let conn = host.open(parties);
-                (0..).zip(&all).for_each(|(tag, &bytes)| host.send(conn, ask(tag, bytes)));
-                host.close(conn);
-            }
-        });
+        link.client_says((0..).zip(documents).map(|(tag, &bytes)| ask(tag, bytes)));
         link.run();
         link.sent().last().unwrap().1.cwnd
     };

@@ -167,6 +167,18 @@ impl Link {
         self.sim.add_app(app);
     }
 
+    /// A client that opens a connection, says all this at once, and hangs up.
+    pub(crate) fn client_says(&mut self, messages: impl IntoIterator<Item = Message>) {
+        let (parties, messages) = (self.parties, Vec::from_iter(messages));
+        self.client_does(move |event, host| {
+            if event == AppEvent::Start {
+                let conn = host.open(parties);
+                messages.iter().for_each(|&message| host.send(conn, message));
+                host.close(conn);
+            }
+        });
+    }
+
     /// A client that asks for these documents, one `pause` after the other has come, and hangs up.
     pub(crate) fn asks_in_turn(&mut self, documents: &[u64], pause: Span) {
         let (parties, documents) = (self.parties, documents.to_vec());

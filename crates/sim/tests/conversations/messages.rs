@@ -61,14 +61,7 @@ fn pipelined_requests_are_answered_in_their_order_however_long_each_takes() {
 fn an_answer_takes_its_time_and_that_of_those_before_it() {
     let mut link = Link::new(TcpConfig { initial_window: 10, ..tcp() });
     link.serve(server(Some(Distribution::Constant(0.005)), 1));
-    let parties = link.parties;
-    link.client_does(move |event, host| {
-        if event == AppEvent::Start {
-            let conn = host.open(parties);
-            [1, 2].into_iter().for_each(|tag| host.send(conn, ask(tag, 1000)));
-            host.close(conn);
-        }
-    });
+    link.client_says([1, 2].map(|tag| ask(tag, 1000)));
     link.run();
     // Both requests are in one segment of 400 bytes, and both answers leave 5 ms later, one behind the other.
     let first = 400 + DELAY_US + 5000 + SEGMENT_US;
@@ -110,14 +103,7 @@ fn who_has_said_all_still_hears_the_answer() {
         AppEvent::PeerClosed(conn) => host.close(conn),
         _ => {}
     });
-    let parties = link.parties;
-    link.client_does(move |event, host| {
-        if event == AppEvent::Start {
-            let conn = host.open(parties);
-            host.send(conn, ask(7, 1500));
-            host.close(conn);
-        }
-    });
+    link.client_says([ask(7, 1500)]);
     link.run();
     // The FIN shares a segment with the request, and the answer carries its ACK.
     let asked = REQUEST_US;
@@ -137,14 +123,7 @@ fn a_server_answers_all_it_was_asked_before_it_closes_behind_its_client() {
     // The client's FIN comes with the requests, the answers take longer.
     let mut link = Link::new(tcp());
     link.serve(server(Some(Distribution::Constant(0.05)), 1));
-    let parties = link.parties;
-    link.client_does(move |event, host| {
-        if event == AppEvent::Start {
-            let conn = host.open(parties);
-            (0..3).for_each(|tag| host.send(conn, ask(tag, 100)));
-            host.close(conn);
-        }
-    });
+    link.client_says((0..3).map(|tag| ask(tag, 100)));
     link.run();
     assert_eq!(link.messages(CLIENT).iter().map(|m| m.1).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(link.connections()[0].1.bytes, 300);
@@ -159,14 +138,7 @@ fn an_end_is_heard_without_a_fin_as_soon_as_all_before_it_has_come() {
             host.close(conn);
         }
     });
-    let parties = link.parties;
-    link.client_does(move |event, host| {
-        if event == AppEvent::Start {
-            let conn = host.open(parties);
-            host.send(conn, say(1, 1500));
-            host.close(conn);
-        }
-    });
+    link.client_says([say(1, 1500)]);
     link.run();
     let said = 1500 + DELAY_US;
     assert_eq!(link.heard(SERVER)[1..3], [(said, Told::Heard(1)), (said, Told::PeerClosed)]);

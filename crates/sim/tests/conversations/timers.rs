@@ -108,14 +108,7 @@ fn nagle_has_nothing_to_hold_behind_a_fin() {
             host.close(conn);
         }
     });
-    let parties = link.parties;
-    link.client_does(move |event, host| {
-        if event == AppEvent::Start {
-            let conn = host.open(parties);
-            host.send(conn, say(1, 4500));
-            host.close(conn);
-        }
-    });
+    link.client_says([say(1, 4500)]);
     link.run();
     // The lost segment took no time on the wire. The third duplicate ACK, which has a block of 8 bytes as all of them, answers
     // the fourth segment.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from catnip import _core, paths
+from catnip import _core, measures, paths
 from catnip.papers import driven
 from catnip.papers.catnip import printed, transfers
 from catnip.papers.catnip.runs import Result, Runs
@@ -180,9 +180,7 @@ def most_open_connections(runs: Runs) -> str:
     most = 0
     for user in np.unique(objects["client"]):
         mine = objects["client"] == user
-        # An object that ends as another begins does not overlap with it.
-        open_at = [int(((start[mine] <= t) & (t + 1e-8 < end[mine])).sum()) for t in start[mine]]
-        most = max(most, *open_at)
+        most = max(most, measures.most_at_a_time(start[mine], end[mine]))
     return str(most)
 
 

@@ -1,7 +1,7 @@
 """Single questions, asked in a fifth of the tree: IDS-E10 to E15 and parts of IDS-E4 and E8."""
 
 from collections.abc import Mapping
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from catnip.papers.diffserv.runs import (
     ratio,
     share_pct,
 )
-from catnip.papers.diffserv.schemes import files_per_s
+from catnip.papers.diffserv.schemes import files_per_s, yes
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 from catnip.stats import Interval
 
 measured = Quantities()
 
+LONG = "diffserv-long"
 SAMPLE_S = 4
 """Length of a sample of throughput; the paper takes 2 to 4 s."""
 PIECE_BYTES = 2000
@@ -90,7 +91,7 @@ def late_ratio_of_few(runs: Runs, scheme: str) -> Interval:
 def deviation_grows_with_objects(runs: Runs) -> str:
     """IDS-E12: standard deviation of page times, from each number of objects to the next larger one."""
     deviations = [runs.of("diffserv-objects", name, *OBJECTS).pages[WEB_10].seconds.std() for name in OBJECTS]
-    return "yes" if all(one < two for one, two in pairwise(deviations)) else "no"
+    return yes(np.diff(deviations) > 0)
 
 
 @measured
@@ -105,7 +106,7 @@ def time_falls_with_thresholds(runs: Runs, what: str, last: str = THRESHOLDS[-1]
     """IDS-E13: mean time of measured pages or files, from each pair of thresholds to the next."""
     pairs = THRESHOLDS[: THRESHOLDS.index(last) + 1]
     means = [float(_with_thresholds(runs, pair, what).seconds.mean()) for pair in pairs]
-    return "yes" if all(one > two for one, two in pairwise(means)) else "no"
+    return yes(np.diff(means) < 0)
 
 
 @measured
@@ -197,14 +198,10 @@ def throughputs(runs: Runs, scheme: str, rate_mbps: float) -> list[list[Floats]]
 
 
 def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
-    scenario = paths.scenario("diffserv-long")
-    seeds = runs.seeds("diffserv-long")
+    seeds = runs.seeds(LONG)
     runs.sample = len(seeds)
-    told = runs.progress.task(f"{scenario.id} {variant}")
-    with runs.counted("diffserv-long", len(seeds)) as cost:
-        tables = scenario.run([variant], seeds, ["objects", "runs"], 0, told)
-        cost.append(float(np.sum(tables["runs"]["hops"])))
-    rows = measures.select(tables["objects"], 0)
+    told = runs.progress.task(f"{paths.scenario(LONG).id} {variant}")
+    rows = measures.select(runs.tables(LONG, [variant], ["objects"], told)["objects"], 0)
     # Of all measured objects only the pieces of long transfers have this size.
     pieces = rows["bytes"] == PIECE_BYTES
     edges = np.arange(WARM_UP_S, END_S + 1, SAMPLE_S)

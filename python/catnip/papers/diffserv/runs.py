@@ -1,7 +1,6 @@
 """Runs of the tree, each made once, reduced to what claims ask: times, losses, counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -24,7 +23,7 @@ LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled")
 RTTS_MS = (20, 40, 80, 120, 200)
 TYPISTS = 20
 """Measured users of Telnet."""
-TABLES = ("pages", "echoes", "connections", "ports", "runs")
+TABLES = ("pages", "echoes", "connections", "ports")
 
 DROP_TAIL, RED, CODEL, FQ_CODEL = "drop tail", "RED", "CoDel", "FQ-CoDel"
 APPL_250, APPL_110, ER_TBM = "APPL-250K", "APPL-110K", "ER-TBM"
@@ -37,6 +36,8 @@ SMALLER = 5
 """The small tree has so many times fewer users, over a bottleneck that is so many times slower."""
 
 WEB_10, WEB_11 = "web-10-probe", "web-11-probe"
+GROUPS = {"1.0": WEB_10, "1.1": WEB_11}
+"""Users who fetch the measured pages, by their version of HTTP."""
 CHUNK = 2
 """Variants that run at a time: enough for two cores, few enough for the memory."""
 
@@ -168,12 +169,15 @@ class Runs:
             self._kept[key] = make()
         return self._kept[key]
 
-    @contextmanager
-    def counted(self, name: str, count: int) -> Iterator[list[float]]:
-        """Notes what so many runs of a scenario take; they add their packet-hops to the list."""
-        began_s, hops = perf_counter(), list[float]()
-        yield hops
-        self._costs.append((name, count, sum(hops), perf_counter() - began_s))
+    def tables(
+        self, name: str, variants: Sequence[str], wanted: Sequence[str], told: Callable[[int, int], Any]
+    ) -> Mapping[str, Table]:
+        """Tables of variants of a scenario over all seeds, made anew; what they take is noted."""
+        began_s, seeds = perf_counter(), self.seeds(name)
+        made = paths.scenario(name).run(list(variants), seeds, [*wanted, "runs"], 0, told)
+        hops, took_s = float(np.sum(made["runs"]["hops"])), perf_counter() - began_s
+        self._costs.append((name, len(variants) * len(seeds), hops, took_s))
+        return made
 
     def cost(self) -> list[tuple[str, int, float, float]]:
         """Scenario, runs, packet-hops and seconds that they took."""
@@ -196,14 +200,11 @@ class Runs:
         missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._made]
         if not missing:
             return
-        scenario = paths.scenario(name)
-        told = self.progress.task(f"{scenario.id} {missing[0]}")
+        told = self.progress.task(f"{paths.scenario(name).id} {missing[0]}")
         for first in range(0, len(missing), CHUNK):
             chunk = missing[first : first + CHUNK]
             shifted = partial(_shifted, told, first * len(seeds), len(missing) * len(seeds))
-            with self.counted(name, len(chunk) * len(seeds)) as hops:
-                tables = scenario.run(chunk, seeds, list(TABLES), 0, shifted)
-                hops.append(float(np.sum(tables["runs"]["hops"])))
+            tables = self.tables(name, chunk, TABLES, shifted)
             for index, variant in enumerate(chunk):
                 self._made[name, variant] = reduced(tables, index, seeds)
 
@@ -215,7 +216,7 @@ def _shifted(told: Any, before: int, total: int, done: int, _of: int) -> None:
 def reduced(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> Result:
     """What claims ask of one variant."""
     rows = {name: measures.select(tables[name], variant) for name in TABLES}
-    pages, echoes, connections, ports = (rows[name] for name in TABLES[:4])
+    pages, echoes, connections, ports = (rows[name] for name in TABLES)
     connections["time_s"] = connections["acked_s"] - connections["start_s"]
     of_page, of_file = _groups(pages), _groups(connections)
     return Result(

@@ -8,6 +8,7 @@ from catnip import stats
 from catnip.measures import Floats
 from catnip.papers.diffserv.runs import (
     DROP_TAIL,
+    GROUPS,
     RATES_MBPS,
     RED,
     WEB_10,
@@ -24,7 +25,6 @@ from catnip.stats import Interval
 
 measured = Quantities()
 
-GROUPS = {"1.0": WEB_10, "1.1": WEB_11}
 REVERSE = ("all", "a quarter", "none")
 TIMED_OUT_S = 1.0
 """No timeout is shorter."""
@@ -39,7 +39,7 @@ def loss_pct(runs: Runs, scheme: str, rate_mbps: float) -> Interval:
 @measured
 def loss_falls_with_rate(runs: Runs) -> str:
     """IDS-E1: its mean, from each bottleneck to the next faster one."""
-    return _yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
+    return yes(np.diff([loss_pct(runs, DROP_TAIL, rate).mean for rate in RATES_MBPS]) < 0)
 
 
 @measured
@@ -93,7 +93,7 @@ def between_the_modes(runs: Runs) -> Interval:
 def slow_echoes_fall_with_rate(runs: Runs) -> str:
     """IDS-E3: share of echoes above 1 s, from each bottleneck to the next faster one."""
     means = [echoes_above_pct(runs, DROP_TAIL, rate, TIMED_OUT_S).mean for rate in RATES_MBPS]
-    return _yes(np.diff(means) < 0)
+    return yes(np.diff(means) < 0)
 
 
 @measured
@@ -132,7 +132,7 @@ def file_time_ratio(runs: Runs, scheme: str, other: str, rate_mbps: float) -> In
 def page_time_falls_with_rate(runs: Runs, scheme: str) -> str:
     """IDS-E7: mean page time, from each bottleneck to the next faster one."""
     means = [runs.tree(scheme, rate).pages[WEB_10].seconds.mean() for rate in RATES_MBPS]
-    return _yes(np.diff(means) < 0)
+    return yes(np.diff(means) < 0)
 
 
 @measured
@@ -181,5 +181,6 @@ def _late(result: Result, limit_s: float) -> Floats:
     return result.pages[WEB_10].above(limit_s)
 
 
-def _yes(holds: Sequence[bool] | np.ndarray) -> str:
+def yes(holds: Sequence[bool] | np.ndarray) -> str:
+    """Whether all of it holds, in a word."""
     return "yes" if np.all(holds) else "no"

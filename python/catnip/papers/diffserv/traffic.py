@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from catnip import _core, measures, paths, stats
-from catnip.papers.diffserv.runs import COUNTED_S, DROP_TAIL, RTTS_MS, WEB_10, WEB_11, Runs, typists
+from catnip.papers.diffserv.runs import COUNTED_S, DROP_TAIL, GROUPS, RTTS_MS, WEB_10, WEB_11, Runs, typists
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 from catnip.stats import Interval
@@ -87,7 +87,7 @@ def keystrokes_before_the_echo(runs: Runs) -> str:
 @measured
 def connections_of_a_page(runs: Runs, http: str) -> str:
     """IDS-S4, S5: the fewest and most over which a measured page came."""
-    made = runs.of("diffserv-alone", "probes").page_connections[{"1.0": WEB_10, "1.1": WEB_11}[http]]
+    made = runs.of("diffserv-alone", "probes").page_connections[GROUPS[http]]
     return " to ".join(str(int(count)) for count in np.unique([made.min(), made.max()]))
 
 
@@ -98,8 +98,7 @@ def connections_at_a_time(runs: Runs) -> str:
     most = 0
     for client in np.unique(rows["client"]):
         start, end = (rows[key][rows["client"] == client] for key in ("start_s", "received_s"))
-        # One that ends makes room for the next at the same instant.
-        most = max(most, *(int(((start <= at) & (end > at + 1e-8)).sum()) for at in start))
+        most = max(most, measures.most_at_a_time(start, end))
     return str(most)
 
 
@@ -166,7 +165,7 @@ def files_alone_mbps(runs: Runs) -> Interval:
 @measured
 def page_sizes(runs: Runs, http: str) -> str:
     """IDS-S7: bytes of the measured pages."""
-    made = runs.tree(DROP_TAIL, 100).page_bytes[{"1.0": WEB_10, "1.1": WEB_11}[http]]
+    made = runs.tree(DROP_TAIL, 100).page_bytes[GROUPS[http]]
     return ", ".join(str(int(size)) for size in np.unique(made))
 
 
