@@ -5,6 +5,7 @@ use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::{CustomQueues, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{CustomStages, StageSpec};
+use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::control::{ControlSpec, CustomControls};
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
@@ -21,7 +22,7 @@ pub struct Kinds {
 }
 
 /// All that is built in: families, and for each kind how it is written and what it does.
-pub fn built_in() -> [(&'static str, Vec<Usage>); 9] {
+pub fn built_in() -> [(&'static str, Vec<Usage>); 10] {
     [
         ("queues", QueueSpec::usages()),
         ("losses", StageSpec::usages()),
@@ -30,6 +31,7 @@ pub fn built_in() -> [(&'static str, Vec<Usage>); 9] {
         ("recoveries", RecoveryKind::usages()),
         ("controls", ControlSpec::usages()),
         ("pacings", PacingKind::usages()),
+        ("validations", ValidationSpec::usages()),
         ("markers", MarkerSpec::usages()),
         ("distributions", Distribution::usages()),
     ]

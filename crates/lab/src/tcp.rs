@@ -6,6 +6,7 @@ use crate::text::option_from_text;
 use catnip_base::{Bytes, Span, notation};
 use catnip_net::mark::MarkerSpec;
 use catnip_tcp::control::ControlSpec;
+use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
@@ -31,7 +32,10 @@ pub(crate) struct TcpFile {
     pub(crate) delayed_ack: Option<bool>,
     pub(crate) weight: Option<u32>,
     pub(crate) nagle: Option<bool>,
-    pub(crate) restart_after_idle: Option<bool>,
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) validation: Option<ValidationSpec>,
+    /// cwnd grows even while the application or the receive window keeps it unused.
+    pub(crate) grow_unused: Option<bool>,
     pub(crate) limited_transmit: Option<bool>,
     pub(crate) handshake: Option<bool>,
     /// Every data segment has full size on the wire.
@@ -65,7 +69,24 @@ pub(crate) fn tcp_config(
         config = apply(config, file, kinds)?;
         marker = file.marker.unwrap_or(marker);
     }
+    needs_modern(&config)?;
     Ok((config, marker))
+}
+
+/// The senders of ns-2 and of the papers are closed: what came later they do not know.
+fn needs_modern(config: &TcpConfig) -> Result<(), Wrong> {
+    let TcpConfig { recovery, validation, pacing, .. } = config;
+    let wrong = |key: &str, value: String| {
+        Err((key.to_string(), format!("{value:?}: needs recovery = \"sack\", not {:?}", recovery.name())))
+    };
+    match (validation, pacing) {
+        _ if recovery.is_modern() => Ok(()),
+        (ValidationSpec::Linux | ValidationSpec::Cwv | ValidationSpec::NewCwv(_), _) => {
+            wrong("validation", validation.to_string())
+        }
+        (_, PacingKind::Rate(_)) => wrong("pacing", pacing.to_string()),
+        _ => Ok(()),
+    }
 }
 
 fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wrong> {
@@ -116,7 +137,8 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         pacing: file.pacing.unwrap_or(base.pacing),
         delayed_ack,
         nagle: file.nagle.unwrap_or(base.nagle),
-        restart_after_idle: file.restart_after_idle.unwrap_or(base.restart_after_idle),
+        validation: file.validation.unwrap_or(base.validation),
+        grow_unused: file.grow_unused.unwrap_or(base.grow_unused),
         limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
         handshake,
         fin: file.fin.unwrap_or(base.fin),

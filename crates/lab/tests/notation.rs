@@ -9,6 +9,7 @@ use catnip_net::queue::QueueSpec;
 use catnip_net::stage::StageSpec;
 use catnip_net::{References, WireSpec};
 use catnip_tcp::control::ControlSpec;
+use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
 use proptest::prelude::*;
@@ -61,8 +62,20 @@ const TEXTS: &[(&str, &[&str])] = &[
     ),
     ("jitters", &["uniform:T", "normal:T", "exponential:T"]),
     ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack"]),
-    ("controls", &["reno", "eca", "eca:last-round", "eca:final-window", "eca:one-more-round"]),
-    ("pacings", &["none", "rbplw"]),
+    (
+        "controls",
+        &[
+            "reno",
+            "eca",
+            "eca:last-round",
+            "eca:final-window",
+            "eca:one-more-round",
+            "cubic",
+            "cubic:fast-convergence=false",
+        ],
+    ),
+    ("pacings", &["none", "rbplw", "rate", "rate:R"]),
+    ("validations", &["none", "restart", "linux", "cwv", "newcwv", "newcwv:filter=last"]),
     (
         "markers",
         &[
@@ -110,6 +123,7 @@ fn read_back_as(family: &str, text: &str) -> Result<(), TestCaseError> {
         "recoveries" => read_back::<RecoveryKind>(text),
         "controls" => read_back::<ControlSpec>(text),
         "pacings" => read_back::<PacingKind>(text),
+        "validations" => read_back::<ValidationSpec>(text),
         "markers" => read_back::<MarkerSpec>(text),
         "distributions" => read_back::<Distribution>(text),
         other => panic!("no texts of {other}"),

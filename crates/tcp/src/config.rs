@@ -1,3 +1,4 @@
+use crate::control::validated::ValidationSpec;
 use crate::control::{ControlSpec, Halving, Start};
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
@@ -38,8 +39,8 @@ pub struct TcpConfig {
     pub pacing: PacingKind,
     /// A short segment waits while data is unacknowledged (RFC 896).
     pub nagle: bool,
-    /// A sender that was silent for longer than its timeout begins anew with the initial window (RFC 5681, section 4.1).
-    pub restart_after_idle: bool,
+    /// What becomes of a window that is not used. The classic senders know `none` and `restart`.
+    pub validation: ValidationSpec,
     /// RFC 3042: the first two duplicate ACKs each release one new segment.
     pub limited_transmit: bool,
     /// Segments that must have been acknowledged before a fast retransmit is possible.

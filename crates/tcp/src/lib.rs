@@ -3,14 +3,17 @@
 //!
 //! Three questions are kept apart: what to resend ([`recovery`]), how fast to grow and how much to cut
 //! ([`control`]), and when to put a segment on the wire ([`pacing`]). A [`TcpConfig`] combines an answer to each;
-//! a named profile of [`profile`] gives all parameters at once.
+//! a named profile of [`profile`] gives all parameters at once. There are two senders with one contract: [`classic`] is
+//! that of ns-2 and of the papers, [`modern`] that of today; the recovery decides.
 
 #![forbid(unsafe_code)]
 
+pub mod classic;
 mod config;
 pub mod control;
 mod endpoint;
 mod messages;
+pub mod modern;
 pub mod pacing;
 pub mod profile;
 mod receiver;
@@ -21,6 +24,7 @@ mod segment;
 mod sender;
 #[cfg(test)]
 mod testing;
+mod transmission;
 
 pub use config::{DelayedAck, InitialSsthresh, RtoConfig, TcpConfig};
 pub use control::Halving;
@@ -29,4 +33,5 @@ pub use receiver::Receiver;
 pub use rto::Rto;
 pub use scoreboard::Scoreboard;
 pub use segment::{Flags, SackBlocks, Segment};
-pub use sender::{Sender, SenderStats};
+pub use sender::Sender;
+pub use transmission::SenderStats;

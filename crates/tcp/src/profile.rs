@@ -3,6 +3,7 @@
 //! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release;
 //! `rfc` follows the standards of today.
 
+use crate::control::validated::ValidationSpec;
 use crate::control::{ControlSpec, RenoSpec};
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
@@ -60,7 +61,7 @@ pub fn ns2_2002() -> TcpConfig {
         grow_on_exit: true,
         pacing: PacingKind::None,
         nagle: false,
-        restart_after_idle: false,
+        validation: ValidationSpec::None,
         limited_transmit: false,
         earliest_fast_retransmit: 2,
         second_always_fast: false,
@@ -176,7 +177,7 @@ pub fn rfc() -> TcpConfig {
         grow_on_exit: false,
         pacing: PacingKind::None,
         nagle: false,
-        restart_after_idle: true,
+        validation: ValidationSpec::Restart,
         limited_transmit: true,
         earliest_fast_retransmit: 0,
         second_always_fast: false,

@@ -10,11 +10,26 @@ pub struct Scoreboard {
 impl Scoreboard {
     /// Adds a block; true if it told anything new.
     pub fn add(&mut self, start: u64, end: u64) -> bool {
+        self.add_and_tell(start, end, |_, _| {})
+    }
+
+    /// The same, telling of each part of the block that is new, lowest first.
+    pub fn add_and_tell(&mut self, start: u64, end: u64, mut news: impl FnMut(u64, u64)) -> bool {
         if start >= end {
             return false;
         }
         let first = self.ranges.partition_point(|r| r.1 < start);
         let after = self.ranges.partition_point(|r| r.0 <= end);
+        let mut from = start;
+        for &(known, known_end) in &self.ranges[first..after] {
+            if from < known {
+                news(from, known);
+            }
+            from = from.max(known_end);
+        }
+        if from < end {
+            news(from, end);
+        }
         if first == after {
             self.ranges.insert(first, (start, end));
             self.bytes += end - start;
@@ -97,9 +112,12 @@ mod tests {
             let mut board = Scoreboard::default();
             let mut set = std::collections::BTreeSet::new();
             for (start, len) in blocks {
-                let before = set.len();
+                let new: Vec<u64> = (start..start + len).filter(|b| !set.contains(b)).collect();
+                let mut told = Vec::new();
+                let is_news = board.add_and_tell(start, start + len, |from, to| told.extend(from..to));
+                prop_assert_eq!(is_news, !new.is_empty());
+                prop_assert_eq!(told, new);
                 set.extend(start..start + len);
-                prop_assert_eq!(board.add(start, start + len), set.len() > before);
             }
             let shrinks = set.iter().any(|&b| b < una);
             set.retain(|&b| b >= una);

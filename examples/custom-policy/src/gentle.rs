@@ -64,4 +64,9 @@ impl CongestionControl for Gentle {
         self.ssthresh = Some(kept);
         self.cwnd = if event.cause == Cause::Restart { self.segment } else { kept };
     }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.cwnd = cwnd as f64;
+        self.ssthresh = ssthresh.map(|bytes| bytes as f64).or(self.ssthresh);
+    }
 }

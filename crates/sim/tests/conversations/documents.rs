@@ -7,6 +7,7 @@ use catnip_sim::app::AppEvent;
 use catnip_sim::record::SenderView;
 use catnip_sim::{CLIENT, SERVER, ServiceOptions, TcpOptions};
 use catnip_tcp::TcpConfig;
+use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
 
 /// Two equal documents over one connection, the second one two seconds after the first one.
@@ -30,8 +31,8 @@ fn the_second_document_is_marked_like_the_first() {
     // three are HIGH; the window is never below 8.
     let expected: Vec<Colour> =
         (0..12).map(|n| if (3..9).contains(&n) { Colour::Red } else { Colour::Green }).collect();
-    for restart_after_idle in [true, false] {
-        let config = TcpConfig { initial_window: 8, restart_after_idle, ..tcp() };
+    for validation in [ValidationSpec::Restart, ValidationSpec::None] {
+        let config = TcpConfig { initial_window: 8, validation, ..tcp() };
         let options = TcpOptions { marker: Some(read("spm")), ..config.into() };
         let (link, documents) = two_documents(11_500, options);
         for document in &documents {
@@ -101,14 +102,14 @@ fn early_congestion_avoidance_looks_at_each_document() {
 
 #[test]
 fn after_a_pause_a_sender_begins_anew() {
-    for (restart_after_idle, at_once) in [(true, 2), (false, 8)] {
-        let config = TcpConfig { restart_after_idle, ..tcp() };
+    for (validation, at_once) in [(ValidationSpec::Restart, 2), (ValidationSpec::None, 8)] {
+        let config = TcpConfig { validation, ..tcp() };
         let (_, documents) = two_documents(20_000, config);
         let burst =
             |document: &[(u64, SenderView)]| since_first(document).iter().filter(|at| **at == 0).count();
         assert_eq!(burst(&documents[0]), 2);
         assert!(burst(&documents[1]) >= at_once, "{}", burst(&documents[1]));
-        if restart_after_idle {
+        if validation == ValidationSpec::Restart {
             assert_eq!(since_first(&documents[0]), since_first(&documents[1]));
         }
     }

@@ -1,6 +1,6 @@
-use super::{Ack, Congestion, CongestionControl, Control, ControlKind, Phase, Reno, Start};
+use super::{Ack, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Reno, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Time, words};
+use catnip_base::{ParseError, words};
 
 /// Early congestion avoidance as configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +110,12 @@ impl CongestionControl for Eca {
         self.reno.on_congestion(event);
     }
 
-    fn on_deflated(&mut self, now: Time, taken: u64) {
-        self.reno.on_deflated(now, taken);
+    fn on_recovered(&mut self, end: &Recovered) {
+        self.reno.on_recovered(end);
     }
 
-    fn on_idle(&mut self, now: Time, segments: u32) {
-        self.reno.on_idle(now, segments);
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.reno.adopt(cwnd, ssthresh);
     }
 }
 
@@ -124,6 +124,7 @@ mod tests {
     use super::*;
     use crate::recovery::RecoveryKind;
     use crate::testing::{SEGMENT, ns2, rfc};
+    use catnip_base::Time;
 
     /// Early congestion avoidance with a window of so many segments, in slow start.
     fn eca(rule: EcaRule, window: u32) -> Eca {
@@ -133,6 +134,9 @@ mod tests {
     fn hears_ack(control: &mut Eca, unsent: u64) {
         control.on_ack(&Ack {
             now: Time::ZERO,
+            una: 0,
+            next: 0,
+            srtt: None,
             bytes: SEGMENT,
             in_flight: 0,
             unsent: unsent * SEGMENT,
@@ -227,7 +231,7 @@ mod tests {
         control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
         assert_eq!((control.control().cwnd, control.control().ssthresh), (4000, Some(4000)));
         assert_eq!(control.phase(1000 * SEGMENT), Phase::CongestionAvoidance);
-        control.on_deflated(now, SEGMENT);
+        control.on_recovered(&Recovered { now, taken: SEGMENT, retransmitted: 0 });
         assert_eq!(control.control().cwnd, 3000);
     }
 

@@ -1,9 +1,12 @@
 //! Congestion control: how fast to grow, how much to cut. A controller is told of each episode once; which losses
 //! belong to the same episode is the sender's business. A controller is one file, and one line of [`ControlSpec`].
 
+mod cubic;
 mod eca;
 mod reno;
+pub mod validated;
 
+pub use cubic::{Cubic, CubicSpec};
 pub use eca::{Eca, EcaRule, EcaSpec};
 pub use reno::{Reno, RenoSpec};
 
@@ -46,10 +49,16 @@ pub struct Ack {
     pub bytes: u64,
     /// Bytes sent and not acknowledged, before this ACK.
     pub in_flight: u64,
+    /// First byte not acknowledged, after it.
+    pub una: u64,
+    /// Next byte of new data to send.
+    pub next: u64,
     /// Bytes that the application has handed over and that were never sent.
     pub unsent: u64,
     /// The round trip that it measures, if it measures one.
     pub rtt: Option<Span>,
+    /// Smoothed round trip by a fine clock, once there was a sample.
+    pub srtt: Option<Span>,
     /// Was the window the reason why no more was sent?
     pub cwnd_limited: bool,
 }
@@ -76,6 +85,47 @@ pub enum Cause {
     Loss,
     /// The timer, or Tahoe's answer to duplicate ACKs: the window starts anew.
     Restart,
+}
+
+/// The repair of a loss is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Recovered {
+    /// When its end was noticed.
+    pub now: Time,
+    /// Bytes that partial ACKs took from the window (ns-2's NewReno); at least one segment stays.
+    pub taken: u64,
+    /// Bytes that were retransmitted and have arrived, each counted once.
+    pub retransmitted: u64,
+}
+
+/// The first segment after a silence is about to leave; nothing is in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    /// Now.
+    pub now: Time,
+    /// Since the last segment was sent.
+    pub silence: Span,
+    /// The retransmission timeout.
+    pub rto: Span,
+    /// The restart window, bytes (RFC 5681, section 4.1).
+    pub restart_window: u64,
+}
+
+/// A data segment has left.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Time,
+    /// Bytes sent and not acknowledged, these included.
+    pub in_flight: u64,
+    /// Nothing more is there to be sent.
+    pub drained: bool,
+    /// No further segment fits into the window.
+    pub window_full: bool,
+    /// What the other side can take in, bytes.
+    pub receive_window: u64,
+    /// The retransmission timeout.
+    pub rto: Span,
 }
 
 /// How the window grows.
@@ -106,13 +156,25 @@ pub trait CongestionControl: Debug + Send {
     fn on_ack(&mut self, ack: &Ack);
     /// An episode begins.
     fn on_congestion(&mut self, event: &Congestion);
-    /// A recovery is over whose partial ACKs took so many bytes from the window (ns-2's NewReno); at least one segment
-    /// stays.
-    fn on_deflated(&mut self, _now: Time, _taken: u64) {}
-    /// Nothing was sent for longer than a timeout: the window is no larger than so many segments from here on.
-    fn on_idle(&mut self, _now: Time, _segments: u32) {}
-    /// The application says what it knows about a message.
-    fn on_context(&mut self, _now: Time, _context: &FlowContext) {}
+    /// The repair of a loss is over.
+    fn on_recovered(&mut self, _end: &Recovered) {}
+    /// The last episode was none: nothing was lost.
+    fn on_spurious(&mut self, _now: Time) {}
+    /// A data segment has left.
+    fn on_sent(&mut self, _sent: &Sent) {}
+    /// The first segment after a silence is about to leave.
+    fn on_idle(&mut self, _idle: &Idle) {}
+    /// The application hands over a message and says what it knows about it.
+    fn on_message(&mut self, _now: Time, _context: &FlowContext) {}
+    /// Another party has decided: the window is this from here on, and so is the threshold if one is given; bytes.
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>);
+    /// The window is no larger than this from here on, bytes.
+    fn restrict(&mut self, cwnd: u64) {
+        // A controller may keep fractions of a byte.
+        if self.control().cwnd >= cwnd {
+            self.adopt(cwnd, None);
+        }
+    }
 }
 
 /// A kind of controller: plain data from which a connection builds its own.
@@ -160,14 +222,24 @@ macro_rules! controls {
             fn on_congestion(&mut self, event: &Congestion) {
                 match self { $(Self::$Kind(it) => it.on_congestion(event)),+ }
             }
-            fn on_deflated(&mut self, now: Time, taken: u64) {
-                match self { $(Self::$Kind(it) => it.on_deflated(now, taken)),+ }
+            fn on_recovered(&mut self, end: &Recovered) {
+                match self { $(Self::$Kind(it) => it.on_recovered(end)),+ }
             }
-            fn on_idle(&mut self, now: Time, segments: u32) {
-                match self { $(Self::$Kind(it) => it.on_idle(now, segments)),+ }
+            fn on_spurious(&mut self, now: Time) {
+                match self { $(Self::$Kind(it) => it.on_spurious(now)),+ }
             }
-            fn on_context(&mut self, now: Time, context: &FlowContext) {
-                match self { $(Self::$Kind(it) => it.on_context(now, context)),+ }
+            #[inline]
+            fn on_sent(&mut self, sent: &Sent) {
+                match self { $(Self::$Kind(it) => it.on_sent(sent)),+ }
+            }
+            fn on_idle(&mut self, idle: &Idle) {
+                match self { $(Self::$Kind(it) => it.on_idle(idle)),+ }
+            }
+            fn on_message(&mut self, now: Time, context: &FlowContext) {
+                match self { $(Self::$Kind(it) => it.on_message(now, context)),+ }
+            }
+            fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+                match self { $(Self::$Kind(it) => it.adopt(cwnd, ssthresh)),+ }
             }
         }
     };
@@ -176,6 +248,7 @@ macro_rules! controls {
 controls! {
     Reno(RenoSpec) => Reno,
     Eca(EcaSpec) => Eca,
+    Cubic(CubicSpec) => Cubic,
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
 }
 

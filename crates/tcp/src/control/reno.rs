@@ -1,6 +1,8 @@
-use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Start};
+use super::{
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Recovered, Start,
+};
+use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Time};
 
 /// Slow start and congestion avoidance, as configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,13 +122,18 @@ impl CongestionControl for Reno {
         };
     }
 
-    fn on_deflated(&mut self, _now: Time, taken: u64) {
-        self.cwnd = (self.cwnd - self.segments(taken)).max(1.0);
+    fn on_recovered(&mut self, end: &Recovered) {
+        if end.taken > 0 {
+            self.cwnd = (self.cwnd - self.segments(end.taken)).max(1.0);
+        }
     }
 
-    fn on_idle(&mut self, _now: Time, segments: u32) {
-        // RFC 5681, section 4.1: "we define RW = min(IW,cwnd)".
-        self.cwnd = self.cwnd.min(f64::from(segments));
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.cwnd = self.segments(cwnd);
+        if let Some(bytes) = ssthresh {
+            self.ssthresh = self.segments(bytes);
+            self.ssthresh_was_set = true;
+        }
     }
 }
 
@@ -135,13 +142,24 @@ mod tests {
     use super::*;
     use crate::recovery::RecoveryKind;
     use crate::testing::{SEGMENT, ns2, rfc};
+    use catnip_base::Time;
 
     fn reno(initial_window: u32, halving: Halving) -> Reno {
         Reno::new(&Start { halving, ..rfc(RecoveryKind::Reno, initial_window).start() })
     }
 
     fn ack(bytes: u64) -> Ack {
-        Ack { now: Time::ZERO, bytes, in_flight: 0, unsent: 0, rtt: None, cwnd_limited: true }
+        Ack {
+            now: Time::ZERO,
+            bytes,
+            in_flight: 0,
+            una: bytes,
+            next: bytes,
+            unsent: 0,
+            rtt: None,
+            srtt: None,
+            cwnd_limited: true,
+        }
     }
 
     /// Congestion with so many segments in flight, and a receive window of 20 segments.
@@ -303,7 +321,8 @@ mod tests {
     fn partial_acks_leave_at_least_one_segment_of_the_window() {
         let mut control = reno(8, Halving::Window);
         for (taken, left) in [(5, 3000), (1, 2000), (4, 1000)] {
-            control.on_deflated(Time::ZERO, taken * SEGMENT);
+            let taken = taken * SEGMENT;
+            control.on_recovered(&Recovered { now: Time::ZERO, taken, retransmitted: 0 });
             assert_eq!(control.control().cwnd, left);
         }
     }

@@ -1,7 +1,4 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
-use catnip_base::notation::Usage;
-
-pub(super) const USAGE: Usage = ("reno", "fast recovery until the first new ACK");
 
 /// 4.3BSD Reno (1990; RFC 5681, section 3.2): fast recovery inflates the window by each duplicate ACK and ends with
 /// the first new one, whatever else is missing.

@@ -1,7 +1,4 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnDuplicate};
-use catnip_base::notation::Usage;
-
-pub(super) const USAGE: Usage = ("tahoe", "fast retransmit, then slow start from there");
 
 /// 4.3BSD Tahoe (1988): a third duplicate ACK starts over with a window of one segment.
 #[derive(Debug)]

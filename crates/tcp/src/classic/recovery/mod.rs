@@ -8,37 +8,11 @@ mod tahoe;
 
 pub use newreno::NewReno;
 pub use reno::Reno;
-pub use sack::{Sack, SackRule};
+pub use sack::Sack;
 pub use tahoe::Tahoe;
 
 use crate::Scoreboard;
-use catnip_base::words;
-
-/// Duplicate ACKs that mean a loss (RFC 5681, section 3.2; catp23).
-pub const DUPACK_THRESHOLD: u32 = 3;
-
-words! {
-    /// Which recovery a connection uses.
-    pub enum RecoveryKind {
-        /// See [`Tahoe`].
-        Tahoe = tahoe::USAGE,
-        /// See [`Reno`].
-        Reno = reno::USAGE,
-        /// See [`NewReno`].
-        NewReno = newreno::USAGE,
-        /// See [`SackRule::Pipe1996`].
-        Sack1 = sack::SACK1,
-        /// See [`SackRule::Rfc6675`].
-        SackRfc6675 = sack::SACK,
-    }
-}
-
-impl RecoveryKind {
-    /// Does the receiver report blocks?
-    pub fn uses_sack(self) -> bool {
-        matches!(self, Self::Sack1 | Self::SackRfc6675)
-    }
-}
+pub(super) use crate::recovery::{DUPACK_THRESHOLD, RecoveryKind};
 
 /// What the sender knows when an ACK arrives; all in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +107,8 @@ impl Recovery {
             RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(gate)),
             RecoveryKind::Reno => Self::Reno(Reno::new(gate)),
             RecoveryKind::NewReno => Self::NewReno(NewReno::new(gate)),
-            RecoveryKind::Sack1 => Self::Sack(Sack::new(gate, SackRule::Pipe1996)),
-            RecoveryKind::SackRfc6675 => Self::Sack(Sack::new(gate, SackRule::Rfc6675)),
+            RecoveryKind::Sack1 => Self::Sack(Sack::new(gate)),
+            RecoveryKind::SackRfc6675 => unreachable!("the recovery of the modern sender"),
         }
     }
 

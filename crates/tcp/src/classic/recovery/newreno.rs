@@ -1,8 +1,4 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
-use catnip_base::notation::Usage;
-
-pub(super) const USAGE: Usage =
-    ("newreno", "fast recovery until all that was out is acknowledged (RFC 6582)");
 
 /// NewReno (RFC 6582): fast recovery lasts until everything that was out when it began is acknowledged; each
 /// partial ACK resends the next missing segment and takes from the window what has left the network.

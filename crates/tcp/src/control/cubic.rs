@@ -1,0 +1,204 @@
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Start};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Span, Time};
+
+/// CUBIC as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CubicSpec {
+    /// Section 4.7: a flow that loses below its last maximum gives more room.
+    pub fast_convergence: bool,
+}
+
+impl Kind for CubicSpec {
+    const USAGE: &'static [Usage] = &[(
+        "cubic[:fast-convergence=false]",
+        "CUBIC: the window grows by the time since the last loss (RFC 9438)",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { fast_convergence: text.option("fast-convergence", true)? })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("cubic").option("fast-convergence", self.fast_convergence, true);
+    }
+}
+
+impl ControlKind for CubicSpec {
+    type Control = Cubic;
+    fn build(&self, start: &Start) -> Cubic {
+        Cubic::new(start, *self)
+    }
+}
+
+/// CUBIC (RFC 9438), counted in segments with fractions as the RFC does.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    spec: CubicSpec,
+    segment: f64,
+    /// Segments, all windows.
+    cwnd: f64,
+    ssthresh: f64,
+    ssthresh_was_set: bool,
+    /// cwnd just before the last reduction, or less by fast convergence.
+    w_max: f64,
+    /// cwnd at the last reduction, up to which the Reno-friendly window grows with alpha.
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+    /// What the last episode took, in case that it was none.
+    undo: Option<Box<Cubic>>,
+    grow_unused: bool,
+}
+
+/// A stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Time,
+    /// Seconds from its start until the cubic function is at `w_max`.
+    k: f64,
+    /// What the cubic function is at then, segments.
+    plateau: f64,
+    /// What Reno would have, segments.
+    w_est: f64,
+}
+
+/// RFC 9438, section 5: "it is RECOMMENDED to set C = 0.4" (section 5.1), segments per cubic second.
+const C: f64 = 0.4;
+/// Section 4.6: "beta_cubic SHOULD be set to 0.7".
+const BETA: f64 = 0.7;
+/// Section 4.3: "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)".
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// Least ssthresh, segments.
+const MIN_SSTHRESH: f64 = 2.0;
+
+impl Cubic {
+    /// The state of a new connection.
+    pub fn new(start: &Start, spec: CubicSpec) -> Self {
+        Self {
+            spec,
+            segment: f64::from(start.segment_bytes),
+            cwnd: f64::from(start.window),
+            ssthresh: start.ssthresh.map_or(f64::INFINITY, |segments| segments as f64),
+            ssthresh_was_set: false,
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            epoch: None,
+            undo: None,
+            grow_unused: start.grow_unused,
+        }
+    }
+
+    fn segments(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.segment
+    }
+
+    /// Section 4.2: a stage begins with the first ACK of congestion avoidance. After a timeout, or where slow start ended without
+    /// a loss, there is no maximum to come back to: "K is set to 0 and W_max is set to the congestion window size at the
+    /// beginning of the current congestion avoidance stage".
+    fn begin(&self, now: Time) -> Epoch {
+        let (k, plateau) = match self.w_max > self.cwnd {
+            true => (((self.w_max - self.cwnd) / C).cbrt(), self.w_max),
+            false => (0.0, self.cwnd),
+        };
+        Epoch { start: now, k, plateau, w_est: self.cwnd }
+    }
+
+    fn avoid(&mut self, ack: &Ack) {
+        let mut epoch = self.epoch.unwrap_or_else(|| self.begin(ack.now));
+        let acked = self.segments(ack.bytes);
+        // Section 4.3: "W_est = W_est + alpha_cubic * segments_acked / cwnd", and once W_est has "reached cwnd_prior ... the sender
+        // SHOULD set alpha_cubic to 1".
+        let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
+        epoch.w_est += alpha * acked / self.cwnd;
+        let w_cubic = |t: f64| C * (t - epoch.k).powi(3) + epoch.plateau;
+        let t = (ack.now - epoch.start).as_secs();
+        if w_cubic(t) < epoch.w_est {
+            // "If W_cubic(t) is less than W_est(t), then cwnd SHOULD be set to W_est(t)".
+            self.cwnd = self.cwnd.max(epoch.w_est);
+        } else {
+            // Section 4.2: "target" is W_cubic(t + RTT), at least cwnd, at most 1.5 * cwnd. Sections 4.4 and 4.5: "cwnd MUST be
+            // incremented by (target - cwnd) / cwnd for each received new ACK".
+            let rtt = ack.srtt.map_or(0.0, Span::as_secs);
+            let target = w_cubic(t + rtt).clamp(self.cwnd, 1.5 * self.cwnd);
+            self.cwnd += (target - self.cwnd) / self.cwnd * acked.min(1.0);
+        }
+        self.epoch = Some(epoch);
+    }
+}
+
+impl CongestionControl for Cubic {
+    #[inline]
+    fn control(&self) -> Control {
+        let bytes = |segments: f64| (segments * self.segment) as u64;
+        Control { cwnd: bytes(self.cwnd), ssthresh: self.ssthresh_was_set.then(|| bytes(self.ssthresh)) }
+    }
+
+    #[inline]
+    fn phase(&self, _unsent: u64) -> Phase {
+        if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        if !self.grow_unused && !ack.cwnd_limited {
+            return;
+        }
+        match self.phase(ack.unsent) {
+            // Section 4.10: "CUBIC MUST employ a slow start algorithm when cwnd is no more than ssthresh"; RFC 5681's.
+            Phase::SlowStart => self.cwnd += self.segments(ack.bytes).min(1.0),
+            Phase::CongestionAvoidance => self.avoid(ack),
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        self.undo = None;
+        self.undo = Some(Box::new(self.clone()));
+        // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh alone.
+        if !event.repeated {
+            // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two; what was sent beyond cwnd does not count.
+            let flight = self.segments(event.in_flight).min(self.cwnd);
+            self.ssthresh = (flight * BETA).max(MIN_SSTHRESH);
+            self.ssthresh_was_set = true;
+            self.cwnd_prior = self.cwnd;
+            // Section 4.7: "if (cwnd < W_max and fast convergence is enabled), further reduce W_max".
+            let releases = self.spec.fast_convergence && self.cwnd < self.w_max;
+            self.w_max = if releases { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+        }
+        self.epoch = None;
+        match event.cause {
+            Cause::Loss => self.cwnd = self.ssthresh,
+            Cause::Restart => {
+                self.cwnd = 1.0;
+                // Section 4.8: after a timeout the next stage begins at its own window.
+                self.w_max = 0.0;
+            }
+        }
+    }
+
+    /// Section 4.9: what the episode took is given back.
+    fn on_spurious(&mut self, _now: Time) {
+        if let Some(before) = self.undo.take() {
+            let cwnd = before.cwnd.max(self.cwnd);
+            *self = Self { cwnd, ..*before };
+        }
+    }
+
+    /// Section 4.2: the time since the stage began does not count periods in which cwnd was "not updated due to application-limited
+    /// behavior".
+    fn on_idle(&mut self, idle: &Idle) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = (epoch.start + idle.silence).min(idle.now);
+        }
+    }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.cwnd = self.segments(cwnd);
+        if let Some(bytes) = ssthresh {
+            self.ssthresh = self.segments(bytes);
+            self.ssthresh_was_set = true;
+        }
+        self.epoch = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

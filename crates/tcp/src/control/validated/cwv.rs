@@ -1,0 +1,56 @@
+use super::remember;
+use crate::control::{CongestionControl, Sent};
+use catnip_base::Time;
+
+/// Congestion window validation (RFC 2861, section 3.2), which decays a window that is not used.
+#[derive(Debug)]
+pub struct Cwv {
+    /// When data was sent last (T_last); `None`: never.
+    last: Option<Time>,
+    /// Since when the sender was not limited by the window (T_prev).
+    unlimited_since: Time,
+    /// The most that was in use since then, bytes (W_used).
+    used: u64,
+    segment: u64,
+}
+
+impl Cwv {
+    pub(super) fn new(segment: u64) -> Self {
+        Self { last: None, unlimited_since: Time::ZERO, used: 0, segment }
+    }
+
+    /// "After sending a data segment".
+    pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
+        let Some(last) = self.last.replace(sent.now) else {
+            self.unlimited_since = sent.now;
+            return;
+        };
+        let silence = sent.now.since(last);
+        if silence >= sent.rto {
+            let before = control.control();
+            // "For i=1 To (tcpnow - T_last)/RTO: win = min(cwnd, receiver's declared max window), cwnd = max(win/2, MSS)"
+            let mut cwnd = before.cwnd;
+            for _ in 0..silence.in_units_of(sent.rto).min(64) {
+                cwnd = (cwnd.min(sent.receive_window) / 2).max(self.segment);
+            }
+            control.adopt(cwnd, remember(&before));
+            self.begin(sent.now);
+        }
+        if sent.window_full {
+            self.begin(sent.now);
+        } else if sent.drained {
+            self.used = self.used.max(sent.in_flight);
+            if sent.now.since(self.unlimited_since) >= sent.rto {
+                // "win = min(cwnd, receiver's declared max window), cwnd = (win + W_used)/2"
+                let before = control.control();
+                control.adopt((before.cwnd.min(sent.receive_window) + self.used) / 2, remember(&before));
+                self.begin(sent.now);
+            }
+        }
+    }
+
+    fn begin(&mut self, now: Time) {
+        self.unlimited_since = now;
+        self.used = 0;
+    }
+}

@@ -1,0 +1,57 @@
+use super::remember;
+use crate::control::{CongestionControl, Idle, Sent};
+use catnip_base::Time;
+
+/// What Linux makes of an unused window (net/ipv4/tcp_output.c, `tcp_slow_start_after_idle` on): RFC 2861 with four differences.
+/// A silence never takes the window below the restart window, use below the initial window counts as the initial window, windows
+/// are whole segments, and that of the other side does not matter.
+#[derive(Debug)]
+pub struct LinuxRestart {
+    initial_window: u64,
+    segment: u64,
+    /// Since when the sender was not limited by the window.
+    unlimited_since: Time,
+    /// The most that was in use since then, bytes.
+    used: u64,
+}
+
+impl LinuxRestart {
+    pub(super) fn new(initial_window: u64, segment: u64) -> Self {
+        Self { initial_window, segment, unlimited_since: Time::ZERO, used: 0 }
+    }
+
+    /// `tcp_cwnd_restart`: half of the window for each timeout of silence.
+    pub(super) fn on_idle(&mut self, idle: &Idle, control: &mut impl CongestionControl) {
+        if idle.silence <= idle.rto {
+            return;
+        }
+        let before = control.control();
+        let least = idle.restart_window.min(before.cwnd);
+        // A silence of one timeout and a bit halves once.
+        let halvings = (idle.silence.as_nanos() - 1) / idle.rto.as_nanos().max(1);
+        let cwnd = before.cwnd / self.segment >> halvings.min(63);
+        control.adopt((cwnd * self.segment).max(least), remember(&before));
+        self.unlimited_since = idle.now;
+        self.used = 0;
+    }
+
+    /// `tcp_cwnd_validate` and `tcp_cwnd_application_limited`.
+    pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
+        if sent.window_full {
+            self.used = 0;
+            self.unlimited_since = sent.now;
+            return;
+        }
+        self.used = self.used.max(sent.in_flight);
+        if sent.now.since(self.unlimited_since) >= sent.rto {
+            let before = control.control();
+            let used = self.used.max(self.initial_window);
+            if used < before.cwnd {
+                let halfway = (before.cwnd + used) / 2 / self.segment * self.segment;
+                control.adopt(halfway, remember(&before));
+            }
+            self.used = 0;
+            self.unlimited_since = sent.now;
+        }
+    }
+}

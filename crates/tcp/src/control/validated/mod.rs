@@ -1,0 +1,204 @@
+//! Congestion window validation: what becomes of a window that is not used. A rule stands around any controller and watches
+//! what was sent and acknowledged; the controller decides all else.
+
+mod cwv;
+mod linux;
+mod newcwv;
+mod pipe_ack;
+
+pub use cwv::Cwv;
+pub use linux::LinuxRestart;
+pub use newcwv::{NON_VALIDATED_PERIOD, NewCwv};
+pub use pipe_ack::{Filter, PipeAck};
+
+use super::{Ack, Congestion, CongestionControl, Control, Idle, Phase, Recovered, Sent};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{FlowContext, ParseError, Time, as_text};
+
+/// Which rule a connection follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValidationSpec {
+    /// The window stays as it is.
+    None,
+    /// After a silence longer than the timeout it is no larger than the restart window (RFC 5681, section 4.1).
+    Restart,
+    /// See [`LinuxRestart`].
+    Linux,
+    /// See [`Cwv`].
+    Cwv,
+    /// See [`NewCwv`].
+    NewCwv(Filter),
+}
+
+as_text!(ValidationSpec);
+
+impl Kind for ValidationSpec {
+    const USAGE: &'static [Usage] = &[
+        ("none", "an unused window stays as it is"),
+        ("restart", "silent for longer than the RTO, it is the restart window (RFC 5681, section 4.1)"),
+        ("linux", "silent, it is halved with each RTO; not used, it falls halfway to what was (Linux)"),
+        ("cwv", "the same as RFC 2861 has it: congestion window validation"),
+        ("newcwv[:filter=last]", "newCWV (RFC 7661): it stays for five minutes, but does not grow unused"),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(match text.name() {
+            "none" => Self::None,
+            "restart" => Self::Restart,
+            "linux" => Self::Linux,
+            "cwv" => Self::Cwv,
+            _ => Self::NewCwv(text.option("filter", Filter::Max)?),
+        })
+    }
+
+    fn write(&self, to: &mut Written) {
+        match self {
+            Self::None => to.name("none"),
+            Self::Restart => to.name("restart"),
+            Self::Linux => to.name("linux"),
+            Self::Cwv => to.name("cwv"),
+            Self::NewCwv(filter) => to.name("newcwv").option("filter", *filter, Filter::Max),
+        };
+    }
+}
+
+/// What a rule has found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// What the path was seen to carry in a round trip, bytes; `None`: undefined.
+    pub pipe_ack: Option<u64>,
+    /// Does that bear out the window?
+    pub is_validated: bool,
+}
+
+/// A controller and the rule around it.
+#[derive(Debug)]
+pub struct Validated<C> {
+    control: C,
+    rule: Rule,
+}
+
+/// The state of a rule.
+#[derive(Debug)]
+enum Rule {
+    None,
+    Restart,
+    Linux(LinuxRestart),
+    Cwv(Cwv),
+    /// Larger than the others, and few connections have it.
+    NewCwv(Box<NewCwv>),
+}
+
+impl<C: CongestionControl> Validated<C> {
+    /// A controller of a new connection whose initial window is this, bytes.
+    pub fn new(control: C, spec: ValidationSpec, initial_window: u64, segment: u64) -> Self {
+        let rule = match spec {
+            ValidationSpec::None => Rule::None,
+            ValidationSpec::Restart => Rule::Restart,
+            ValidationSpec::Linux => Rule::Linux(LinuxRestart::new(initial_window, segment)),
+            ValidationSpec::Cwv => Rule::Cwv(Cwv::new(segment)),
+            ValidationSpec::NewCwv(filter) => {
+                Rule::NewCwv(Box::new(NewCwv::new(filter, initial_window, segment)))
+            }
+        };
+        Self { control, rule }
+    }
+
+    /// What the rule has found out, as of the last event, if it looks for it.
+    pub fn validity(&self) -> Option<Validity> {
+        match &self.rule {
+            Rule::NewCwv(rule) => Some(rule.validity(self.control.control().cwnd)),
+            _ => None,
+        }
+    }
+
+    /// The controller starts anew.
+    pub(crate) fn replace(&mut self, control: C) {
+        self.control = control;
+    }
+}
+
+impl<C: CongestionControl> CongestionControl for Validated<C> {
+    #[inline]
+    fn control(&self) -> Control {
+        self.control.control()
+    }
+
+    #[inline]
+    fn phase(&self, unsent: u64) -> Phase {
+        self.control.phase(unsent)
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        match &mut self.rule {
+            Rule::NewCwv(rule) => rule.on_ack(ack, &mut self.control),
+            // RFC 2861, section 3: "the sender should increase the congestion window only if the window was full when the
+            // acknowledgment arrived."
+            Rule::Cwv(_) if !ack.cwnd_limited => {}
+            _ => self.control.on_ack(ack),
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        match &mut self.rule {
+            Rule::NewCwv(rule) => rule.on_congestion(event, &mut self.control),
+            _ => self.control.on_congestion(event),
+        }
+    }
+
+    fn on_recovered(&mut self, end: &Recovered) {
+        self.control.on_recovered(end);
+        if let Rule::NewCwv(rule) = &mut self.rule {
+            rule.on_recovered(end, &mut self.control);
+        }
+    }
+
+    fn on_spurious(&mut self, now: Time) {
+        self.control.on_spurious(now);
+    }
+
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent) {
+        match &mut self.rule {
+            Rule::None | Rule::Restart => {}
+            Rule::Linux(rule) => rule.on_sent(sent, &mut self.control),
+            Rule::Cwv(rule) => rule.on_sent(sent, &mut self.control),
+            Rule::NewCwv(rule) => rule.on_sent(sent, &mut self.control),
+        }
+        self.control.on_sent(sent);
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.control.on_idle(idle);
+        match &mut self.rule {
+            Rule::None | Rule::Cwv(_) => {}
+            // RFC 5681, section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning transmission if the TCP has not
+            // sent data in an interval exceeding the retransmission timeout."
+            Rule::Restart => {
+                if idle.silence > idle.rto {
+                    self.control.restrict(idle.restart_window);
+                }
+            }
+            Rule::Linux(rule) => rule.on_idle(idle, &mut self.control),
+            Rule::NewCwv(rule) => rule.on_idle(idle, &mut self.control),
+        }
+    }
+
+    fn on_message(&mut self, now: Time, context: &FlowContext) {
+        self.control.on_message(now, context);
+    }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.control.adopt(cwnd, ssthresh);
+    }
+}
+
+/// ssthresh remembers three quarters of a window that is given up (RFC 2861, section 3.2; RFC 7661, section 4.4.3):
+/// "ssthresh = max(ssthresh, 3*cwnd/4)". One that was never set is higher already.
+fn remember(control: &Control) -> Option<u64> {
+    control.ssthresh.map(|ssthresh| ssthresh.max(3 * control.cwnd / 4))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,491 @@
+use super::{Ledger, Sack};
+use crate::control::validated::{Validated, Validity};
+use crate::control::{
+    Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Recovered,
+    Sent, Start,
+};
+use crate::messages::{Message, Messages};
+use crate::pacing::{Pacing, RoundStart};
+use crate::recovery::DUPACK_THRESHOLD;
+use crate::segment::earlier;
+use crate::transmission::{SenderStats, Transmission};
+use crate::{Rto, RtoConfig, Segment, TcpConfig};
+use catnip_base::{FlowContext, Span, Time};
+
+/// See [`crate::Sender`].
+#[derive(Debug)]
+pub struct Sender {
+    /// First byte not acknowledged.
+    una: u64,
+    /// Next byte to send.
+    next: u64,
+    /// End of everything sent so far.
+    max: u64,
+    /// Bytes handed over by the application.
+    written: u64,
+    messages: Messages,
+    /// Where the message ends in which the newest segment begins.
+    message_end: u64,
+    /// No more will be; the end is announced with a FIN.
+    fin: bool,
+    peer_window: u64,
+    dupacks: u32,
+    /// Segments that may be sent before the next ACK or timeout.
+    burst_limit: u32,
+    /// What limited transmit adds to the window, bytes.
+    limited_transmit_credit: u64,
+    /// To be sent again at once, whatever the window.
+    retransmit_at: Option<u64>,
+    /// The segment whose round trip is being measured for the timer: its end and when it was sent.
+    rtt_probe: Option<(u64, Time)>,
+    /// When the retransmission timer expires.
+    deadline: Option<Time>,
+    /// The next segment waits for its turn.
+    paced_until: Option<Time>,
+    /// The timer has expired since the last new ACK.
+    timed_out: bool,
+    /// Everything sent when the current round began ends here.
+    round_end: u64,
+    ledger: Ledger,
+    sack: Sack,
+    control: Validated<AnyControl>,
+    pacing: Pacing,
+    rto: Rto,
+    /// When data was sent last.
+    last_sent: Time,
+    stats: SenderStats,
+}
+
+/// What leaves next, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Next {
+    /// A loss was just noticed.
+    FastRetransmit(u64),
+    /// The window, or the pipe, has room.
+    Fits(u64),
+    /// Nothing else is left to send.
+    Rescue(u64),
+}
+
+impl Sender {
+    pub(crate) fn new(config: &TcpConfig, phase: Span) -> Self {
+        let segment = u64::from(config.segment_bytes);
+        let initial_window = u64::from(config.initial_window) * segment;
+        Self {
+            una: 0,
+            next: 0,
+            max: 0,
+            written: 0,
+            messages: Messages::default(),
+            message_end: 0,
+            fin: false,
+            peer_window: config.receive_window,
+            dupacks: 0,
+            burst_limit: u32::MAX,
+            limited_transmit_credit: 0,
+            retransmit_at: None,
+            rtt_probe: None,
+            deadline: None,
+            paced_until: None,
+            timed_out: false,
+            round_end: 0,
+            ledger: Ledger::default(),
+            sack: Sack::default(),
+            control: Validated::new(
+                config.control.build(&config.start()),
+                config.validation,
+                initial_window,
+                segment,
+            ),
+            pacing: Pacing::new(config.pacing),
+            rto: Rto::new(&config.rto, phase),
+            last_sent: Time::ZERO,
+            stats: SenderStats::default(),
+        }
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        context: Option<FlowContext>,
+        last: bool,
+        config: &TcpConfig,
+    ) {
+        if bytes > 0 {
+            let (start, end) = (self.written, self.written + bytes);
+            self.messages.push(Message { start, end, context }, self.una);
+            self.written = end;
+        }
+        self.fin |= last && config.fin;
+        if let Some(context) = context {
+            self.control.on_message(now, &context);
+        }
+    }
+
+    pub(crate) fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the
+        // segment". What was acknowledged before is old news.
+        if segment.ack < self.una || segment.ack > self.max {
+            return;
+        }
+        self.peer_window = u64::from(segment.window);
+        self.burst_limit = u32::MAX;
+        self.limited_transmit_credit = 0;
+        let mut sampling = self.ledger.sampling(now);
+        let board = self.sack.scoreboard();
+        let mut news = board.advance(segment.ack);
+        for (start, end) in segment.sack.ranges(segment.ack) {
+            // RFC 6675 counts bytes of data; the FIN is none.
+            let end = if end <= self.max { end.min(self.written) } else { start };
+            news |= board.add_and_tell(start, end, |from, to| self.ledger.report(from, to, &mut sampling));
+        }
+        if segment.ack > self.una {
+            self.ledger.acknowledge(segment.ack.min(self.written), &mut sampling);
+            let rtt = self.ledger.sample(sampling).rtt;
+            self.on_new_ack(now, segment.ack, rtt, config);
+        // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
+        // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
+        } else if self.una < self.max && segment.span() == 0 {
+            self.on_duplicate_ack(now, news, config);
+        }
+    }
+
+    pub(crate) fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
+        if self.deadline.is_none_or(|deadline| deadline > now) {
+            return false;
+        }
+        self.stats.timeouts += 1;
+        self.sack.on_timeout(self.max);
+        self.cut(now, Cause::Restart);
+        self.timed_out = true;
+        self.dupacks = 0;
+        self.burst_limit = u32::MAX;
+        self.limited_transmit_credit = 0;
+        self.retransmit_at = None;
+        // RFC 6298, section 5.5: "The host MUST set RTO <- RTO * 2". 5.4: "Retransmit the earliest segment that has not
+        // been acknowledged". 5.6: "Start the retransmission timer".
+        self.rto.back_off(&config.rto);
+        self.next = self.una;
+        self.rtt_probe = None;
+        self.restart_timer(now, config);
+        true
+    }
+
+    pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
+        self.paced_until = None;
+        let segment = u64::from(config.segment_bytes);
+        let next = self.choose(segment, config)?;
+        let (Next::FastRetransmit(seq) | Next::Fits(seq) | Next::Rescue(seq)) = next;
+        let is_new = seq >= self.max;
+        if is_new {
+            if config.nagle && self.waits_for_more(segment) {
+                return None;
+            }
+            if seq >= self.message_end {
+                self.begin_message(now, seq, config);
+            }
+        }
+        if is_new || self.pacing.paces_retransmissions() {
+            let release = self.pacing.release_at();
+            if release > now {
+                self.paced_until = Some(release);
+                return None;
+            }
+        }
+        match next {
+            Next::FastRetransmit(_) => self.retransmit_at = None,
+            Next::Fits(_) => self.burst_limit = self.burst_limit.saturating_sub(1),
+            Next::Rescue(_) => self.sack.on_rescued(),
+        }
+        let sent = self.send(now, seq, config);
+        if sent.retransmission && matches!(next, Next::Fits(_)) {
+            self.sack.on_resent(sent.end());
+        }
+        let cwnd = self.control.control().cwnd;
+        self.pacing.on_sent(now, is_new, sent.len.into(), cwnd, self.rto.srtt());
+        let in_flight = self.max - self.una;
+        self.control.on_sent(&Sent {
+            now,
+            in_flight,
+            drained: self.max >= self.end(),
+            window_full: in_flight + segment > cwnd.min(self.peer_window),
+            receive_window: self.peer_window,
+            rto: self.rto.timeout(&config.rto),
+        });
+        Some(sent)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        earlier(self.deadline, self.paced_until)
+    }
+
+    pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
+        let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
+        self.rto = Rto::new(&rto, phase);
+        self.control.replace(config.control.build(&Start { window: 1, ..config.start() }));
+    }
+
+    pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
+        self.rto.sample(&config.rto, sent, now);
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.una == self.end() && self.una > 0
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        self.control.control()
+    }
+
+    pub(crate) fn validity(&self) -> Option<Validity> {
+        self.control.validity()
+    }
+
+    pub(crate) fn peer_window(&self) -> u64 {
+        self.peer_window
+    }
+
+    pub(crate) fn dupacks(&self) -> u32 {
+        self.dupacks
+    }
+
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+
+    pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
+        let message = self.messages.at(seq);
+        (message.start, message.context)
+    }
+
+    pub(crate) fn in_recovery(&self) -> bool {
+        self.sack.in_recovery()
+    }
+
+    pub(crate) fn stats(&self) -> SenderStats {
+        self.stats
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.control.phase(self.unsent())
+    }
+
+    fn end(&self) -> u64 {
+        self.written + u64::from(self.fin)
+    }
+
+    /// The end of the data sent so far.
+    fn sent_data(&self) -> u64 {
+        self.max.min(self.written)
+    }
+
+    /// Bytes never sent of the message that is being sent, or comes next.
+    fn unsent(&self) -> u64 {
+        self.messages.at(self.max).end.saturating_sub(self.max)
+    }
+
+    #[inline]
+    fn on_new_ack(&mut self, now: Time, ack: u64, rtt: Option<Span>, config: &TcpConfig) {
+        let cwnd = self.control.control().cwnd;
+        let episode_ends = self.sack.on_advance(ack);
+        let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.timed_out = false;
+        let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
+        if episode_ends == Some(false) {
+            // A partial ACK. No probe ends here: what is measured was sent after the episode began, and is beyond its end.
+            self.rto.end_backoff();
+            self.restart_timer(now, config);
+            self.retransmit_at = None;
+            return;
+        }
+        self.dupacks = 0;
+        if let Some((_, sent)) = probe {
+            self.rto.end_backoff();
+            self.rto.sample(&config.rto, sent, now);
+        }
+        // RFC 6298, section 5.3: "When an ACK is received that acknowledges new data, restart the retransmission timer".
+        // 5.2: "When all outstanding data has been acknowledged, turn off the retransmission timer."
+        if self.una < self.max {
+            self.restart_timer(now, config);
+        } else {
+            self.deadline = None;
+        }
+        self.begin_round(ack, config);
+        if episode_ends == Some(true) {
+            let retransmitted = self.ledger.retransmitted();
+            return self.control.on_recovered(&Recovered { now, taken: 0, retransmitted });
+        }
+        self.control.on_ack(&Ack {
+            now,
+            bytes: acked,
+            in_flight,
+            una: self.una,
+            next: self.max,
+            unsent: self.unsent(),
+            rtt,
+            srtt: self.rto.srtt(),
+            cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd,
+        });
+    }
+
+    /// A round begins with the first ACK beyond what was sent when the previous one began.
+    #[inline]
+    fn begin_round(&mut self, ack: u64, config: &TcpConfig) {
+        if ack <= self.round_end {
+            return;
+        }
+        self.round_end = self.max;
+        if !self.pacing.counts_rounds() {
+            return;
+        }
+        let segment = u64::from(config.segment_bytes);
+        let (unsent, window) = (self.unsent(), self.control.control().cwnd / segment);
+        let next_window = match self.control.phase(unsent) {
+            Phase::SlowStart => (2 * window).min(config.receive_window_segments()),
+            Phase::CongestionAvoidance => window,
+        };
+        self.pacing.on_round(&RoundStart {
+            unsent_segments: unsent.div_ceil(segment),
+            next_window_segments: next_window,
+            srtt: self.rto.srtt(),
+        });
+    }
+
+    fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
+        let segment = u64::from(config.segment_bytes);
+        if self.sack.counts(news) {
+            self.dupacks += 1;
+            if self.sack.begins(self.dupacks, self.una, self.max, segment) {
+                self.stats.fast_retransmits += 1;
+                self.ledger.begin_episode();
+                self.cut(now, Cause::Loss);
+                self.rtt_probe = None;
+                self.restart_timer(now, config);
+                self.retransmit_at = Some(self.una);
+            }
+        }
+        let few = (1..DUPACK_THRESHOLD).contains(&self.dupacks);
+        self.burst_limit = match self.dupacks {
+            // A segment that waits for its turn was allowed before; a duplicate takes nothing back.
+            _ if self.paced_until.is_some() || self.sack.in_recovery() => u32::MAX,
+            0 => u32::MAX,
+            // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
+            // send a segment of previously unsent data per [RFC3042]".
+            _ if few && config.limited_transmit => 1,
+            _ => 0,
+        };
+        if few && config.limited_transmit && !self.sack.in_recovery() {
+            self.limited_transmit_credit = u64::from(self.dupacks) * segment;
+        }
+    }
+
+    fn cut(&mut self, now: Time, cause: Cause) {
+        self.control.on_congestion(&Congestion {
+            now,
+            cause,
+            in_flight: self.max - self.una,
+            receive_window: self.peer_window,
+            repeated: self.timed_out,
+        });
+    }
+
+    fn restart_timer(&mut self, now: Time, config: &TcpConfig) {
+        self.deadline = Some(now + self.rto.timeout(&config.rto));
+    }
+
+    /// The next byte to send that window and recovery allow.
+    #[inline]
+    fn choose(&self, segment: u64, config: &TcpConfig) -> Option<Next> {
+        if let Some(seq) = self.retransmit_at {
+            return Some(Next::FastRetransmit(seq));
+        }
+        if self.burst_limit == 0 {
+            return None;
+        }
+        let cwnd = self.control.control().cwnd;
+        if self.sack.in_recovery() {
+            return self.choose_in_recovery(cwnd, segment, config);
+        }
+        // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
+        let window = (cwnd + self.limited_transmit_credit).min(self.peer_window);
+        // A short last segment counts as a full one, so that windows hold whole segments.
+        let fits = self.next < self.end() && self.next + segment <= self.una + window;
+        fits.then_some(Next::Fits(self.next))
+    }
+
+    /// The same during a recovery; apart, so that it takes no registers from the rest.
+    #[inline(never)]
+    fn choose_in_recovery(&self, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<Next> {
+        let (una, end) = (self.una, self.sent_data());
+        if !self.sack.has_room(cwnd, una, end, segment) {
+            return None;
+        }
+        let fits = |seq: &u64| *seq + segment <= una + self.peer_window;
+        let held = config.nagle && self.waits_for_more(segment);
+        let fresh = Some(self.next).filter(|&next| next < self.end() && !held);
+        // RFC 6675, section 4, NextSeg: rule 1, what is lost; rule 2, new data; rule 3, what may be lost; rule 4, the last one.
+        let lost = self.sack.next_lost(una, segment).or(fresh.filter(fits));
+        let next = lost.or_else(|| self.sack.next_unsure(una)).filter(fits).map(Next::Fits);
+        next.or_else(|| self.sack.rescue(una, end, segment).map(Next::Rescue))
+    }
+
+    /// RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if any previously
+    /// transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or until the TCP can send a
+    /// full-sized segment". A FIN says that no more will come.
+    fn waits_for_more(&self, segment: u64) -> bool {
+        let short = self.next >= self.max && self.written.saturating_sub(self.next) < segment;
+        short && !self.fin && self.una < self.max
+    }
+
+    /// The first segment is to be sent that begins in a message; its first bytes may have left with the one before it.
+    fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
+        let &Message { end, .. } = self.messages.at(seq);
+        // Only a FIN is left.
+        if end <= seq {
+            return;
+        }
+        self.message_end = end;
+        self.pacing.on_message();
+        if self.una == self.max && self.max > 0 {
+            self.control.on_idle(&Idle {
+                now,
+                silence: now.since(self.last_sent),
+                rto: self.rto.timeout(&config.rto),
+                restart_window: u64::from(config.initial_window) * u64::from(config.segment_bytes),
+            });
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, now: Time, seq: u64, config: &TcpConfig) -> Transmission {
+        let data_end = (seq + u64::from(config.segment_bytes)).min(self.written).max(seq);
+        let fin = self.fin && data_end == self.written;
+        let end = data_end + u64::from(fin);
+        let retransmission = seq < self.max;
+        if retransmission {
+            // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
+            self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
+            if seq < data_end {
+                self.ledger.resend(now, seq, data_end);
+            }
+        } else if seq < data_end {
+            self.ledger.push(now, data_end);
+        }
+        if end > self.max {
+            self.rtt_probe = self.rtt_probe.or(Some((end, now)));
+            self.max = end;
+        }
+        // RFC 6298, section 5.1: "if the timer is not running, start it running".
+        if self.deadline.is_none() {
+            self.restart_timer(now, config);
+        }
+        self.next = self.next.max(end);
+        self.last_sent = now;
+        self.stats.sent += 1;
+        self.stats.retransmitted += u32::from(retransmission);
+        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission }
+    }
+}
