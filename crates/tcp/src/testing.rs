@@ -1,5 +1,6 @@
 //! Scenes: a sender stepped by hand, without a network.
 
+use crate::control::validated::Validity;
 use crate::recovery::RecoveryKind;
 use crate::{Flags, Halving, RtoConfig, SackBlocks, Segment, Sender, TcpConfig, profile};
 use catnip_base::{Span, Time};
@@ -176,6 +177,14 @@ impl Scene {
     pub(crate) fn ssthresh(&mut self, segments: f64) -> &mut Self {
         let bytes = (segments * SEGMENT as f64) as u64;
         assert_eq!(self.sender.control().ssthresh, Some(bytes), "ssthresh at {}", self.now);
+        self
+    }
+
+    /// What congestion window validation knows: pipeACK in segments, `None` if undefined, and whether cwnd is validated.
+    #[track_caller]
+    pub(crate) fn validity(&mut self, pipe_ack: Option<u64>, is_validated: bool) -> &mut Self {
+        let expected = Validity { pipe_ack: pipe_ack.map(|segments| segments * SEGMENT), is_validated };
+        assert_eq!(self.sender.validity(), Some(expected), "the validity of cwnd at {}", self.now);
         self
     }
 

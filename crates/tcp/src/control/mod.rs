@@ -120,12 +120,19 @@ pub struct Sent {
     pub in_flight: u64,
     /// Nothing more is there to be sent.
     pub drained: bool,
-    /// No further segment fits into the window.
-    pub window_full: bool,
+    /// A full segment, bytes.
+    pub segment: u64,
     /// What the other side can take in, bytes.
     pub receive_window: u64,
     /// The retransmission timeout.
     pub rto: Span,
+}
+
+impl Sent {
+    /// No further segment fits into this window, or that of the other side.
+    pub fn fills(&self, cwnd: u64) -> bool {
+        self.in_flight + self.segment > cwnd.min(self.receive_window)
+    }
 }
 
 /// How the window grows.

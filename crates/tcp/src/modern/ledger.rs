@@ -15,7 +15,7 @@ pub struct Ledger {
     delivered_at: Time,
     /// When the segment was sent that was delivered last.
     first_sent: Time,
-    /// Bytes that were retransmitted and have arrived since [`Ledger::begin_episode`], each counted once.
+    /// Bytes that were lost, were retransmitted and have arrived since [`Ledger::begin_episode`], each counted once.
     retransmitted: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Record {
     first_sent: Time,
     /// It was sent more than once, and so has no round trip that could be told (Karn's rule).
     is_resent: bool,
-    /// It was resent since the current episode began.
+    /// It was lost, and resent since the current episode began.
     in_episode: bool,
     /// Bytes of it that are known to have arrived.
     arrived: u64,
@@ -70,11 +70,11 @@ impl Ledger {
         self.records.push_back(record);
     }
 
-    /// Data that was sent before leaves again, in one segment, behind whose end there may be new data.
-    pub(super) fn resend(&mut self, now: Time, start: u64, end: u64) {
+    /// Data that was sent before leaves again, in one segment, behind whose end there may be new data; does it count as lost?
+    pub(super) fn resend(&mut self, now: Time, start: u64, end: u64, was_lost: bool) {
         let at = self.cut(start);
         let after = self.cut(end);
-        let resent = Record { in_episode: true, ..self.record(now, end, true) };
+        let resent = Record { in_episode: was_lost, ..self.record(now, end, true) };
         if after == at + 1 {
             let arrived = self.records[at].arrived;
             self.records[at] = Record { arrived, ..resent };
@@ -197,8 +197,10 @@ impl Ledger {
         if from >= start || at == self.records.len() {
             return at;
         }
-        let upper = self.records[at];
-        self.records[at].end = start;
+        let lower = &mut self.records[at];
+        let upper = Record { arrived: lower.arrived.saturating_sub(start - from), ..*lower };
+        lower.arrived -= upper.arrived;
+        lower.end = start;
         self.records.insert(at + 1, upper);
         at + 1
     }

@@ -198,7 +198,7 @@ impl Sender {
             Next::Fits(_) => self.burst_limit = self.burst_limit.saturating_sub(1),
             Next::Rescue(_) => self.sack.on_rescued(),
         }
-        let sent = self.send(now, seq, config);
+        let sent = self.send(now, seq, !matches!(next, Next::Rescue(_)), config);
         if sent.retransmission && matches!(next, Next::Fits(_)) {
             self.sack.on_resent(sent.end());
         }
@@ -209,7 +209,7 @@ impl Sender {
             now,
             in_flight,
             drained: self.max >= self.end(),
-            window_full: in_flight + segment > cwnd.min(self.peer_window),
+            segment,
             receive_window: self.peer_window,
             rto: self.rto.timeout(&config.rto),
         });
@@ -460,7 +460,7 @@ impl Sender {
     }
 
     #[inline]
-    fn send(&mut self, now: Time, seq: u64, config: &TcpConfig) -> Transmission {
+    fn send(&mut self, now: Time, seq: u64, was_lost: bool, config: &TcpConfig) -> Transmission {
         let data_end = (seq + u64::from(config.segment_bytes)).min(self.written).max(seq);
         let fin = self.fin && data_end == self.written;
         let end = data_end + u64::from(fin);
@@ -469,7 +469,7 @@ impl Sender {
             // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
             self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
             if seq < data_end {
-                self.ledger.resend(now, seq, data_end);
+                self.ledger.resend(now, seq, data_end, was_lost);
             }
         } else if seq < data_end {
             self.ledger.push(now, data_end);

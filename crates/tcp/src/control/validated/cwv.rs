@@ -11,19 +11,17 @@ pub struct Cwv {
     unlimited_since: Time,
     /// The most that was in use since then, bytes (W_used).
     used: u64,
-    segment: u64,
 }
 
 impl Cwv {
-    pub(super) fn new(segment: u64) -> Self {
-        Self { last: None, unlimited_since: Time::ZERO, used: 0, segment }
+    pub(super) fn new() -> Self {
+        Self { last: None, unlimited_since: Time::ZERO, used: 0 }
     }
 
     /// "After sending a data segment".
     pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
         let Some(last) = self.last.replace(sent.now) else {
-            self.unlimited_since = sent.now;
-            return;
+            return self.begin(sent.now);
         };
         let silence = sent.now.since(last);
         if silence >= sent.rto {
@@ -31,12 +29,12 @@ impl Cwv {
             // "For i=1 To (tcpnow - T_last)/RTO: win = min(cwnd, receiver's declared max window), cwnd = max(win/2, MSS)"
             let mut cwnd = before.cwnd;
             for _ in 0..silence.in_units_of(sent.rto).min(64) {
-                cwnd = (cwnd.min(sent.receive_window) / 2).max(self.segment);
+                cwnd = (cwnd.min(sent.receive_window) / 2).max(sent.segment);
             }
             control.adopt(cwnd, remember(&before));
             self.begin(sent.now);
         }
-        if sent.window_full {
+        if sent.fills(control.control().cwnd) {
             self.begin(sent.now);
         } else if sent.drained {
             self.used = self.used.max(sent.in_flight);

@@ -37,7 +37,7 @@ impl LinuxRestart {
 
     /// `tcp_cwnd_validate` and `tcp_cwnd_application_limited`.
     pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
-        if sent.window_full {
+        if sent.fills(control.control().cwnd) {
             self.used = 0;
             self.unlimited_since = sent.now;
             return;

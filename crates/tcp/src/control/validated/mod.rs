@@ -96,7 +96,7 @@ impl<C: CongestionControl> Validated<C> {
             ValidationSpec::None => Rule::None,
             ValidationSpec::Restart => Rule::Restart,
             ValidationSpec::Linux => Rule::Linux(LinuxRestart::new(initial_window, segment)),
-            ValidationSpec::Cwv => Rule::Cwv(Cwv::new(segment)),
+            ValidationSpec::Cwv => Rule::Cwv(Cwv::new()),
             ValidationSpec::NewCwv(filter) => {
                 Rule::NewCwv(Box::new(NewCwv::new(filter, initial_window, segment)))
             }

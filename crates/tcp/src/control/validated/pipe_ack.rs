@@ -60,9 +60,10 @@ impl PipeAck {
             // "This specification defines the pipeACK Sampling Period as Max(3*RTT, 1 second)."
             self.period = (srtt * 3).max(Span::from_secs(1));
         }
-        let (from, until) = self.round.unwrap_or((una - acked, una - acked));
         // "caching the value of HighACK and, after one RTT, measuring the difference between the cached HighACK value and the
-        // current HighACK value": a round trip is over when what was sent at its start is acknowledged.
+        // current HighACK value": a round trip is over when what was out at its start is acknowledged. The first one, and that
+        // after a silence, begin with the first ACK of what is out.
+        let (from, until) = self.round.filter(|(from, until)| from < until).unwrap_or((una - acked, next));
         if una >= until {
             self.add(Sample { taken: now, bytes: una - from });
             self.round = Some((una, next));

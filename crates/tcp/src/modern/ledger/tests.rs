@@ -1,1 +1,146 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
 
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+/// A ledger that has sent segments of 1000 bytes at these times, milliseconds.
+fn sent(times: &[u64]) -> Ledger {
+    let mut ledger = Ledger::default();
+    for (end, &at) in (1000..).step_by(1000).zip(times) {
+        ledger.push(ms(at), end);
+    }
+    ledger
+}
+
+/// An ACK at this time, milliseconds, with the ranges that it reports for the first time.
+fn hear(ledger: &mut Ledger, at: u64, una: u64, reports: &[(u64, u64)]) -> Sample {
+    let mut sampling = ledger.sampling(ms(at));
+    for &(start, end) in reports {
+        ledger.report(start, end, &mut sampling);
+    }
+    ledger.acknowledge(una, &mut sampling);
+    ledger.sample(sampling)
+}
+
+#[test]
+fn each_ack_measures_the_round_trip_of_the_newest_segment_that_it_reports() {
+    let mut ledger = sent(&[0, 10, 20, 30]);
+    assert_eq!(hear(&mut ledger, 105, 1000, &[]).rtt, Some(Span::from_millis(105)));
+    // The third one, though the second one is missing.
+    let sample = hear(&mut ledger, 122, 1000, &[(2000, 3000)]);
+    assert_eq!((sample.rtt, sample.delivered), (Some(Span::from_millis(102)), 1000));
+    // The second one and, reported before, the third one.
+    let sample = hear(&mut ledger, 150, 3000, &[]);
+    assert_eq!((sample.rtt, sample.delivered), (Some(Span::from_millis(140)), 1000));
+    assert_eq!(hear(&mut ledger, 151, 3000, &[]), Sample::default());
+}
+
+#[test]
+fn a_segment_that_was_sent_twice_has_no_round_trip() {
+    let mut ledger = sent(&[0, 10]);
+    ledger.resend(ms(50), 0, 1000, true);
+    // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted".
+    let sample = hear(&mut ledger, 120, 1000, &[]);
+    assert_eq!((sample.rtt, sample.delivered), (None, 1000));
+    assert_eq!(hear(&mut ledger, 130, 2000, &[]).rtt, Some(Span::from_millis(120)));
+}
+
+#[test]
+fn what_was_retransmitted_in_an_episode_and_has_arrived_counts_once() {
+    let mut ledger = sent(&[0; 6]);
+    ledger.resend(ms(10), 5000, 6000, true);
+    ledger.begin_episode();
+    ledger.resend(ms(50), 0, 1000, true);
+    ledger.resend(ms(60), 0, 1000, true);
+    ledger.resend(ms(60), 2000, 3000, true);
+    assert_eq!(ledger.retransmitted(), 0);
+    hear(&mut ledger, 100, 0, &[(2000, 3000)]);
+    assert_eq!(ledger.retransmitted(), 1000);
+    hear(&mut ledger, 110, 6000, &[]);
+    // The last one was resent before the episode.
+    assert_eq!(ledger.retransmitted(), 2000);
+    ledger.begin_episode();
+    assert_eq!(ledger.retransmitted(), 0);
+}
+
+#[test]
+fn the_delivery_rate_is_that_of_the_slower_of_sending_and_hearing() {
+    // Ten segments at once, heard of one by one every 10 ms: 1000 bytes in 10 ms once the first one is there.
+    let mut ledger = sent(&[0; 10]);
+    assert_eq!(hear(&mut ledger, 100, 1000, &[]).rate, Some((1000, Span::from_millis(100))));
+    for n in 2..=10 {
+        let sample = hear(&mut ledger, 90 + 10 * n, 1000 * n, &[]);
+        assert_eq!(sample.rate, Some((1000 * n, Span::from_millis(90 + 10 * n))));
+    }
+    // Sent every 10 ms, all heard of at once: the rate is that of sending.
+    let mut ledger = sent(&[0]);
+    hear(&mut ledger, 100, 1000, &[]);
+    for (end, at) in [(2000, 110), (3000, 120), (4000, 130)] {
+        ledger.push(ms(at), end);
+    }
+    // The first segment after a silence starts the clock anew.
+    assert_eq!(hear(&mut ledger, 131, 4000, &[]).rate, Some((3000, Span::from_millis(21))));
+}
+
+#[test]
+fn small_segments_that_leave_again_as_one_are_one() {
+    let mut ledger = Ledger::default();
+    for end in [300, 600, 900, 1900] {
+        ledger.push(ms(0), end);
+    }
+    ledger.begin_episode();
+    // The first 1000 bytes, of which the last 100 were the beginning of the fourth segment; then the rest with new data.
+    ledger.resend(ms(50), 0, 1000, true);
+    ledger.resend(ms(50), 1000, 2000, true);
+    assert_eq!(hear(&mut ledger, 100, 1000, &[]).delivered, 1000);
+    assert_eq!(hear(&mut ledger, 100, 2000, &[]).delivered, 1000);
+    assert_eq!(ledger.retransmitted(), 2000);
+}
+
+proptest! {
+    /// Segments of any size leave, leave again in other portions, are reported and acknowledged in any order.
+    #[test]
+    fn every_byte_is_delivered_once_and_none_before_it_is_reported(
+        steps in prop::collection::vec((0u8..4, 0u64..40, 1u64..12), 1..60)
+    ) {
+        let (mut ledger, mut una, mut max) = (Ledger::default(), 0, 0);
+        let mut known: BTreeMap<u64, ()> = BTreeMap::new();
+        let mut delivered = 0;
+        for (now, (step, at, len)) in (0..).zip(steps) {
+            let start = (una + at).min(max);
+            let end = (start + len).min(max);
+            match step {
+                0 => {
+                    max += len;
+                    ledger.push(ms(now), max);
+                }
+                1 if start < max => {
+                    max = max.max(start + len);
+                    ledger.resend(ms(now), start, start + len, true);
+                }
+                2 if start < end => {
+                    let mut sampling = ledger.sampling(ms(now));
+                    let new: Vec<u64> = (start..end).filter(|byte| !known.contains_key(byte)).collect();
+                    for range in new.chunk_by(|a, b| a + 1 == *b) {
+                        ledger.report(range[0], range[range.len() - 1] + 1, &mut sampling);
+                    }
+                    delivered += ledger.sample(sampling).delivered;
+                    known.extend(new.into_iter().map(|byte| (byte, ())));
+                    prop_assert!(delivered <= una + known.range(una..).count() as u64);
+                }
+                _ => {
+                    una = end;
+                    delivered += hear(&mut ledger, now, una, &[]).delivered;
+                    prop_assert!(delivered >= una, "{delivered} of {una}");
+                    prop_assert!(delivered <= una + known.range(una..).count() as u64);
+                }
+            }
+        }
+        delivered += hear(&mut ledger, 1000, max, &[]).delivered;
+        prop_assert_eq!(delivered, max);
+        prop_assert!(ledger.retransmitted() <= max);
+    }
+}
