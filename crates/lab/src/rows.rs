@@ -401,6 +401,21 @@ impl Row for EventRow {
             "Its slow-start threshold; NaN for drops and before there is one.",
             |event| bytes(sender(event).and_then(|sender| sender.ssthresh)),
         );
+        let validity = |event: &Self| event.sender.and_then(|sender| sender.validity);
+        to.float(
+            "pipe_ack_bytes",
+            "pipeACK of newCWV (RFC 7661); NaN while undefined, and for connections without it.",
+            move |event| bytes(validity(event).and_then(|validity| validity.pipe_ack)),
+        );
+        to.text(
+            "phase",
+            "`validated` or `non-validated` by newCWV; empty for connections without it.",
+            move |event| match validity(event).map(|validity| validity.is_validated) {
+                None => "".into(),
+                Some(true) => "validated".into(),
+                Some(false) => "non-validated".into(),
+            },
+        );
         to.integer("dupacks", "Duplicate ACKs in a row that it has seen.", |event| {
             sender(event).map_or(0, |sender| sender.dupacks.into())
         });

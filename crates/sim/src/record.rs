@@ -4,6 +4,7 @@ use crate::{FlowId, TcpId};
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, DropReason, PortId};
 use catnip_tcp::Sender;
+use catnip_tcp::control::validated::Validity;
 use std::hash::{Hash, Hasher};
 
 /// Something that happened.
@@ -63,7 +64,7 @@ pub enum DatagramStep {
 }
 
 /// A sender at the time of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderView {
     /// Its connection.
     pub connection: u64,
@@ -81,6 +82,19 @@ pub struct SenderView {
     pub ssthresh: Option<u64>,
     /// Duplicate ACKs in a row.
     pub dupacks: u32,
+    /// What congestion window validation has found out, if the connection has a rule that looks for it.
+    pub validity: Option<Validity>,
+}
+
+/// Of a connection without such a rule nothing more is said than of one that could have none.
+impl Hash for SenderView {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        (self.connection, self.seq, self.wire_bytes, self.colour, self.retransmission).hash(to);
+        (self.cwnd, self.ssthresh, self.dupacks).hash(to);
+        if let Some(Validity { pipe_ack, is_validated }) = self.validity {
+            (pipe_ack, is_validated).hash(to);
+        }
+    }
 }
 
 impl SenderView {
@@ -103,6 +117,7 @@ impl SenderView {
             cwnd: control.cwnd,
             ssthresh: control.ssthresh,
             dupacks: sender.dupacks(),
+            validity: sender.validity(),
         }
     }
 }
