@@ -189,7 +189,8 @@ impl Plan {
     /// that replays any.
     pub fn vectors(&self, group: Option<&str>, seed: u64) -> Result<Arc<[ConnectionVector]>, String> {
         let replaying = self.traffic.iter().filter_map(|it| Some((&it.name[..], it.workload.vectors(seed)?)));
-        let mut found: Vec<_> = replaying.filter(|(name, _)| group.is_none_or(|group| group == *name)).collect();
+        let mut found: Vec<_> =
+            replaying.filter(|(name, _)| group.is_none_or(|group| group == *name)).collect();
         match (found.pop(), &found[..], group) {
             (Some((_, vectors)), [], _) => Ok(vectors),
             (None, _, Some(group)) => Err(format!("{group:?}: no group of this name replays connections")),

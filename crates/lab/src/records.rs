@@ -1,5 +1,6 @@
 use crate::rows::{
-    BurstRow, ConnectionRow, DatagramRow, EchoRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow, TableName,
+    BurstRow, ConnectionRow, DatagramRow, EchoRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow,
+    TableName,
 };
 use crate::{Bursts, Plan, Tables};
 use catnip_base::Time;

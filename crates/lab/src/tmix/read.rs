@@ -179,7 +179,9 @@ impl Draft {
             }
             (0, 0, Order::Concurrent) if self.has_spoken(by) => (After::Sent, 1),
             (_, 0, _) => (After::Sent, send_us),
-            (0, _, _) if !has_heard => return Err("it waits for the other end, which has said nothing".into()),
+            (0, _, _) if !has_heard => {
+                return Err("it waits for the other end, which has said nothing".into());
+            }
             (0, _, _) => (After::Received, receive_us),
         };
         self.push(Adu { by, after, wait_us, bytes })
@@ -220,7 +222,9 @@ impl Draft {
                     }
                 }
                 // The ends do not depend on each other: FINs stand behind all that is said, the initiator's first.
-                self.vector.adus.sort_by_key(|adu| (adu.bytes == 0, adu.bytes == 0 && adu.by == Side::Acceptor));
+                self.vector
+                    .adus
+                    .sort_by_key(|adu| (adu.bytes == 0, adu.bytes == 0 && adu.by == Side::Acceptor));
             }
         }
         let said = |by| self.vector.adus.iter().filter(|adu| adu.by == by && adu.bytes > 0).count() as u64;
@@ -229,9 +233,9 @@ impl Draft {
             return Err("nothing is said on this connection".into());
         }
         match self.counts[..] {
-            [epochs] if !(ours.max(theirs)..=ours + theirs).contains(&epochs) => {
-                Err(format!("{epochs} epochs: {ours} ADUs of the initiator and {theirs} of the acceptor follow"))
-            }
+            [epochs] if !(ours.max(theirs)..=ours + theirs).contains(&epochs) => Err(format!(
+                "{epochs} epochs: {ours} ADUs of the initiator and {theirs} of the acceptor follow"
+            )),
             [first, second] if (first, second) != (ours, theirs) => {
                 Err(format!("{first} and {second} ADUs: {ours} and {theirs} follow"))
             }

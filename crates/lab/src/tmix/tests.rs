@@ -134,7 +134,10 @@ fn what_is_wrong_is_said_with_its_line() {
         ("\n# a comment\nSEQ 0 1 0 0\n> many", "line 4: \"many\": expected a whole number"),
         ("SEQ 0 1 0 0\n> 10 20", "line 2: 2 values: expected 1"),
         ("SEQ 0 1 0 0\n> 9999999999999", "line 2: 9999999999999: expected 1099511627776 bytes at most"),
-        ("SEQ 0 1 0 0\nx 10", "line 2: \"x\": the lines of this connection begin with m, w, r, l, >, < and t"),
+        (
+            "SEQ 0 1 0 0\nx 10",
+            "line 2: \"x\": the lines of this connection begin with m, w, r, l, >, < and t",
+        ),
         ("SEQ 0 1 0 0\nI 0 0 10", "line 2: \"I\": the lines of this connection begin with"),
         ("S 0 1 0 0\n> 10", "line 2: \">\": the lines of this connection begin with m, w, r, l, I and A"),
         ("CONC 0 1 0 0 0\n> 10", "begin with m, w, r, l, c>, c<, t> and t<"),
@@ -183,8 +186,13 @@ fn vectors() -> impl Strategy<Value = Vec<ConnectionVector>> {
             min_rtt_us,
             loss,
         });
-    let vector =
-        (any::<bool>(), 0..1u64 << 40, prop::collection::vec(adu, 1..12), [any::<bool>(), any::<bool>()], observed);
+    let vector = (
+        any::<bool>(),
+        0..1u64 << 40,
+        prop::collection::vec(adu, 1..12),
+        [any::<bool>(), any::<bool>()],
+        observed,
+    );
     let vector = vector.prop_map(|(concurrent, start_us, said, fins, observed)| {
         let order = if concurrent { Order::Concurrent } else { Order::Sequential };
         let mut adus: Vec<Adu> = Vec::new();

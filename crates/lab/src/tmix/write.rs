@@ -13,8 +13,11 @@ pub fn write(vectors: &[ConnectionVector], form: Form) -> Result<String, String>
             (Form::Original, Order::Concurrent) => {
                 vector.adus.iter().for_each(|adu| write_concurrent(&mut text, adu));
             }
-            (Form::Original, Order::Sequential) => write_in_turn(&mut text, &vector.adus)
-                .ok_or_else(|| format!("connection {number}: the original form cannot say what it waits for"))?,
+            (Form::Original, Order::Sequential) => {
+                write_in_turn(&mut text, &vector.adus).ok_or_else(|| {
+                    format!("connection {number}: the original form cannot say what it waits for")
+                })?
+            }
         }
     }
     Ok(text)

@@ -74,7 +74,8 @@ impl TrafficKind for TmixFile {
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         let is_real = |node| scene.network.real.iter().any(|real| real.node == node);
         if scene.pairs.iter().any(|&(_, client)| is_real(client)) {
-            let what = format!("{:?}: a real client replays nothing; its command makes its traffic", self.clients);
+            let what =
+                format!("{:?}: a real client replays nothing; its command makes its traffic", self.clients);
             return Err((scene.key("clients"), what));
         }
         let source = self.source(scene)?;
@@ -84,10 +85,8 @@ impl TrafficKind for TmixFile {
                 return Err((scene.key("generate.seed"), what.into()));
             };
             if let Some(at) = vectors.iter().position(|vector| !vector.is_request_response()) {
-                let what = format!(
-                    "connection {}: a real server answers requests, each of them once",
-                    at + 1
-                );
+                let what =
+                    format!("connection {}: a real server answers requests, each of them once", at + 1);
                 return Err((scene.key("trace"), what));
             }
         }
@@ -131,9 +130,8 @@ impl GenerateFile {
             let what = format!("{}: expected 1 to {MAX_CONNECTIONS}", self.connections);
             return Err((scene.key("generate.connections"), what));
         }
-        let read = |text: &DistributionText, key: &str| {
-            text.read().map_err(scene.at(&format!("generate.{key}")))
-        };
+        let read =
+            |text: &DistributionText, key: &str| text.read().map_err(scene.at(&format!("generate.{key}")));
         let read_or = |text: &Option<DistributionText>, key: &str, otherwise: f64| {
             text.as_ref().map_or(Ok(Distribution::Constant(otherwise)), |text| read(text, key))
         };
@@ -177,8 +175,7 @@ impl Source {
             return vectors;
         }
         made.retain(|_, vectors| vectors.strong_count() > 0);
-        let vectors: Arc<[ConnectionVector]> =
-            drawn.generator.generate(&Rng::new(seed, drawn.stream)).into();
+        let vectors: Arc<[ConnectionVector]> = drawn.generator.generate(&Rng::new(seed, drawn.stream)).into();
         made.insert(seed, Arc::downgrade(&vectors));
         vectors
     }

@@ -156,8 +156,7 @@ impl Replay {
 
     /// A connection begins.
     fn begin(&mut self, number: u64, conn: Conn, host: &mut Host<'_>) {
-        let part =
-            Part { conn, at: 0, before: 0, heard: 0, waits: false, peer_closed: false, closed: false };
+        let part = Part { conn, at: 0, before: 0, heard: 0, waits: false, peer_closed: false, closed: false };
         self.parts.insert(number, part);
         self.go_on(number, host);
     }

@@ -95,7 +95,8 @@ impl ConnectionVector {
         let said: Vec<&Adu> = self.adus.iter().filter(|adu| adu.bytes > 0).collect();
         let in_turn = said.chunks(2).all(|epoch| match epoch {
             [request, response] => {
-                (request.by, response.by, response.after) == (Side::Initiator, Side::Acceptor, After::Received)
+                (request.by, response.by, response.after)
+                    == (Side::Initiator, Side::Acceptor, After::Received)
             }
             _ => false,
         });
