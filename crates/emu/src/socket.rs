@@ -383,6 +383,11 @@ impl Socket {
         self.closing
     }
 
+    /// Bytes that this side has been handed to send, so far.
+    pub fn written(&self) -> u64 {
+        self.outbox.end()
+    }
+
     /// Is the handshake over?
     pub fn is_open(&self) -> bool {
         self.open

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bursts;
 mod column;
 mod define;
 mod error;
@@ -19,9 +20,11 @@ mod sla;
 mod table;
 mod tcp;
 mod text;
+pub mod tmix;
 mod trace;
 mod traffic;
 
+pub use bursts::{Burst, Bursts};
 pub use column::{Column, Columns, Heading};
 pub use error::InputError;
 pub use fingerprint::fingerprint;

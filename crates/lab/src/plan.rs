@@ -10,12 +10,14 @@ use crate::traffic::{Traffic, TrafficFile};
 use catnip_base::{Span, Time};
 use catnip_net::mark::{MarkerSpec, SpmParameters};
 use catnip_net::{NodeId, PortId, Topology, TopologyError};
+use catnip_sim::app::ConnectionVector;
 use catnip_sim::{FlowId, Handler, Memory, Sim, TcpId, Watch, World};
 use catnip_tcp::TcpConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -181,6 +183,23 @@ impl Plan {
     /// Data bytes in the longest segment of any connection.
     pub fn longest_segment(&self) -> u32 {
         self.traffic.iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
+    }
+
+    /// The connection vectors that a group of traffic replays in the run with this seed; without a name, those of the only group
+    /// that replays any.
+    pub fn vectors(&self, group: Option<&str>, seed: u64) -> Result<Arc<[ConnectionVector]>, String> {
+        let replaying = self.traffic.iter().filter_map(|it| Some((&it.name[..], it.workload.vectors(seed)?)));
+        let mut found: Vec<_> =
+            replaying.filter(|(name, _)| group.is_none_or(|group| group == *name)).collect();
+        match (found.pop(), &found[..], group) {
+            (Some((_, vectors)), [], _) => Ok(vectors),
+            (None, _, Some(group)) => Err(format!("{group:?}: no group of this name replays connections")),
+            (None, ..) => Err("no group replays connections".into()),
+            (Some((last, _)), others, _) => {
+                let others = others.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                Err(format!("which of {others}, {last}?"))
+            }
+        }
     }
 
     /// The objects that clients may fetch from a host, by path, with their sizes.

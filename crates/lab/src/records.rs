@@ -1,7 +1,8 @@
 use crate::rows::{
-    ConnectionRow, DatagramRow, EchoRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow, TableName,
+    BurstRow, ConnectionRow, DatagramRow, EchoRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow,
+    TableName,
 };
-use crate::{Plan, Tables};
+use crate::{Bursts, Plan, Tables};
 use catnip_base::Time;
 use catnip_net::PortId;
 use catnip_sim::record::{ConnectionRecord, EchoRecord, NOBODY, ObjectRecord, PageRecord, Reply};
@@ -92,6 +93,17 @@ impl Records {
             counters: world.datagrams(flow),
         });
         tables.extend(run, sources);
+    }
+}
+
+impl Bursts {
+    /// Adds the rows of a run of this plan.
+    pub fn fill(&self, tables: &mut Tables, run: Run, plan: &Plan) {
+        let rows = self.over().iter().filter_map(|burst| {
+            let group = plan.traffic().get(burst.tcp.0 as usize).filter(|group| group.measured)?;
+            Some(BurstRow { group: &group.name, burst })
+        });
+        tables.extend(run, rows);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every table of results, declared once: what its rows are made of, and each column with its name, which ends in its
 //! unit, with a sentence, and with its value. The simulator and the emulator fill the same tables.
 
+use crate::bursts::Burst;
 use crate::column::{Columns, Heading, Headings};
 use catnip_base::{Span, Time, words};
 use catnip_net::{Colour, DropReason, PortCounters};
@@ -28,6 +29,12 @@ words! {
         ),
         /// One per source of background traffic.
         Datagrams = ("datagrams", "One row per source of background traffic."),
+        /// One per burst of a server.
+        Bursts = (
+            "bursts",
+            "One row per burst in which a server sends, in the order in which they ended: a maximal time in which something that \
+             its program has handed over is not acknowledged.",
+        ),
         /// One per packet sent, ACK received, drop and timeout of a connection.
         Events = ("events", "One row per data packet sent, ACK received, drop and timeout of a connection."),
     }
@@ -44,6 +51,7 @@ impl TableName {
             Self::Echoes => headings::<EchoRow<'_>>(),
             Self::Ports => headings::<PortRow<'_>>(),
             Self::Datagrams => headings::<DatagramRow<'_>>(),
+            Self::Bursts => headings::<BurstRow<'_>>(),
             Self::Events => headings::<EventRow>(),
         }
     }
@@ -348,6 +356,42 @@ impl Row for DatagramRow<'_> {
         to.float("delay_variance_s2", "Variance of that time; NaN with fewer than two packets.", |source| {
             source.counters.delay_s.variance()
         });
+    }
+}
+
+/// A burst.
+#[derive(Clone, Copy, Debug)]
+pub struct BurstRow<'a> {
+    /// Traffic group of its connection.
+    pub group: &'a str,
+    /// What was seen of it.
+    pub burst: &'a Burst,
+}
+
+impl Row for BurstRow<'_> {
+    const TABLE: TableName = TableName::Bursts;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", GROUP, |it| it.group.into());
+        to.integer("connection", "Number of the connection, in order of opening.", |it| it.burst.connection);
+        to.integer("number", "Number of the burst on its connection, from 0.", |it| it.burst.number.into());
+        to.integer(
+            "first_byte",
+            "Its first byte, counted from the first that the server sends over the connection; with the connection, the name of \
+             the same burst under another algorithm.",
+            |it| it.burst.first_byte,
+        );
+        to.integer("bytes", "Its size.", |it| it.burst.bytes);
+        to.float(
+            "idle_s",
+            "From the last ACK of the burst before, or from the opening of the connection, to its first segment.",
+            |it| it.burst.idle.as_secs(),
+        );
+        to.float("start_s", "When its first segment left.", |it| it.burst.start.as_secs());
+        to.float("time_s", "From then to its last ACK.", |it| (it.burst.end - it.burst.start).as_secs());
+        to.integer("sent", "Data packets sent, retransmissions included.", |it| it.burst.sent.into());
+        to.integer("retransmitted", "Of these, retransmissions.", |it| it.burst.retransmitted.into());
+        to.integer("dropped", "Of these, dropped by the network.", |it| it.burst.dropped.into());
+        to.integer("timeouts", "Retransmission timeouts of the server.", |it| it.burst.timeouts.into());
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::rows::{EventRow, Run};
-use crate::{InputError, Plan, Records, Scenario, Table, TableName, Tables};
+use crate::{Bursts, InputError, Plan, Records, Scenario, Table, TableName, Tables};
 use catnip_base::Time;
 use catnip_sim::{Event, Memory, Watch};
 use std::collections::BTreeMap;
@@ -97,11 +97,15 @@ fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
 fn add_run(plan: &Plan, run: Run, wanted: &[TableName], memory: &mut Memory, tables: &mut Tables) {
     let records = Records::new(wanted);
     let before = std::mem::take(memory);
-    if wanted.contains(&TableName::Events) {
-        let sim = plan.run_in(run.seed, (records, Events::default()), before);
-        let (records, Events(events)) = sim.watch();
+    let [bursts, events] = [TableName::Bursts, TableName::Events].map(|name| wanted.contains(&name));
+    if bursts || events {
+        let of_packets = (bursts.then(Bursts::default), events.then(Events::default));
+        let sim = plan.run_in(run.seed, (records, of_packets), before);
+        let (records, (bursts, events)) = sim.watch();
         records.fill(tables, run, plan, &sim, None);
-        tables.extend(run, events.iter().filter_map(|(at, event)| EventRow::of(*at, event)));
+        bursts.iter().for_each(|bursts| bursts.fill(tables, run, plan));
+        let events = events.iter().flat_map(|Events(events)| events);
+        tables.extend(run, events.filter_map(|(at, event)| EventRow::of(*at, event)));
         *memory = sim.into_memory();
     } else {
         let sim = plan.run_in(run.seed, records, before);

@@ -1,6 +1,6 @@
 use crate::dialogue::{News, Stream};
 use crate::parties::{CLIENT, Parties, SERVER, TcpOptions};
-use crate::record::{ConnectionRecord, Event, SenderView};
+use crate::record::{ConnectionRecord, Event, SenderView, Served, ServedStep};
 use catnip_base::{Rng, Time};
 use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Service};
 use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
@@ -200,6 +200,12 @@ impl Account {
     pub fn lost(&self, seq: u64, port: PortId, packet: &Packet, why: DropReason) -> Event {
         let (connection, wire_bytes, colour) = (self.number, packet.len, packet.dscp.colour());
         Event::Dropped { connection, seq, wire_bytes, port, colour, why }
+    }
+
+    /// A step of what the server sends, whose program has handed over so many bytes.
+    pub fn served(&self, written: u64, step: ServedStep) -> Served {
+        let &Self { number: connection, app, opened, .. } = self;
+        Served { connection, app, tcp: self.parties.tcp, opened, written, step }
     }
 
     /// A connection that is over, once no packet of it is in the network.

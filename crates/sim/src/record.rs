@@ -122,6 +122,49 @@ impl SenderView {
     }
 }
 
+/// A step in the life of what the server of a connection sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Its connection, in order of opening, from 0.
+    pub connection: u64,
+    /// The program that opened it, or [`NOBODY`].
+    pub app: u32,
+    /// The traffic group, by its TCP parameters.
+    pub tcp: TcpId,
+    /// When it was opened.
+    pub opened: Time,
+    /// Bytes that the server's program has handed over so far.
+    pub written: u64,
+    /// What happened.
+    pub step: ServedStep,
+}
+
+/// What can happen to what a server sends. Bytes count from the first that it ever sends over the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServedStep {
+    /// A data segment left.
+    Sent {
+        /// Its first byte.
+        seq: u64,
+        /// How many there are.
+        bytes: u32,
+        /// They were sent before.
+        retransmission: bool,
+    },
+    /// An ACK arrived, alone or with data.
+    Acked {
+        /// First byte not acknowledged now; a FIN counts like one.
+        una: u64,
+    },
+    /// The retransmission timer expired.
+    Timeout,
+    /// A data segment is gone.
+    Dropped {
+        /// Its first byte.
+        seq: u64,
+    },
+}
+
 /// One connection from its opening to its last ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRecord {

@@ -1,6 +1,6 @@
 //! Who hears what happens in a world.
 
-use crate::record::Event;
+use crate::record::{Event, Served};
 use catnip_base::Time;
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 
@@ -10,6 +10,9 @@ pub trait Watch {
     const PACKETS: bool;
     /// Something happened at a host, or to a segment.
     fn record(&mut self, now: Time, event: &Event);
+    /// What a server sends has come so far, if it wants to hear of segments.
+    #[inline(always)]
+    fn served(&mut self, _now: Time, _what: &Served) {}
     /// A packet has come so far on its way.
     #[inline(always)]
     fn packet(&mut self, _now: Time, _packet: &Packet, _origin: Origin, _step: Step<'_>) {}
@@ -115,6 +118,11 @@ impl<A: Watch, B: Watch> Watch for (A, B) {
         self.1.record(now, event);
     }
     #[inline]
+    fn served(&mut self, now: Time, what: &Served) {
+        self.0.served(now, what);
+        self.1.served(now, what);
+    }
+    #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
         self.0.packet(now, packet, origin, step);
         self.1.packet(now, packet, origin, step);
@@ -130,6 +138,10 @@ impl<W: Watch> Watch for Option<W> {
     const PACKETS: bool = W::PACKETS;
     fn record(&mut self, now: Time, event: &Event) {
         self.iter_mut().for_each(|watch| watch.record(now, event));
+    }
+    #[inline]
+    fn served(&mut self, now: Time, what: &Served) {
+        self.iter_mut().for_each(|watch| watch.served(now, what));
     }
     #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {

@@ -6,7 +6,7 @@ use crate::host::{Conn, Engine, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::programs::{Program, Programs, SERVERS};
-use crate::record::{DatagramStep, Event, NOBODY};
+use crate::record::{DatagramStep, Event, NOBODY, ServedStep};
 use crate::watch::{Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
@@ -585,6 +585,14 @@ impl<M: Handler, W: Watch> World<M, W> {
         {
             hosts.watch.record(now, &event);
         }
+        if W::PACKETS
+            && end == SERVER
+            && segment.flags.ack
+            && let Some(una) = connection.ends[end].sender().map(Sender::una)
+        {
+            let step = ServedStep::Acked { una };
+            hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
+        }
         if has_news {
             self.note_news(now, id, end);
             if !self.news.is_empty() {
@@ -648,6 +656,10 @@ impl<M: Handler, W: Watch> World<M, W> {
                 let sender = connection.ends[end].sender().filter(|_| W::PACKETS && expired);
                 if let Some(event) = connection.account.timed_out(sender) {
                     hosts.watch.record(now, &event);
+                    if end == SERVER {
+                        let written = connection.account.bytes;
+                        hosts.watch.served(now, &connection.account.served(written, ServedStep::Timeout));
+                    }
                 }
                 self.pump(now, id, end);
             }
@@ -701,6 +713,11 @@ impl<M: Handler, W: Watch> World<M, W> {
                 && let Some(event) = connection.account.sent(sender, &out, &packet)
             {
                 hosts.watch.record(now, &event);
+            }
+            if W::PACKETS && end == SERVER && segment.len > 0 {
+                let (seq, bytes, retransmission) = (segment.seq, segment.len, out.retransmission);
+                let step = ServedStep::Sent { seq, bytes, retransmission };
+                hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
             }
             let from = connection.account.parties.node(end);
             self.launch(now, from, packet);
@@ -851,6 +868,10 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
         self.data_dropped += u64::from(data_of_server);
         if W::PACKETS {
             self.watch.record(now, &connection.account.lost(seq, at, &packet, why));
+            if data_of_server {
+                let step = ServedStep::Dropped { seq };
+                self.watch.served(now, &connection.account.served(connection.account.bytes, step));
+            }
         }
         self.retire_if_over(now, id);
     }

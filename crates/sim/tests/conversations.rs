@@ -9,6 +9,8 @@ mod link;
 mod messages;
 #[path = "conversations/programs.rs"]
 mod programs;
+#[path = "conversations/replay.rs"]
+mod replay;
 #[path = "conversations/timers.rs"]
 mod timers;
 #[path = "conversations/together.rs"]

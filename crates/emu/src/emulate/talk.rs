@@ -8,8 +8,9 @@ use catnip_base::{FlowContext, Time};
 use catnip_lab::ObjectName;
 use catnip_net::Route;
 use catnip_sim::app::object_of;
-use catnip_sim::record::Reply;
-use catnip_sim::{Account, Conn, Message, Watch};
+use catnip_sim::record::{Reply, Served, ServedStep};
+use catnip_sim::{Account, Conn, Message, SERVER, Watch};
+use catnip_tcp::Sender;
 use catnip_wire::Tcp;
 use std::collections::VecDeque;
 
@@ -144,7 +145,19 @@ impl Connection {
         {
             watch.record(now, &event);
         }
+        if W::PACKETS
+            && let Heard::Segment(segment) = &heard
+            && segment.flags.ack
+            && let Some(una) = self.socket.sender().map(Sender::una)
+        {
+            self.served(ServedStep::Acked { una }).iter().for_each(|what| watch.served(now, what));
+        }
         heard
+    }
+
+    /// A step of what is sent, if this end is the server's.
+    pub(super) fn served(&self, step: ServedStep) -> Option<Served> {
+        (self.side == SERVER).then(|| self.account.served(self.socket.written(), step))
     }
 
     pub(super) fn reply(&self, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {

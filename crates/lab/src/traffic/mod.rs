@@ -4,6 +4,7 @@ mod background;
 mod bulk;
 mod files;
 mod telnet;
+mod tmix;
 mod web;
 
 use crate::error::Wrong;
@@ -15,7 +16,7 @@ use background::BackgroundFile;
 use bulk::BulkFile;
 use catnip_net::NodeId;
 use catnip_net::mark::{MarkerSpec, Service};
-use catnip_sim::app::{AnyApp, Server, ServerConfig};
+use catnip_sim::app::{AnyApp, ConnectionVector, Server, ServerConfig};
 use catnip_sim::{CLIENT, FlowId, Handler, Parties, TcpId, TcpOptions, Watch, World};
 use catnip_tcp::TcpConfig;
 use files::FilesFile;
@@ -25,6 +26,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use telnet::TelnetFile;
+use tmix::TmixFile;
 use web::WebFile;
 
 /// Where a plan can be put into action: the simulator, or the emulator.
@@ -92,6 +94,8 @@ pub(crate) struct Scene<'a> {
     tcp: &'a TcpConfig,
     /// (server, client)
     pairs: &'a [(NodeId, NodeId)],
+    /// Number of the group's first user in the run.
+    first_user: u32,
 }
 
 impl Scene<'_> {
@@ -110,8 +114,18 @@ impl Scene<'_> {
 pub(crate) trait Workload: Debug + Send + Sync {
     /// The application of one of them.
     fn app(&self, user: &User, stage: &mut dyn Stage) -> AnyApp;
-    /// What simulated servers do for them, if anything.
+    /// What simulated servers do for them, if they answer what they are asked.
     fn server(&self) -> Option<ServerConfig> {
+        None
+    }
+    /// The program of simulated server number `number` of the run with this seed, if it has one; it tells TCP how long its
+    /// answers are, or not.
+    fn server_app(&self, seed: u64, number: u32, tells_size: bool) -> Option<AnyApp> {
+        let config = Arc::new(ServerConfig { tells_size, ..self.server()? });
+        Some(AnyApp::Server(Box::new(Server::new(config, seed, number))))
+    }
+    /// The connection vectors that they replay in the run with this seed, if that is what they do.
+    fn vectors(&self, _seed: u64) -> Option<Arc<[ConnectionVector]>> {
         None
     }
     /// Do simulated servers send to simulated clients unasked? Then they answer only clients that are real.
@@ -143,6 +157,8 @@ pub(crate) struct User {
     tcp: TcpId,
     tells_size: bool,
     server_is_real: bool,
+    /// Which of the group's users, from 0, and how many there are.
+    place: (usize, usize),
 }
 
 impl User {
@@ -172,6 +188,7 @@ traffic! {
     Background(BackgroundFile),
     Ftp(FilesFile),
     Telnet(TelnetFile),
+    Tmix(TmixFile),
     Web(WebFile),
 }
 
@@ -217,7 +234,7 @@ impl Traffic {
         let (tcp, marker) =
             tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
         let Ends { pairs, real: [real_servers, real_clients] } = ends;
-        let workload = kind.build(&Scene { path, name, network, tcp: &tcp, pairs: &pairs })?;
+        let workload = kind.build(&Scene { path, name, network, tcp: &tcp, pairs: &pairs, first_user })?;
         if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
             let what =
                 "real hosts need a handshake and a FIN: take the profile rfc, or set handshake and fin";
@@ -250,23 +267,25 @@ impl Traffic {
 
     /// Puts a program at each simulated server; the first one has this number. Gives the number of the next one.
     pub(crate) fn serve(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64, first: u32) -> u32 {
-        let Some(config) = self.workload.server().filter(|_| !self.real_servers) else { return first };
-        let config = Arc::new(ServerConfig { tells_size: self.tells_size, ..config });
+        let app = |number| self.workload.server_app(seed, number, self.tells_size);
+        if self.real_servers || app(first).is_none() {
+            return first;
+        }
         let nodes: BTreeSet<NodeId> = self.pairs.iter().map(|(server, _)| *server).collect();
         // Numbers are taken all the same, so that those of other groups do not depend on who is real.
         let has_askers = self.users.is_empty() || !self.workload.pushes();
         for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
-            let server = Server::new(config.clone(), seed, number);
-            stage.add_server(node, tcp, AnyApp::Server(Box::new(server)));
+            app(number).into_iter().for_each(|app| stage.add_server(node, tcp, app));
         }
         first + nodes.len() as u32
     }
 
     /// Puts the users where they are; they start.
     pub(crate) fn start(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64) {
-        for (&(server, client), &number) in self.pairs.iter().zip(&self.users) {
+        for (index, (&(server, client), &number)) in self.pairs.iter().zip(&self.users).enumerate() {
             let (tells_size, server_is_real) = (self.tells_size, self.real_servers);
-            let user = User { number, seed, server, client, tcp, tells_size, server_is_real };
+            let place = (index, self.users.len());
+            let user = User { number, seed, server, client, tcp, tells_size, server_is_real, place };
             let app = self.workload.app(&user, stage);
             stage.add_app(app);
         }

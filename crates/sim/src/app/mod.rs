@@ -4,16 +4,20 @@ mod background;
 mod bulk;
 mod files;
 mod pages;
+mod replay;
 mod server;
 mod telnet;
+mod vectors;
 mod web;
 
 pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
 pub use files::{Files, FilesConfig};
 pub use pages::{Page, PageGenerator, PageSource};
+pub use replay::{Acceptor, Initiator};
 pub use server::{Server, ServerConfig};
 pub use telnet::{Telnet, TelnetConfig};
+pub use vectors::{Adu, After, ConnectionVector, Observed, Order, Side, VectorGenerator};
 pub use web::{Http, WebClient, WebConfig, object_of};
 
 use crate::dialogue::Heard;
@@ -97,6 +101,10 @@ pub enum AnyApp {
     Web(Box<WebClient>),
     /// See [`Server`].
     Server(Box<Server>),
+    /// See [`Initiator`].
+    Initiator(Box<Initiator>),
+    /// See [`Acceptor`].
+    Acceptor(Box<Acceptor>),
     /// Anything else.
     Custom(Box<dyn Application>),
     /// It is busy with an event.
@@ -112,6 +120,8 @@ impl Application for AnyApp {
             Self::Telnet(app) => app.wants(),
             Self::Web(app) => app.wants(),
             Self::Server(app) => app.wants(),
+            Self::Initiator(app) => app.wants(),
+            Self::Acceptor(app) => app.wants(),
             Self::Custom(app) => app.wants(),
             Self::Busy => Wants::ALL,
         }
@@ -125,6 +135,8 @@ impl Application for AnyApp {
             Self::Telnet(app) => app.on_event(event, host),
             Self::Web(app) => app.on_event(event, host),
             Self::Server(app) => app.on_event(event, host),
+            Self::Initiator(app) => app.on_event(event, host),
+            Self::Acceptor(app) => app.on_event(event, host),
             Self::Custom(app) => app.on_event(event, host),
             Self::Busy => unreachable!("events are told one after the other"),
         }

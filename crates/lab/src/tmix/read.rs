@@ -1,0 +1,281 @@
+use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
+use std::fmt;
+use std::path::Path;
+
+/// What is wrong with a trace, and in which of its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+/// Reads a file of connection vectors in either form; errors name the file and the line.
+pub fn load(path: &Path) -> Result<Vec<ConnectionVector>, String> {
+    let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let vectors = read(&text).map_err(|mistake| wrong(&mistake))?;
+    if vectors.is_empty() { Err(wrong(&"no connections")) } else { Ok(vectors) }
+}
+
+/// Reads connection vectors in either form, and gives them in the order in which they start.
+pub fn read(text: &str) -> Result<Vec<ConnectionVector>, Mistake> {
+    let mut vectors = Vec::new();
+    let mut draft: Option<Draft> = None;
+    for (index, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+        let [name, values @ ..] = &words[..] else { continue };
+        let wrong = |what| Mistake { line: index + 1, what };
+        if let Some((form, order)) = header(name) {
+            let begun = Draft::begin(index + 1, form, order, values).map_err(wrong)?;
+            if let Some(done) = draft.replace(begun) {
+                vectors.push(done.finish()?);
+            }
+        } else {
+            let draft = draft.as_mut().ok_or_else(|| {
+                wrong(format!("{name:?}: expected SEQ, CONC, S or C, with which a connection begins"))
+            })?;
+            draft.add(name, values).map_err(wrong)?;
+        }
+    }
+    if let Some(done) = draft {
+        vectors.push(done.finish()?);
+    }
+    vectors.sort_by_key(|vector| vector.start_us);
+    Ok(vectors)
+}
+
+/// Longer than any run: a hundred days.
+const MAX_US: u64 = 100 * 86_400 * 1_000_000;
+/// An ADU of more than this (a terabyte) is a slip of the keyboard.
+const MAX_BYTES: u64 = 1 << 40;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Written {
+    Original,
+    Alternate,
+}
+
+fn header(name: &str) -> Option<(Written, Order)> {
+    match name {
+        "SEQ" => Some((Written::Original, Order::Sequential)),
+        "CONC" => Some((Written::Original, Order::Concurrent)),
+        "S" => Some((Written::Alternate, Order::Sequential)),
+        "C" => Some((Written::Alternate, Order::Concurrent)),
+        _ => None,
+    }
+}
+
+/// A vector as far as it is read.
+#[derive(Debug)]
+struct Draft {
+    line: usize,
+    written: Written,
+    /// What the header says of the number of epochs, or of the ADUs of each end.
+    counts: Vec<u64>,
+    /// In the original form: waits whose ADU is yet to come. A sequential vector has one, the first.
+    waits: [Option<u64>; 2],
+    vector: ConnectionVector,
+}
+
+impl Draft {
+    fn begin(line: usize, written: Written, order: Order, values: &[&str]) -> Result<Self, String> {
+        let (start_us, counts, ids) = match order {
+            Order::Sequential => {
+                let [start_us, epochs, first, second] = numbers(values)?;
+                (start_us, vec![epochs], [first, second])
+            }
+            Order::Concurrent => {
+                let [start_us, initiator, acceptor, first, second] = numbers(values)?;
+                (start_us, vec![initiator, acceptor], [first, second])
+            }
+        };
+        let observed = Observed { ids, ..Observed::default() };
+        let start_us = at_most(start_us, MAX_US, "microseconds")?;
+        let vector = ConnectionVector { start_us, order, adus: Vec::new(), observed };
+        Ok(Self { line, written, counts, waits: [None; 2], vector })
+    }
+
+    fn add(&mut self, name: &str, values: &[&str]) -> Result<(), String> {
+        let observed = &mut self.vector.observed;
+        match (name, self.written, self.vector.order) {
+            ("w", ..) => once(&mut observed.window_bytes, numbers(values)?),
+            ("m", ..) => once(&mut observed.mss_bytes, numbers(values)?),
+            ("r", ..) => {
+                let [rtt_us] = numbers(values)?;
+                once(&mut observed.min_rtt_us, rtt_us)
+            }
+            ("l", ..) => once(&mut observed.loss, shares(values)?),
+            (">" | "<", Written::Original, Order::Sequential) => self.say_in_turn(side(name), values),
+            ("t", Written::Original, Order::Sequential) => {
+                if self.vector.adus.is_empty() {
+                    return Err("a wait before anything is said".into());
+                }
+                self.wait(0, values)
+            }
+            ("c>" | "c<", Written::Original, Order::Concurrent) => self.say(side(&name[1..]), values),
+            ("t>" | "t<", Written::Original, Order::Concurrent) => {
+                self.wait(side(&name[1..]) as usize, values)
+            }
+            ("I", Written::Alternate, _) => self.say_with_waits(Side::Initiator, values),
+            ("A", Written::Alternate, _) => self.say_with_waits(Side::Acceptor, values),
+            (_, Written::Original, Order::Sequential) => Err(unknown(name, "m, w, r, l, >, < and t")),
+            (_, Written::Original, Order::Concurrent) => Err(unknown(name, "m, w, r, l, c>, c<, t> and t<")),
+            (_, Written::Alternate, _) => Err(unknown(name, "m, w, r, l, I and A")),
+        }
+    }
+
+    fn wait(&mut self, of: usize, values: &[&str]) -> Result<(), String> {
+        let [wait_us] = numbers(values)?;
+        let wait_us = at_most(wait_us, MAX_US, "microseconds")?;
+        if self.waits[of].replace(wait_us).is_some() {
+            return Err("two waits, and nothing is said in between".into());
+        }
+        Ok(())
+    }
+
+    /// `>` and `<`: if the other end has spoken last, the wait begins when that has arrived.
+    fn say_in_turn(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
+        let [bytes] = numbers(values)?;
+        let (after, wait_us) = match (self.vector.adus.last(), self.waits[0].take()) {
+            (None, _) => (After::Sent, 0),
+            (Some(_), None) => return Err("no wait (t) since the ADU before".into()),
+            (Some(last), Some(wait_us)) if last.by == by => (After::Sent, wait_us.max(1)),
+            (Some(_), Some(wait_us)) => (After::Received, wait_us.max(1)),
+        };
+        self.push(Adu { by, after, wait_us, bytes })
+    }
+
+    /// `c>` and `c<`: each end for itself.
+    fn say(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
+        let [bytes] = numbers(values)?;
+        let wait_us = match (self.has_spoken(by), self.waits[by as usize].take()) {
+            (true, None) => return Err("no wait since the ADU before of this end".into()),
+            (true, Some(wait_us)) => wait_us.max(1),
+            (false, wait_us) => wait_us.unwrap_or(0),
+        };
+        self.push(Adu { by, after: After::Sent, wait_us, bytes })
+    }
+
+    /// `I` and `A`.
+    fn say_with_waits(&mut self, by: Side, values: &[&str]) -> Result<(), String> {
+        let [send_us, receive_us, bytes] = numbers(values)?;
+        at_most(send_us.max(receive_us), MAX_US, "microseconds")?;
+        let has_heard = self.vector.adus.iter().any(|adu| adu.by != by);
+        let (after, wait_us) = match (send_us, receive_us, self.vector.order) {
+            (_, 1.., Order::Concurrent) => {
+                return Err(format!("{receive_us}: an end of a concurrent connection waits for nobody"));
+            }
+            (1.., 1.., _) => return Err("two waits: one of them is 0".into()),
+            (0, 0, Order::Sequential) if self.has_spoken(by) => {
+                return Err("both waits are 0: it would never be said".into());
+            }
+            (0, 0, Order::Concurrent) if self.has_spoken(by) => (After::Sent, 1),
+            (_, 0, _) => (After::Sent, send_us),
+            (0, _, _) if !has_heard => {
+                return Err("it waits for the other end, which has said nothing".into());
+            }
+            (0, _, _) => (After::Received, receive_us),
+        };
+        self.push(Adu { by, after, wait_us, bytes })
+    }
+
+    fn has_spoken(&self, by: Side) -> bool {
+        self.vector.adus.iter().rev().any(|adu| adu.by == by)
+    }
+
+    fn push(&mut self, adu: Adu) -> Result<(), String> {
+        let last = self.vector.adus.iter().rev().find(|other| other.by == adu.by);
+        if last.is_some_and(|last| last.bytes == 0) {
+            return Err("it is said behind the FIN of this end".into());
+        }
+        at_most(adu.bytes, MAX_BYTES, "bytes")?;
+        let wait_us = if adu.bytes == 0 { adu.wait_us.max(1) } else { adu.wait_us };
+        self.vector.adus.push(Adu { wait_us, ..adu });
+        Ok(())
+    }
+
+    /// All its lines are read.
+    fn finish(mut self) -> Result<ConnectionVector, Mistake> {
+        let line = self.line;
+        self.checked().map_err(|what| Mistake { line, what })
+    }
+
+    fn checked(&mut self) -> Result<ConnectionVector, String> {
+        let adus = &self.vector.adus;
+        match (self.vector.order, adus.last().copied(), self.waits) {
+            (Order::Sequential, Some(last), [Some(wait_us), _]) => {
+                self.push(Adu { by: last.by, after: After::Sent, wait_us, bytes: 0 })?;
+            }
+            (Order::Sequential, ..) => {}
+            (Order::Concurrent, _, waits) => {
+                for (by, wait_us) in [Side::Initiator, Side::Acceptor].into_iter().zip(waits) {
+                    if let Some(wait_us) = wait_us {
+                        self.push(Adu { by, after: After::Sent, wait_us, bytes: 0 })?;
+                    }
+                }
+                // The ends do not depend on each other: FINs stand behind all that is said, the initiator's first.
+                self.vector
+                    .adus
+                    .sort_by_key(|adu| (adu.bytes == 0, adu.bytes == 0 && adu.by == Side::Acceptor));
+            }
+        }
+        let said = |by| self.vector.adus.iter().filter(|adu| adu.by == by && adu.bytes > 0).count() as u64;
+        let (ours, theirs) = (said(Side::Initiator), said(Side::Acceptor));
+        if ours + theirs == 0 {
+            return Err("nothing is said on this connection".into());
+        }
+        match self.counts[..] {
+            [epochs] if !(ours.max(theirs)..=ours + theirs).contains(&epochs) => Err(format!(
+                "{epochs} epochs: {ours} ADUs of the initiator and {theirs} of the acceptor follow"
+            )),
+            [first, second] if (first, second) != (ours, theirs) => {
+                Err(format!("{first} and {second} ADUs: {ours} and {theirs} follow"))
+            }
+            _ => Ok(self.vector.clone()),
+        }
+    }
+}
+
+fn side(arrow: &str) -> Side {
+    if arrow == ">" { Side::Initiator } else { Side::Acceptor }
+}
+
+fn unknown(name: &str, expected: &str) -> String {
+    format!("{name:?}: the lines of this connection begin with {expected}")
+}
+
+fn once<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
+    if place.replace(value).is_some() { Err("said twice of this connection".into()) } else { Ok(()) }
+}
+
+fn numbers<const N: usize>(values: &[&str]) -> Result<[u64; N], String> {
+    let read = values.iter().map(|text| whole(text)).collect::<Result<Vec<_>, _>>()?;
+    read.try_into().map_err(|read: Vec<u64>| format!("{} values: expected {N}", read.len()))
+}
+
+fn shares(values: &[&str]) -> Result<[f64; 2], String> {
+    let share = |text: &&str| {
+        let read = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        read.ok_or_else(|| format!("{text:?}: expected a share from 0 to 1"))
+    };
+    let read = values.iter().map(share).collect::<Result<Vec<f64>, _>>()?;
+    read.try_into().map_err(|read: Vec<f64>| format!("{} values: expected 2", read.len()))
+}
+
+fn whole(text: &str) -> Result<u64, String> {
+    let has_digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
+    let read = text.parse().ok().filter(|_| has_digits_only);
+    read.ok_or_else(|| format!("{text:?}: expected a whole number"))
+}
+
+fn at_most(value: u64, most: u64, unit: &str) -> Result<u64, String> {
+    if value <= most { Ok(value) } else { Err(format!("{value}: expected {most} {unit} at most")) }
+}

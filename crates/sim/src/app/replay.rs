@@ -1,0 +1,260 @@
+use super::vectors::{Adu, After, ConnectionVector, Side};
+use super::{AppEvent, Application, Wants};
+use crate::dialogue::Message;
+use crate::host::{Conn, Host};
+use crate::parties::Parties;
+use catnip_base::{FlowContext, Span, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Opens the connections of a trace at their times, and says on each what its vector has the initiator say.
+///
+/// Every message carries the number of its vector, so that the acceptor knows what to replay.
+#[derive(Debug)]
+pub struct Initiator {
+    replay: Replay,
+    parties: Parties,
+    /// Number of the vector that it opens next, and how far it is from one to the next.
+    next: usize,
+    step: usize,
+}
+
+/// Accepts the connections of a trace, and says on each what its vector has the acceptor say.
+#[derive(Debug)]
+pub struct Acceptor {
+    replay: Replay,
+    /// The vector of each connection of which it has heard.
+    vectors: BTreeMap<Conn, u64>,
+}
+
+/// The key under which an initiator waits for its next connection; others are numbers of vectors.
+const OPEN: u64 = u64::MAX;
+
+impl Initiator {
+    /// Opens every vector between these two whose number leaves the remainder `index` divided by `users`.
+    pub fn new(vectors: Arc<[ConnectionVector]>, parties: Parties, (index, users): (usize, usize)) -> Self {
+        let replay = Replay::new(vectors, Side::Initiator, false);
+        Self { replay, parties, next: index, step: users }
+    }
+
+    fn plan_next(&self, host: &mut Host<'_>) {
+        if let Some(vector) = self.replay.vectors.get(self.next) {
+            host.timer(Time::ZERO + Span::from_micros(vector.start_us), OPEN);
+        }
+    }
+
+    fn open(&mut self, host: &mut Host<'_>) {
+        let number = self.next as u64;
+        let conn = host.open(self.parties);
+        let adus = &self.replay.vectors[self.next].adus;
+        // An acceptor that does not wait for the initiator has to hear which vector it replays: a message of nothing.
+        if adus.iter().find(|adu| adu.by == Side::Acceptor).is_some_and(|adu| adu.after == After::Sent) {
+            host.send(conn, Message { tag: number, ..Message::default() });
+        }
+        self.next += self.step;
+        self.plan_next(host);
+        self.replay.begin(number, conn, host);
+    }
+}
+
+impl Application for Initiator {
+    fn wants(&self) -> Wants {
+        WANTS
+    }
+
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        match event {
+            AppEvent::Start => self.plan_next(host),
+            AppEvent::Timer(OPEN) => self.open(host),
+            AppEvent::Timer(number) => self.replay.on_timer(number, host),
+            AppEvent::Message { message, .. } => self.replay.hear(message.tag, host),
+            AppEvent::PeerClosed(conn) => {
+                if let Some(number) = self.replay.number_of(conn) {
+                    self.replay.on_peer_closed(number, host);
+                }
+            }
+            AppEvent::Closed(conn) => {
+                if let Some(number) = self.replay.number_of(conn) {
+                    self.replay.parts.remove(&number);
+                }
+            }
+            AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Progress { .. } => {}
+        }
+    }
+}
+
+impl Acceptor {
+    /// For initiators with the same vectors; it tells TCP how long its responses are, or not.
+    pub fn new(vectors: Arc<[ConnectionVector]>, tells_size: bool) -> Self {
+        Self { replay: Replay::new(vectors, Side::Acceptor, tells_size), vectors: BTreeMap::new() }
+    }
+}
+
+impl Application for Acceptor {
+    fn wants(&self) -> Wants {
+        WANTS
+    }
+
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        match event {
+            AppEvent::Timer(number) => self.replay.on_timer(number, host),
+            AppEvent::Message { conn, message, .. } => {
+                let number = message.tag;
+                if self.vectors.insert(conn, number).is_none() {
+                    self.replay.begin(number, conn, host);
+                }
+                if message.bytes > 0 {
+                    self.replay.hear(number, host);
+                }
+            }
+            AppEvent::PeerClosed(conn) => match self.vectors.get(&conn) {
+                Some(&number) => self.replay.on_peer_closed(number, host),
+                None => host.close(conn),
+            },
+            AppEvent::Closed(conn) => {
+                if let Some(number) = self.vectors.remove(&conn) {
+                    self.replay.parts.remove(&number);
+                }
+            }
+            AppEvent::Start | AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Progress { .. } => {}
+        }
+    }
+}
+
+const WANTS: Wants = Wants { opened: false, peer_closed: true, closed: true };
+
+/// One side of vectors.
+#[derive(Debug)]
+struct Replay {
+    vectors: Arc<[ConnectionVector]>,
+    side: Side,
+    tells_size: bool,
+    /// Connections under way, by the numbers of their vectors.
+    parts: BTreeMap<u64, Part>,
+}
+
+/// How far one side of a connection has come.
+#[derive(Debug)]
+struct Part {
+    conn: Conn,
+    /// The next of the vector's ADUs that it looks at.
+    at: usize,
+    /// ADUs of the other side before that one, and how many of all of them have arrived.
+    before: usize,
+    heard: usize,
+    /// It waits for the time of its next ADU.
+    waits: bool,
+    peer_closed: bool,
+    /// It has said that it will say no more.
+    closed: bool,
+}
+
+impl Replay {
+    fn new(vectors: Arc<[ConnectionVector]>, side: Side, tells_size: bool) -> Self {
+        Self { vectors, side, tells_size, parts: BTreeMap::new() }
+    }
+
+    /// A connection begins.
+    fn begin(&mut self, number: u64, conn: Conn, host: &mut Host<'_>) {
+        let part = Part { conn, at: 0, before: 0, heard: 0, waits: false, peer_closed: false, closed: false };
+        self.parts.insert(number, part);
+        self.go_on(number, host);
+    }
+
+    /// An ADU of the other side has arrived.
+    fn hear(&mut self, number: u64, host: &mut Host<'_>) {
+        if let Some(part) = self.parts.get_mut(&number) {
+            part.heard += 1;
+            self.go_on(number, host);
+        }
+    }
+
+    /// The other side will say no more.
+    fn on_peer_closed(&mut self, number: u64, host: &mut Host<'_>) {
+        if let Some(part) = self.parts.get_mut(&number) {
+            part.peer_closed = true;
+            self.go_on(number, host);
+        }
+    }
+
+    /// The time of its next ADU has come.
+    fn on_timer(&mut self, number: u64, host: &mut Host<'_>) {
+        if let Some(part) = self.parts.get_mut(&number) {
+            part.waits = false;
+            self.say(number, host);
+            self.go_on(number, host);
+        }
+    }
+
+    /// Says what there is to say now, and waits for the time of what comes then.
+    fn go_on(&mut self, number: u64, host: &mut Host<'_>) {
+        while let Some(part) = self.parts.get_mut(&number).filter(|part| !part.waits && !part.closed) {
+            let vector = &self.vectors[number as usize];
+            let Some(adu) = part.next(&vector.adus, self.side) else {
+                if part.peer_closed || closes_behind(&vector.adus, self.side) {
+                    part.close(host);
+                }
+                return;
+            };
+            if adu.after == After::Received && part.heard < part.before {
+                if part.peer_closed {
+                    // What it waits for will never come.
+                    part.close(host);
+                }
+                return;
+            }
+            if adu.wait_us > 0 {
+                part.waits = true;
+                return host.timer(host.now() + Span::from_micros(adu.wait_us), number);
+            }
+            self.say(number, host);
+        }
+    }
+
+    fn say(&mut self, number: u64, host: &mut Host<'_>) {
+        let adus = &self.vectors[number as usize].adus;
+        let Some(part) = self.parts.get_mut(&number) else { return };
+        let Some(adu) = part.next(adus, self.side) else { return };
+        part.at += 1;
+        if adu.bytes == 0 {
+            return part.close(host);
+        }
+        let response = adus.get(part.at).filter(|next| next.by != self.side);
+        let message = Message {
+            bytes: adu.bytes,
+            tag: number,
+            asks: response.map_or(0, |response| response.bytes),
+            context: self.tells_size.then(|| FlowContext::document(adu.bytes)),
+        };
+        host.send(part.conn, message);
+    }
+
+    /// The vector of a connection that its own side has opened.
+    fn number_of(&self, conn: Conn) -> Option<u64> {
+        self.parts.iter().find(|(_, part)| part.conn == conn).map(|(&number, _)| number)
+    }
+}
+
+impl Part {
+    /// Its own next ADU; those of the other side before it are counted on the way.
+    fn next(&mut self, adus: &[Adu], side: Side) -> Option<Adu> {
+        while let Some(adu) = adus.get(self.at) {
+            if adu.by == side {
+                return Some(*adu);
+            }
+            self.before += usize::from(adu.bytes > 0);
+            self.at += 1;
+        }
+        None
+    }
+
+    fn close(&mut self, host: &mut Host<'_>) {
+        self.closed = true;
+        host.close(self.conn);
+    }
+}
+
+/// In a vector without a FIN, who speaks last closes behind that.
+fn closes_behind(adus: &[Adu], side: Side) -> bool {
+    adus.iter().all(|adu| adu.bytes > 0) && adus.last().is_some_and(|adu| adu.by == side)
+}
