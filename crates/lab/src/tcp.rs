@@ -9,7 +9,7 @@ use catnip_tcp::control::ControlSpec;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
-use catnip_tcp::{RtoConfig, TcpConfig, profile};
+use catnip_tcp::{DelayedAck, RtoConfig, TcpConfig, profile};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
@@ -30,6 +30,9 @@ pub(crate) struct TcpFile {
     pub(crate) window_segments: Option<u32>,
     pub(crate) initial_window_segments: Option<u32>,
     pub(crate) delayed_ack: Option<bool>,
+    /// No delayed ACK is later than this.
+    #[serde(default, deserialize_with = "option_from_text")]
+    pub(crate) ack_delay: Option<Span>,
     pub(crate) weight: Option<u32>,
     pub(crate) nagle: Option<bool>,
     #[serde(default, deserialize_with = "option_from_text")]
@@ -108,6 +111,20 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         None => base.delayed_ack,
         Some(false) => None,
         Some(true) => base.delayed_ack.or(Some(profile::delayed_ack(&base))),
+    };
+    let delayed_ack = match (delayed_ack, file.ack_delay) {
+        // RFC 5681, section 4.2: "MUST be generated within 500 ms".
+        (_, Some(delay)) if delay == Span::ZERO || delay > Span::from_millis(500) => {
+            return Err((
+                "ack_delay".into(),
+                format!("{} s: expected more than 0 and at most 0.5 s", delay.as_secs()),
+            ));
+        }
+        (None, Some(delay)) => {
+            return Err(("ack_delay".into(), "no ACK is delayed: set delayed_ack, too".into()));
+        }
+        (Some(every), Some(max_delay)) => Some(DelayedAck { max_delay, ..every }),
+        (delayed_ack, None) => delayed_ack,
     };
     let control = match &file.control {
         None => base.control.clone(),

@@ -128,7 +128,7 @@ fn one_link(kind: &str, more: &str) -> String {
         "id = 'X'\ntitle = 'x'\n[node]\ns = {{ kind = 'host' }}\nc = {{ kind = 'host' }}\n\
          [link.l]\nfrom = 's'\nto = 'c'\nrate = '8Mbit'\ndelay = '10ms'\nqueue = 'drop-tail:100'\n\
          [tcp]\nhandshake = false\nfin = false\nsegment = '948B'\ndelayed_ack = false\n\
-         initial_window_segments = 2\nrestart_after_idle = false\npacing = 'none'\n\
+         initial_window_segments = 2\nvalidation = \"none\"\npacing = 'none'\n\
          [traffic.t]\nkind = 'tmix'\nclients = 'c'\nservers = 's'\n{kind}\n{more}"
     )
 }

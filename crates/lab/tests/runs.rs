@@ -259,7 +259,7 @@ fn error_of(change: impl Fn(&str) -> String) -> InputError {
 
 #[test]
 fn bad_input_is_one_line_that_names_file_key_and_value() {
-    let cases: [(&str, &str, &[&str]); 16] = [
+    let cases: [(&str, &str, &[&str]); 21] = [
         ("rate = \"1.5Mbit\"", "rate = \"-3Mbit\"", &["link.bottleneck.rate", "-3Mbit"]),
         ("rate = \"1.5Mbit\"", "rate = \"1.5Mbps\"", &["link.bottleneck.rate", "1.5Mbps"]),
         ("rate = \"1.5Mbit\"", "rate = 5", &["link.bottleneck.rate", "5"]),
@@ -281,6 +281,24 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         ("mean = 40", "mean = -40", &["traffic.web.think_s", "-40"]),
         ("profile = \"ns2-2002\"", "profile = \"ns3\"", &["tcp.profile", "ns3"]),
         ("recovery = \"reno\"", "recovery = \"reno\"\nrto_first = \"0s\"", &["tcp.rto_first", "0"]),
+        // The closed senders do not know what came later.
+        (
+            "recovery = \"reno\"",
+            "recovery = \"reno\"\nvalidation = \"newcwv\"",
+            &["tcp.validation", "\"newcwv\"", "recovery = \"sack\""],
+        ),
+        ("recovery = \"reno\"", "recovery = \"reno\"\npacing = \"rate:2\"", &["tcp.pacing", "\"rate:2\""]),
+        ("recovery = \"reno\"", "recovery = \"sack\"\npacing = \"rate:0\"", &["tcp.pacing", "rate:0"]),
+        (
+            "recovery = \"reno\"",
+            "recovery = \"reno\"\nack_delay = \"100ms\"",
+            &["tcp.ack_delay", "delayed_ack"],
+        ),
+        (
+            "recovery = \"reno\"",
+            "recovery = \"reno\"\ndelayed_ack = true\nack_delay = \"1s\"",
+            &["tcp.ack_delay", "1 s"],
+        ),
         (
             "clients = \"client\"",
             "clients = \"client[0..50:0]\"",
