@@ -30,6 +30,8 @@ pub(crate) struct TcpFile {
     pub(crate) window_segments: Option<u32>,
     pub(crate) initial_window_segments: Option<u32>,
     pub(crate) delayed_ack: Option<bool>,
+    /// So many ACKs are not delayed at the start and after a silence of more than the least timeout (Linux).
+    pub(crate) quick_acks: Option<u32>,
     /// No delayed ACK is later than this.
     #[serde(default, deserialize_with = "option_from_text")]
     pub(crate) ack_delay: Option<Span>,
@@ -120,10 +122,18 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
                 format!("{} s: expected more than 0 and at most 0.5 s", delay.as_secs()),
             ));
         }
-        (None, Some(delay)) => {
+        (None, Some(_)) => {
             return Err(("ack_delay".into(), "no ACK is delayed: set delayed_ack, too".into()));
         }
         (Some(every), Some(max_delay)) => Some(DelayedAck { max_delay, ..every }),
+        (delayed_ack, None) => delayed_ack,
+    };
+    let quick_after = file.rto_min.unwrap_or(base.rto.min);
+    let delayed_ack = match (delayed_ack, file.quick_acks) {
+        (None, Some(_)) => {
+            return Err(("quick_acks".into(), "no ACK is delayed: set delayed_ack, too".into()));
+        }
+        (Some(every), Some(quick)) => Some(DelayedAck { quick, quick_after, ..every }),
         (delayed_ack, None) => delayed_ack,
     };
     let control = match &file.control {

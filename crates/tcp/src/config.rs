@@ -107,6 +107,11 @@ pub struct DelayedAck {
     /// One timer per host beats every `max_delay` and sends what waits (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
     /// section 25.4), so that a lone segment waits for half of it on average. Otherwise each segment has its own timer.
     pub heartbeat: bool,
+    /// Linux's quick ACKs (net/ipv4/tcp_input.c, `tcp_incr_quickack`): so many at the start of a connection, and after a silence
+    /// longer than `quick_after`, are sent at once.
+    pub quick: u32,
+    /// Such a silence; the kernel takes its retransmission timeout.
+    pub quick_after: Span,
 }
 
 impl DelayedAck {

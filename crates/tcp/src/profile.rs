@@ -128,6 +128,8 @@ pub fn bsd_reno() -> TcpConfig {
             first_at_once: false,
             repeats_wait: false,
             heartbeat: true,
+            quick: 0,
+            quick_after: Span::ZERO,
         }),
         ..ns2_s001()
     }
@@ -197,6 +199,8 @@ pub fn rfc() -> TcpConfig {
             first_at_once: false,
             repeats_wait: false,
             heartbeat: false,
+            quick: 0,
+            quick_after: Span::ZERO,
         }),
         handshake: true,
         times_handshake: true,
@@ -209,7 +213,15 @@ pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
     // ns-2 2.35 acknowledges the first packet at once; ns-2 of 2002 does not.
     let first_at_once = profile.first_without_header;
     let max_delay = Span::from_millis(200);
-    DelayedAck { every: 2, max_delay, first_at_once, repeats_wait: true, heartbeat: false }
+    DelayedAck {
+        every: 2,
+        max_delay,
+        first_at_once,
+        repeats_wait: true,
+        heartbeat: false,
+        quick: 0,
+        quick_after: Span::ZERO,
+    }
 }
 
 #[cfg(test)]
@@ -271,6 +283,8 @@ mod tests {
             first_at_once: false,
             repeats_wait: false,
             heartbeat: true,
+            quick: 0,
+            quick_after: Span::ZERO,
         };
         assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));
         assert!(!bsd.limited_transmit && !bsd.second_always_fast && !bsd.first_without_header);

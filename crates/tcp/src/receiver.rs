@@ -17,6 +17,10 @@ pub struct Receiver {
     /// When the delayed ACK is due.
     ack_due: Option<Time>,
     ack_now: bool,
+    /// When data came last.
+    heard: Option<Time>,
+    /// ACKs that are still sent at once, whatever the rule of delayed ones.
+    quick: u32,
 }
 
 impl Receiver {
@@ -47,8 +51,16 @@ impl Receiver {
         }
         self.unacknowledged += 1;
         let nothing_missing = self.beyond.is_empty() && !filled_gap;
+        let heard = self.heard.replace(now);
+        if let Some(d) = delayed
+            && d.quick > 0
+            && heard.is_none_or(|heard| now.since(heard) > d.quick_after)
+        {
+            self.quick = d.quick;
+        }
         let may_wait = |d: &&DelayedAck| {
             nothing_missing
+                && self.quick == 0
                 && (in_order || d.repeats_wait && end == self.next)
                 && !(d.first_at_once && seq == 0)
         };
@@ -78,6 +90,7 @@ impl Receiver {
     #[inline]
     pub fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;
+        self.quick = self.quick.saturating_sub(1);
         self.ack_due = None;
         self.ack_now = false;
     }
@@ -118,6 +131,8 @@ mod tests {
         first_at_once: false,
         repeats_wait: false,
         heartbeat: false,
+        quick: 0,
+        quick_after: Span::ZERO,
     };
 
     #[test]
@@ -129,6 +144,24 @@ mod tests {
         assert!(r.wants_to_ack(Time::from_nanos(200_000_000)));
         r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
         assert!(r.wants_to_ack(Time::ZERO));
+    }
+
+    #[test]
+    fn linux_acknowledges_the_first_segments_at_once_and_the_first_ones_after_a_silence() {
+        let linux = DelayedAck { quick: 3, quick_after: Span::from_millis(400), ..DELAYED };
+        let mut r = Receiver::default();
+        let mut hears = |at, seq: u64| {
+            r.on_data(ms(at), seq, seq + 10, Some(&linux), Span::ZERO);
+            let at_once = r.wants_to_ack(ms(at));
+            if at_once {
+                r.on_ack_sent();
+            }
+            at_once
+        };
+        assert_eq!([0, 10, 20, 30, 40].map(|seq| hears(10, seq)), [true, true, true, false, true]);
+        // tcp_event_data_recv: "else if (m > icsk->icsk_rto) tcp_incr_quickack(sk)".
+        assert_eq!([50, 60].map(|seq| hears(410, seq)), [false, true], "400 ms are no such silence");
+        assert_eq!([70, 80, 90, 100].map(|seq| hears(811, seq)), [true, true, true, false]);
     }
 
     #[test]
