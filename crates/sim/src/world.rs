@@ -7,7 +7,7 @@ use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{DatagramStep, Event, NOBODY};
-use crate::watch::{Step, Watch};
+use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
 use catnip_net::{Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
@@ -444,6 +444,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         hosts.datagrams.sent(flow, bytes);
         hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
         let packet = Packet { flow: flow.hash(), ..Packet::new(now, route, bytes, body) };
+        hosts.watch.made(now, &packet, Made::Datagram { from, to });
         self.launch(now, from, packet);
     }
 
@@ -581,7 +582,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
         let sender = connection.ends[end].sender();
         if W::PACKETS
-            && let Some(event) = connection.account.acked(sender, &segment, packet.len)
+            && let Some(event) = connection.account.acked(end, sender, &segment, packet.len)
         {
             hosts.watch.record(now, &event);
         }
@@ -646,7 +647,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                 let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
                 let expired = connection.ends[end].on_time(now, config);
                 let sender = connection.ends[end].sender().filter(|_| W::PACKETS && expired);
-                if let Some(event) = connection.account.timed_out(sender) {
+                if let Some(event) = connection.account.timed_out(end, sender) {
                     hosts.watch.record(now, &event);
                 }
                 self.pump(now, id, end);
@@ -698,11 +699,14 @@ impl<M: Handler, W: Watch> World<M, W> {
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
             let sender = connection.ends[end].sender();
             if W::PACKETS
-                && let Some(event) = connection.account.sent(sender, &out, &packet)
+                && let Some(event) = connection.account.sent(end, sender, &out, &packet)
             {
                 hosts.watch.record(now, &event);
             }
-            let from = connection.account.parties.node(end);
+            let &Account { number, ref parties, .. } = &connection.account;
+            let made = Made::Segment { connection: number, end, parties, segment };
+            hosts.watch.made(now, &packet, made);
+            let from = parties.node(end);
             self.launch(now, from, packet);
         }
         let connection = &mut self.hosts.connections[id];

@@ -1,8 +1,27 @@
-use crate::WireError;
-use crate::bytes::be16;
+//! UDP datagrams.
+
+use crate::bytes::{be16, put16};
 use crate::error::need;
+use crate::ip::{IPV4_HEADER, UDP};
+use crate::{Addresses, WireError};
 
 const HEADER: usize = 8;
+/// RFC 863: what is sent there is thrown away.
+const DISCARD: u16 = 9;
+
+/// Writes an IPv4 packet of so many bytes to the beginning of `buffer`, as far as it and the length field can hold them and the
+/// headers allow; its length. It carries zeros from and to the discard port, and has no checksum but that of its IP header (RFC
+/// 768: "An all zero transmitted checksum value means that the transmitter generated no checksum").
+pub fn write_zeros(addresses: &Addresses, bytes: usize, buffer: &mut [u8]) -> usize {
+    let len = bytes.clamp(IPV4_HEADER + HEADER, buffer.len().min(usize::from(u16::MAX)));
+    let (header, datagram) = buffer[..len].split_at_mut(IPV4_HEADER);
+    addresses.write(UDP, header, datagram.len() as u16);
+    datagram.fill(0);
+    put16(datagram, 0, DISCARD);
+    put16(datagram, 2, DISCARD);
+    put16(datagram, 4, datagram.len() as u16);
+    len
+}
 
 /// A UDP datagram whose length fits (RFC 768). Its checksum may be wrong.
 #[derive(Clone, Copy, Debug)]
