@@ -603,4 +603,3 @@ impl End for Socket {
         Socket::syn_timeouts(self)
     }
 }
-

@@ -173,9 +173,8 @@ impl Plan {
             // Old software takes these for the network itself and for everybody.
             !matches!(address.octets()[3], 0 | 255) && !is_given(address)
         });
-        let mut addresses: Vec<Ipv4Addr> = (0..self.topology.node_count())
-            .map(|_| free.next().unwrap_or(Ipv4Addr::UNSPECIFIED))
-            .collect();
+        let mut addresses: Vec<Ipv4Addr> =
+            (0..self.topology.node_count()).map(|_| free.next().unwrap_or(Ipv4Addr::UNSPECIFIED)).collect();
         given.iter().for_each(|(node, address)| addresses[node.0 as usize] = *address);
         addresses
     }

@@ -176,7 +176,13 @@ impl Account {
     }
 
     /// The sender at this end, if there is one, has sent what takes sequence numbers.
-    pub fn sent(&self, end: usize, sender: Option<&Sender>, out: &Outgoing, packet: &Packet) -> Option<Event> {
+    pub fn sent(
+        &self,
+        end: usize,
+        sender: Option<&Sender>,
+        out: &Outgoing,
+        packet: &Packet,
+    ) -> Option<Event> {
         let sender = sender.filter(|_| out.segment.span() > 0)?;
         Some(Event::Sent(SenderView {
             seq: out.segment.seq,

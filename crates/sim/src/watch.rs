@@ -12,8 +12,8 @@ pub trait Watch {
     const PACKETS: bool;
     /// Something happened at a host, or to a segment.
     fn record(&mut self, now: Time, event: &Event);
-    /// A host of the engine has made this packet; it enters the network next. Until it is delivered or dropped, no other packet
-    /// has the same body.
+    /// A host of the engine has made this packet, which is recorded and enters the network next. Until it is delivered or
+    /// dropped, no other packet has the same body.
     #[inline(always)]
     fn made(&mut self, _now: Time, _packet: &Packet, _what: Made<'_>) {}
     /// A packet has come so far on its way.

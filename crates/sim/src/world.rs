@@ -442,9 +442,9 @@ impl<M: Handler, W: Watch> World<M, W> {
         let (from, to, route) = hosts.datagrams.ends(flow);
         let Some(body) = hosts.medium.fill(now, from, to, Owner::Datagram(flow, now), bytes) else { return };
         hosts.datagrams.sent(flow, bytes);
-        hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
         let packet = Packet { flow: flow.hash(), ..Packet::new(now, route, bytes, body) };
         hosts.watch.made(now, &packet, Made::Datagram { from, to });
+        hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
         self.launch(now, from, packet);
     }
 
@@ -697,16 +697,15 @@ impl<M: Handler, W: Watch> World<M, W> {
             }
             connection.account.enters();
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
+            let &Account { number, ref parties, .. } = &connection.account;
+            hosts.watch.made(now, &packet, Made::Segment { connection: number, end, parties, segment });
             let sender = connection.ends[end].sender();
             if W::PACKETS
                 && let Some(event) = connection.account.sent(end, sender, &out, &packet)
             {
                 hosts.watch.record(now, &event);
             }
-            let &Account { number, ref parties, .. } = &connection.account;
-            let made = Made::Segment { connection: number, end, parties, segment };
-            hosts.watch.made(now, &packet, made);
-            let from = parties.node(end);
+            let from = connection.account.parties.node(end);
             self.launch(now, from, packet);
         }
         let connection = &mut self.hosts.connections[id];

@@ -48,9 +48,8 @@ pub fn write_logs(
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<bool, InputError> {
     let plan = scenario.plan(request.variant)?;
-    let bad = |option: &str, what: String| {
-        InputError::new(&scenario.path.display().to_string(), option, what)
-    };
+    let bad =
+        |option: &str, what: String| InputError::new(&scenario.path.display().to_string(), option, what);
     let packets = match request.packets {
         None => None,
         Some(log) => {
@@ -79,8 +78,8 @@ pub fn write_logs(
     while next <= end {
         steps = steps.wrapping_add(1);
         let (packets, qlog) = sim.watch();
-        let broken = packets.as_ref().is_some_and(Packets::has_failed)
-            || qlog.as_ref().is_some_and(Qlog::has_failed);
+        let broken =
+            packets.as_ref().is_some_and(Packets::has_failed) || qlog.as_ref().is_some_and(Qlog::has_failed);
         if broken {
             break;
         }

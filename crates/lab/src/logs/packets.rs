@@ -161,9 +161,8 @@ impl Packets {
             // Any numbers will do; these are different ones and wrap soon in some connections.
             let [client, server] =
                 [0x9e37_79b9, 0x85eb_ca6b].map(|odd: u32| odd.wrapping_mul(connection as u32 + 1));
-            [(client, server), (server, client)].map(|(ours, theirs)| {
-                Translation::between(ours, theirs, announcement)
-            })
+            [(client, server), (server, client)]
+                .map(|(ours, theirs)| Translation::between(ours, theirs, announcement))
         });
         let header = ends[end].outgoing(segment);
         let client_port = FIRST_PORT + (connection % u64::from(u16::MAX - FIRST_PORT)) as u16;
