@@ -64,3 +64,28 @@ impl<'a> Udp<'a> {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ip, transport_is_right};
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_datagram_of_zeros_is_as_long_as_asked_within_what_can_be() {
+        let [source, destination] = [1, 2].map(|n| Ipv4Addr::new(10, 0, 0, n).into());
+        let addresses = Addresses { source, destination, traffic_class: 40, hop_limit: 64 };
+        let mut buffer = vec![0xff; 70_000];
+        for (asked, given) in [(0, 28), (28, 28), (29, 29), (1500, 1500), (65_535, 65_535), (69_000, 65_535)]
+        {
+            assert_eq!(write_zeros(&addresses, asked, &mut buffer), given);
+            let ip = Ip::parse(&buffer[..given]).unwrap();
+            assert!(ip.header_is_right() && ip.total_len() == given);
+            assert_eq!(transport_is_right(&ip), Ok(true));
+            let udp = Udp::parse(ip.transport(UDP).unwrap()).unwrap();
+            assert_eq!((udp.source_port(), udp.destination_port(), udp.checksum()), (9, 9, 0));
+            assert!(udp.payload().len() == given - 28 && udp.payload().iter().all(|&byte| byte == 0));
+        }
+        assert_eq!(write_zeros(&addresses, 1500, &mut buffer[..100]), 100);
+    }
+}

@@ -49,8 +49,8 @@ def run(
     datagrams and events as Parquet files, and manifest.json; if it is interrupted, the same command goes on
     from there.
 
-    --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection. Both are of one run:
-    of one variant with the seed of --seed.
+    --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
+    with the seed of --seed.
     """
     if out is None and (tables or events):
         raise click.UsageError("--tables and --events: nothing is written without --out")
@@ -78,8 +78,8 @@ def run(
             made = results.run_in_parts(out, loaded, manifest, needed, threads, told)
             results.write(out, manifest, {name: made[name] for name in written})
     if logs:
-        files = {"packets": packets and str(packets), "qlog": qlog and str(qlog)}
-        loaded.write_logs(chosen[0], seed, packets_at=list(packets_at), **files)
+        capture, log = (None if file is None else str(file) for file in (packets, qlog))
+        loaded.write_logs(chosen[0], seed, packets=capture, packets_at=list(packets_at), qlog=log)
 
     summary = measures.summary(made, chosen, numbers)
     predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
@@ -127,7 +127,7 @@ def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], see
     if len(variants) > 1:
         raise InputError(f"{option}: one run is written; say --variant, one of {', '.join(variants)}")
     if seeds is not None and seeds > 1:
-        raise InputError(f"{option}: one run is written; --seeds {seeds} asks for more, --seed says which one")
+        raise InputError(f"{option}: one run is written, not --seeds {seeds}; --seed says which one")
 
 
 def _table_names(listed: str | None, events: bool) -> set[str]:
