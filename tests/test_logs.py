@@ -1,4 +1,4 @@
-"""A run as others see it: tshark reads its packets and finds the retransmissions; what cannot be is refused."""
+"""A run as others see it: tshark reads its packets and finds what was sent again; what cannot be is told."""
 
 import json
 import shutil
@@ -98,8 +98,8 @@ def test_tshark_finds_the_retransmissions_of_the_table_of_events(
         *("--packets", capture, "--out", out, "--tables", "connections", "--events"),
     )
     assert (ended.code, ended.err) == (0, "")
-    # tshark calls one out of order if new data was sent less than the first round trip before; here the sender
-    # itself is watched, and nothing is. It counts repeated SYNs, of which the table tells nothing.
+    # tshark calls one out of order if new data was sent less than the first round trip before; here the
+    # sender itself is watched, and nothing is. It counts repeated SYNs, of which the table tells nothing.
     which = "(tcp.analysis.retransmission || tcp.analysis.out_of_order) && tcp.flags.syn == 0"
     found = [
         (int(port) - FIRST_PORT, int(seq) - 1, nanoseconds(time))

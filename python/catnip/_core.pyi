@@ -63,9 +63,9 @@ class Scenario:
         self,
         variant: str,
         seed: int,
-        packets: str | None = None,
-        packets_at: list[str] = [],
-        qlog: str | None = None,
+        packets: str | None,
+        packets_at: list[str],
+        qlog: str | None,
     ) -> None: ...
 
 def trace(

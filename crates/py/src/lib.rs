@@ -166,7 +166,7 @@ impl PyScenario {
     }
 
     /// Does one run and writes its packets as pcapng, seen at these nodes, and what its senders do as qlog. Raises InputError.
-    #[pyo3(signature = (variant, seed, packets = None, packets_at = Vec::new(), qlog = None))]
+    #[pyo3(signature = (variant, seed, packets, packets_at, qlog))]
     fn write_logs(
         &self,
         py: Python<'_>,

@@ -65,9 +65,9 @@ fn ends_that_know_each_other_write_what_ends_with_a_handshake_behind_them_write(
         let mut met = Pair::open(initial, [announcement; 2]);
         let mut known =
             [(0, 1), (1, 0)].map(|(us, them)| Translation::between(initial[us], initial[them], announcement));
-        for end in 0..2 {
+        for (known, met) in known.iter_mut().zip(&mut met.ends) {
             for segment in [&data, &ack] {
-                assert_eq!(known[end].outgoing(segment), met.ends[end].outgoing(segment));
+                assert_eq!(known.outgoing(segment), met.outgoing(segment));
             }
         }
         // The handshake itself, too: an answer acknowledges what it answers, and the first SYN nothing.
