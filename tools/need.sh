@@ -20,6 +20,7 @@ list() {
   need test      ip          iproute2      "tests of the router"
   need test      nginx       nginx-light   "tests with nginx"
   need test      tcpdump     tcpdump       "tests with tcpdump"
+  need test      tshark      tshark        "tests with tshark"
   need test      chromium    chromium      "tests with a browser"
   need test      valgrind    valgrind      "the count of instructions"
   need validate  nginx       nginx-light

@@ -59,6 +59,14 @@ class Scenario:
         threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, _Table]: ...
+    def write_logs(
+        self,
+        variant: str,
+        seed: int,
+        packets: str | None,
+        packets_at: list[str],
+        qlog: str | None,
+    ) -> None: ...
 
 def trace(
     *,

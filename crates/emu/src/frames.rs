@@ -11,7 +11,7 @@ use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
 use catnip_sim::{Act, Conn, Handler, Parties, TcpId, World};
 use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
-use catnip_wire::{PriorityCodec, ip};
+use catnip_wire::{PriorityCodec, ip, udp};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -210,7 +210,6 @@ impl Default for Parcel {
 /// Most packets that can be inside, and most memory for them.
 const MOST_PACKETS: u32 = 1 << 18;
 const MOST_BYTES: usize = 4 << 30;
-const UDP_HEADERS: usize = 28;
 
 impl<O: Outside, F: Foreign> Frames<O, F> {
     /// Packets of up to `mtu` bytes from outside, of up to `longest` bytes from simulated hosts. The hosts at these nodes
@@ -449,8 +448,8 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         let body = self.buffers.take()?;
         let ends = [self.address(from), self.address(to)];
         let buffer = self.buffers.bytes_mut(body);
-        let len = (bytes as usize).clamp(UDP_HEADERS, buffer.len());
-        write_datagram(ends, &mut buffer[..len]);
+        let [source, destination] = ends;
+        let len = udp::write_zeros(&addresses(source, destination), bytes as usize, buffer);
         self.note(body, Parcel { owner, len: len as u32, ..Parcel::default() });
         Some(body)
     }
@@ -603,15 +602,4 @@ impl End for Socket {
     fn syn_timeouts(&self) -> u32 {
         Socket::syn_timeouts(self)
     }
-}
-
-/// A UDP packet of this length to the discard port, without a checksum of its own.
-fn write_datagram([from, to]: [Ipv4Addr; 2], packet: &mut [u8]) {
-    const DISCARD: u8 = 9;
-    let (header, datagram) = packet.split_at_mut(UDP_HEADERS - 8);
-    let len = datagram.len().min(usize::from(u16::MAX) - header.len()) as u16;
-    addresses(from, to).write(ip::UDP, header, len);
-    datagram.fill(0);
-    (datagram[1], datagram[3]) = (DISCARD, DISCARD);
-    datagram[4..6].copy_from_slice(&len.to_be_bytes());
 }

@@ -85,19 +85,14 @@ impl Socket {
     /// A socket that begins its part of the handshake at `now`; a passive one waits for the SYN.
     pub fn new(now: Time, role: Role, config: &Arc<TcpConfig>, phase: Span, identity: Identity) -> Self {
         let Identity { local, remote, initial_sequence, stranger } = identity;
-        let scale = window_scale(config.receive_window);
-        let unit = 1u64 << scale;
+        let announcement = Announcement::of(config);
+        let unit = 1u64 << announcement.window_scale.unwrap_or(0);
         let mut config = config.clone();
         if !config.receive_window.is_multiple_of(unit) {
             // The header counts in units; a window that is a little larger is as good.
             let receive_window = config.receive_window.next_multiple_of(unit);
             config = Arc::new(TcpConfig { receive_window, ..(*config).clone() });
         }
-        let announcement = Announcement {
-            mss: config.segment_bytes.min(u32::from(u16::MAX)) as u16,
-            window_scale: Some(scale),
-            sack: config.recovery.uses_sack(),
-        };
         Self {
             endpoint: Endpoint::new(now, role, &config, phase),
             translation: Translation::new(initial_sequence, announcement),
@@ -466,9 +461,4 @@ pub fn refuse(tcp: &Tcp<'_>, addresses: &Addresses, buffer: &mut [u8]) -> Option
         header.flags = TcpFlags::RST | TcpFlags::ACK;
     }
     header.write(addresses, &[], buffer).ok()
-}
-
-/// The least shift with which a window fits into 16 bits, at most 14 (RFC 7323, section 2.3).
-fn window_scale(window: u64) -> u8 {
-    (0..14).find(|&shift| window.div_ceil(1 << shift) <= u64::from(u16::MAX)).unwrap_or(14)
 }

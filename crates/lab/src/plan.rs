@@ -49,6 +49,8 @@ pub struct Plan {
     /// For real hosts outside of all traffic groups.
     marker: Option<MarkerSpec>,
     addresses: Vec<(NodeId, Ipv4Addr)>,
+    /// Nodes of one name.
+    groups: BTreeMap<String, Vec<NodeId>>,
 }
 
 impl Plan {
@@ -77,13 +79,13 @@ impl Plan {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));
         }
         network.check_contracts(longest_packet(&traffic))?;
-        let Network { topology, ports, real, addresses, .. } = network;
+        let Network { topology, ports, real, addresses, groups, .. } = network;
         let ends = |real: &RealNode| real.node;
         let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
         let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
         topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
         let marker = file.tcp.marker.flatten();
-        Ok(Self { topology, ports, traffic, duration: file.duration, real, marker, addresses })
+        Ok(Self { topology, ports, traffic, duration: file.duration, real, marker, addresses, groups })
     }
 
     /// The run with this seed, from beginning to end.
@@ -132,6 +134,11 @@ impl Plan {
         &self.topology
     }
 
+    /// The nodes that a text names as links and traffic do: `client`, `client[3]`, `client[0..50]`.
+    pub(crate) fn select(&self, text: &str) -> Result<Vec<NodeId>, String> {
+        network::select(&self.groups, text)
+    }
+
     pub(crate) fn traffic(&self) -> &[Traffic] {
         &self.traffic
     }
@@ -160,9 +167,18 @@ impl Plan {
         &self.real
     }
 
-    /// The address of every node that was given one.
-    pub fn addresses(&self) -> &[(NodeId, Ipv4Addr)] {
-        &self.addresses
+    /// One address per node: those that were given, and others from 10.0.0.0/8.
+    pub fn addresses(&self) -> Vec<Ipv4Addr> {
+        let given = &self.addresses;
+        let is_given = |address: &Ipv4Addr| given.iter().any(|(_, other)| other == address);
+        let mut free = (1..1 << 24).map(|n: u32| Ipv4Addr::from_bits(10 << 24 | n)).filter(|address| {
+            // Old software takes these for the network itself and for everybody.
+            !matches!(address.octets()[3], 0 | 255) && !is_given(address)
+        });
+        let mut addresses: Vec<Ipv4Addr> =
+            (0..self.topology.node_count()).map(|_| free.next().unwrap_or(Ipv4Addr::UNSPECIFIED)).collect();
+        given.iter().for_each(|(node, address)| addresses[node.0 as usize] = *address);
+        addresses
     }
 
     /// The traffic groups, in the order in which [`Plan::start`] adds their TCP parameters.

@@ -254,7 +254,8 @@ mod tests {
         assert_eq!(error, "x.toml: node.a: a real host, which only the emulator has: use catnip-emu emulate");
         let plan = scenario.emulation("default").unwrap();
         assert_eq!(plan.real_nodes()[0].ready_tcp, Some(8080));
-        assert_eq!(plan.addresses(), [(plan.real_nodes()[0].node, Ipv4Addr::new(172, 16, 5, 2))]);
+        let given = plan.addresses()[plan.real_nodes()[0].node.0 as usize];
+        assert_eq!(given, Ipv4Addr::new(172, 16, 5, 2));
         assert_eq!(plan.documents(plan.real_nodes()[0].node), [("/files/10240".to_string(), 10240)]);
         assert_eq!(plan.groups().next().unwrap().service.port, 8080);
     }

@@ -4,7 +4,8 @@ mod models;
 
 use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::{
-    Column, InputError as BadInput, Marking, RunRequest, Scenario, Table, TableName, TraceRequest, TraceRow,
+    Column, InputError as BadInput, LogRequest, Marking, PacketLog, RunRequest, Scenario, Table, TableName,
+    TraceRequest, TraceRow,
 };
 use catnip_tcp::{TcpConfig, profile};
 use numpy::IntoPyArray;
@@ -162,6 +163,29 @@ impl PyScenario {
             out.set_item(name.name(), to_dict(py, table)?)?;
         }
         Ok(out)
+    }
+
+    /// Does one run and writes its packets as pcapng, seen at these nodes, and what its senders do as qlog. Raises InputError.
+    #[pyo3(signature = (variant, seed, packets, packets_at, qlog))]
+    fn write_logs(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        seed: u64,
+        packets: Option<&str>,
+        packets_at: Vec<String>,
+        qlog: Option<&str>,
+    ) -> PyResult<()> {
+        let packets = packets.map(|path| PacketLog { path: Path::new(path), at: &packets_at });
+        let request = LogRequest { variant, seed, packets, qlog: qlog.map(Path::new) };
+        let mut failure = None;
+        let mut go_on = || {
+            failure = Python::attach(|py| py.check_signals()).err();
+            failure.is_none()
+        };
+        let result = py.detach(|| catnip_lab::write_logs(&self.0, &request, &mut go_on));
+        failure.map_or(Ok(()), Err)?;
+        result.map_err(bad_input).map(|_| ())
     }
 }
 

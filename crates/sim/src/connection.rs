@@ -175,24 +175,43 @@ impl Account {
         self.dropped += u32::from(data_of_server);
     }
 
-    /// Its sender, if this is one, has sent what takes sequence numbers.
-    pub fn sent(&self, sender: Option<&Sender>, out: &Outgoing, packet: &Packet) -> Option<Event> {
-        let (seq, again, colour) = (out.segment.seq, out.retransmission, packet.dscp.colour());
+    /// The sender at this end, if there is one, has sent what takes sequence numbers.
+    pub fn sent(
+        &self,
+        end: usize,
+        sender: Option<&Sender>,
+        out: &Outgoing,
+        packet: &Packet,
+    ) -> Option<Event> {
         let sender = sender.filter(|_| out.segment.span() > 0)?;
-        Some(Event::Sent(SenderView::new(self.number, sender, seq, packet.len, again, colour)))
+        Some(Event::Sent(SenderView {
+            seq: out.segment.seq,
+            wire_bytes: packet.len,
+            data_bytes: out.segment.len,
+            fin: out.segment.flags.fin,
+            colour: packet.dscp.colour(),
+            retransmission: out.retransmission,
+            ..SenderView::new(self.number, end, sender)
+        }))
     }
 
-    /// Its sender, if this is one, has heard an ACK.
-    pub fn acked(&self, sender: Option<&Sender>, segment: &Segment, wire_bytes: u32) -> Option<Event> {
+    /// The sender at this end, if there is one, has heard an ACK.
+    pub fn acked(
+        &self,
+        end: usize,
+        sender: Option<&Sender>,
+        segment: &Segment,
+        wire_bytes: u32,
+    ) -> Option<Event> {
         let is_ack = segment.flags.ack && !segment.flags.syn && segment.span() == 0;
         let sender = sender.filter(|_| is_ack)?;
-        let view = SenderView::new(self.number, sender, segment.ack, wire_bytes, false, Colour::Red);
-        Some(Event::Acked(view))
+        let view = SenderView::new(self.number, end, sender);
+        Some(Event::Acked(SenderView { seq: segment.ack, wire_bytes, ..view }))
     }
 
-    /// The timer of its sender, if this is one, has expired.
-    pub fn timed_out(&self, sender: Option<&Sender>) -> Option<Event> {
-        let view = |sender: &Sender| SenderView::new(self.number, sender, sender.una(), 0, true, Colour::Red);
+    /// The timer of the sender at this end, if there is one, has expired.
+    pub fn timed_out(&self, end: usize, sender: Option<&Sender>) -> Option<Event> {
+        let view = |sender| SenderView { retransmission: true, ..SenderView::new(self.number, end, sender) };
         sender.map(view).map(Event::Timeout)
     }
 

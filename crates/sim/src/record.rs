@@ -4,6 +4,7 @@ use crate::{FlowId, TcpId};
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, DropReason, PortId};
 use catnip_tcp::Sender;
+use catnip_tcp::control::Phase;
 use catnip_tcp::control::validated::Validity;
 use std::hash::{Hash, Hasher};
 
@@ -68,10 +69,16 @@ pub enum DatagramStep {
 pub struct SenderView {
     /// Its connection.
     pub connection: u64,
+    /// At which end of it: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
+    pub end: usize,
     /// First byte of the segment sent, or next byte that the ACK asks for.
     pub seq: u64,
     /// Wire size of the segment sent or of the ACK.
     pub wire_bytes: u32,
+    /// Bytes of data in the segment sent; an ACK and a FIN alone have none.
+    pub data_bytes: u32,
+    /// It carries a FIN.
+    pub fin: bool,
     /// Colour of the segment sent.
     pub colour: Colour,
     /// The data was sent before.
@@ -84,41 +91,40 @@ pub struct SenderView {
     pub dupacks: u32,
     /// What congestion window validation has found out, if the connection has a rule that looks for it.
     pub validity: Option<Validity>,
-}
-
-/// Of a connection without such a rule nothing more is said than of one that could have none.
-impl Hash for SenderView {
-    fn hash<H: Hasher>(&self, to: &mut H) {
-        (self.connection, self.seq, self.wire_bytes, self.colour, self.retransmission).hash(to);
-        (self.cwnd, self.ssthresh, self.dupacks).hash(to);
-        if let Some(Validity { pipe_ack, is_validated }) = self.validity {
-            (pipe_ack, is_validated).hash(to);
-        }
-    }
+    /// It repairs a loss that duplicate ACKs or SACK have shown.
+    pub in_recovery: bool,
+    /// How the next ACK would open the window.
+    pub phase: Phase,
 }
 
 impl SenderView {
-    /// What a sender looks like as this segment leaves, or as that ACK has arrived.
-    pub fn new(
-        connection: u64,
-        sender: &Sender,
-        seq: u64,
-        wire_bytes: u32,
-        retransmission: bool,
-        colour: Colour,
-    ) -> Self {
+    /// What a sender looks like now, with nothing sent or heard.
+    pub fn new(connection: u64, end: usize, sender: &Sender) -> Self {
         let control = sender.control();
         Self {
             connection,
-            seq,
-            wire_bytes,
-            colour,
-            retransmission,
+            end,
+            seq: sender.una(),
+            wire_bytes: 0,
+            data_bytes: 0,
+            fin: false,
+            colour: Colour::Red,
+            retransmission: false,
             cwnd: control.cwnd,
             ssthresh: control.ssthresh,
             dupacks: sender.dupacks(),
             validity: sender.validity(),
+            in_recovery: sender.in_recovery(),
+            phase: sender.phase(),
         }
+    }
+}
+
+/// Without what follows from all that happened before: a fingerprint hears of that anyway.
+impl Hash for SenderView {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        (self.connection, self.seq, self.wire_bytes, self.colour, self.retransmission).hash(to);
+        (self.cwnd, self.ssthresh, self.dupacks).hash(to);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Who hears what happens in a world.
 
+use crate::parties::Parties;
 use crate::record::{Event, Served};
 use catnip_base::Time;
 use catnip_net::{DropReason, NodeId, Packet, PortId};
+use catnip_tcp::Segment;
 
 /// Hears what happens. The unit type hears nothing and costs nothing.
 pub trait Watch {
@@ -13,11 +15,38 @@ pub trait Watch {
     /// What a server sends has come so far, if it wants to hear of segments.
     #[inline(always)]
     fn served(&mut self, _now: Time, _what: &Served) {}
+    /// A host of the engine has made this packet, which is recorded and enters the network next. Until it is delivered or
+    /// dropped, no other packet has the same body.
+    #[inline(always)]
+    fn made(&mut self, _now: Time, _packet: &Packet, _what: Made<'_>) {}
     /// A packet has come so far on its way.
     #[inline(always)]
     fn packet(&mut self, _now: Time, _packet: &Packet, _origin: Origin, _step: Step<'_>) {}
     /// Something that never became a packet of the network came to a gateway.
     fn gate(&mut self, _now: Time, _at: NodeId, _what: Gate<'_>) {}
+}
+
+/// What a host has made a packet of.
+#[derive(Clone, Copy, Debug)]
+pub enum Made<'a> {
+    /// A segment of a connection between two hosts of the engine.
+    Segment {
+        /// Its number, in order of opening.
+        connection: u64,
+        /// The end that sends: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
+        end: usize,
+        /// Who is at both ends.
+        parties: &'a Parties,
+        /// What the packet carries.
+        segment: &'a Segment,
+    },
+    /// Bytes that mean nothing.
+    Datagram {
+        /// The source.
+        from: NodeId,
+        /// The sink.
+        to: NodeId,
+    },
 }
 
 /// A step on the way of a packet.
@@ -123,6 +152,11 @@ impl<A: Watch, B: Watch> Watch for (A, B) {
         self.1.served(now, what);
     }
     #[inline]
+    fn made(&mut self, now: Time, packet: &Packet, what: Made<'_>) {
+        self.0.made(now, packet, what);
+        self.1.made(now, packet, what);
+    }
+    #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
         self.0.packet(now, packet, origin, step);
         self.1.packet(now, packet, origin, step);
@@ -142,6 +176,10 @@ impl<W: Watch> Watch for Option<W> {
     #[inline]
     fn served(&mut self, now: Time, what: &Served) {
         self.iter_mut().for_each(|watch| watch.served(now, what));
+    }
+    #[inline]
+    fn made(&mut self, now: Time, packet: &Packet, what: Made<'_>) {
+        self.iter_mut().for_each(|watch| watch.made(now, packet, what));
     }
     #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {

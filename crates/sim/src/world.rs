@@ -7,7 +7,7 @@ use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{DatagramStep, Event, NOBODY, ServedStep};
-use crate::watch::{Step, Watch};
+use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
 use catnip_net::{Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
@@ -442,8 +442,9 @@ impl<M: Handler, W: Watch> World<M, W> {
         let (from, to, route) = hosts.datagrams.ends(flow);
         let Some(body) = hosts.medium.fill(now, from, to, Owner::Datagram(flow, now), bytes) else { return };
         hosts.datagrams.sent(flow, bytes);
-        hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
         let packet = Packet { flow: flow.hash(), ..Packet::new(now, route, bytes, body) };
+        hosts.watch.made(now, &packet, Made::Datagram { from, to });
+        hosts.record_datagram(now, flow, bytes, DatagramStep::Sent);
         self.launch(now, from, packet);
     }
 
@@ -581,7 +582,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
         let sender = connection.ends[end].sender();
         if W::PACKETS
-            && let Some(event) = connection.account.acked(sender, &segment, packet.len)
+            && let Some(event) = connection.account.acked(end, sender, &segment, packet.len)
         {
             hosts.watch.record(now, &event);
         }
@@ -654,7 +655,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                 let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
                 let expired = connection.ends[end].on_time(now, config);
                 let sender = connection.ends[end].sender().filter(|_| W::PACKETS && expired);
-                if let Some(event) = connection.account.timed_out(sender) {
+                if let Some(event) = connection.account.timed_out(end, sender) {
                     hosts.watch.record(now, &event);
                     if end == SERVER {
                         let written = connection.account.bytes;
@@ -708,9 +709,11 @@ impl<M: Handler, W: Watch> World<M, W> {
             }
             connection.account.enters();
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
+            let &Account { number, ref parties, .. } = &connection.account;
+            hosts.watch.made(now, &packet, Made::Segment { connection: number, end, parties, segment });
             let sender = connection.ends[end].sender();
             if W::PACKETS
-                && let Some(event) = connection.account.sent(sender, &out, &packet)
+                && let Some(event) = connection.account.sent(end, sender, &out, &packet)
             {
                 hosts.watch.record(now, &event);
             }

@@ -1,5 +1,5 @@
 use crate::{Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, WireError};
-use catnip_tcp::{Flags, SackBlocks, Segment};
+use catnip_tcp::{Flags, SackBlocks, Segment, TcpConfig};
 
 /// Makes a simulated TCP endpoint understood by a real one: between [`Segment`], whose numbers count bytes from 0 and
 /// never wrap, and TCP headers with 32-bit numbers, scaled windows and options.
@@ -34,6 +34,18 @@ pub struct Announcement {
     pub sack: bool,
 }
 
+impl Announcement {
+    /// What a host with this configuration announces: of shifts the least one with which its window fits into 16 bits.
+    pub fn of(config: &TcpConfig) -> Self {
+        let fits = |shift: &u8| config.receive_window.div_ceil(1 << shift) <= u64::from(u16::MAX);
+        Self {
+            mss: config.segment_bytes.min(u32::from(u16::MAX)) as u16,
+            window_scale: Some((0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)),
+            sack: config.recovery.uses_sack(),
+        }
+    }
+}
+
 /// What a segment from the real side is for the simulated one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Incoming {
@@ -61,6 +73,13 @@ impl Translation {
             acknowledged: 0,
             offered: 0,
         }
+    }
+
+    /// The translation of an end that knows the other one from the start: as if they had exchanged their SYNs, which announce
+    /// the same.
+    pub fn between(initial_sequence: u32, remote: u32, announcement: Announcement) -> Self {
+        let peer = Self::new(remote, announcement).announced(false);
+        Self { remote: Some(remote), peer, ..Self::new(initial_sequence, announcement) }
     }
 
     /// The header of a segment that the simulated endpoint sends; ports are left to the caller.

@@ -17,7 +17,7 @@ pub mod pcapng;
 mod priority;
 mod tcp;
 mod transport;
-mod udp;
+pub mod udp;
 pub mod verify;
 
 pub use convert::{Announcement, Incoming, Translation, unwrap_near};

@@ -7,7 +7,7 @@ import click
 
 from catnip import _core, case, measures, output, paths, results
 from catnip._core import InputError, Scenario
-from catnip.cli.options import OUTPUT_FOLDER, SEED_COUNT, common
+from catnip.cli.options import OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
 from catnip.progress import Progress
 
 
@@ -19,6 +19,14 @@ from catnip.progress import Progress
 @click.option("--out", type=OUTPUT_FOLDER, help="Write tables there.")
 @click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all but events]")
 @click.option("--events", is_flag=True, help="Also write the table of every packet.")
+@click.option("--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Write the packets of a run.")
+@click.option(
+    "--packets-at",
+    multiple=True,
+    metavar="NODES",
+    help="Where they are seen, such as 'client[3]'; repeatable.  [default: each once, at its server]",
+)
+@click.option("--qlog", type=OUTPUT_FILE, metavar="FILE.qlog", help="Write what senders do in a run.")
 @common
 def run(
     scenario: str,
@@ -28,6 +36,9 @@ def run(
     out: Path | None,
     tables: str | None,
     events: bool,
+    packets: Path | None,
+    packets_at: tuple[str, ...],
+    qlog: Path | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -37,12 +48,22 @@ def run(
     transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports,
     datagrams and events as Parquet files, and manifest.json; if it is interrupted, the same command goes on
     from there.
+
+    --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
+    with the seed of --seed.
     """
     if out is None and (tables or events):
         raise click.UsageError("--tables and --events: nothing is written without --out")
     written = _table_names(tables, events) if out else set()
+    if packets_at and packets is None:
+        raise click.UsageError("--packets-at: nothing is written without --packets")
     loaded = paths.scenario(scenario)
     chosen = _choose_variants(loaded, variants)
+    logs = [option for option, file in (("--packets", packets), ("--qlog", qlog)) if file is not None]
+    if logs:
+        _check_one_run(loaded, logs[0], chosen, seeds)
+        check_writable([packets, qlog])
+        seeds = 1
     numbers = list(range(seed, seed + (seeds or loaded.seeds)))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -56,6 +77,9 @@ def run(
         else:
             made = results.run_in_parts(out, loaded, manifest, needed, threads, told)
             results.write(out, manifest, {name: made[name] for name in written})
+    if logs:
+        capture, log = (None if file is None else str(file) for file in (packets, qlog))
+        loaded.write_logs(chosen[0], seed, packets=capture, packets_at=list(packets_at), qlog=log)
 
     summary = measures.summary(made, chosen, numbers)
     predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
@@ -97,6 +121,13 @@ def _choose_variants(scenario: Scenario, names: Sequence[str]) -> list[str]:
             known = ", ".join(scenario.variants)
             raise InputError(f"{scenario.path}: --variant: {name} is not one of {known}")
     return [name for name in scenario.variants if not names or name in names]
+
+
+def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], seeds: int | None) -> None:
+    if len(variants) > 1:
+        raise InputError(f"{option}: one run is written; say --variant, one of {', '.join(variants)}")
+    if seeds is not None and seeds > 1:
+        raise InputError(f"{option}: one run is written, not --seeds {seeds}; --seed says which one")
 
 
 def _table_names(listed: str | None, events: bool) -> set[str]:

@@ -73,7 +73,7 @@ pub fn run(
 ) -> Result<(Finished, EmulatedWorld), Failure> {
     let watched = [&ENDING[..], &[libc::SIGCHLD]].concat();
     let signals = Signals::new(&watched).map_err(failed("signals", "read them"))?;
-    let addresses = world::addresses(plan.topology().node_count(), plan);
+    let addresses = plan.addresses();
     let environment = Environment { plan, addresses: &addresses, folder, mtu: setup.mtu };
     let mut real = RealHosts::start(&environment)?;
     let stopwatch = Stopwatch::start();

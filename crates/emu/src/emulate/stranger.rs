@@ -313,7 +313,7 @@ impl Foreign for Strangers {
         }
         let expired = connection.socket.on_time(now);
         let sender = connection.socket.sender().filter(|_| W::PACKETS && expired);
-        if let Some(event) = connection.account.timed_out(sender) {
+        if let Some(event) = connection.account.timed_out(connection.side, sender) {
             watch.record(now, &event);
             connection.served(ServedStep::Timeout).iter().for_each(|what| watch.served(now, what));
         }
@@ -612,7 +612,7 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
             account.counts(side, packet.dscp);
         }
         if W::PACKETS
-            && let Some(event) = connection.account.sent(socket.sender(), &out, &packet)
+            && let Some(event) = connection.account.sent(side, socket.sender(), &out, &packet)
         {
             watch.record(now, &event);
         }

@@ -141,7 +141,7 @@ impl Connection {
         });
         if W::PACKETS
             && let Heard::Segment(segment) = &heard
-            && let Some(event) = self.account.acked(self.socket.sender(), segment, wire_bytes)
+            && let Some(event) = self.account.acked(self.side, self.socket.sender(), segment, wire_bytes)
         {
             watch.record(now, &event);
         }

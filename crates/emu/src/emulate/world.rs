@@ -6,7 +6,6 @@ use catnip_lab::Plan;
 use catnip_net::NodeId;
 use catnip_sim::{Watch, World};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
 /// A server that has not closed so long after its response never will.
 const LAST_WORDS: Span = Span::from_secs(5);
@@ -25,7 +24,7 @@ pub fn world<O: Outside, W: Watch>(
     watch: W,
 ) -> World<Frames<O, Strangers>, W> {
     let count = plan.topology().node_count();
-    let addresses = addresses(count, plan);
+    let addresses = plan.addresses();
     let at = |node: NodeId| addresses[node.0 as usize];
     let real = || plan.real_nodes().iter().map(|real| real.node);
     // Nobody is at home at other hosts, and no packet is for a router.
@@ -59,18 +58,4 @@ pub fn finish<O: Outside, W: Watch>(world: &mut World<Frames<O, Strangers>, W>) 
     let told = world.told();
     let (frames, watch) = world.parts_mut();
     frames.foreign.finish(told, watch);
-}
-
-/// One address per node: those that were given, and others from 10.0.0.0/8.
-pub(crate) fn addresses(count: usize, plan: &Plan) -> Vec<Ipv4Addr> {
-    let given = plan.addresses();
-    let is_given = |address: &Ipv4Addr| given.iter().any(|(_, other)| other == address);
-    let mut free = (1..1 << 24).map(|n: u32| Ipv4Addr::from_bits(10 << 24 | n)).filter(|address| {
-        // Old software takes these for the network itself and for everybody.
-        !matches!(address.octets()[3], 0 | 255) && !is_given(address)
-    });
-    let mut addresses: Vec<Ipv4Addr> =
-        (0..count).map(|_| free.next().unwrap_or(Ipv4Addr::UNSPECIFIED)).collect();
-    given.iter().for_each(|(node, address)| addresses[node.0 as usize] = *address);
-    addresses
 }

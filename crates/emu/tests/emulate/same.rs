@@ -5,9 +5,15 @@ use crate::lab::{TURN, column, told};
 use crate::scenarios;
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate;
-use catnip_lab::Scenario;
+use catnip_lab::{LogRequest, PacketLog, Scenario, write_logs};
+use catnip_net::Packet;
+use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, Watch};
+use catnip_wire::pcapng::Reader;
+use catnip_wire::{Ip, Tcp, TcpFlags, TcpHeader, TcpSackBlocks, ip};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -76,6 +82,81 @@ fn a_bulk_transfer_with_losses_is_the_simulators_segment_by_segment() {
             let events = compare(&scenario, variant, seed);
             assert!(events > 3000, "{events}");
         }
+    }
+}
+
+/// Every packet as it leaves its host.
+#[derive(Debug, Default)]
+struct Leaving(Vec<(Time, Vec<u8>)>);
+
+impl Watch for Leaving {
+    const PACKETS: bool = false;
+    fn record(&mut self, _now: Time, _event: &Event) {}
+    fn packet(&mut self, now: Time, _packet: &Packet, _origin: Origin, step: Step<'_>) {
+        if let Step::Sent(bytes) = step {
+            self.0.push((now, bytes.to_vec()));
+        }
+    }
+}
+
+/// Whence, how treated, and the header of a segment of the one connection in numbers that count from both SYNs, with the length
+/// of its data. Ports are as one likes; only a socket says what is to be handed over at once.
+fn shown(bytes: &[u8], initial: &mut BTreeMap<IpAddr, u32>) -> (IpAddr, u8, TcpHeader, usize) {
+    let ip = Ip::parse(bytes).unwrap();
+    let tcp = Tcp::parse(ip.transport(ip::TCP).unwrap()).unwrap();
+    let header = tcp.header().unwrap();
+    if header.flags.contains(TcpFlags::SYN) {
+        initial.insert(ip.source(), header.sequence);
+    }
+    let [ours, theirs] = [ip.source(), ip.destination()].map(|end| initial.get(&end).copied().unwrap_or(0));
+    let count = |number: u32| number.wrapping_sub(theirs);
+    let sack = header.options.sack.as_slice().iter().map(|&(from, to)| (count(from), count(to)));
+    let mut options = header.options;
+    options.sack = TcpSackBlocks::new(sack);
+    let counted = TcpHeader {
+        source_port: 0,
+        destination_port: 0,
+        sequence: header.sequence.wrapping_sub(ours),
+        acknowledgement: count(header.acknowledgement),
+        flags: TcpFlags(header.flags.0 & !TcpFlags::PSH.0),
+        options,
+        ..header
+    };
+    (ip.source(), ip.traffic_class(), counted, tcp.payload().len())
+}
+
+#[test]
+fn a_capture_of_the_simulator_has_the_packets_of_the_emulator() {
+    let axis = "[[axis]]\nkey = 'tcp.recovery'\nvalues = ['sack', 'newreno', 'reno', 'tahoe']\n";
+    let marked = BULK.replace("profile = 'rfc'", "profile = 'rfc'\nmarker = 'spm'");
+    let scenario = Scenario::parse(Path::new("x.toml"), &format!("{marked}{axis}")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, at) = (folder.path().join("x.pcapng"), ["client".to_string(), "server".to_string()]);
+    for variant in scenario.variants() {
+        let plan = scenario.plan(variant).unwrap();
+        let mut world = emulate::world(plan, 1, 1500, (), Leaving::default());
+        world.advance(Time::ZERO + plan.duration());
+        let packets = Some(PacketLog { path: &path, at: &at });
+        write_logs(&scenario, &LogRequest { variant, seed: 1, packets, qlog: None }, &mut || true).unwrap();
+
+        let capture = std::fs::read(&path).unwrap();
+        let mut reader = Reader::new(&capture[..]).unwrap();
+        let (mut ours, mut initial) = (Vec::new(), BTreeMap::new());
+        while let Some(record) = reader.next_record().unwrap() {
+            let seen = shown(record.frame, &mut initial);
+            if seen.0 == plan.addresses()[record.interface as usize] {
+                ours.push((Time::from_nanos(record.nanos as u64), seen));
+            }
+        }
+        let mut initial = BTreeMap::new();
+        let theirs = world.into_watch().0;
+        let theirs: Vec<_> = theirs.iter().map(|(at, bytes)| (*at, shown(bytes, &mut initial))).collect();
+        assert!(theirs.len() > 3000, "{}", theirs.len());
+        let differs = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
+        if let Some(at) = differs {
+            panic!("{variant}: packet {at}: {:?}\nin the emulator {:?}", ours[at], theirs[at]);
+        }
+        assert_eq!(ours.len(), theirs.len(), "{variant}");
     }
 }
 

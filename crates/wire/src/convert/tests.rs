@@ -54,6 +54,46 @@ fn a_number_unwraps_to_the_nearest_value() {
 }
 
 #[test]
+fn ends_that_know_each_other_write_what_ends_with_a_handshake_behind_them_write() {
+    let initial = [u32::MAX - 1, 7];
+    let sack = SackBlocks::new(500, [(700, 900)].into_iter());
+    let data =
+        Segment { seq: 0, len: 100, window: 9_000, flags: flags(false, true, false), ..Segment::default() };
+    let ack =
+        Segment { ack: 500, window: 70_000, sack, flags: flags(false, true, false), ..Segment::default() };
+    for announcement in [ANNOUNCEMENT, Announcement { window_scale: None, sack: false, ..ANNOUNCEMENT }] {
+        let mut met = Pair::open(initial, [announcement; 2]);
+        let mut known =
+            [(0, 1), (1, 0)].map(|(us, them)| Translation::between(initial[us], initial[them], announcement));
+        for (known, met) in known.iter_mut().zip(&mut met.ends) {
+            for segment in [&data, &ack] {
+                assert_eq!(known.outgoing(segment), met.outgoing(segment));
+            }
+        }
+        // The handshake itself, too: an answer acknowledges what it answers, and the first SYN nothing.
+        let mut strangers = Pair::new(initial, [announcement; 2]);
+        let mut known = Translation::between(initial[0], initial[1], announcement);
+        let syn = Segment { flags: flags(true, false, false), ..Segment::default() };
+        assert_eq!(known.outgoing(&syn), strangers.ends[0].outgoing(&syn));
+    }
+}
+
+#[test]
+fn a_host_announces_its_segment_its_blocks_and_the_least_shift_that_shows_its_window() {
+    use catnip_tcp::{profile, recovery::RecoveryKind};
+    let shift = |receive_window| {
+        let config = TcpConfig { receive_window, ..profile::rfc() };
+        Announcement::of(&config).window_scale.unwrap()
+    };
+    assert_eq!([0, 65_535, 65_536, 131_070, 131_071].map(shift), [0, 0, 1, 1, 2]);
+    // RFC 7323, section 2.3: at most 14.
+    assert_eq!(shift(1 << 40), 14);
+    let reno = TcpConfig { recovery: RecoveryKind::Reno, segment_bytes: 70_000, ..profile::rfc() };
+    let (reno, sack) = (Announcement::of(&reno), Announcement::of(&profile::rfc()));
+    assert_eq!((reno.mss, reno.sack, sack.mss, sack.sack), (65_535, false, 1448, true));
+}
+
+#[test]
 fn the_syn_stands_before_byte_0_and_the_fin_behind_the_last() {
     let mut end = Translation::new(u32::MAX, ANNOUNCEMENT);
     let syn = end.outgoing(&Segment { flags: flags(true, false, false), ..Segment::default() });

@@ -151,3 +151,18 @@ fn ip_is_found_behind_link_layers() {
         assert_eq!(LinkType::from_number(number).number(), number);
     }
 }
+
+#[test]
+fn a_packet_may_have_been_longer_on_the_wire_than_it_is_shown_and_never_shorter() {
+    let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
+    let seen = writer.interface("a").unwrap();
+    for wire_bytes in [0, 3, 4, 1500] {
+        writer.packet_of(Time::ZERO, seen, &[0x45, 0, 0, 4], wire_bytes, "").unwrap();
+    }
+    let capture = writer.finish().unwrap();
+    let mut reader = Reader::new(&capture[..]).unwrap();
+    for original_len in [4, 4, 4, 1500] {
+        let record = reader.next_record().unwrap().unwrap();
+        assert_eq!((record.frame.len(), record.original_len), (4, original_len));
+    }
+}

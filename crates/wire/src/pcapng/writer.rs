@@ -55,6 +55,18 @@ impl<W: Write> Writer<W> {
 
     /// Adds a packet; an empty comment is none.
     pub fn packet(&mut self, at: Time, seen: InterfaceId, packet: &[u8], comment: &str) -> io::Result<()> {
+        self.packet_of(at, seen, packet, 0, comment)
+    }
+
+    /// The same for a packet that had so many bytes on the wire, if they were more than are shown.
+    pub fn packet_of(
+        &mut self,
+        at: Time,
+        seen: InterfaceId,
+        packet: &[u8],
+        wire_bytes: u32,
+        comment: &str,
+    ) -> io::Result<()> {
         let nanos = (at + self.began).as_nanos();
         let len = u32::try_from(packet.len()).map_err(io::Error::other)?;
         self.begin(ENHANCED_PACKET);
@@ -62,7 +74,7 @@ impl<W: Write> Writer<W> {
         self.u32((nanos >> 32) as u32);
         self.u32(nanos as u32);
         self.u32(len);
-        self.u32(len);
+        self.u32(len.max(wire_bytes));
         self.block.extend_from_slice(packet);
         self.pad();
         if !comment.is_empty() {

@@ -1,0 +1,133 @@
+//! What happens in one run, in the forms that the tools of others read: packets for Wireshark, senders for qvis.
+
+mod packets;
+mod pages;
+mod qlog;
+
+use crate::{InputError, Plan, Scenario};
+use catnip_base::Time;
+use catnip_sim::Sim;
+use packets::{Packets, Points};
+use qlog::Qlog;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+/// One run, and what to write of it.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRequest<'a> {
+    /// The variant.
+    pub variant: &'a str,
+    /// The seed.
+    pub seed: u64,
+    /// The packets at interfaces of hosts, as pcapng.
+    pub packets: Option<PacketLog<'a>>,
+    /// What the servers of connections do, as qlog: a trace for each connection.
+    pub qlog: Option<&'a Path>,
+}
+
+/// A capture of packets.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketLog<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// The nodes at which packets are seen as they leave and as they arrive, named as in links. With none, each packet is seen
+    /// once: those of a connection at its server, datagrams at their source.
+    pub at: &'a [String],
+}
+
+/// Events between two looks at whether to go on.
+const PATIENCE: u32 = 1 << 12;
+
+/// Does a run and writes its logs. `go_on` is asked again and again; if it says no, the files are left as they are, and the
+/// answer is false. Errors name the file, or the option of `catnip run`.
+pub fn write_logs(
+    scenario: &Scenario,
+    request: &LogRequest<'_>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<bool, InputError> {
+    let plan = scenario.plan(request.variant)?;
+    let bad =
+        |option: &str, what: String| InputError::new(&scenario.path.display().to_string(), option, what);
+    let packets = match request.packets {
+        None => None,
+        Some(log) => {
+            let points = points(plan, log.at).map_err(|what| bad("--packets-at", what))?;
+            Packets::check(plan).map_err(|what| bad("--packets", what))?;
+            let file = File::create(log.path).map_err(|error| failed(log.path, error))?;
+            let packets = Packets::new(file, plan, points);
+            Some(packets.map_err(|error| failed(log.path, error))?)
+        }
+    };
+    let qlog = match request.qlog {
+        None => None,
+        Some(path) => {
+            // Found out now, not at the end.
+            let file = File::create(path).map_err(|error| failed(path, error))?;
+            let qlog = Qlog::new(path, plan).map_err(|error| failed(path, error))?;
+            Some((qlog, path, file))
+        }
+    };
+    let (qlog, to) = qlog.map_or((None, None), |(qlog, path, file)| (Some(qlog), Some((path, file))));
+    let mut sim = Sim::new(plan.topology(), request.seed, (packets, qlog));
+    plan.start(request.seed, &mut sim);
+    let end = Time::ZERO + plan.duration();
+    let mut next = sim.advance(Time::ZERO);
+    let mut steps = 0u32;
+    while next <= end {
+        steps = steps.wrapping_add(1);
+        let (packets, qlog) = sim.watch();
+        let broken =
+            packets.as_ref().is_some_and(Packets::has_failed) || qlog.as_ref().is_some_and(Qlog::has_failed);
+        if broken {
+            break;
+        }
+        if steps.is_multiple_of(PATIENCE) && !go_on() {
+            return Ok(false);
+        }
+        next = sim.advance(next);
+    }
+    let (packets, qlog) = sim.into_watch();
+    if let (Some(packets), Some(log)) = (packets, request.packets) {
+        packets.finish().map_err(|error| failed(log.path, error))?;
+    }
+    if let (Some(qlog), Some((path, file))) = (qlog, to) {
+        let description = format!("{}, variant {}, seed {}", scenario.id, request.variant, request.seed);
+        let written = qlog.finish(BufWriter::new(file), &scenario.title, &description);
+        written.map_err(|error| failed(path, error))?;
+    }
+    Ok(true)
+}
+
+fn points(plan: &Plan, at: &[String]) -> Result<Points, String> {
+    if at.is_empty() {
+        return Ok(Points::Servers);
+    }
+    let nodes = at.iter().map(|text| plan.select(text)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Points::Nodes(nodes.concat()))
+}
+
+fn failed(path: &Path, error: impl Display) -> InputError {
+    InputError::new(&path.display().to_string(), "", error)
+}
+
+/// Keeps the first failure of a watch, which has nobody to tell it to.
+#[derive(Debug, Default)]
+struct Failure(Option<io::Error>);
+
+impl Failure {
+    fn note(&mut self, result: io::Result<()>) {
+        if self.0.is_none() {
+            self.0 = result.err();
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        self.0.take().map_or(Ok(()), Err)
+    }
+}

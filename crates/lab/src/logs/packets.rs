@@ -1,0 +1,282 @@
+//! What hosts send and receive in a simulated run, as a capture of real packets. The data in them is zeros.
+
+use super::Failure;
+use crate::Plan;
+use catnip_base::{Span, Time};
+use catnip_net::{DropReason, NodeId, Packet, PortId, PortSpec};
+use catnip_sim::watch::{Made, Origin, Step};
+use catnip_sim::{Event, SERVER, Watch};
+use catnip_wire::pcapng::{InterfaceId, Writer};
+use catnip_wire::{Addresses, Announcement, TcpHeader, Translation, udp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::net::Ipv4Addr;
+
+/// Where packets are seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Points {
+    /// Those of a connection at its server, datagrams at their source. Each packet is seen once at most, so that a program
+    /// that follows connections takes none for a retransmission that is none.
+    Servers,
+    /// All that leave or reach these nodes.
+    Nodes(Vec<NodeId>),
+}
+
+/// Writes a capture with an interface for each node at which packets are seen. A packet that the network drops has a comment that
+/// says where and why.
+#[derive(Debug)]
+pub(super) struct Packets {
+    writer: Writer<BufWriter<File>>,
+    /// Of each node at which packets are seen.
+    interfaces: Vec<Option<InterfaceId>>,
+    at_servers: bool,
+    addresses: Vec<Ipv4Addr>,
+    /// By number of the TCP parameters: what both ends announce, and where servers listen.
+    services: Vec<(Announcement, u16)>,
+    /// Names of ports.
+    ports: Vec<String>,
+    /// Of connections that are not over, both ends.
+    connections: BTreeMap<u64, [Translation; 2]>,
+    /// Packets in the network that are or will be seen, by body.
+    inside: BTreeMap<u32, Inside>,
+    /// What was seen and is not written yet, because nobody knows what becomes of it or of one before it.
+    waiting: VecDeque<Seen>,
+    /// How many were written.
+    written: u64,
+    zeros: Vec<u8>,
+    buffer: Vec<u8>,
+    comment: String,
+    failure: Failure,
+}
+
+/// A packet as it was made.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    contents: Contents,
+    source: NodeId,
+    destination: NodeId,
+    /// Where it was seen or will be: as it leaves, and as it arrives.
+    at: [Option<InterfaceId>; 2],
+    /// Its number among all that were seen, since it was seen leaving.
+    number: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Contents {
+    Segment(TcpHeader, u32),
+    Datagram,
+}
+
+/// A packet at an interface.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Time,
+    interface: InterfaceId,
+    contents: Contents,
+    addresses: Addresses,
+    wire_bytes: u32,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Unknown,
+    Delivered,
+    Dropped(PortId, DropReason),
+}
+
+/// The longest IPv4 packet, and the headers of a TCP segment with as many options as there can be.
+const LONGEST_PACKET: usize = u16::MAX as usize;
+const LONGEST_HEADERS: usize = 20 + 60;
+/// Clients have ports from here on, one connection after the other.
+const FIRST_PORT: u16 = 1024;
+const HOP_LIMIT: u8 = 64;
+
+impl Packets {
+    /// Can packets of this plan be written?
+    pub(super) fn check(plan: &Plan) -> Result<(), String> {
+        let (longest, most) = (plan.longest_segment() as usize, LONGEST_PACKET - LONGEST_HEADERS);
+        if longest <= most {
+            return Ok(());
+        }
+        Err(format!("segments of {longest} bytes; an IP packet carries {most} behind its headers"))
+    }
+
+    /// Begins a capture of a run of this plan.
+    pub(super) fn new(file: File, plan: &Plan, points: Points) -> io::Result<Self> {
+        let topology = plan.topology();
+        let mut writer = Writer::new(BufWriter::new(file), Span::ZERO)?;
+        let at_servers = points == Points::Servers;
+        let nodes: BTreeSet<NodeId> = match points {
+            Points::Servers => plan.groups().flat_map(|it| it.pairs).map(|&(server, _)| server).collect(),
+            Points::Nodes(nodes) => nodes.into_iter().collect(),
+        };
+        let mut interfaces = vec![None; topology.node_count()];
+        for node in nodes {
+            interfaces[node.0 as usize] = Some(writer.interface(topology.name(node))?);
+        }
+        let between = |port: &PortSpec| format!("{} to {}", topology.name(port.from), topology.name(port.to));
+        let mut ports: Vec<String> = topology.ports().iter().map(between).collect();
+        plan.ports().iter().for_each(|(name, id)| ports[id.0 as usize].clone_from(name));
+        let services = plan.traffic().iter().map(|it| (Announcement::of(&it.tcp), it.service.port));
+        Ok(Self {
+            writer,
+            interfaces,
+            at_servers,
+            addresses: plan.addresses(),
+            services: services.collect(),
+            ports,
+            connections: BTreeMap::new(),
+            inside: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            written: 0,
+            zeros: vec![0; LONGEST_PACKET],
+            buffer: vec![0; LONGEST_PACKET],
+            comment: String::new(),
+            failure: Failure::default(),
+        })
+    }
+
+    /// Has something gone wrong? Then nothing more is written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_there()
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        while !self.waiting.is_empty() {
+            self.write_first();
+        }
+        self.failure.take()?;
+        self.writer.finish().map(|_| ())
+    }
+
+    /// The header of a segment that this end of a connection sends.
+    fn header(&mut self, what: &Made<'_>) -> Option<(TcpHeader, u32)> {
+        let &Made::Segment { connection, end, parties, segment } = what else { return None };
+        let (announcement, server_port) = self.services[parties.tcp.0 as usize];
+        let ends = self.connections.entry(connection).or_insert_with(|| {
+            // Any numbers will do; these are different ones and wrap soon in some connections.
+            let [client, server] =
+                [0x9e37_79b9, 0x85eb_ca6b].map(|odd: u32| odd.wrapping_mul(connection as u32 + 1));
+            [(client, server), (server, client)]
+                .map(|(ours, theirs)| Translation::between(ours, theirs, announcement))
+        });
+        let header = ends[end].outgoing(segment);
+        let client_port = FIRST_PORT + (connection % u64::from(u16::MAX - FIRST_PORT)) as u16;
+        let (source_port, destination_port) =
+            if end == SERVER { (server_port, client_port) } else { (client_port, server_port) };
+        Some((TcpHeader { source_port, destination_port, ..header }, segment.len))
+    }
+
+    fn see(&mut self, at: Time, interface: InterfaceId, inside: &Inside, packet: &Packet, fate: Fate) {
+        let address = |node: NodeId| self.addresses[node.0 as usize].into();
+        let addresses = Addresses {
+            source: address(inside.source),
+            destination: address(inside.destination),
+            traffic_class: packet.dscp.codepoint() << 2 | packet.ecn as u8,
+            hop_limit: HOP_LIMIT,
+        };
+        let contents = inside.contents;
+        self.waiting.push_back(Seen { at, interface, contents, addresses, wire_bytes: packet.len, fate });
+    }
+
+    /// The network has got rid of a packet.
+    fn ended(&mut self, inside: &Inside, fate: Fate) {
+        if let Some(number) = inside.number {
+            self.waiting[(number - self.written) as usize].fate = fate;
+        }
+    }
+
+    fn write_known(&mut self) {
+        while self.waiting.front().is_some_and(|first| first.fate != Fate::Unknown) {
+            self.write_first();
+        }
+    }
+
+    fn write_first(&mut self) {
+        let Some(seen) = self.waiting.pop_front() else { return };
+        self.written += 1;
+        if !self.failure.is_there() {
+            let written = self.write(&seen);
+            self.failure.note(written);
+        }
+    }
+
+    fn write(&mut self, seen: &Seen) -> io::Result<()> {
+        let Self { zeros, buffer, comment, .. } = self;
+        let len = match &seen.contents {
+            Contents::Segment(header, len) => {
+                header.write(&seen.addresses, &zeros[..*len as usize], buffer).map_err(io::Error::other)?
+            }
+            Contents::Datagram => udp::write_zeros(&seen.addresses, seen.wire_bytes as usize, buffer),
+        };
+        comment.clear();
+        // Writing to a `String` cannot fail.
+        let _ = match seen.fate {
+            Fate::Delivered => Ok(()),
+            Fate::Unknown => write!(comment, "in the network when the run ended"),
+            Fate::Dropped(port, why) => {
+                let port = &self.ports[port.0 as usize];
+                write!(comment, "dropped at {port}: {}", DropReason::NAMES[why as usize].1)
+            }
+        };
+        self.writer.packet_of(seen.at, seen.interface, &buffer[..len], seen.wire_bytes, comment)
+    }
+}
+
+impl Watch for Packets {
+    const PACKETS: bool = false;
+
+    fn record(&mut self, _now: Time, event: &Event) {
+        if let Event::Connection(connection) = event {
+            self.connections.remove(&connection.connection);
+        }
+    }
+
+    fn made(&mut self, _now: Time, packet: &Packet, what: Made<'_>) {
+        let contents = self.header(&what).map_or(Contents::Datagram, |(it, len)| Contents::Segment(it, len));
+        let (source, destination, from_server) = match what {
+            Made::Segment { parties, end, .. } => (parties.node(end), parties.node(1 - end), end == SERVER),
+            Made::Datagram { from, to } => (from, to, true),
+        };
+        let seen = |node: NodeId, at_server: bool| {
+            self.interfaces[node.0 as usize].filter(|_| at_server || !self.at_servers)
+        };
+        let at = [seen(source, from_server), seen(destination, !from_server)];
+        if at != [None; 2] {
+            let inside = Inside { contents, source, destination, at, number: None };
+            self.inside.insert(packet.body, inside);
+        }
+    }
+
+    fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
+        match step {
+            Step::Sent(_) => {
+                let number = self.written + self.waiting.len() as u64;
+                let Some(inside) = self.inside.get_mut(&packet.body) else { return };
+                if let Some(interface) = inside.at[0] {
+                    inside.number = Some(number);
+                    let inside = *inside;
+                    self.see(now, interface, &inside, packet, Fate::Unknown);
+                }
+            }
+            Step::Dropped(port, why) => {
+                let Some(inside) = self.inside.remove(&packet.body) else { return };
+                self.ended(&inside, Fate::Dropped(port, why));
+                self.write_known();
+            }
+            Step::Delivered(_) => {
+                let Some(inside) = self.inside.remove(&packet.body) else { return };
+                self.ended(&inside, Fate::Delivered);
+                if let Some(interface) = inside.at[1] {
+                    self.see(now, interface, &inside, packet, Fate::Delivered);
+                }
+                self.write_known();
+            }
+            Step::Entered(_) | Step::Passed(_) | Step::Left { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! What the servers of connections do, as qlog 0.3 (draft-ietf-quic-qlog-main-schema-02, draft-ietf-quic-qlog-quic-events-02).
+//!
+//! qlog has events of QUIC. A segment of data is shown as a packet of its own, so that a segment sent again has a number of its
+//! own; an ACK is shown as one of all packets whose data it acknowledges for the first time.
+
+use super::Failure;
+use super::pages::{Pages, Text};
+use crate::Plan;
+use catnip_base::Time;
+use catnip_net::{NodeId, Packet};
+use catnip_sim::record::SenderView;
+use catnip_sim::watch::Made;
+use catnip_sim::{CLIENT, Event, SERVER, Watch};
+use catnip_tcp::control::Phase;
+use serde::Serialize;
+use serde::ser::Serializer;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes a trace for each connection, in the order in which they were opened. Memory is needed for those that are not over.
+#[derive(Debug)]
+pub(super) struct Qlog {
+    /// Names of nodes.
+    names: Vec<String>,
+    connections: BTreeMap<u64, Trace>,
+    pages: Pages,
+    failure: Failure,
+}
+
+/// What is told of a sender when it changes, in the order of the file: another metric is another line.
+fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
+    [
+        ("congestion_window", Some(view.cwnd)),
+        ("ssthresh", view.ssthresh),
+        ("bytes_in_flight", Some(bytes_in_flight)),
+    ]
+}
+
+const METRICS: usize = 3;
+
+/// Its name, and its value if it has one.
+type Metric = (&'static str, Option<u64>);
+
+/// The trace of one connection.
+#[derive(Debug)]
+struct Trace {
+    client: NodeId,
+    server: NodeId,
+    /// Packets sent, which have these numbers, and ACKs received.
+    sent: u64,
+    received: u64,
+    /// By first byte: what is neither acknowledged nor was sent again.
+    out: BTreeMap<u64, Sent>,
+    bytes_in_flight: u64,
+    /// End of all that was sent.
+    max: u64,
+    /// What begins before this byte is sent again because the timer has expired.
+    expired_before: u64,
+    /// Number of the last packet acknowledged.
+    acked: Option<u64>,
+    metrics: [Metric; METRICS],
+    state: Option<&'static str>,
+    text: Text,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    number: u64,
+    /// Behind its data, and behind its FIN.
+    end: u64,
+    data_bytes: u32,
+    fin: bool,
+}
+
+impl Qlog {
+    /// For a run of this plan, to be written to this file.
+    pub(super) fn new(path: &Path, plan: &Plan) -> io::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let topology = plan.topology();
+        Ok(Self {
+            names: (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).into()).collect(),
+            connections: BTreeMap::new(),
+            pages: Pages::new(folder.unwrap_or(Path::new(".")))?,
+            failure: Failure::default(),
+        })
+    }
+
+    /// Has something gone wrong? Then nothing more is written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_there()
+    }
+
+    /// Writes the file.
+    pub(super) fn finish(mut self, mut out: impl Write, title: &str, description: &str) -> io::Result<()> {
+        self.failure.take()?;
+        let file = FileHead { qlog_version: "0.3", qlog_format: "JSON", title, description };
+        open(&mut out, &file, "traces")?;
+        let mut separator = "";
+        for (number, trace) in self.connections.iter().filter(|(_, trace)| !trace.text.is_empty()) {
+            let [client, server] = [trace.client, trace.server].map(|node| &self.names[node.0 as usize]);
+            write!(out, "{separator}")?;
+            separator = ",\n";
+            let head = TraceHead {
+                vantage_point: VantagePoint { name: server, of: "server" },
+                title: format!("connection {number}: {server} to {client}"),
+                common_fields: CommonFields {
+                    group_id: number.to_string(),
+                    protocol_type: ["QUIC", "TCP"],
+                    reference_time: 0.0,
+                    time_format: "relative",
+                },
+            };
+            open(&mut out, &head, "events")?;
+            self.pages.copy(&trace.text, &mut out)?;
+            write!(out, "]}}")?;
+        }
+        writeln!(out, "]}}")?;
+        out.flush()
+    }
+
+    /// The trace of a sender's connection, if it is that of the server.
+    fn of(&mut self, view: &SenderView) -> Option<&mut Trace> {
+        self.connections.get_mut(&view.connection).filter(|_| view.end == SERVER)
+    }
+}
+
+impl Watch for Qlog {
+    const PACKETS: bool = true;
+
+    fn made(&mut self, _now: Time, _packet: &Packet, what: Made<'_>) {
+        if let Made::Segment { connection, parties, .. } = what {
+            let [client, server] = [CLIENT, SERVER].map(|end| parties.node(end));
+            self.connections.entry(connection).or_insert_with(|| Trace::new(client, server));
+        }
+    }
+
+    fn record(&mut self, now: Time, event: &Event) {
+        let (connection, ended) = match event {
+            Event::Sent(view) | Event::Acked(view) | Event::Timeout(view) => (view.connection, false),
+            Event::Connection(record) => (record.connection, true),
+            _ => return,
+        };
+        let written = match event {
+            Event::Sent(view) => self.of(view).map(|trace| trace.sent(now, view)),
+            Event::Acked(view) => self.of(view).map(|trace| trace.acked(now, view)),
+            Event::Timeout(view) => self.of(view).map(|trace| trace.expired(now, view)),
+            _ => None,
+        };
+        self.failure.note(written.unwrap_or(Ok(())));
+        if let Some(trace) = self.connections.get_mut(&connection)
+            && !self.failure.is_there()
+        {
+            let text = &mut trace.text;
+            let turned = if ended { self.pages.put_away(text) } else { self.pages.turn(text) };
+            self.failure.note(turned);
+        }
+    }
+}
+
+impl Trace {
+    fn new(client: NodeId, server: NodeId) -> Self {
+        Self {
+            client,
+            server,
+            sent: 0,
+            received: 0,
+            out: BTreeMap::new(),
+            bytes_in_flight: 0,
+            max: 0,
+            expired_before: 0,
+            acked: None,
+            metrics: [("", None); METRICS],
+            state: None,
+            text: Text::default(),
+        }
+    }
+
+    fn sent(&mut self, now: Time, view: &SenderView) -> io::Result<()> {
+        let &SenderView { seq, data_bytes, fin, retransmission, .. } = view;
+        let end = seq + u64::from(data_bytes) + u64::from(fin);
+        let expired = seq < self.expired_before && !view.in_recovery;
+        // The first one that reaches beyond `seq` may begin before it.
+        let before = self.out.range(..seq).next_back().filter(|(_, sent)| sent.end > seq);
+        let first = before.map_or(seq, |(&start, _)| start);
+        while let Some((&start, &lost)) = self.out.range(first..end).next() {
+            self.out.remove(&start);
+            self.bytes_in_flight -= u64::from(lost.data_bytes);
+            let trigger = if expired { "pto_expired" } else { "reordering_threshold" };
+            let (header, frames) = (Header::of(lost.number), [Frame::stream(start, &lost)]);
+            self.log(now, "recovery:packet_lost", Lost { header, frames, trigger })?;
+        }
+        let sent = Sent { number: self.sent, end, data_bytes, fin };
+        self.sent += 1;
+        self.max = self.max.max(end);
+        self.out.insert(seq, sent);
+        self.bytes_in_flight += u64::from(data_bytes);
+        let trigger = if expired { "retransmit_timeout" } else { "retransmit_reordered" };
+        let shown = PacketShown {
+            header: Header::of(sent.number),
+            raw: Raw { length: view.wire_bytes, payload_length: Some(data_bytes) },
+            trigger: retransmission.then_some(trigger),
+            frames: [Frame::stream(seq, &sent)],
+        };
+        self.log(now, "transport:packet_sent", shown)?;
+        self.update(now, view)
+    }
+
+    fn acked(&mut self, now: Time, view: &SenderView) -> io::Result<()> {
+        let mut numbers = Vec::new();
+        while let Some(first) = self.out.first_entry().filter(|first| first.get().end <= view.seq) {
+            let sent = first.remove();
+            self.bytes_in_flight -= u64::from(sent.data_bytes);
+            numbers.push(sent.number);
+        }
+        numbers.sort_unstable();
+        self.acked = self.acked.max(numbers.last().copied());
+        if numbers.is_empty() {
+            // It says again what the one before it has said.
+            numbers.extend(self.acked);
+        }
+        let ranges = numbers.chunk_by(|a, b| a + 1 == *b).map(|range| [range[0], range[range.len() - 1]]);
+        let shown = PacketShown {
+            header: Header::of(self.received),
+            raw: Raw { length: view.wire_bytes, payload_length: None },
+            trigger: None,
+            frames: [Frame::Ack { acked_ranges: ranges.collect() }],
+        };
+        self.received += 1;
+        self.log(now, "transport:packet_received", shown)?;
+        self.update(now, view)
+    }
+
+    fn expired(&mut self, now: Time, view: &SenderView) -> io::Result<()> {
+        self.expired_before = self.max;
+        let timer = Timer { timer_type: "pto", event_type: "expired" };
+        self.log(now, "recovery:loss_timer_updated", timer)?;
+        self.update(now, view)
+    }
+
+    /// Tells what has changed.
+    fn update(&mut self, now: Time, view: &SenderView) -> io::Result<()> {
+        let metrics = metrics(view, self.bytes_in_flight);
+        let before = std::mem::replace(&mut self.metrics, metrics);
+        if metrics != before {
+            self.log(now, "recovery:metrics_updated", Changed { metrics, before })?;
+        }
+        let new = match view.phase {
+            _ if view.in_recovery => "recovery",
+            Phase::SlowStart => "slow_start",
+            Phase::CongestionAvoidance => "congestion_avoidance",
+        };
+        let old = self.state.replace(new);
+        if old != Some(new) {
+            self.log(now, "recovery:congestion_state_updated", StateUpdated { old, new })?;
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, now: Time, name: &'static str, data: impl Serialize) -> io::Result<()> {
+        let separated = !self.text.is_empty();
+        let end = self.text.end();
+        if separated {
+            end.extend_from_slice(b",\n");
+        }
+        let time = now.as_nanos() as f64 / 1e6;
+        Ok(serde_json::to_writer(end, &Logged { time, name, data })?)
+    }
+}
+
+/// Writes all of an object but its last bracket, and behind it the beginning of a list.
+fn open(out: &mut impl Write, head: &impl Serialize, list: &str) -> io::Result<()> {
+    let head = serde_json::to_string(head)?;
+    let head = head.strip_suffix('}').unwrap_or(&head);
+    writeln!(out, "{head},\"{list}\":[")
+}
+
+#[derive(Serialize)]
+struct FileHead<'a> {
+    qlog_version: &'static str,
+    qlog_format: &'static str,
+    title: &'a str,
+    description: &'a str,
+}
+
+#[derive(Serialize)]
+struct TraceHead<'a> {
+    vantage_point: VantagePoint<'a>,
+    title: String,
+    common_fields: CommonFields,
+}
+
+#[derive(Serialize)]
+struct VantagePoint<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    of: &'static str,
+}
+
+#[derive(Serialize)]
+struct CommonFields {
+    group_id: String,
+    protocol_type: [&'static str; 2],
+    reference_time: f64,
+    time_format: &'static str,
+}
+
+/// `time` is in milliseconds.
+#[derive(Serialize)]
+struct Logged<D> {
+    time: f64,
+    name: &'static str,
+    data: D,
+}
+
+#[derive(Serialize)]
+struct PacketShown {
+    header: Header,
+    raw: Raw,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<&'static str>,
+    frames: [Frame; 1],
+}
+
+#[derive(Serialize)]
+struct Lost {
+    header: Header,
+    frames: [Frame; 1],
+    trigger: &'static str,
+}
+
+#[derive(Serialize)]
+struct Header {
+    packet_type: &'static str,
+    packet_number: u64,
+}
+
+impl Header {
+    fn of(packet_number: u64) -> Self {
+        Self { packet_type: "1RTT", packet_number }
+    }
+}
+
+#[derive(Serialize)]
+struct Raw {
+    length: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_length: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "frame_type", rename_all = "snake_case")]
+enum Frame {
+    Stream {
+        stream_id: u64,
+        offset: u64,
+        length: u32,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        fin: bool,
+    },
+    Ack {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        acked_ranges: Vec<[u64; 2]>,
+    },
+}
+
+impl Frame {
+    fn stream(offset: u64, &Sent { data_bytes: length, fin, .. }: &Sent) -> Self {
+        Self::Stream { stream_id: 0, offset, length, fin }
+    }
+}
+
+#[derive(Serialize)]
+struct Timer {
+    timer_type: &'static str,
+    event_type: &'static str,
+}
+
+#[derive(Serialize)]
+struct StateUpdated {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old: Option<&'static str>,
+    new: &'static str,
+}
+
+/// Of the metrics, those that have another value than before.
+struct Changed {
+    metrics: [Metric; METRICS],
+    before: [Metric; METRICS],
+}
+
+impl Serialize for Changed {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let changed = self.metrics.iter().zip(&self.before).filter(|(now, before)| now != before);
+        to.collect_map(changed.filter_map(|(&(name, value), _)| Some((name, value?))))
+    }
+}
