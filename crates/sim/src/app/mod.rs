@@ -3,16 +3,22 @@
 mod background;
 mod bulk;
 mod files;
+mod loader;
+mod origin;
 mod pages;
 mod server;
+mod site;
 mod telnet;
 mod web;
 
 pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
 pub use files::{Files, FilesConfig};
+pub use loader::{Loader, LoaderConfig};
+pub use origin::{Origin, OriginConfig};
 pub use pages::{Page, PageGenerator, PageSource};
 pub use server::{Server, ServerConfig};
+pub use site::{FRAME_HEADER_BYTES, Framing, Multiplexing, Site, SiteObject, SitePage};
 pub use telnet::{Telnet, TelnetConfig};
 pub use web::{Http, WebClient, WebConfig, object_of};
 
@@ -47,6 +53,8 @@ pub enum AppEvent {
         /// The message's tag.
         tag: u64,
     },
+    /// So little of what it has written has yet to be sent as it asked to hear of.
+    Drained(Conn),
     /// The other end will send no more over this connection.
     PeerClosed(Conn),
     /// The connection is over.
@@ -97,6 +105,10 @@ pub enum AnyApp {
     Web(Box<WebClient>),
     /// See [`Server`].
     Server(Box<Server>),
+    /// See [`Loader`].
+    Loader(Box<Loader>),
+    /// See [`Origin`].
+    Origin(Box<Origin>),
     /// Anything else.
     Custom(Box<dyn Application>),
     /// It is busy with an event.
@@ -112,6 +124,8 @@ impl Application for AnyApp {
             Self::Telnet(app) => app.wants(),
             Self::Web(app) => app.wants(),
             Self::Server(app) => app.wants(),
+            Self::Loader(app) => app.wants(),
+            Self::Origin(app) => app.wants(),
             Self::Custom(app) => app.wants(),
             Self::Busy => Wants::ALL,
         }
@@ -125,6 +139,8 @@ impl Application for AnyApp {
             Self::Telnet(app) => app.on_event(event, host),
             Self::Web(app) => app.on_event(event, host),
             Self::Server(app) => app.on_event(event, host),
+            Self::Loader(app) => app.on_event(event, host),
+            Self::Origin(app) => app.on_event(event, host),
             Self::Custom(app) => app.on_event(event, host),
             Self::Busy => unreachable!("events are told one after the other"),
         }
