@@ -3,6 +3,7 @@
 mod background;
 mod bulk;
 mod files;
+mod page;
 mod telnet;
 mod web;
 
@@ -19,6 +20,7 @@ use catnip_sim::app::{AnyApp, Server, ServerConfig};
 use catnip_sim::{CLIENT, FlowId, Handler, Parties, TcpId, TcpOptions, Watch, World};
 use catnip_tcp::TcpConfig;
 use files::FilesFile;
+use page::PageFile;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -64,6 +66,10 @@ pub(crate) trait TrafficKind {
     /// What it needs of the network.
     fn service(&self) -> Service {
         Service::Other
+    }
+    /// Does each user talk to all servers, and not only to one?
+    fn asks_all_servers(&self) -> bool {
+        false
     }
     /// What goes the other way, if anything does.
     fn back(&self) -> Option<Box<dyn TrafficKind>> {
@@ -114,6 +120,11 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn server(&self) -> Option<ServerConfig> {
         None
     }
+    /// The program at simulated server `number` of the run, if there is any.
+    fn server_app(&self, tells_size: bool, seed: u64, number: u32) -> Option<AnyApp> {
+        let config = Arc::new(ServerConfig { tells_size, ..self.server()? });
+        Some(AnyApp::Server(Box::new(Server::new(config, seed, number))))
+    }
     /// Do simulated servers send to simulated clients unasked? Then they answer only clients that are real.
     fn pushes(&self) -> bool {
         false
@@ -139,6 +150,8 @@ pub(crate) struct User {
     /// Of the run.
     seed: u64,
     server: NodeId,
+    /// All with whom it talks, if it does so with all.
+    servers: Arc<[NodeId]>,
     client: NodeId,
     tcp: TcpId,
     tells_size: bool,
@@ -171,6 +184,7 @@ traffic! {
     Bulk(BulkFile),
     Background(BackgroundFile),
     Ftp(FilesFile),
+    Page(PageFile),
     Telnet(TelnetFile),
     Web(WebFile),
 }
@@ -187,6 +201,8 @@ pub(crate) struct Traffic {
     pub(crate) measured: bool,
     /// (server, client)
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
+    /// Those to whom every user talks, beside that of its pair.
+    servers: Arc<[NodeId]>,
     /// Numbers of the users in the run, one per pair; none if the clients are real.
     pub(crate) users: Vec<u32>,
     pub(crate) tells_size: bool,
@@ -216,7 +232,8 @@ impl Traffic {
         let weight = tcp.weight.or(common.weight).unwrap_or(1);
         let (tcp, marker) =
             tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
-        let Ends { pairs, real: [real_servers, real_clients] } = ends;
+        let Ends { pairs, servers, real: [real_servers, real_clients] } = ends;
+        let servers = if kind.asks_all_servers() { servers.into() } else { Arc::default() };
         let workload = kind.build(&Scene { path, name, network, tcp: &tcp, pairs: &pairs })?;
         if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
             let what =
@@ -235,6 +252,7 @@ impl Traffic {
             weight,
             measured: kind.is_measured(),
             pairs,
+            servers,
             users,
             tells_size,
             workload,
@@ -248,16 +266,25 @@ impl Traffic {
         TcpOptions { config: self.tcp.clone(), marker: self.marker, service: self.needs, weight: self.weight }
     }
 
+    /// Who sends packets to whom.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let all = |&(_, client): &(NodeId, NodeId)| self.servers.iter().map(move |&server| (server, client));
+        let pairs = self.pairs.iter().copied().chain(self.pairs.iter().flat_map(all));
+        pairs.flat_map(|(server, client)| [(server, client), (client, server)])
+    }
+
     /// Puts a program at each simulated server; the first one has this number. Gives the number of the next one.
     pub(crate) fn serve(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64, first: u32) -> u32 {
-        let Some(config) = self.workload.server().filter(|_| !self.real_servers) else { return first };
-        let config = Arc::new(ServerConfig { tells_size: self.tells_size, ..config });
-        let nodes: BTreeSet<NodeId> = self.pairs.iter().map(|(server, _)| *server).collect();
+        let app = |number| self.workload.server_app(self.tells_size, seed, number);
+        if self.real_servers || app(first).is_none() {
+            return first;
+        }
+        let nodes = self.pairs.iter().map(|(server, _)| *server).chain(self.servers.iter().copied());
+        let nodes: BTreeSet<NodeId> = nodes.collect();
         // Numbers are taken all the same, so that those of other groups do not depend on who is real.
         let has_askers = self.users.is_empty() || !self.workload.pushes();
         for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
-            let server = Server::new(config.clone(), seed, number);
-            stage.add_server(node, tcp, AnyApp::Server(Box::new(server)));
+            app(number).into_iter().for_each(|app| stage.add_server(node, tcp, app));
         }
         first + nodes.len() as u32
     }
@@ -266,7 +293,8 @@ impl Traffic {
     pub(crate) fn start(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64) {
         for (&(server, client), &number) in self.pairs.iter().zip(&self.users) {
             let (tells_size, server_is_real) = (self.tells_size, self.real_servers);
-            let user = User { number, seed, server, client, tcp, tells_size, server_is_real };
+            let servers = self.servers.clone();
+            let user = User { number, seed, server, servers, client, tcp, tells_size, server_is_real };
             let app = self.workload.app(&user, stage);
             stage.add_app(app);
         }
@@ -277,6 +305,8 @@ impl Traffic {
 struct Ends {
     /// (server, client); each server serves a block of neighbouring clients.
     pairs: Vec<(NodeId, NodeId)>,
+    /// All of them.
+    servers: Vec<NodeId>,
     /// Are the servers real, and the clients?
     real: [bool; 2],
 }
@@ -299,6 +329,6 @@ impl Ends {
         }
         let server = |i: usize| server_nodes[i * server_nodes.len() / client_nodes.len()];
         let pairs = client_nodes.iter().enumerate().map(|(i, &client)| (server(i), client)).collect();
-        Ok(Self { pairs, real: [real_servers, real_clients] })
+        Ok(Self { pairs, servers: server_nodes, real: [real_servers, real_clients] })
     }
 }

@@ -213,7 +213,9 @@ impl Application for Loader {
             AppEvent::Start => self.think(host),
             AppEvent::Timer(BEGIN) => self.begin_page(host),
             AppEvent::Timer(key) => self.ask((key - 1) as u32, host),
-            AppEvent::Message { conn, message, .. } => self.on_message(conn, message.bytes, message.tag, host),
+            AppEvent::Message { conn, message, .. } => {
+                self.on_message(conn, message.bytes, message.tag, host)
+            }
             _ => {}
         }
     }
