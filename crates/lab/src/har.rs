@@ -120,6 +120,9 @@ struct RawEntry {
     response: Response,
     timings: Timings,
     connection: Option<String>,
+    /// Where Chromium has this, `connection` is a port.
+    #[serde(rename = "_connectionId")]
+    connection_id: Option<String>,
     #[serde(rename = "_initiator")]
     initiator: Option<Initiator>,
     #[serde(rename = "_fromCache")]
@@ -223,8 +226,7 @@ impl From<RawEntry> for Entry {
             [] => 0,
             _ => header(&response.headers, "HTTP/1.1 200\r\n".len()),
         });
-        let transferred = whole_bytes(response.transfer_size).filter(|bytes| *bytes > 0);
-        let bytes = transferred.unwrap_or(in_header.saturating_add(body));
+        let bytes = whole_bytes(response.transfer_size).unwrap_or(in_header.saturating_add(body));
         let is_socket = raw.resource_type.as_deref() == Some("websocket") || response.status == 101.0;
         let dropped = match url.scheme {
             Scheme::Data => Some(Dropped::Data),
@@ -246,7 +248,7 @@ impl From<RawEntry> for Entry {
             redirects_to: response.redirect_url,
             request_bytes,
             bytes,
-            connection: raw.connection.filter(|name| !name.is_empty()),
+            connection: raw.connection_id.or(raw.connection).filter(|name| !name.is_empty()),
             initiators: raw.initiator.map_or_else(Vec::new, Initiator::urls),
             dropped,
             url,

@@ -9,7 +9,7 @@ use catnip_base::Distribution;
 use catnip_net::mark::Service;
 use catnip_sim::Parties;
 use catnip_sim::app::{AnyApp, Framing, Loader, LoaderConfig, Multiplexing, Origin, OriginConfig, Site};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -45,8 +45,7 @@ pub(crate) struct PageFile {
     /// What its users do has rows in results.
     #[serde(default = "yes")]
     measured: bool,
-    /// Browsers and Web servers do without Nagle's rule.
-    #[serde(default = "no_delay", deserialize_with = "without_delay")]
+    #[serde(default)]
     tcp: TcpFile,
     #[serde(default = "yes")]
     tells_size: bool,
@@ -54,15 +53,6 @@ pub(crate) struct PageFile {
 
 fn http_11() -> String {
     "1.1".into()
-}
-
-fn no_delay() -> TcpFile {
-    TcpFile { nagle: Some(false), ..TcpFile::default() }
-}
-
-fn without_delay<'de, D: Deserializer<'de>>(d: D) -> Result<TcpFile, D::Error> {
-    let said = TcpFile::deserialize(d)?;
-    Ok(TcpFile { nagle: said.nagle.or(Some(false)), ..said })
 }
 
 /// As many connections as browsers open to an origin.
