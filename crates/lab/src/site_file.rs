@@ -168,8 +168,9 @@ pub(crate) fn read_json<T: for<'de> Deserialize<'de>>(
     }
     let mut json = serde_json::Deserializer::from_reader(from);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        // A document that ends within a key has no path there.
         let path = error.path().to_string();
-        InputError::new(name, if path == "." { "" } else { &path }, error.inner())
+        InputError::new(name, path.trim_end_matches(['.', '?']), error.inner())
     })?;
     json.end().map_err(|error| InputError::new(name, "", error))?;
     Ok(read)
