@@ -86,5 +86,9 @@ def test_the_numbers_that_the_tutorial_of_a_recorded_page_explains_are_those_of_
         for of in [measures.select(tables["connections"], variant)]
     ]
     assert counted == [(7, 119, 190, 240), (2, 21, 35, 309)]
+    times = [measures.select(tables["pages"], variant)["time_s"] for variant in range(2)]
+    assert [round(100 * float((of > 1).mean())) for of in times] == [47, 14]
+    assert round(100 * float((times[0] < 0.5).mean())) == 53
+    assert 0.02 < times[1].min() - times[0].min() < 0.1
     prose = (paths.root() / "docs" / "tutorial-har.md").read_text(encoding="utf-8")
     assert all(str(number) in prose for row in counted for number in row[1:])

@@ -170,7 +170,7 @@ impl Loader {
         let config = self.config.clone();
         let Some(of) = config.site.object((page, object)).filter(|_| page == self.page) else { return };
         let Progress { start, received } = &mut self.objects[object as usize];
-        *received += bytes - config.http.header_bytes();
+        *received += bytes.saturating_sub(config.http.header_bytes());
         if *received < of.bytes {
             return;
         }
