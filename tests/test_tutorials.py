@@ -2,11 +2,13 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from catnip import paths
+from catnip import measures, paths
+from catnip._core import Scenario
 
 WIDE = "132"
 
@@ -40,3 +42,53 @@ def test_the_tutorial_of_a_diffserv_domain_answers_what_it_prints(tmp_path: Path
             check=True,
         )
         assert words(answer.stdout) == words(printed)
+
+
+def test_the_tutorial_of_a_recorded_page_answers_what_it_prints(tmp_path: Path) -> None:
+    page = "tutorial-har.md"
+    for text in (*blocks(page, "toml"), *blocks(page, "python")):
+        (tmp_path / text.split()[1]).write_text(text, encoding="utf-8")
+    shutil.copy(paths.root() / "scenarios" / "pages" / "site.har", tmp_path)
+    consoles = blocks(page, "console")
+    assert len(consoles) == 3
+    programs = {"catnip": Path(sys.executable).with_name("catnip"), "python": Path(sys.executable)}
+    for console in consoles:
+        command, printed = console.removeprefix("$ ").split("\n", 1)
+        program, *arguments = command.split()
+        answer = subprocess.run(
+            [programs[program], *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": WIDE},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert words(answer.stdout) == words(printed)
+    drawn = (tmp_path / "page-times.svg").read_text(encoding="utf-8")
+    assert "HTTP/1.1" in drawn and "like HTTP/2" in drawn
+
+
+def test_the_numbers_that_the_tutorial_of_a_recorded_page_explains_are_those_of_its_run(
+    tmp_path: Path,
+) -> None:
+    [scenario] = blocks("tutorial-har.md", "toml")
+    har = paths.root() / "scenarios" / "pages" / "site.har"
+    text = scenario.replace('"site.page.json"', f'"{har}"')
+    loaded = Scenario.parse(str(tmp_path / "site.toml"), text)
+    seeds = list(range(1, loaded.seeds + 1))
+    tables = loaded.run(loaded.variants, seeds, ["pages", "connections"])
+    counted = [
+        (
+            round(len(of["connection"]) / (measures.select(tables["pages"], variant)["page"].size)),
+            *(int(of[key].sum()) for key in ("syn_timeouts", "timeouts", "fast_retransmits")),
+        )
+        for variant in range(2)
+        for of in [measures.select(tables["connections"], variant)]
+    ]
+    assert counted == [(7, 119, 190, 240), (2, 21, 35, 309)]
+    times = [measures.select(tables["pages"], variant)["time_s"] for variant in range(2)]
+    assert [round(100 * float((of > 1).mean())) for of in times] == [47, 14]
+    assert round(100 * float((times[0] < 0.5).mean())) == 53
+    assert 0.02 < times[1].min() - times[0].min() < 0.1
+    prose = (paths.root() / "docs" / "tutorial-har.md").read_text(encoding="utf-8")
+    assert all(str(number) in prose for row in counted for number in row[1:])

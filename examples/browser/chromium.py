@@ -84,17 +84,7 @@ class Chromium:
 
     def load(self, url: str, timeout_s: float) -> Load:
         """Loads a page with an empty cache and new connections."""
-        context = self._call("Target.createBrowserContext")["browserContextId"]
-        target = self._call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
-        session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self._call("Page.enable", session)
-        self._events.clear()
-        deadline = time.monotonic() + timeout_s
-        failed = self._call("Page.navigate", session, timeout_s, url=url).get("errorText")
-        if failed:
-            raise RuntimeError(f"{url}: {failed}")
-        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
-            self._events.append(self._message(deadline))
+        context, session = self._visit(url, timeout_s, "Page")
         while True:
             answer = self._call("Runtime.evaluate", session, expression=TIMING, returnByValue=True)
             loaded, html, objects, size = answer["result"]["value"]
@@ -103,6 +93,35 @@ class Chromium:
                 break
         self._call("Target.disposeBrowserContext", browserContextId=context)
         return Load(loaded / 1000, html / 1000, int(objects), int(size))
+
+    def record(self, url: str, timeout_s: float, quiet_s: float = 1.0) -> list[dict[str, Any]]:
+        """Loads a page in the same way; all that the DevTools protocol tells of it until it falls silent."""
+        context, _ = self._visit(url, timeout_s, "Page", "Network")
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            try:
+                self._events.append(self._message(time.monotonic() + quiet_s))
+            except TimeoutError:
+                break
+        events = list(self._events)
+        self._call("Target.disposeBrowserContext", browserContextId=context)
+        return events
+
+    def _visit(self, url: str, timeout_s: float, *domains: str) -> tuple[str, str]:
+        """Goes to a page, of which these domains tell, until its load event; gives context and session."""
+        context = self._call("Target.createBrowserContext")["browserContextId"]
+        target = self._call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in domains:
+            self._call(f"{domain}.enable", session)
+        self._events.clear()
+        deadline = time.monotonic() + timeout_s
+        failed = self._call("Page.navigate", session, timeout_s, url=url).get("errorText")
+        if failed:
+            raise RuntimeError(f"{url}: {failed}")
+        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
+            self._events.append(self._message(deadline))
+        return context, session
 
     def _call(self, method: str, session: str | None = None, timeout_s: float = 30, **parameters: Any) -> Any:
         self._number += 1

@@ -66,11 +66,9 @@ impl Plan {
             for kind in [Some(there), back.as_deref()].into_iter().flatten() {
                 let built = Traffic::new(path, name, kind, &file.tcp, &network, users, kinds)?;
                 users += built.users.len() as u32;
-                let both_ways =
-                    built.pairs.iter().flat_map(|&(server, client)| [(server, client), (client, server)]);
                 network
                     .topology
-                    .check_routes(both_ways)
+                    .check_routes(built.ways())
                     .map_err(|error| (format!("traffic.{name}"), error.to_string()))?;
                 traffic.push(built);
             }

@@ -28,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(profiles, module)?)?;
     module.add_function(wrap_pyfunction!(kinds, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
+    module.add_function(wrap_pyfunction!(read_har, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
     module.add_function(wrap_pyfunction!(tables, module)?)
@@ -286,6 +287,27 @@ fn trace<'py>(
     out.set_item("size", integers(|row| row.wire_bytes.into()))?;
     out.set_item("high", PyList::new(py, rows.iter().map(|row| row.high))?)?;
     Ok(out)
+}
+
+/// What a HAR becomes: the text of a page file, and what was read of each page. Raises InputError.
+#[pyfunction]
+fn read_har<'py>(py: Python<'py>, path: &str) -> PyResult<(String, Bound<'py, PyList>)> {
+    let (site, pages) = py.detach(|| catnip_lab::read_har(Path::new(path))).map_err(bad_input)?;
+    let told = pages.into_iter().map(|page| {
+        let out = PyDict::new(py);
+        out.set_item("url", page.url)?;
+        out.set_item("origins", page.origins)?;
+        out.set_item("objects", page.objects)?;
+        out.set_item("bytes", page.bytes)?;
+        out.set_item("connections", page.connections)?;
+        let dropped = PyDict::new(py);
+        for (why, count) in page.dropped {
+            dropped.set_item(why.name(), count)?;
+        }
+        out.set_item("dropped", dropped)?;
+        Ok(out)
+    });
+    Ok((site.to_text(), PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)?))
 }
 
 /// A time with a unit, such as 200ms, in seconds. Raises InputError.

@@ -48,6 +48,10 @@ pub(crate) struct Stream {
     told_closed: bool,
     /// The listener has heard that the connection is open, or does not want to.
     told_open: bool,
+    /// Behind the last byte that has been sent.
+    sent: u64,
+    /// Its sender wants to hear when fewer bytes than these have yet to be sent for the first time.
+    low_water: Option<u64>,
 }
 
 /// A message that has not arrived whole.
@@ -91,6 +95,19 @@ impl Stream {
     /// The listener wants to hear when so many bytes of the next message have arrived.
     pub(crate) fn notify(&mut self, bytes: u64) {
         self.notify_at = Some(self.heard.saturating_add(bytes));
+    }
+
+    /// The sender wants to hear when fewer bytes than these have yet to be sent for the first time.
+    pub(crate) fn notify_drained(&mut self, bytes: u64) {
+        self.low_water = Some(bytes);
+    }
+
+    /// All before `end` has been sent. Is it time to say to the sender that the stream is drained?
+    #[inline]
+    pub(crate) fn on_sent(&mut self, end: u64) -> bool {
+        self.sent = self.sent.max(end);
+        let unsent = self.written - self.sent.min(self.written);
+        self.low_water.take_if(|low_water| unsent < *low_water).is_some()
     }
 
     /// There is nothing to say before so many bytes have arrived.
@@ -178,6 +195,21 @@ mod tests {
         stream.notify(100);
         assert_eq!(said(&mut stream, 2000), [News::Message(message(1000, 8))]);
         assert_eq!(said(&mut stream, 3000), [], "nothing is left of it");
+    }
+
+    #[test]
+    fn a_stream_is_drained_once_when_fewer_bytes_than_asked_are_unsent() {
+        let mut stream = Stream::default();
+        stream.says(message(1000, 7));
+        assert!(!stream.on_sent(950), "nobody asked");
+        stream.says(message(1000, 8));
+        stream.notify_drained(300);
+        assert!(!stream.on_sent(1700), "300 are left");
+        assert!(!stream.on_sent(0), "what is sent again changes nothing");
+        assert!(stream.on_sent(1701));
+        assert!(!stream.on_sent(2000), "it was said");
+        stream.notify_drained(1);
+        assert!(stream.on_sent(0), "all was sent before");
     }
 
     #[test]

@@ -77,6 +77,12 @@ impl Host<'_> {
         self.engine.notify(conn, self.program, bytes);
     }
 
+    /// Asks to hear once when fewer bytes than these of what this program has written have yet to be sent for the first time, now
+    /// or later (what `TCP_NOTSENT_LOWAT` is to a real program). Over a connection with a host outside nothing is heard.
+    pub fn notify_drained(&mut self, conn: Conn, bytes: u64) {
+        self.engine.notify_drained(conn, self.program, bytes);
+    }
+
     /// Says how the packets of a connection are to be treated that leave at this end.
     pub fn set_service(&mut self, conn: Conn, options: ServiceOptions) {
         self.engine.set_service(conn, self.program, options);
@@ -109,6 +115,7 @@ pub(crate) trait Engine {
     fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message);
     fn close(&mut self, now: Time, conn: Conn, program: u32);
     fn notify(&mut self, conn: Conn, program: u32, bytes: u64);
+    fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64);
     fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions);
     fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32);
     fn timer(&mut self, at: Time, program: u32, key: u64);

@@ -681,6 +681,7 @@ impl<M: Handler, W: Watch> World<M, W> {
 
     /// Sends what this end has to send, and plans its timer.
     fn pump(&mut self, now: Time, id: u32, end: usize) {
+        let mut sent = 0;
         loop {
             let hosts = &mut self.hosts;
             let connection = &mut hosts.connections[id];
@@ -689,6 +690,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
             let Some((out, body)) = packed else { break };
             let segment = &out.segment;
+            sent = sent.max(segment.seq + u64::from(segment.len));
             let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
             let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
@@ -732,6 +734,17 @@ impl<M: Handler, W: Watch> World<M, W> {
             connection.planned[end] = deadline;
             self.hosts.timers.push(deadline, Timer::End { connection: id, end }.pack());
         }
+        if connection.streams[end].on_sent(sent) {
+            self.note_drained(now, id, end);
+        }
+    }
+
+    /// Tells the program at an end that little of what it has written has yet to be sent.
+    #[inline(never)]
+    fn note_drained(&mut self, now: Time, id: u32, end: usize) {
+        let connection = &self.hosts.connections[id];
+        let conn = Conn { id, number: connection.account.number as u32 };
+        self.tell(now, connection.programs[end], AppEvent::Drained(conn));
     }
 }
 
@@ -793,6 +806,16 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         let connection = &mut self.hosts.connections[conn.id];
         connection.streams[1 - end].notify(bytes);
         connection.news_at[end] = connection.streams[1 - end].news_at();
+    }
+
+    fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64) {
+        if conn.as_foreign().is_some() {
+            return;
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        self.hosts.connections[conn.id].streams[end].notify_drained(bytes);
+        // It may be so already, once what is written has left as far as it can.
+        self.touch(conn.id, end);
     }
 
     fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions) {

@@ -144,7 +144,7 @@ impl Application for Script {
                 note(Told::Complete(message.tag));
                 host.close(conn);
             }
-            AppEvent::Opened(_) | AppEvent::PeerClosed(_) | AppEvent::Closed(_) => {}
+            AppEvent::Opened(_) | AppEvent::Drained(_) | AppEvent::PeerClosed(_) | AppEvent::Closed(_) => {}
         }
     }
 }

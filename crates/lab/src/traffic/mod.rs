@@ -3,6 +3,7 @@
 mod background;
 mod bulk;
 mod files;
+mod page;
 mod telnet;
 mod tmix;
 mod web;
@@ -20,6 +21,7 @@ use catnip_sim::app::{AnyApp, ConnectionVector, Server, ServerConfig};
 use catnip_sim::{CLIENT, FlowId, Handler, Parties, TcpId, TcpOptions, Watch, World};
 use catnip_tcp::TcpConfig;
 use files::FilesFile;
+use page::PageFile;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -66,6 +68,10 @@ pub(crate) trait TrafficKind {
     /// What it needs of the network.
     fn service(&self) -> Service {
         Service::Other
+    }
+    /// Does each user talk to all servers, and not only to one?
+    fn asks_all_servers(&self) -> bool {
+        false
     }
     /// What goes the other way, if anything does.
     fn back(&self) -> Option<Box<dyn TrafficKind>> {
@@ -153,6 +159,8 @@ pub(crate) struct User {
     /// Of the run.
     seed: u64,
     server: NodeId,
+    /// All with whom it talks, if it does so with all.
+    servers: Arc<[NodeId]>,
     client: NodeId,
     tcp: TcpId,
     tells_size: bool,
@@ -187,6 +195,7 @@ traffic! {
     Bulk(BulkFile),
     Background(BackgroundFile),
     Ftp(FilesFile),
+    Page(PageFile),
     Telnet(TelnetFile),
     Tmix(TmixFile),
     Web(WebFile),
@@ -204,6 +213,8 @@ pub(crate) struct Traffic {
     pub(crate) measured: bool,
     /// (server, client)
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
+    /// Those to whom every user talks, beside that of its pair.
+    servers: Arc<[NodeId]>,
     /// Numbers of the users in the run, one per pair; none if the clients are real.
     pub(crate) users: Vec<u32>,
     pub(crate) tells_size: bool,
@@ -233,7 +244,8 @@ impl Traffic {
         let weight = tcp.weight.or(common.weight).unwrap_or(1);
         let (tcp, marker) =
             tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
-        let Ends { pairs, real: [real_servers, real_clients] } = ends;
+        let Ends { pairs, servers, real: [real_servers, real_clients] } = ends;
+        let servers = if kind.asks_all_servers() { servers.into() } else { Arc::default() };
         let workload = kind.build(&Scene { path, name, network, tcp: &tcp, pairs: &pairs, first_user })?;
         if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
             let what =
@@ -252,6 +264,7 @@ impl Traffic {
             weight,
             measured: kind.is_measured(),
             pairs,
+            servers,
             users,
             tells_size,
             workload,
@@ -265,13 +278,21 @@ impl Traffic {
         TcpOptions { config: self.tcp.clone(), marker: self.marker, service: self.needs, weight: self.weight }
     }
 
+    /// Who sends packets to whom.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let all = |&(_, client): &(NodeId, NodeId)| self.servers.iter().map(move |&server| (server, client));
+        let pairs = self.pairs.iter().copied().chain(self.pairs.iter().flat_map(all));
+        pairs.flat_map(|(server, client)| [(server, client), (client, server)])
+    }
+
     /// Puts a program at each simulated server; the first one has this number. Gives the number of the next one.
     pub(crate) fn serve(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64, first: u32) -> u32 {
         let app = |number| self.workload.server_app(seed, number, self.tells_size);
         if self.real_servers || app(first).is_none() {
             return first;
         }
-        let nodes: BTreeSet<NodeId> = self.pairs.iter().map(|(server, _)| *server).collect();
+        let nodes = self.pairs.iter().map(|(server, _)| *server).chain(self.servers.iter().copied());
+        let nodes: BTreeSet<NodeId> = nodes.collect();
         // Numbers are taken all the same, so that those of other groups do not depend on who is real.
         let has_askers = self.users.is_empty() || !self.workload.pushes();
         for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
@@ -284,8 +305,8 @@ impl Traffic {
     pub(crate) fn start(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64) {
         for (index, (&(server, client), &number)) in self.pairs.iter().zip(&self.users).enumerate() {
             let (tells_size, server_is_real) = (self.tells_size, self.real_servers);
-            let place = (index, self.users.len());
-            let user = User { number, seed, server, client, tcp, tells_size, server_is_real, place };
+            let (servers, place) = (self.servers.clone(), (index, self.users.len()));
+            let user = User { number, seed, server, servers, client, tcp, tells_size, server_is_real, place };
             let app = self.workload.app(&user, stage);
             stage.add_app(app);
         }
@@ -296,6 +317,8 @@ impl Traffic {
 struct Ends {
     /// (server, client); each server serves a block of neighbouring clients.
     pairs: Vec<(NodeId, NodeId)>,
+    /// All of them.
+    servers: Vec<NodeId>,
     /// Are the servers real, and the clients?
     real: [bool; 2],
 }
@@ -318,6 +341,6 @@ impl Ends {
         }
         let server = |i: usize| server_nodes[i * server_nodes.len() / client_nodes.len()];
         let pairs = client_nodes.iter().enumerate().map(|(i, &client)| (server(i), client)).collect();
-        Ok(Self { pairs, real: [real_servers, real_clients] })
+        Ok(Self { pairs, servers: server_nodes, real: [real_servers, real_clients] })
     }
 }

@@ -3,9 +3,12 @@
 mod background;
 mod bulk;
 mod files;
+mod loader;
+mod origin;
 mod pages;
 mod replay;
 mod server;
+mod site;
 mod telnet;
 mod vectors;
 mod web;
@@ -13,9 +16,12 @@ mod web;
 pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
 pub use files::{Files, FilesConfig};
+pub use loader::{Loader, LoaderConfig};
+pub use origin::{Origin, OriginConfig};
 pub use pages::{Page, PageGenerator, PageSource};
 pub use replay::{Acceptor, Initiator};
 pub use server::{Server, ServerConfig};
+pub use site::{FRAME_HEADER_BYTES, Framing, Multiplexing, Site, SiteObject, SitePage};
 pub use telnet::{Telnet, TelnetConfig};
 pub use vectors::{Adu, After, ConnectionVector, Observed, Order, Side, VectorGenerator};
 pub use web::{Http, WebClient, WebConfig, object_of};
@@ -51,6 +57,8 @@ pub enum AppEvent {
         /// The message's tag.
         tag: u64,
     },
+    /// So little of what it has written has yet to be sent as it asked to hear of.
+    Drained(Conn),
     /// The other end will send no more over this connection.
     PeerClosed(Conn),
     /// The connection is over.
@@ -105,6 +113,10 @@ pub enum AnyApp {
     Initiator(Box<Initiator>),
     /// See [`Acceptor`].
     Acceptor(Box<Acceptor>),
+    /// See [`Loader`].
+    Loader(Box<Loader>),
+    /// See [`Origin`].
+    Origin(Box<Origin>),
     /// Anything else.
     Custom(Box<dyn Application>),
     /// It is busy with an event.
@@ -122,6 +134,8 @@ impl Application for AnyApp {
             Self::Server(app) => app.wants(),
             Self::Initiator(app) => app.wants(),
             Self::Acceptor(app) => app.wants(),
+            Self::Loader(app) => app.wants(),
+            Self::Origin(app) => app.wants(),
             Self::Custom(app) => app.wants(),
             Self::Busy => Wants::ALL,
         }
@@ -137,6 +151,8 @@ impl Application for AnyApp {
             Self::Server(app) => app.on_event(event, host),
             Self::Initiator(app) => app.on_event(event, host),
             Self::Acceptor(app) => app.on_event(event, host),
+            Self::Loader(app) => app.on_event(event, host),
+            Self::Origin(app) => app.on_event(event, host),
             Self::Custom(app) => app.on_event(event, host),
             Self::Busy => unreachable!("events are told one after the other"),
         }

@@ -78,7 +78,8 @@ impl Application for Initiator {
                     self.replay.parts.remove(&number);
                 }
             }
-            AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Progress { .. } => {}
+            // It asks for nothing else.
+            _ => {}
         }
     }
 }
@@ -116,7 +117,7 @@ impl Application for Acceptor {
                     self.replay.parts.remove(&number);
                 }
             }
-            AppEvent::Start | AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Progress { .. } => {}
+            _ => {}
         }
     }
 }

@@ -285,7 +285,7 @@ impl Application for WebClient {
             }
             AppEvent::Message { conn, message, .. } => self.on_answer(conn, object_of(message.tag).1, host),
             AppEvent::PeerClosed(conn) | AppEvent::Closed(conn) => self.on_end(conn, host),
-            AppEvent::Opened(_) | AppEvent::Accepted(_) => {}
+            AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Drained(_) => {}
         }
     }
 }

@@ -82,6 +82,7 @@ pub(crate) enum Told {
     Heard(u64),
     /// A part of it.
     Reached(u64),
+    Drained,
     PeerClosed,
     Closed,
 }
@@ -114,6 +115,7 @@ impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
                 Some(Told::Heard(message.tag))
             }
             AppEvent::Progress { tag, .. } => Some(Told::Reached(tag)),
+            AppEvent::Drained(_) => Some(Told::Drained),
             AppEvent::PeerClosed(_) => Some(Told::PeerClosed),
             AppEvent::Closed(_) => Some(Told::Closed),
         };

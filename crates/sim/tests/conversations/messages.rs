@@ -31,6 +31,45 @@ fn a_second_request_and_its_answer_take_no_handshake() {
 }
 
 #[test]
+fn a_server_hears_when_little_of_what_it_has_written_is_unsent_and_can_write_more_at_once() {
+    let mut link = Link::new(tcp());
+    let mut asked = 0;
+    link.server_does(move |event, host| match event {
+        AppEvent::Message { conn, .. } => {
+            // Nothing is unsent.
+            host.notify_drained(conn, 1);
+        }
+        AppEvent::Drained(conn) => {
+            asked += 1;
+            match asked {
+                1 => {
+                    host.send(conn, say(1, 5000));
+                    host.notify_drained(conn, 2500);
+                }
+                2 => host.notify_drained(conn, 1000),
+                3 => {
+                    host.send(conn, say(2, 1000));
+                    host.close(conn);
+                }
+                _ => panic!("it is told once for each time that it has asked"),
+            }
+        }
+        _ => {}
+    });
+    link.client_says([ask(1, 0)]);
+    link.run();
+    let heard: Vec<_> = link.heard(SERVER).into_iter().filter(|(_, told)| *told == Told::Drained).collect();
+    // The ACK of the request leaves before anything was written. Two segments leave then, and two more with the ACK of the first one; then 1000 of 5000 bytes are left. The last ones leave
+    // with the second ACK, and what is written then leaves with them.
+    let first_ack = REQUEST_US + 40 + SEGMENT_US + ACK_US;
+    let expected = [REQUEST_US, first_ack, first_ack + 1000].map(|at| (at, Told::Drained));
+    assert_eq!(heard, expected);
+    let last: Vec<_> =
+        link.packets(SERVER).iter().map(|&(at, ..)| at).filter(|at| *at == first_ack + 1000).collect();
+    assert_eq!(last.len(), 2, "the fifth segment, and the sixth, which carries the FIN");
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_their_order_however_long_each_takes() {
     for seed in 1..=30 {
         let mut link = Link::new(TcpConfig { initial_window: 50, ..tcp() });

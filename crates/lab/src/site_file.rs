@@ -1,0 +1,177 @@
+//! Page files: what is kept of a recorded site, as JSON that people can read, one object a line.
+
+use crate::InputError;
+use catnip_base::Span;
+use catnip_sim::app::{Site, SiteObject, SitePage};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::io::BufRead;
+
+/// A recorded site: pages, whose objects come from several origins and wait for each other.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteFile {
+    /// Version of the format: 1.
+    catnip_page: u32,
+    /// Scheme, host and port of each.
+    pub origins: Vec<String>,
+    /// At least one.
+    pub pages: Vec<RecordedPage>,
+}
+
+/// A recorded page.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedPage {
+    /// Of its first object, without what may be private.
+    pub url: String,
+    /// At least one, in the order in which they were asked for.
+    pub objects: Vec<RecordedObject>,
+}
+
+/// An object of a recorded page.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedObject {
+    /// Number of its origin, from 0.
+    pub origin: u32,
+    /// Without query.
+    pub path: String,
+    /// Bytes of the request.
+    pub request_bytes: u64,
+    /// Bytes of the response with its header, as they crossed the network.
+    pub bytes: u64,
+    /// How long the server took before it answered, milliseconds.
+    pub server_ms: f64,
+    /// Number of the object, from 0, for whose end it waited; otherwise the start of the page.
+    pub after: Option<u32>,
+    /// From then to its request, milliseconds.
+    pub delay_ms: f64,
+    /// Number of the connection over which it came, from 0, where that is known.
+    pub connection: Option<u32>,
+}
+
+/// Where in a file something is wrong, as a JSON path, and what.
+type Wrong = (String, String);
+
+/// A terabyte: more than any object has.
+const MOST_BYTES: u64 = 1_000_000_000_000;
+/// A day, milliseconds.
+const LONGEST_MS: f64 = 86_400_000.0;
+
+impl SiteFile {
+    const VERSION: u32 = 1;
+
+    /// A site of these pages, or what is wrong with them.
+    pub(crate) fn new(origins: Vec<String>, pages: Vec<RecordedPage>) -> Result<Self, Wrong> {
+        let file = Self { catnip_page: Self::VERSION, origins, pages };
+        file.check()?;
+        Ok(file)
+    }
+
+    /// Reads a page file; `name` is what errors call it.
+    pub fn read(name: &str, from: impl BufRead) -> Result<Self, InputError> {
+        let file: Self = read_json(name, from)?;
+        file.check().map_err(|(at, what)| InputError::new(name, &at, what))?;
+        Ok(file)
+    }
+
+    /// The file as text.
+    pub fn to_text(&self) -> String {
+        let quoted = |text: &String| serde_json::Value::from(text.as_str()).to_string();
+        let origins: Vec<_> = self.origins.iter().map(|origin| format!("    {}", quoted(origin))).collect();
+        let mut out = format!("{{\n  \"catnip_page\": {},\n  \"origins\": [\n", self.catnip_page);
+        let _ = write!(out, "{}\n  ],\n  \"pages\": [", origins.join(",\n"));
+        for (number, page) in self.pages.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            let _ = write!(out, "{comma}\n    {{\n      \"url\": {},\n", quoted(&page.url));
+            let object =
+                |object| serde_json::to_string(object).expect("numbers, which are finite, and texts");
+            let objects: Vec<_> = page.objects.iter().map(|it| format!("        {}", object(it))).collect();
+            let _ = write!(out, "      \"objects\": [\n{}\n      ]\n    }}", objects.join(",\n"));
+        }
+        out.push_str("\n  ]\n}\n");
+        out
+    }
+
+    /// What programs need to know of it.
+    pub fn site(&self) -> Site {
+        let span = |ms: f64| Span::from_secs_f64(ms / 1e3);
+        let object = |of: &RecordedObject| SiteObject {
+            origin: of.origin,
+            request_bytes: of.request_bytes,
+            bytes: of.bytes,
+            server_time: span(of.server_ms),
+            after: of.after,
+            delay: span(of.delay_ms),
+        };
+        let page = |page: &RecordedPage| SitePage::new(page.objects.iter().map(object).collect());
+        Site { origins: self.origins.len() as u32, pages: self.pages.iter().map(page).collect() }
+    }
+
+    fn check(&self) -> Result<(), Wrong> {
+        if self.catnip_page != Self::VERSION {
+            let what = format!("{}: this catnip reads version {}", self.catnip_page, Self::VERSION);
+            return Err(("catnip_page".into(), what));
+        }
+        if self.pages.is_empty() {
+            return Err(("pages".into(), "no pages".into()));
+        }
+        for (number, page) in self.pages.iter().enumerate() {
+            if page.objects.is_empty() {
+                return Err((format!("pages[{number}].objects"), "no objects".into()));
+            }
+            for (index, object) in (0..).zip(&page.objects) {
+                object
+                    .check(index, self.origins.len())
+                    .map_err(|(key, what)| (format!("pages[{number}].objects[{index}].{key}"), what))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RecordedObject {
+    fn check(&self, index: u32, origins: usize) -> Result<(), (&'static str, String)> {
+        if self.origin as usize >= origins {
+            return Err(("origin", format!("{}: there are {origins} origins, counted from 0", self.origin)));
+        }
+        if let Some(after) = self.after.filter(|after| *after >= index) {
+            return Err(("after", format!("{after}: expected an object that comes before")));
+        }
+        if self.bytes == 0 {
+            return Err(("bytes", "0: an object of nothing".into()));
+        }
+        for (key, bytes) in [("bytes", self.bytes), ("request_bytes", self.request_bytes)] {
+            if bytes > MOST_BYTES {
+                return Err((key, format!("{bytes}: expected at most {MOST_BYTES}")));
+            }
+        }
+        for (key, ms) in [("server_ms", self.server_ms), ("delay_ms", self.delay_ms)] {
+            if !(0.0..=LONGEST_MS).contains(&ms) {
+                return Err((key, format!("{ms}: expected 0 to {LONGEST_MS}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads one JSON document piece by piece, or says at which JSON path something is wrong. Byte order marks are skipped.
+pub(crate) fn read_json<T: for<'de> Deserialize<'de>>(
+    name: &str,
+    mut from: impl BufRead,
+) -> Result<T, InputError> {
+    const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+    let begins = from.fill_buf().map_err(|error| InputError::new(name, "", error))?;
+    if begins.starts_with(BYTE_ORDER_MARK) {
+        from.consume(BYTE_ORDER_MARK.len());
+    }
+    let mut json = serde_json::Deserializer::from_reader(from);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        // A document that ends within a key has no path there.
+        let path = error.path().to_string();
+        InputError::new(name, path.trim_end_matches(['.', '?']), error.inner())
+    })?;
+    json.end().map_err(|error| InputError::new(name, "", error))?;
+    Ok(read)
+}

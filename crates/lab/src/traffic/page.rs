@@ -1,0 +1,174 @@
+use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use crate::error::Wrong;
+use crate::har::read_site;
+use crate::network::beside;
+use crate::real::Protocol;
+use crate::tcp::TcpFile;
+use crate::text::{DistributionText, yes};
+use catnip_base::Distribution;
+use catnip_net::mark::Service;
+use catnip_sim::Parties;
+use catnip_sim::app::{AnyApp, Framing, Loader, LoaderConfig, Multiplexing, Origin, OriginConfig, Site};
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Browsers that load a recorded site.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageFile {
+    clients: String,
+    /// Each browser talks to all of them; origins take turns.
+    servers: String,
+    /// A HAR or a page file.
+    page: PathBuf,
+    #[serde(default = "http_11")]
+    http: String,
+    /// HTTP/1.1: at a time.
+    connections_per_origin: Option<u32>,
+    /// HTTP/2: origins at one server share a connection.
+    coalesced: Option<bool>,
+    /// HTTP/2: payload of a frame.
+    frame_bytes: Option<u64>,
+    /// HTTP/2: the next frame is written when fewer bytes than these have yet to be sent.
+    unsent_bytes: Option<u64>,
+    /// Connections outlive the page.
+    #[serde(default = "yes")]
+    keep_alive: bool,
+    /// How often all pages are loaded.
+    times: Option<u32>,
+    /// On and on.
+    #[serde(default)]
+    endless: bool,
+    /// Seconds between the end of a page and the start of the next one, and before the first one.
+    think_s: Option<DistributionText>,
+    /// What its users do has rows in results.
+    #[serde(default = "yes")]
+    measured: bool,
+    #[serde(default)]
+    tcp: TcpFile,
+    #[serde(default = "yes")]
+    tells_size: bool,
+}
+
+fn http_11() -> String {
+    "1.1".into()
+}
+
+/// As many connections as browsers open to an origin.
+const CONNECTIONS_PER_ORIGIN: u32 = 6;
+/// RFC 9113, section 6.5.2, SETTINGS_MAX_FRAME_SIZE: "The initial value is 2^14 (16,384) octets", and the most is 2^24-1.
+const FRAME_BYTES: u64 = 16_384;
+const MOST_FRAME_BYTES: u64 = 16_777_215;
+
+impl TrafficKind for PageFile {
+    fn ends(&self) -> [(&'static str, &str); 2] {
+        [("servers", &self.servers), ("clients", &self.clients)]
+    }
+
+    fn connections(&self) -> Option<Connections<'_>> {
+        let speaks = Protocol::Http { persistent: true };
+        Some(Connections { tcp: &self.tcp, tells_size: self.tells_size, port: None, speaks, paths: "/" })
+    }
+
+    fn is_measured(&self) -> bool {
+        self.measured
+    }
+
+    fn asks_all_servers(&self) -> bool {
+        true
+    }
+
+    fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+        for (key, nodes) in [("servers", &self.servers), ("clients", &self.clients)] {
+            let is_real = |real: &crate::RealNode| {
+                scene
+                    .pairs
+                    .iter()
+                    .any(|&(server, client)| real.node == if key == "servers" { server } else { client })
+            };
+            if scene.network.real.iter().any(is_real) {
+                let what = format!("{nodes:?}: a recorded site is replayed between simulated hosts");
+                return Err((scene.key(key), what));
+            }
+        }
+        let file = read_site(&beside(scene.path, &self.page)).map_err(|error| error.to_string());
+        let site = Arc::new(file.map_err(scene.at("page"))?.site());
+        let http = self.multiplexing(scene)?;
+        let times = match (self.times, self.endless) {
+            (Some(0), _) => return Err((scene.key("times"), "0: no loads".into())),
+            (Some(_), true) => return Err((scene.key("times"), "give either times or endless".into())),
+            (times, false) => Some(times.unwrap_or(1)),
+            (None, true) => None,
+        };
+        let think_s =
+            self.think_s.as_ref().map(|text| text.read().map_err(scene.at("think_s"))).transpose()?;
+        let think_s = think_s.unwrap_or(Distribution::Constant(0.0));
+        let config = LoaderConfig { site, http, keep_alive: self.keep_alive, times, think_s };
+        Ok(Arc::new(PageWorkload { config: Arc::new(config) }))
+    }
+
+    fn service(&self) -> Service {
+        Service::Interactive
+    }
+}
+
+impl PageFile {
+    fn multiplexing(&self, scene: &Scene<'_>) -> Result<Multiplexing, Wrong> {
+        let only = |other: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, given)| *given) {
+            Some((key, _)) => Err((scene.key(key), format!("only for http = {other:?}"))),
+            None => Ok(()),
+        };
+        let within = |key: &str, value: Option<u64>, most: u64| match value.unwrap_or(FRAME_BYTES) {
+            bytes if (1..=most).contains(&bytes) => Ok(bytes),
+            bytes => Err((scene.key(key), format!("{bytes}: expected 1 to {most} bytes"))),
+        };
+        match self.http.as_str() {
+            "1.1" => {
+                let framing = [
+                    ("coalesced", self.coalesced.is_some()),
+                    ("frame_bytes", self.frame_bytes.is_some()),
+                    ("unsent_bytes", self.unsent_bytes.is_some()),
+                ];
+                only("2", &framing)?;
+                let connections_per_origin = self.connections_per_origin.unwrap_or(CONNECTIONS_PER_ORIGIN);
+                if connections_per_origin == 0 {
+                    return Err((scene.key("connections_per_origin"), "0: no connections".into()));
+                }
+                Ok(Multiplexing::Http1 { connections_per_origin })
+            }
+            "2" => {
+                only("1.1", &[("connections_per_origin", self.connections_per_origin.is_some())])?;
+                let framing = Framing {
+                    frame_bytes: within("frame_bytes", self.frame_bytes, MOST_FRAME_BYTES)?,
+                    unsent_bytes: within("unsent_bytes", self.unsent_bytes, u64::from(u32::MAX))?,
+                };
+                Ok(Multiplexing::Http2 { coalesced: self.coalesced.unwrap_or(false), framing })
+            }
+            other => Err((scene.key("http"), format!("{other:?}: expected \"1.1\" or \"2\""))),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct PageWorkload {
+    config: Arc<LoaderConfig>,
+}
+
+impl PageWorkload {
+    fn site(&self) -> Arc<Site> {
+        self.config.site.clone()
+    }
+}
+
+impl Workload for PageWorkload {
+    fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
+        let servers = user.servers.iter().map(|&server| Parties { server, ..user.parties() }).collect();
+        AnyApp::Loader(Box::new(Loader::new(self.config.clone(), servers, user.seed, user.number)))
+    }
+
+    fn server_app(&self, _seed: u64, _number: u32, tells_size: bool) -> Option<AnyApp> {
+        let config = OriginConfig { site: self.site(), http: self.config.http, tells_size };
+        Some(AnyApp::Origin(Box::new(Origin::new(Arc::new(config)))))
+    }
+}

@@ -1,0 +1,79 @@
+//! What a large recording takes of memory: an allocator that knows the most that was in use at a time.
+
+use catnip_lab::read_har;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+thread_local! {
+    /// Of this thread only: the test harness allocates when it likes.
+    static IN_USE: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Measuring;
+
+// SAFETY: every call is handed to the system allocator unchanged.
+unsafe impl GlobalAlloc for Measuring {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.set(IN_USE.get() + layout.size() as isize);
+        MOST.set(MOST.get().max(IN_USE.get()));
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.set(IN_USE.get() - layout.size() as isize);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Measuring = Measuring;
+
+const MEGABYTE: usize = 1 << 20;
+const OBJECTS: usize = 400;
+
+/// A recording with bodies of 50 MB, one of them of 10 MB.
+fn write_har(to: &mut impl Write) -> std::io::Result<()> {
+    let body = "iVBORw0KGgo\\n".repeat(8500);
+    write!(to, r#"{{"log":{{"version":"1.2","pages":[],"entries":["#)?;
+    for number in 0..OBJECTS {
+        let (seconds, millis) = (number / 50, number % 50 * 20);
+        let comma = if number > 0 { "," } else { "" };
+        write!(
+            to,
+            r#"{comma}{{"startedDateTime":"2026-01-31T12:00:{seconds:02}.{millis:03}Z","time":15,"request":{{"method":"GET",
+            "url":"https://example.org/{number}?q=1","headers":[{{"name":"Cookie","value":"{}"}}],"headersSize":-1,
+            "bodySize":0}},"response":{{"status":200,"headersSize":300,"bodySize":100000,"content":{{"size":100000,
+            "encoding":"base64","text":""#,
+            "c".repeat(2000),
+        )?;
+        for _ in 0..if number == 7 { 100 } else { 1 } {
+            to.write_all(body.as_bytes())?;
+        }
+        write!(to, r#""}}}},"timings":{{"wait":5,"send":0,"receive":1}}}}"#)?;
+    }
+    write!(to, "]}}}}")
+}
+
+#[test]
+fn a_har_of_fifty_megabytes_with_bodies_takes_less_than_one_megabyte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.har");
+    let mut file = BufWriter::new(File::create(&path).unwrap());
+    write_har(&mut file).unwrap();
+    file.flush().unwrap();
+    drop(file);
+    let size = std::fs::metadata(&path).unwrap().len() as usize;
+    assert!(size > 50 * MEGABYTE, "{size} bytes");
+    let before = IN_USE.get();
+    MOST.set(before);
+    let (site, told) = read_har(&path).unwrap();
+    let most = (MOST.get() - before) as usize;
+    assert_eq!((told[0].objects, told[0].bytes), (OBJECTS, OBJECTS as u64 * 100_300));
+    assert_eq!(site.pages[0].objects.len(), OBJECTS);
+    assert!(most < MEGABYTE, "{most} bytes at a time");
+    println!("{size} bytes read with {most} bytes in use at most");
+}

@@ -1,0 +1,224 @@
+"""Records a page as headless Chromium loads it, in the form of a HAR that its Network panel exports."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chromium import Chromium, find
+
+LOADS_LONGEST_S = 120.0
+UNKNOWN = -1
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Exchange:
+    """A request, and what was told of its response."""
+
+    sent: Json
+    response: Json = field(default_factory=dict)
+    request_headers: Mapping[str, str] = field(default_factory=dict)
+    response_headers: Mapping[str, str] = field(default_factory=dict)
+    headers_text: str | None = None
+    body_bytes: int = 0
+    """Of the body as scripts see it."""
+    wire_bytes: int = 0
+    end: float | None = None
+    """On the clock of the browser's timestamps, seconds."""
+    error: str | None = None
+    redirects_to: str = ""
+    from_memory: bool = False
+
+
+def exchanges(events: Iterable[Json]) -> list[Exchange]:
+    """The requests of a page, in the order in which they were made."""
+    made: list[Exchange] = []
+    open_: dict[str, Exchange] = {}
+    for event in events:
+        method, told = event["method"], event["params"]
+        number = told.get("requestId")
+        if method == "Network.requestWillBeSent":
+            if "redirectResponse" in told:
+                before = open_[number]
+                before.response, before.end = told["redirectResponse"], told["timestamp"]
+                before.wire_bytes = told["redirectResponse"]["encodedDataLength"]
+                before.redirects_to = told["request"]["url"]
+            open_[number] = Exchange(told)
+            made.append(open_[number])
+        elif number not in open_:
+            continue
+        elif method == "Network.responseReceived":
+            open_[number].response = told["response"]
+        elif method == "Network.requestServedFromCache":
+            open_[number].from_memory = True
+        elif method == "Network.dataReceived":
+            open_[number].body_bytes += told["dataLength"]
+        elif method == "Network.loadingFinished":
+            open_[number].end, open_[number].wire_bytes = told["timestamp"], told["encodedDataLength"]
+        elif method == "Network.loadingFailed":
+            open_[number].end, open_[number].error = told["timestamp"], told["errorText"]
+    return made
+
+
+def add_headers(made: Iterable[Exchange], events: Iterable[Json]) -> None:
+    """Adds what went over the network, cookies and all, which is told apart and in the same order."""
+    told: dict[tuple[str, str], list[Json]] = {}
+    for event in events:
+        if event["method"].endswith("ExtraInfo"):
+            key = event["method"], event["params"]["requestId"]
+            told.setdefault(key, []).append(event["params"])
+    for exchange in made:
+        number = exchange.sent["requestId"]
+        exchange.request_headers = exchange.sent["request"]["headers"]
+        exchange.response_headers = exchange.response.get("headers", {})
+        if of_request := told.get(("Network.requestWillBeSentExtraInfo", number)):
+            exchange.request_headers = of_request.pop(0)["headers"]
+        if of_response := told.get(("Network.responseReceivedExtraInfo", number)):
+            response = of_response.pop(0)
+            exchange.response_headers = response["headers"]
+            exchange.headers_text = response.get("headersText")
+
+
+def har(events: list[Json]) -> Json:
+    """The HAR of a page."""
+    made = exchanges(events)
+    add_headers(made, events)
+    first = made[0].sent
+    fired = {event["method"]: event["params"]["timestamp"] for event in events if "Event" in event["method"]}
+    after = {name: (at - first["timestamp"]) * 1000 for name, at in fired.items()}
+    page = {
+        "startedDateTime": moment(first["wallTime"]),
+        "id": "page_1",
+        "title": first["request"]["url"],
+        "pageTimings": {
+            "onContentLoad": after.get("Page.domContentEventFired"),
+            "onLoad": after.get("Page.loadEventFired"),
+        },
+    }
+    return {
+        "log": {
+            "version": "1.2",
+            "creator": {"name": "WebInspector", "version": "537.36"},
+            "pages": [page],
+            "entries": [entry(exchange) for exchange in made],
+        }
+    }
+
+
+def entry(exchange: Exchange) -> Json:
+    """The entry of a request."""
+    sent, response = exchange.sent, exchange.response
+    is_cached = exchange.from_memory or bool(response.get("fromDiskCache"))
+    header_bytes = UNKNOWN if exchange.headers_text is None else len(exchange.headers_text)
+    is_sized = header_bytes != UNKNOWN and not is_cached
+    body_bytes = exchange.wire_bytes - header_bytes if is_sized else UNKNOWN
+    content: Json = {"size": exchange.body_bytes, "mimeType": response.get("mimeType", "x-unknown")}
+    if is_sized:
+        content["compression"] = exchange.body_bytes - body_bytes
+    times = timings(exchange)
+    return {
+        "_connectionId": str(response.get("connectionId", "")),
+        "_initiator": sent["initiator"],
+        "_resourceType": sent.get("type", "Other").lower(),
+        **({"_fromCache": "memory" if exchange.from_memory else "disk"} if is_cached else {}),
+        "cache": {},
+        "connection": str(response.get("remotePort", "")),
+        "pageref": "page_1",
+        "request": {
+            "method": sent["request"]["method"],
+            "url": sent["request"]["url"],
+            "httpVersion": response.get("protocol", "unknown"),
+            "headers": pairs(exchange.request_headers),
+            "queryString": [],
+            "cookies": [],
+            "headersSize": UNKNOWN,
+            "bodySize": len(sent["request"].get("postData", "")),
+        },
+        "response": {
+            "status": response.get("status", 0),
+            "statusText": response.get("statusText", ""),
+            "httpVersion": response.get("protocol", "unknown"),
+            "headers": pairs(exchange.response_headers),
+            "cookies": [],
+            "content": content,
+            "redirectURL": exchange.redirects_to,
+            "headersSize": header_bytes,
+            "bodySize": 0 if is_cached else body_bytes,
+            "_transferSize": 0 if is_cached else exchange.wire_bytes,
+            "_error": exchange.error,
+            "_fetchedViaServiceWorker": bool(response.get("fromServiceWorker")),
+        },
+        "serverIPAddress": response.get("remoteIPAddress", ""),
+        "startedDateTime": moment(sent["wallTime"]),
+        "time": sum(value for key, value in times.items() if value > 0 and key != "ssl"),
+        "timings": times,
+    }
+
+
+def timings(exchange: Exchange) -> dict[str, float]:
+    """What a request spent its time with, milliseconds; -1: no such part. TLS is a part of connecting."""
+    issued, timing = exchange.sent["timestamp"], exchange.response.get("timing")
+    end = issued if exchange.end is None else exchange.end
+    if timing is None:
+        parts = dict.fromkeys(("dns", "connect", "ssl"), float(UNKNOWN))
+        return {"blocked": (end - issued) * 1000, **parts, "send": 0.0, "wait": 0.0, "receive": 0.0}
+    queued = (timing["requestTime"] - issued) * 1000
+    starts = (timing["dnsStart"], timing["connectStart"], timing["sendStart"])
+
+    def part(name: str) -> float:
+        begin = timing[f"{name}Start"]
+        return float(timing[f"{name}End"] - begin if begin >= 0 else UNKNOWN)
+
+    headers = timing["receiveHeadersEnd"]
+    return {
+        "blocked": queued + next(start for start in starts if start >= 0),
+        "dns": part("dns"),
+        "connect": part("connect"),
+        "ssl": part("ssl"),
+        "send": part("send"),
+        "wait": headers - timing["sendEnd"],
+        "receive": max(0.0, (end - timing["requestTime"]) * 1000 - headers),
+    }
+
+
+def moment(seconds: float) -> str:
+    """A time as HAR has it."""
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def pairs(headers: Mapping[str, str]) -> list[dict[str, str]]:
+    """Headers as HAR has them."""
+    return [{"name": name, "value": value} for name, value in headers.items()]
+
+
+def main() -> int:
+    """Records one page."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("url", metavar="URL")
+    arguments.add_argument("--out", type=Path, metavar="FILE.har", help="write there, not to stdout")
+    options = arguments.parse_args()
+    try:
+        program = find("chromium")
+        if program is None:
+            raise RuntimeError("chromium: not found, install it (apt install chromium)")
+        with Chromium(program) as browser:
+            recorded = json.dumps(har(browser.record(options.url, LOADS_LONGEST_S)), indent=1) + "\n"
+        if options.out:
+            options.out.write_text(recorded, encoding="utf-8")
+        else:
+            sys.stdout.write(recorded)
+    except (RuntimeError, OSError) as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
