@@ -109,7 +109,7 @@ impl SenderView {
 
 /// A step in the life of what the server of a connection sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServerData {
     /// Its connection, in order of opening, from 0.
     pub connection: u64,
     /// The program that opened it, or [`NOBODY`].
@@ -121,12 +121,12 @@ pub struct Served {
     /// Bytes that the server's program has handed over so far.
     pub written: u64,
     /// What happened.
-    pub step: ServedStep,
+    pub step: ServerStep,
 }
 
 /// What can happen to what a server sends. Bytes count from the first that it ever sends over the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServedStep {
+pub enum ServerStep {
     /// A data segment left.
     Sent {
         /// Its first byte.

@@ -13,7 +13,7 @@ from catnip.cli.models import model
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
 from catnip.cli.papers import reproduce
 from catnip.cli.scenarios import list_, run
-from catnip.cli.traces import trace
+from catnip.cli.traces import tmix, trace
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def catnip(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (run, reproduce, model, list_, trace, *emulation.COMMANDS):
+for command in (run, reproduce, model, list_, trace, tmix, *emulation.COMMANDS):
     catnip.add_command(command)
 
 
