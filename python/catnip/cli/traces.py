@@ -106,9 +106,7 @@ def tmix(
     check_writable([] if out in (None, STDOUT) else [out])
     loaded = paths.scenario(scenario)
     if variant is not None and variant not in loaded.variants:
-        raise InputError(
-            f"{loaded.path}: --variant: {variant} is not one of {', '.join(loaded.variants)}"
-        )
+        raise InputError(f"{loaded.path}: --variant: {variant} is not one of {', '.join(loaded.variants)}")
     text, connections = loaded.tmix(variant or loaded.variants[0], group, form, seed)
     if out == STDOUT:
         sys.stdout.write(text)

@@ -6,18 +6,29 @@ use crate::scenarios;
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate;
 use catnip_lab::Scenario;
+use catnip_sim::record::ServerData;
 use catnip_sim::{Event, Watch};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
 #[derive(Debug, Default)]
-struct Log(Vec<(Time, Event)>);
+struct Log(Vec<(Time, Told)>);
+
+/// What a run tells.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Event(Event),
+    OfServer(ServerData),
+}
 
 impl Watch for Log {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
-        self.0.push((now, *event));
+        self.0.push((now, Told::Event(*event)));
+    }
+    fn server_data(&mut self, now: Time, what: &ServerData) {
+        self.0.push((now, Told::OfServer(*what)));
     }
 }
 
@@ -187,7 +198,7 @@ fn without_real_hosts_it_is_the_simulators_run_in_real_time() {
         let received: Vec<f64> = log
             .iter()
             .filter_map(|(_, event)| match event {
-                Event::Connection(connection) => Some(connection.received.as_secs()),
+                Told::Event(Event::Connection(connection)) => Some(connection.received.as_secs()),
                 _ => None,
             })
             .collect();
