@@ -1,7 +1,7 @@
 //! The bursts in which servers send (CWV-S11).
 
 use catnip_base::{Span, Time};
-use catnip_sim::record::{ServerData, ServerStep};
+use catnip_sim::record::{Served, ServedStep};
 use catnip_sim::{Event, TcpId, Watch};
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl Bursts {
         &self.over
     }
 
-    fn on_sent(&mut self, now: Time, what: &ServerData, seq: u64, retransmission: bool) {
+    fn on_sent(&mut self, now: Time, what: &Served, seq: u64, retransmission: bool) {
         let of = self.connections.entry(what.connection).or_insert(OfConnection {
             silent_since: what.opened,
             count: 0,
@@ -90,7 +90,7 @@ impl Bursts {
         burst.retransmitted += u32::from(retransmission);
     }
 
-    fn on_acked(&mut self, now: Time, what: &ServerData, una: u64) {
+    fn on_acked(&mut self, now: Time, what: &Served, una: u64) {
         let Some(of) = self.connections.get_mut(&what.connection) else { return };
         if let Some(burst) = of.current.take_if(|_| una >= what.written) {
             let bytes = what.written - burst.first_byte;
@@ -113,14 +113,14 @@ impl Watch for Bursts {
         }
     }
 
-    fn server_data(&mut self, now: Time, what: &ServerData) {
+    fn served(&mut self, now: Time, what: &Served) {
         match what.step {
-            ServerStep::Sent { seq, retransmission, .. } => self.on_sent(now, what, seq, retransmission),
-            ServerStep::Acked { una } => self.on_acked(now, what, una),
-            ServerStep::Timeout => {
+            ServedStep::Sent { seq, retransmission, .. } => self.on_sent(now, what, seq, retransmission),
+            ServedStep::Acked { una } => self.on_acked(now, what, una),
+            ServedStep::Timeout => {
                 self.current(what.connection).into_iter().for_each(|burst| burst.timeouts += 1);
             }
-            ServerStep::Dropped { seq } => {
+            ServedStep::Dropped { seq } => {
                 let burst = self.current(what.connection).filter(|burst| seq >= burst.first_byte);
                 burst.into_iter().for_each(|burst| burst.dropped += 1);
             }

@@ -5,7 +5,7 @@ mod scenarios;
 use catnip_base::{Span, Time};
 use catnip_lab::{Burst, Bursts, Column, RunRequest, Scenario, Table, TableName, run_all, tmix};
 use catnip_sim::app::{ConnectionVector, Side};
-use catnip_sim::record::{ConnectionRecord, ServerData, ServerStep};
+use catnip_sim::record::{ConnectionRecord, Served, ServedStep};
 use catnip_sim::{Event, TcpId, Watch};
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,15 +20,15 @@ fn at(millis: u64) -> Time {
 struct ByHand(Bursts);
 
 impl ByHand {
-    fn tell(&mut self, millis: u64, written: u64, step: ServerStep) {
-        let what = ServerData { connection: 7, app: 3, tcp: TcpId(0), opened: at(100), written, step };
-        self.0.server_data(at(millis), &what);
+    fn tell(&mut self, millis: u64, written: u64, step: ServedStep) {
+        let what = Served { connection: 7, app: 3, tcp: TcpId(0), opened: at(100), written, step };
+        self.0.served(at(millis), &what);
     }
     fn sent(&mut self, millis: u64, written: u64, seq: u64, retransmission: bool) {
-        self.tell(millis, written, ServerStep::Sent { seq, bytes: 1000, retransmission });
+        self.tell(millis, written, ServedStep::Sent { seq, bytes: 1000, retransmission });
     }
     fn acked(&mut self, millis: u64, written: u64, una: u64) {
-        self.tell(millis, written, ServerStep::Acked { una });
+        self.tell(millis, written, ServedStep::Acked { una });
     }
 }
 
@@ -68,18 +68,18 @@ fn planted_bursts_and_silences_are_recovered() {
     // Two segments, the first lost and sent again after a timeout; an old ACK in between changes nothing.
     it.sent(2000, 5000, 3000, false);
     it.sent(2000, 5000, 4000, false);
-    it.tell(2010, 5000, ServerStep::Dropped { seq: 3000 });
+    it.tell(2010, 5000, ServedStep::Dropped { seq: 3000 });
     it.acked(2100, 5000, 3000);
-    it.tell(3000, 5000, ServerStep::Timeout);
+    it.tell(3000, 5000, ServedStep::Timeout);
     it.sent(3000, 5000, 3000, true);
     it.acked(3100, 5000, 5000);
     // What arrives late for it counts for nobody.
     it.sent(3101, 5000, 4000, true);
-    it.tell(3102, 5000, ServerStep::Dropped { seq: 3000 });
-    it.tell(3103, 5000, ServerStep::Timeout);
+    it.tell(3102, 5000, ServedStep::Dropped { seq: 3000 });
+    it.tell(3103, 5000, ServedStep::Timeout);
     // Another response is handed over before the ACK of the first: one burst; the FIN counts like a byte.
     it.sent(4000, 6000, 5000, false);
-    it.tell(4001, 6000, ServerStep::Dropped { seq: 4000 });
+    it.tell(4001, 6000, ServedStep::Dropped { seq: 4000 });
     it.sent(4050, 7000, 6000, false);
     it.acked(4100, 7000, 6000);
     it.acked(4150, 7000, 7001);

@@ -1,6 +1,6 @@
 use crate::dialogue::{News, Stream};
 use crate::parties::{CLIENT, Parties, SERVER, TcpOptions};
-use crate::record::{ConnectionRecord, Event, SenderView, ServerData, ServerStep};
+use crate::record::{ConnectionRecord, Event, SenderView, Served, ServedStep};
 use catnip_base::{Rng, Time};
 use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Service};
 use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
@@ -203,9 +203,9 @@ impl Account {
     }
 
     /// A step of what the server sends, whose program has handed over so many bytes.
-    pub fn server_data(&self, written: u64, step: ServerStep) -> ServerData {
+    pub fn served(&self, written: u64, step: ServedStep) -> Served {
         let &Self { number: connection, app, opened, .. } = self;
-        ServerData { connection, app, tcp: self.parties.tcp, opened, written, step }
+        Served { connection, app, tcp: self.parties.tcp, opened, written, step }
     }
 
     /// A connection that is over, once no packet of it is in the network.

@@ -109,7 +109,7 @@ impl SenderView {
 
 /// A step in the life of what the server of a connection sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerData {
+pub struct Served {
     /// Its connection, in order of opening, from 0.
     pub connection: u64,
     /// The program that opened it, or [`NOBODY`].
@@ -121,12 +121,12 @@ pub struct ServerData {
     /// Bytes that the server's program has handed over so far.
     pub written: u64,
     /// What happened.
-    pub step: ServerStep,
+    pub step: ServedStep,
 }
 
 /// What can happen to what a server sends. Bytes count from the first that it ever sends over the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerStep {
+pub enum ServedStep {
     /// A data segment left.
     Sent {
         /// Its first byte.

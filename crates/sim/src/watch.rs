@@ -1,6 +1,6 @@
 //! Who hears what happens in a world.
 
-use crate::record::{Event, ServerData};
+use crate::record::{Event, Served};
 use catnip_base::Time;
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 
@@ -12,7 +12,7 @@ pub trait Watch {
     fn record(&mut self, now: Time, event: &Event);
     /// What a server sends has come so far, if it wants to hear of segments.
     #[inline(always)]
-    fn server_data(&mut self, _now: Time, _what: &ServerData) {}
+    fn served(&mut self, _now: Time, _what: &Served) {}
     /// A packet has come so far on its way.
     #[inline(always)]
     fn packet(&mut self, _now: Time, _packet: &Packet, _origin: Origin, _step: Step<'_>) {}
@@ -118,9 +118,9 @@ impl<A: Watch, B: Watch> Watch for (A, B) {
         self.1.record(now, event);
     }
     #[inline]
-    fn server_data(&mut self, now: Time, what: &ServerData) {
-        self.0.server_data(now, what);
-        self.1.server_data(now, what);
+    fn served(&mut self, now: Time, what: &Served) {
+        self.0.served(now, what);
+        self.1.served(now, what);
     }
     #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
@@ -140,8 +140,8 @@ impl<W: Watch> Watch for Option<W> {
         self.iter_mut().for_each(|watch| watch.record(now, event));
     }
     #[inline]
-    fn server_data(&mut self, now: Time, what: &ServerData) {
-        self.iter_mut().for_each(|watch| watch.server_data(now, what));
+    fn served(&mut self, now: Time, what: &Served) {
+        self.iter_mut().for_each(|watch| watch.served(now, what));
     }
     #[inline]
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {

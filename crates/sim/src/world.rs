@@ -6,7 +6,7 @@ use crate::host::{Conn, Engine, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::programs::{Program, Programs, SERVERS};
-use crate::record::{DatagramStep, Event, NOBODY, ServerStep};
+use crate::record::{DatagramStep, Event, NOBODY, ServedStep};
 use crate::watch::{Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
@@ -590,8 +590,8 @@ impl<M: Handler, W: Watch> World<M, W> {
             && segment.flags.ack
             && let Some(una) = connection.ends[end].sender().map(Sender::una)
         {
-            let step = ServerStep::Acked { una };
-            hosts.watch.server_data(now, &connection.account.server_data(connection.account.bytes, step));
+            let step = ServedStep::Acked { una };
+            hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
         }
         if has_news {
             self.note_news(now, id, end);
@@ -658,9 +658,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                     hosts.watch.record(now, &event);
                     if end == SERVER {
                         let written = connection.account.bytes;
-                        hosts
-                            .watch
-                            .server_data(now, &connection.account.server_data(written, ServerStep::Timeout));
+                        hosts.watch.served(now, &connection.account.served(written, ServedStep::Timeout));
                     }
                 }
                 self.pump(now, id, end);
@@ -718,8 +716,8 @@ impl<M: Handler, W: Watch> World<M, W> {
             }
             if W::PACKETS && end == SERVER && segment.len > 0 {
                 let (seq, bytes, retransmission) = (segment.seq, segment.len, out.retransmission);
-                let step = ServerStep::Sent { seq, bytes, retransmission };
-                hosts.watch.server_data(now, &connection.account.server_data(connection.account.bytes, step));
+                let step = ServedStep::Sent { seq, bytes, retransmission };
+                hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
             }
             let from = connection.account.parties.node(end);
             self.launch(now, from, packet);
@@ -871,8 +869,8 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
         if W::PACKETS {
             self.watch.record(now, &connection.account.lost(seq, at, &packet, why));
             if data_of_server {
-                let step = ServerStep::Dropped { seq };
-                self.watch.server_data(now, &connection.account.server_data(connection.account.bytes, step));
+                let step = ServedStep::Dropped { seq };
+                self.watch.served(now, &connection.account.served(connection.account.bytes, step));
             }
         }
         self.retire_if_over(now, id);

@@ -7,9 +7,9 @@ use crate::monitor::Monitor;
 use catnip_base::Time;
 use catnip_lab::{Bursts, Plan, Records, TableName};
 use catnip_net::{NodeId, Packet, PortId, WireSpec};
-use catnip_sim::record::ServerData;
+
 use catnip_sim::watch::{Gate, Origin, Step};
-use catnip_sim::{Event, Watch};
+use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
 
 /// What a run is told in: all tables but those of bursts, which have to be asked for, and of events.
@@ -104,8 +104,8 @@ impl Watch for Kept {
         self.bursts.record(now, event);
     }
 
-    fn server_data(&mut self, now: Time, what: &ServerData) {
-        self.bursts.server_data(now, what);
+    fn served(&mut self, now: Time, what: &record::Served) {
+        self.bursts.served(now, what);
     }
 
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {

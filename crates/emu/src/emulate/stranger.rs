@@ -10,7 +10,7 @@ use catnip_lab::{Plan, Protocol, Service};
 use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
 use catnip_sim::app::AppEvent;
 use catnip_sim::medium::Medium;
-use catnip_sim::record::{NOBODY, Reply, ServerStep};
+use catnip_sim::record::{NOBODY, Reply, ServedStep};
 use catnip_sim::{
     Account, Act, CLIENT, Conn, Event, Message, Parties, SERVER, TcpId, Watch, World, tick_phase,
 };
@@ -166,8 +166,8 @@ impl Foreign for Strangers {
         if W::PACKETS {
             watch.record(now, &connection.account.lost(of.seq, port, packet, why));
             if of.from_server && of.data_bytes > 0 {
-                let dropped = connection.server_data(ServerStep::Dropped { seq: of.seq });
-                dropped.iter().for_each(|what| watch.server_data(now, what));
+                let dropped = connection.served(ServedStep::Dropped { seq: of.seq });
+                dropped.iter().for_each(|what| watch.served(now, what));
             }
         }
         self.retire_if_over(now, of.connection, watch);
@@ -315,7 +315,7 @@ impl Foreign for Strangers {
         let sender = connection.socket.sender().filter(|_| W::PACKETS && expired);
         if let Some(event) = connection.account.timed_out(sender) {
             watch.record(now, &event);
-            connection.server_data(ServerStep::Timeout).iter().for_each(|what| watch.server_data(now, what));
+            connection.served(ServedStep::Timeout).iter().for_each(|what| watch.served(now, what));
         }
         pump(world, now, id);
     }
@@ -618,8 +618,8 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
         }
         if W::PACKETS && out.segment.len > 0 {
             let (seq, bytes, retransmission) = (out.segment.seq, out.segment.len, out.retransmission);
-            let sent = connection.server_data(ServerStep::Sent { seq, bytes, retransmission });
-            sent.iter().for_each(|what| watch.server_data(now, what));
+            let sent = connection.served(ServedStep::Sent { seq, bytes, retransmission });
+            sent.iter().for_each(|what| watch.served(now, what));
         }
         let from = connection.account.parties.node(connection.side);
         let (seq, data_bytes) = (out.segment.seq, out.segment.len);

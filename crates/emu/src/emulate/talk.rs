@@ -8,7 +8,7 @@ use catnip_base::{FlowContext, Time};
 use catnip_lab::ObjectName;
 use catnip_net::Route;
 use catnip_sim::app::object_of;
-use catnip_sim::record::{Reply, ServerData, ServerStep};
+use catnip_sim::record::{Reply, Served, ServedStep};
 use catnip_sim::{Account, Conn, Message, SERVER, Watch};
 use catnip_tcp::Sender;
 use catnip_wire::Tcp;
@@ -150,14 +150,14 @@ impl Connection {
             && segment.flags.ack
             && let Some(una) = self.socket.sender().map(Sender::una)
         {
-            self.server_data(ServerStep::Acked { una }).iter().for_each(|what| watch.server_data(now, what));
+            self.served(ServedStep::Acked { una }).iter().for_each(|what| watch.served(now, what));
         }
         heard
     }
 
     /// A step of what is sent, if this end is the server's.
-    pub(super) fn server_data(&self, step: ServerStep) -> Option<ServerData> {
-        (self.side == SERVER).then(|| self.account.server_data(self.socket.written(), step))
+    pub(super) fn served(&self, step: ServedStep) -> Option<Served> {
+        (self.side == SERVER).then(|| self.account.served(self.socket.written(), step))
     }
 
     pub(super) fn reply(&self, tag: u64, status: u16, body_bytes: u64, digest: u64, whole: bool) -> Reply {

@@ -6,7 +6,7 @@ use crate::scenarios;
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate;
 use catnip_lab::Scenario;
-use catnip_sim::record::ServerData;
+use catnip_sim::record::Served;
 use catnip_sim::{Event, Watch};
 use serde_json::Value;
 use std::path::Path;
@@ -19,7 +19,7 @@ struct Log(Vec<(Time, Told)>);
 #[derive(Debug, PartialEq)]
 enum Told {
     Event(Event),
-    OfServer(ServerData),
+    OfServer(Served),
 }
 
 impl Watch for Log {
@@ -27,7 +27,7 @@ impl Watch for Log {
     fn record(&mut self, now: Time, event: &Event) {
         self.0.push((now, Told::Event(*event)));
     }
-    fn server_data(&mut self, now: Time, what: &ServerData) {
+    fn served(&mut self, now: Time, what: &Served) {
         self.0.push((now, Told::OfServer(*what)));
     }
 }
