@@ -75,7 +75,7 @@ def test_ctrl_c_is_one_line(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (ended.code, ended.err) == (INTERRUPTED, "error: interrupted\n")
 
 
-@pytest.mark.parametrize("command", ["run", "reproduce", "list", "trace"])
+@pytest.mark.parametrize("command", ["run", "reproduce", "list", "tmix", "trace"])
 def test_help_has_an_example_and_the_common_options(catnip: Run, command: str) -> None:
     ended = catnip(command, "--help")
     assert ended.code == 0
@@ -124,7 +124,9 @@ def test_a_scenario_goes_by_path_name_and_id(catnip: Run) -> None:
 
 
 def test_run_writes_tables_that_can_be_read(catnip: Run, tmp_path: Path) -> None:
-    ended = catnip("run", SMALL, "--seeds", 2, "--seed", 7, "--out", tmp_path, "--events", "--json")
+    ended = catnip(
+        "run", SMALL, "--seeds", 2, "--seed", 7, "--out", tmp_path, "--bursts", "--events", "--json"
+    )
     assert (ended.code, ended.err) == (0, "")
     printed = json.loads(ended.out)
     manifest, tables = results.read(tmp_path)

@@ -52,6 +52,9 @@ class Scenario:
     @property
     def text(self) -> str: ...
     def single_flow(self, variant: str) -> dict[str, Any] | None: ...
+    def tmix(
+        self, variant: str, group: str | None, form: str, seed: int
+    ) -> tuple[str, dict[str, NDArray[np.uint64]]]: ...
     def run(
         self,
         variants: list[str],

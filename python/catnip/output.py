@@ -94,7 +94,7 @@ def print_scenarios(scenarios: Iterable[Scenario], seed: int) -> None:
 def print_outline(outline: Mapping[str, float | None]) -> None:
     """One line per number."""
     for key, value in outline.items():
-        click.echo(f"{key:<14} {'–' if value is None else round(value, 6)}")
+        click.echo(f"{key:<18} {'–' if value is None else round(value, 6)}")
 
 
 def summary_document(

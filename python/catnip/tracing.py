@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+import numpy as np
+
 from catnip.results import Table
 
 FIELDS = ("time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size")
@@ -50,4 +52,19 @@ def outline(events: Table) -> dict[str, int | float | None]:
         "retransmitted": len(seqs) - len(set(seqs)),
         "dropped": kinds.count("drop"),
         "timeouts": kinds.count("rto"),
+    }
+
+
+def connections_outline(connections: Table) -> dict[str, float]:
+    """What a trace of connections offers, in a few numbers; the rate is that of the responses."""
+    starts = np.asarray(connections["start_us"], dtype=np.float64)
+    said = {end: int(np.sum(np.asarray(connections[f"{end}_bytes"]))) for end in ("initiator", "acceptor")}
+    over_s = float(np.ptp(starts)) / 1e6
+    return {
+        "connections": len(starts),
+        "epochs": int(np.sum(np.asarray(connections["epochs"]))),
+        "request_bytes": said["initiator"],
+        "response_bytes": said["acceptor"],
+        "opened_over_s": over_s,
+        "response_bit_per_s": 8 * said["acceptor"] / over_s if over_s else 0.0,
     }

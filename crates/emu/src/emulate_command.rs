@@ -43,6 +43,9 @@ pub(crate) struct Emulate {
     /// Write the tables of `catnip run --out` to this folder, as Parquet, with manifest.json, and certificate.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Also write the table of the bursts in which simulated servers send
+    #[arg(long)]
+    bursts: bool,
     #[command(flatten)]
     outputs: OutputOptions,
     /// Print all tables and the certificate to standard output, as JSON
@@ -57,7 +60,8 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let name = options.variant.as_deref().unwrap_or(names[0]);
     let plan = scenario.emulation(name).map_err(bad_input)?;
     let variant = names.iter().position(|other| *other == name).unwrap_or(0);
-    let setup = Setup { seed: options.seed, mtu: options.mtu, timing: options.timing.spec()? };
+    let (seed, mtu, bursts) = (options.seed, options.mtu, options.bursts);
+    let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts };
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     // Before the run, so that it does not run in vain.
     if let Some(folder) = &options.out {

@@ -22,6 +22,7 @@
 mod read;
 mod write;
 
+pub use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
 pub use read::{Mistake, load, read};
 pub use write::write;
 

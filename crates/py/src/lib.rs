@@ -3,6 +3,7 @@
 mod models;
 
 use catnip_base::{Bytes, ParseError, Span, notation};
+use catnip_lab::tmix::{self, ConnectionVector, Side};
 use catnip_lab::{
     Column, InputError as BadInput, LogRequest, Marking, PacketLog, RunRequest, Scenario, Table, TableName,
     TraceRequest, TraceRow,
@@ -116,6 +117,32 @@ impl PyScenario {
         out.set_item("delack_s", flow.delack_s)?;
         out.set_item("handshake_s", flow.handshake_s)?;
         Ok(Some(out))
+    }
+
+    /// The connection vectors that a group of traffic replays in the run of a variant with this seed, in a form of Tmix; and of
+    /// each in order: when it starts, its exchanges, and the bytes of either end.
+    fn tmix<'py>(
+        &self,
+        py: Python<'py>,
+        variant: &str,
+        group: Option<&str>,
+        form: &str,
+        seed: u64,
+    ) -> PyResult<(String, Bound<'py, PyDict>)> {
+        let plan = self.0.plan(variant).map_err(bad_input)?;
+        let wrong = |key: &str, what: String| bad_input(BadInput::new(&self.path(), key, what));
+        let form = form.parse().map_err(|error: ParseError| wrong("form", error.to_string()))?;
+        let vectors = py.detach(|| plan.vectors(group, seed)).map_err(|what| wrong("traffic", what))?;
+        let text = py.detach(|| tmix::write(&vectors, form)).map_err(|what| wrong("traffic", what))?;
+        let column = |of: &dyn Fn(&ConnectionVector) -> u64| {
+            vectors.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
+        };
+        let out = PyDict::new(py);
+        out.set_item("start_us", column(&|vector| vector.start_us))?;
+        out.set_item("epochs", column(&ConnectionVector::epochs))?;
+        out.set_item("initiator_bytes", column(&|vector| vector.bytes(Side::Initiator)))?;
+        out.set_item("acceptor_bytes", column(&|vector| vector.bytes(Side::Acceptor)))?;
+        Ok((text, out))
     }
 
     /// Runs every variant with every seed, over all cores unless `threads` says otherwise.

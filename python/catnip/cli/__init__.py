@@ -14,7 +14,7 @@ from catnip.cli.options import BAD_INPUT, INTERRUPTED
 from catnip.cli.papers import reproduce
 from catnip.cli.recordings import har
 from catnip.cli.scenarios import list_, run
-from catnip.cli.traces import trace
+from catnip.cli.traces import tmix, trace
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def catnip(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (run, reproduce, model, list_, trace, har, *emulation.COMMANDS):
+for command in (run, reproduce, model, list_, trace, tmix, har, *emulation.COMMANDS):
     catnip.add_command(command)
 
 

@@ -17,7 +17,8 @@ from catnip.progress import Progress
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option("--threads", type=click.IntRange(0, 4096), default=0, help="0, the default, takes every core.")
 @click.option("--out", type=OUTPUT_FOLDER, help="Write tables there.")
-@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all but events]")
+@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all but bursts and events]")
+@click.option("--bursts", is_flag=True, help="Also write the table of the bursts in which servers send.")
 @click.option("--events", is_flag=True, help="Also write the table of every packet.")
 @click.option("--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Write the packets of a run.")
 @click.option(
@@ -35,6 +36,7 @@ def run(
     threads: int,
     out: Path | None,
     tables: str | None,
+    bursts: bool,
     events: bool,
     packets: Path | None,
     packets_at: tuple[str, ...],
@@ -46,15 +48,16 @@ def run(
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
     transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports,
-    datagrams and events as Parquet files, and manifest.json; if it is interrupted, the same command goes on
-    from there.
+    datagrams, bursts and events as Parquet files, and manifest.json; if it is interrupted, the same command
+    goes on from there.
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
     """
-    if out is None and (tables or events):
-        raise click.UsageError("--tables and --events: nothing is written without --out")
-    written = _table_names(tables, events) if out else set()
+    asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
+    if out is None and (tables or asked_for):
+        raise click.UsageError("--tables, --bursts and --events: nothing is written without --out")
+    written = _table_names(tables) | asked_for if out else set()
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: nothing is written without --packets")
     loaded = paths.scenario(scenario)
@@ -130,10 +133,10 @@ def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], see
         raise InputError(f"{option}: one run is written, not --seeds {seeds}; --seed says which one")
 
 
-def _table_names(listed: str | None, events: bool) -> set[str]:
-    names = (
-        set(results.TABLES) - {"events"} if listed is None else {name.strip() for name in listed.split(",")}
-    )
+def _table_names(listed: str | None) -> set[str]:
+    # What is made of packets takes time and room.
+    usual = set(results.TABLES) - {"bursts", "events"}
+    names = usual if listed is None else {name.strip() for name in listed.split(",")}
     for name in sorted(names - set(results.TABLES)):
         raise InputError(f"--tables: {name} is not one of {', '.join(results.TABLES)}")
-    return names | ({"events"} if events else set())
+    return names

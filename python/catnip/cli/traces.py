@@ -1,4 +1,4 @@
-"""One transfer, packet by packet."""
+"""One transfer, packet by packet; traces of connections."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from catnip import _core, output, tracing
+from catnip import _core, output, paths, tracing
 from catnip._core import InputError, __version__
 from catnip.cli.options import (
     OUTPUT_FILE,
@@ -64,6 +64,58 @@ def trace(
     outline = tracing.outline(events)
     if as_json:
         output.print_json({"version": __version__, "outline": outline, "events": list(tracing.rows(events))})
+    else:
+        output.print_outline(outline)
+
+
+@click.command(epilog="Example: catnip tmix bursts --seed 3 --out bursts.cvec")
+@click.argument("scenario")
+@click.option("--variant", metavar="NAME", help="Of this one.  [default: the first]")
+@click.option("--group", metavar="NAME", help="Of this group of traffic.  [default: the only one]")
+@click.option(
+    "--form",
+    type=click.Choice(("original", "alternate")),
+    default="original",
+    show_default=True,
+    help="Which form of Tmix to write.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE.cvec",
+    help="Write the connection vectors; - is stdout.",
+)
+@common
+def tmix(
+    scenario: str,
+    variant: str | None,
+    group: str | None,
+    form: str,
+    out: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Write the connections that a SCENARIO replays in the run with a seed as connection vectors of Tmix.
+
+    They come from the scenario's own file, or are generated as it says. Prints how many connections and
+    exchanges there are, and what both ends say; the rate is that of the responses, from the first connection
+    opened to the last.
+    """
+    if as_json and out == STDOUT:
+        raise click.UsageError("--json and --out -: both want stdout")
+    check_writable([] if out in (None, STDOUT) else [out])
+    loaded = paths.scenario(scenario)
+    if variant is not None and variant not in loaded.variants:
+        raise InputError(f"{loaded.path}: --variant: {variant} is not one of {', '.join(loaded.variants)}")
+    text, connections = loaded.tmix(variant or loaded.variants[0], group, form, seed)
+    if out == STDOUT:
+        sys.stdout.write(text)
+        return
+    if out is not None:
+        out.write_text(text, encoding="ascii")
+    outline = tracing.connections_outline(connections)
+    if as_json:
+        output.print_json({"version": __version__, "scenario": loaded.id, "seed": seed, "outline": outline})
     else:
         output.print_outline(outline)
 

@@ -5,13 +5,14 @@ use crate::clock::Stopwatch;
 use crate::histogram::Histogram;
 use crate::monitor::Monitor;
 use catnip_base::Time;
-use catnip_lab::{Plan, Records, TableName};
+use catnip_lab::{Bursts, Plan, Records, TableName};
 use catnip_net::{NodeId, Packet, PortId, WireSpec};
+
 use catnip_sim::watch::{Gate, Origin, Step};
-use catnip_sim::{Event, Watch};
+use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
 
-/// What a run is told in: all tables but that of events.
+/// What a run is told in: all tables but those of bursts, which have to be asked for, and of events.
 pub(super) const TABLES: [TableName; 7] = [
     TableName::Runs,
     TableName::Pages,
@@ -37,6 +38,8 @@ pub struct Kept {
     pub hosts: Vec<Served>,
     /// Every packet.
     pub capture: Option<Capture>,
+    /// In which simulated servers have sent.
+    pub bursts: Option<Bursts>,
     /// Says how late things are; a run without one is never late.
     stopwatch: Option<Stopwatch>,
 }
@@ -82,16 +85,27 @@ impl Kept {
             lateness: Histogram::default(),
             hosts: vec![Served::default(); plan.topology().node_count()],
             capture,
+            bursts: None,
             stopwatch,
         }
+    }
+
+    /// The same with the bursts of simulated servers, or without.
+    pub fn with_bursts(self, asked_for: bool) -> Self {
+        Self { bursts: asked_for.then(Bursts::default), ..self }
     }
 }
 
 impl Watch for Kept {
-    const PACKETS: bool = false;
+    const PACKETS: bool = true;
 
     fn record(&mut self, now: Time, event: &Event) {
         self.records.record(now, event);
+        self.bursts.record(now, event);
+    }
+
+    fn served(&mut self, now: Time, what: &record::Served) {
+        self.bursts.served(now, what);
     }
 
     fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {

@@ -82,8 +82,11 @@ impl Results {
         let run = Run { variant: variant as u64, seed };
         let real =
             RealTime { duration: finished.duration, cpu: finished.cpu, scheduled: finished.manner.real_time };
-        let mut tables = Tables::new(&TABLES);
-        world.watch().records.fill(&mut tables, run, plan, world, Some(real));
+        let kept = world.watch();
+        let bursts = kept.bursts.iter().map(|_| TableName::Bursts);
+        let mut tables = Tables::new(&TABLES.into_iter().chain(bursts).collect::<Vec<_>>());
+        kept.records.fill(&mut tables, run, plan, world, Some(real));
+        kept.bursts.iter().for_each(|bursts| bursts.fill(&mut tables, run, plan));
         let certificate = certify(seed, finished, world, tolerance);
         Self { tables: tables.into_map(), certificate }
     }

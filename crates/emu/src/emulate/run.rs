@@ -29,6 +29,8 @@ pub struct Setup {
     pub mtu: u32,
     /// How punctual to be.
     pub timing: TimingSpec,
+    /// Keep the bursts of simulated servers.
+    pub bursts: bool,
 }
 
 /// What a run was like.
@@ -83,7 +85,7 @@ pub fn run(
     let Timing { clock, manner } = Timing::new(stopwatch, setup.timing, fds);
     let gateway = |(host, tun): (&super::real::Host, Tun)| Gateway { io: tun, node: host.node };
     let gateways = Gateways::new(clock, real.hosts.iter().zip(tuns).map(gateway).collect());
-    let kept = Kept::new(plan, Some(stopwatch), capture);
+    let kept = Kept::new(plan, Some(stopwatch), capture).with_bursts(setup.bursts);
     let mut emulator = Emulator::new(world::world(plan, setup.seed, setup.mtu, gateways, kept));
     let mut remarks = Vec::new();
     let ending = loop {

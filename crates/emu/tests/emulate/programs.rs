@@ -163,6 +163,47 @@ images = { distribution = 'constant', value = 0 }
 image_bytes = { distribution = 'constant', value = 1 }
 ";
 
+#[test]
+fn a_real_server_answers_what_a_trace_asks_of_it() {
+    let Some(lab) = Lab::open("trace") else { return };
+    // The second one ends with a FIN of the server, of which a real one knows nothing.
+    let trace = "SEQ 100000 2 0 0\n> 9\nt 1\n< 40000\nt 300000\n> 9\nt 1\n< 5000\n\
+                 SEQ 200000 1 0 1\n> 9\nt 1\n< 300\nt 100\n";
+    fs::write(lab.dir.join("asked.cvec"), trace).unwrap();
+    let server = PYTHON.replace("http.server 80", "http.server 80 --protocol HTTP/1.1");
+    let nodes = format!("a = {{ kind = 'host', {server} }}\nb = {{ kind = 'host' }}");
+    let traffic = "[traffic.t]\nkind = 'tmix'\nclients = 'b'\nservers = 'a'\ntrace = 'asked.cvec'";
+    let results = lab.results(&scenario(&nodes, "", traffic));
+    let mut bodies = column(&results, "connections", "body_bytes");
+    bodies.sort_by(f64::total_cmp);
+    assert_eq!(bodies, [300.0, 45_000.0]);
+    assert_eq!(column(&results, "connections", "whole"), [1.0, 1.0]);
+    let took = column(&results, "runs", "end_s")[0];
+    assert!(took > 0.4, "it thinks for 300 ms: {took}");
+}
+
+#[test]
+fn what_a_simulated_server_sends_to_a_real_client_comes_in_bursts() {
+    let Some(lab) = Lab::open("bursts") else { return };
+    let program = format!(
+        "{READ_ANSWERS}\nimport time\ns = socket.create_connection((host, 80))\nf = s.makefile('rb')\n\
+         for _ in range(2):\n    s.sendall(ask('/1/0'))\n    assert answer(f) == (200, body(1000))\n    time.sleep(0.5)\n"
+    );
+    fs::write(lab.dir.join("client.py"), program).unwrap();
+    let nodes = "a = { kind = 'host' }\nb = { kind = 'host', ends_run = true, \
+                 command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
+    let output = lab.emulate(&scenario(nodes, "", WEB_SERVER), &["--json", "--bursts"]).output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [number, bytes, first, idle, sent] =
+        ["number", "bytes", "first_byte", "idle_s", "sent"].map(|name| column(&results, "bursts", name));
+    assert_eq!((number, first[0], first[1]), (vec![0.0, 1.0], 0.0, bytes[0]));
+    // A head and the body.
+    assert!(bytes.iter().all(|bytes| (1020.0..1300.0).contains(bytes)), "{bytes:?}");
+    assert_eq!(sent, [1.0, 1.0]);
+    assert!(idle[0] < 0.4 && idle[1] > 0.4, "{idle:?}");
+}
+
 /// Reads answers from a file, and knows what bodies should be.
 const READ_ANSWERS: &str = "
 import http.client, os, socket

@@ -7,6 +7,7 @@ use catnip_base::{Rng, Span, Stream, Time};
 use catnip_emu::emulate;
 use catnip_lab::{LogRequest, PacketLog, Scenario, write_logs};
 use catnip_net::Packet;
+use catnip_sim::record::Served;
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, Watch};
 use catnip_wire::pcapng::Reader;
@@ -18,12 +19,22 @@ use std::path::Path;
 use std::process::Command;
 
 #[derive(Debug, Default)]
-struct Log(Vec<(Time, Event)>);
+struct Log(Vec<(Time, Told)>);
+
+/// What a run tells.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Event(Event),
+    OfServer(Served),
+}
 
 impl Watch for Log {
     const PACKETS: bool = true;
     fn record(&mut self, now: Time, event: &Event) {
-        self.0.push((now, *event));
+        self.0.push((now, Told::Event(*event)));
+    }
+    fn served(&mut self, now: Time, what: &Served) {
+        self.0.push((now, Told::OfServer(*what)));
     }
 }
 
@@ -268,7 +279,7 @@ fn without_real_hosts_it_is_the_simulators_run_in_real_time() {
         let received: Vec<f64> = log
             .iter()
             .filter_map(|(_, event)| match event {
-                Event::Connection(connection) => Some(connection.received.as_secs()),
+                Told::Event(Event::Connection(connection)) => Some(connection.received.as_secs()),
                 _ => None,
             })
             .collect();

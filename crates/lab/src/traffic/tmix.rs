@@ -112,11 +112,11 @@ impl TmixFile {
                         let rng = Rng::new(seed, Stream::Workload(0));
                         Source::Known(generator.generate(&rng).into())
                     }
-                    None => Source::Drawn(Drawn {
+                    None => Source::Drawn(Box::new(Drawn {
                         generator,
                         stream: Stream::Workload(1 + scene.first_user),
                         made: Mutex::default(),
-                    }),
+                    })),
                 })
             }
             _ => Err((scene.key("trace"), "give either trace or generate".into())),
@@ -153,7 +153,7 @@ enum Source {
     /// The same in all runs.
     Known(Arc<[ConnectionVector]>),
     /// Drawn from the seed of the run.
-    Drawn(Drawn),
+    Drawn(Box<Drawn>),
 }
 
 #[derive(Debug)]

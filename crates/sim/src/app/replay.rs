@@ -124,7 +124,8 @@ impl Application for Acceptor {
 
 const WANTS: Wants = Wants { opened: false, peer_closed: true, closed: true };
 
-/// One side of vectors.
+/// One side of vectors. An end with a FIN closes at its time, one without when its peer has closed; if neither has one, an end
+/// closes when all is said and heard.
 #[derive(Debug)]
 struct Replay {
     vectors: Arc<[ConnectionVector]>,
@@ -192,7 +193,10 @@ impl Replay {
         while let Some(part) = self.parts.get_mut(&number).filter(|part| !part.waits && !part.closed) {
             let vector = &self.vectors[number as usize];
             let Some(adu) = part.next(&vector.adus, self.side) else {
-                if part.peer_closed || closes_behind(&vector.adus, self.side) {
+                // A host outside knows nothing of the vector's FIN.
+                let nobody_has_a_fin =
+                    part.conn.as_foreign().is_some() || vector.adus.iter().all(|adu| adu.bytes > 0);
+                if part.peer_closed || (nobody_has_a_fin && part.heard >= part.before) {
                     part.close(host);
                 }
                 return;
@@ -253,9 +257,4 @@ impl Part {
         self.closed = true;
         host.close(self.conn);
     }
-}
-
-/// In a vector without a FIN, who speaks last closes behind that.
-fn closes_behind(adus: &[Adu], side: Side) -> bool {
-    adus.iter().all(|adu| adu.bytes > 0) && adus.last().is_some_and(|adu| adu.by == side)
 }
