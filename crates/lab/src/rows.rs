@@ -6,7 +6,7 @@ use crate::column::{Columns, Heading, Headings};
 use catnip_base::{Span, Time, words};
 use catnip_net::{Colour, DropReason, PortCounters};
 use catnip_sim::record::{ConnectionRecord, EchoRecord, ObjectRecord, PageRecord, Reply, SenderView};
-use catnip_sim::{DatagramCounters, Event, Tally};
+use catnip_sim::{DatagramCounters, Event, SERVER, Tally};
 
 words! {
     /// The tables that a run can fill, and what each has rows for.
@@ -432,6 +432,9 @@ impl Row for EventRow {
         to.float("time_s", "When it happened.", |event| event.at.as_secs());
         to.text("kind", "`send`, `ack`, `drop`, or `rto`: the timer expired.", |event| event.kind.into());
         to.integer("connection", "Number of the connection, in order of opening.", |event| event.connection);
+        to.text("end", "Whose sender: `client` or `server`; empty for drops.", |event| {
+            event.sender.map_or("", |sender| if sender.end == SERVER { "server" } else { "client" }).into()
+        });
         to.integer(
             "seq_bytes",
             "First byte of the packet's data, or the byte that an ACK asks for.",

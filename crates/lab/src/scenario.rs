@@ -105,35 +105,38 @@ const MOST_FILES: usize = 8;
 /// A scenario with all that those say on which it builds, `base = "FILE"`, where it says nothing else itself; and their texts.
 /// Variants of its own replace their variants and axes, axes of its own their axes.
 fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
-    let mut table = table(path, text)?;
     let mut texts = text.to_string();
     let mut at = path.to_path_buf();
-    for _ in 0..MOST_FILES {
-        let file = at.display().to_string();
-        match table.remove("base") {
-            None => return Ok((table, texts)),
-            Some(toml::Value::String(name)) => {
-                at = beside(&at, Path::new(&name));
-                let wrong = |error| InputError::new(&file, "base", format!("{}: {error}", at.display()));
-                let below = std::fs::read_to_string(&at).map_err(wrong)?;
-                let mut common = self::table(&at, &below)?;
-                if table.contains_key("variant") {
-                    common.remove("variant");
-                    common.remove("axis");
-                }
-                if table.contains_key("axis") {
-                    common.remove("axis");
-                }
-                table = changed(common, table).map_err(|(key, what)| InputError::new(&file, &key, what))?;
-                texts.push_str(&format!("\n# {}\n{below}", at.display()));
-            }
-            Some(other) => {
-                return Err(InputError::new(&file, "base", format!("{other}: expected the name of a file")));
-            }
+    // The scenario, that on which it builds, that on which this builds, ...
+    let mut chain = vec![(at.display().to_string(), table(path, text)?)];
+    while let Some((file, top)) = chain.last_mut()
+        && let Some(base) = top.remove("base")
+    {
+        let toml::Value::String(name) = base else {
+            return Err(InputError::new(file, "base", format!("{base}: expected the name of a file")));
+        };
+        at = beside(&at, Path::new(&name));
+        let wrong = |error| InputError::new(file, "base", format!("{}: {error}", at.display()));
+        let below = std::fs::read_to_string(&at).map_err(wrong)?;
+        texts.push_str(&format!("\n# {}\n{below}", at.display()));
+        chain.push((at.display().to_string(), table(&at, &below)?));
+        if chain.len() > MOST_FILES {
+            let what = format!("more than {MOST_FILES} scenarios that build on each other");
+            return Err(InputError::new(&path.display().to_string(), "base", what));
         }
     }
-    let what = format!("more than {MOST_FILES} scenarios that build on each other");
-    Err(InputError::new(&path.display().to_string(), "base", what))
+    let (_, mut whole) = chain.pop().expect("there is the scenario itself");
+    for (file, changes) in chain.into_iter().rev() {
+        if changes.contains_key("variant") {
+            whole.remove("variant");
+            whole.remove("axis");
+        }
+        if changes.contains_key("axis") {
+            whole.remove("axis");
+        }
+        whole = changed(whole, changes).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+    }
+    Ok((whole, texts))
 }
 
 fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {

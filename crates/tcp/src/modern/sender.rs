@@ -327,7 +327,8 @@ impl Sender {
             unsent: self.unsent(),
             rtt,
             srtt: self.rto.srtt(),
-            cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd,
+            // A segment that waits for its turn has room in the window: its sender uses all of the rate that it has.
+            cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd || self.paced_until.is_some(),
         });
     }
 

@@ -1,0 +1,137 @@
+"""Bursts over time and size: heat maps of classes, windows and segments of single connections."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from catnip.figures import style
+from catnip.figures.latency import line
+from catnip.figures.style import FAINT, INK, STYLE, WIDTH
+
+STEP, LINE, DOTS = "step", "line", "dots"
+
+
+@dataclass(frozen=True)
+class Map:
+    """Values by row and column, and what somebody else has, if anybody has; shown beneath."""
+
+    title: str
+    values: NDArray[np.float64]
+    beneath: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Track:
+    """Something over time; drawn as steps, as a line or as dots."""
+
+    label: str
+    x: NDArray[Any]
+    y: NDArray[Any]
+    how: str = STEP
+    line: int | None = None
+    """Number of its colour; its place among the tracks if not said."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Tracks over one axis of time."""
+
+    title: str
+    ylabel: str
+    tracks: Sequence[Track]
+    marks: Sequence[float] = ()
+    """Values of y that a reader cares for."""
+
+
+def heat_maps(
+    title: str, maps: Sequence[Map], rows: Sequence[str], columns: Sequence[str], labels: tuple[str, str]
+) -> str:
+    """Maps side by side on one scale of colours around zero, each cell with its number."""
+    reach = max(float(np.abs(one.values).max()) for one in maps)
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
+        grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
+        style.title(figure, title)
+        for axes, one in zip(grid, maps, strict=True):
+            axes.set_title(one.title)
+            axes.imshow(one.values, cmap="PuOr_r", vmin=-1.3 * reach, vmax=1.3 * reach, aspect="auto")
+            for (row, column), value in np.ndenumerate(one.values):
+                _cell(axes, row, column, value, one.beneath)
+            axes.set_xticks(range(len(columns)), columns)
+            axes.set_yticks(range(len(rows)), rows)
+            axes.set_xlabel(labels[1])
+            axes.spines[:].set_visible(False)
+            axes.tick_params(length=0)
+        grid[0].set_ylabel(labels[0])
+        return style.svg(figure, title)
+
+
+def strips(title: str, drawn: Sequence[Strip], xlabel: str, height: float = 2.5, beside: bool = False) -> str:
+    """Strips above each other over one axis of time, or side by side with axes of their own."""
+    rows, columns = (1, len(drawn)) if beside else (len(drawn), 1)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, height * rows + 0.6), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=not beside, sharey=beside).ravel()
+        style.title(figure, title)
+        for axes, strip in zip(grid, drawn, strict=True):
+            axes.set_title(strip.title)
+            for mark in strip.marks:
+                axes.axhline(mark, color=FAINT, linewidth=0.8, ls=":")
+            for index, track in enumerate(strip.tracks):
+                _track(axes, track, index if track.line is None else track.line)
+            axes.set_ylim(0, None)
+            if len(strip.tracks) > 1:
+                axes.legend(loc="best", ncols=2)
+        for axes in grid if beside else grid[-1:]:
+            axes.set_xlabel(xlabel)
+        for axes, strip in zip(grid[:1] if beside else grid, drawn, strict=False):
+            axes.set_ylabel(strip.ylabel)
+        return style.svg(figure, title)
+
+
+def grouped_bars(
+    title: str,
+    groups: Sequence[str],
+    values: Mapping[str, Sequence[Any]],
+    ylabel: str,
+) -> str:
+    """Bars with intervals: a group for each of `groups`, in it a bar for each name."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
+        axes = figure.subplots()
+        style.title(figure, title)
+        width = 0.84 / len(values)
+        for index, (name, intervals) in enumerate(values.items()):
+            x = np.arange(len(groups)) + (index - (len(values) - 1) / 2) * width
+            means = [one.mean for one in intervals]
+            axes.bar(x, means, 0.92 * width, color=line(index)["color"], alpha=0.85, label=name)
+            style.whiskers(axes, x, means, [one.low for one in intervals], [one.high for one in intervals], INK)
+        axes.axhline(0, color=FAINT, linewidth=0.8)
+        axes.set_xticks(range(len(groups)), groups)
+        axes.set_ylabel(ylabel)
+        figure.legend(loc="outside lower left", ncols=4)
+        return style.svg(figure, title)
+
+
+def _cell(axes: Axes, row: int, column: int, value: float, beneath: NDArray[np.float64] | None) -> None:
+    lift = 0.0 if beneath is None else 0.14
+    axes.text(column, row - lift, f"{value:.0f}", ha="center", va="center", color=INK)
+    if beneath is not None:
+        text = f"{beneath[row, column]:.0f}"
+        axes.text(column, row + 0.24, text, ha="center", va="center", color=FAINT, fontsize=8)
+
+
+def _track(axes: Axes, track: Track, index: int) -> None:
+    look = line(index)
+    if track.how == DOTS:
+        axes.plot(track.x, track.y, ls="", marker=".", ms=3, color=look["color"], label=track.label)
+    elif track.how == STEP:
+        axes.step(track.x, track.y, where="post", **look, label=track.label)
+    else:
+        axes.plot(track.x, track.y, **look, label=track.label)

@@ -1,0 +1,299 @@
+"""Figures 2 to 5 and 7 to 11 redrawn, tables 2 and 3 as heat maps, and the answer in words."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from catnip.bursts import IDLE_S, SIZES_BYTES
+from catnip.figures.bursts import DOTS, LINE, Map, Strip, Track, grouped_bars, heat_maps, strips
+from catnip.measures import Floats
+from catnip.papers.claims import show
+from catnip.papers.newcwv import beyond, gains, single
+from catnip.papers.newcwv.printed import table_gains
+from catnip.papers.newcwv.runs import CONGESTED, FREE, NEW_CWV, NEW_RENO, PACED, SEGMENT, SHARED, Rows, Runs
+from catnip.papers.outcome import Figure, Table
+from catnip.stats import Interval
+
+SIZES = [f"> {size // 1000} KB" for size in SIZES_BYTES]
+SILENCES = [f"{idle}" for idle in IDLE_S]
+LABELS = ("burst", "after more than so many s of silence")
+MINUTE_S = 60
+
+
+def burstiness(runs: Runs) -> Figure:
+    """Figure 1."""
+    rows = runs.events(FREE, NEW_RENO)
+    server = single.of_server(rows)
+    # The connection with the most segments of those that live for a minute or less.
+    best = _a_bursty_connection(server)
+    sends = (server["kind"] == "send") & (server["connection"] == best)
+    start_s = server["time_s"][sends].min()
+    bins = np.arange(0, MINUTE_S, 0.25)
+    kilobytes = np.histogram(server["time_s"][sends] - start_s, bins, weights=server["wire_bytes"][sends])[0]
+    strip = Strip("", "KB in a quarter of a second", [Track("", bins[:-1], kilobytes / 1e3)])
+    caption = "What a server sends over one connection of the trace: bursts, and silence between them."
+    svg = strips("HTTP sends in bursts", [strip], "time, s", 2.8)
+    return Figure("newcwv-bursts", "Figure 1: the bursts of a connection", caption, svg)
+
+
+def versions(runs: Runs) -> Figure:
+    """Figure 2."""
+    tracks = []
+    for name in ("Tahoe", "Reno", "NewReno", "SACK"):
+        rows = single.of_server(runs.events("newcwv-versions", name))
+        tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] / 1000))
+    caption = (
+        "A long transfer that begins at 1 s, over 4 Mbit/s with a delay of 50 ms and room for 20 packets"
+        " (rate and buffer are not in the paper). After its first losses Tahoe begins anew; Reno and NewReno"
+        " need a timeout; SACK repairs."
+    )
+    svg = strips("After a few seconds all settle", [Strip("", "cwnd, segments", tracks)], "time, s", 4)
+    return Figure("newcwv-versions", "Figure 2: windows of four versions of TCP", caption, svg)
+
+
+def idle(runs: Runs) -> Figure:
+    """Figure 3."""
+    tracks = []
+    names = {"restart": "RFC 5681", "linux": "Linux", "cwv": "CWV", "newcwv": "newCWV"}
+    for index, (rule, name) in enumerate(names.items()):
+        rows = single.of_server(runs.events("newcwv-silence", f"{rule} / idle_s=constant:value=5"))
+        tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] / SEGMENT, line=index))
+    caption = (
+        "Two bursts of 200 KB with five seconds between them, one packet of the first lost. By RFC 5681,"
+        " Linux and CWV the second one begins with a small window, by newCWV with the window of the first."
+    )
+    svg = strips("What a silence leaves of the window", [Strip("", "cwnd, segments", tracks)], "time, s", 3.6)
+    return Figure("newcwv-idle", "Figure 3: a window after silence", caption, svg)
+
+
+def limited(runs: Runs) -> Figure:
+    """Figure 4."""
+    tracks = []
+    names = {"standard": "standard", "newcwv": "newCWV", "cwv": "CWV"}
+    for index, (rule, name) in enumerate(names.items()):
+        rows = single.of_server(runs.events("newcwv-limited", rule))
+        tracks.append(Track(f"cwnd, {name}", rows["time_s"], rows["cwnd_bytes"] / SEGMENT, line=index))
+    time_s, used = single.flight(runs.events("newcwv-limited", "newcwv"))
+    tracks.append(Track("in flight", time_s, used / SEGMENT, LINE, 7))
+    caption = (
+        "A segment every 10 ms, 20 in a round trip. A standard sender that may grow unused windows ends with"
+        " ten times what the path was ever seen to carry; newCWV with what it needs."
+    )
+    strip = Strip("", "segments", tracks)
+    svg = strips("An application that sends less than it may", [strip], "time, s", 3.6)
+    return Figure("newcwv-limited", "Figure 4: a window that is not used", caption, svg)
+
+
+def filters(runs: Runs) -> Figure:
+    """Figure 5."""
+    drawn = []
+    for title, name in zip(("(a) each round trip", "(b) the largest of five"), single.FILTERS, strict=True):
+        rows = single.of_server(runs.events("newcwv-filter", name))
+        tracks = [
+            Track("cwnd", rows["time_s"], rows["cwnd_bytes"] / SEGMENT, line=5),
+            Track("pipeACK", rows["time_s"], rows["pipe_ack_bytes"] / SEGMENT, line=7),
+        ]
+        drawn.append(Strip(title, "segments", tracks))
+    caption = "Bursts of any size in quick succession, the same ones in both. With history pipeACK is steadier."
+    svg = strips("pipeACK without and with history", drawn, "time, s", 3.8, beside=True)
+    return Figure("newcwv-filter", "Figure 5: pipeACK without and with its filter", caption, svg)
+
+
+def uncongested(runs: Runs) -> Figure:
+    """Figure 7."""
+    maps = [Map(name, _map(runs, FREE, name)) for name in (NEW_CWV, PACED)]
+    caption = (
+        "Mean gain in percent. The paper has 37 to 62, 50 on average, about 60 above 80 KB."
+        " Paced bursts take a round trip longer to leave."
+    )
+    svg = heat_maps("Gain over NewReno without congestion, %", maps, SIZES, SILENCES, LABELS)
+    return Figure("newcwv-free", "Figure 7: gain without congestion", caption, svg)
+
+
+def congested(runs: Runs) -> Figure:
+    """Figure 8."""
+    maps = [Map(name, _map(runs, CONGESTED, name)) for name in (NEW_CWV, PACED)]
+    caption = "Mean gain in percent over 2 Mbit/s and 30 KB. The paper has 10 to 35, less for larger bursts."
+    svg = heat_maps("Gain over NewReno over a bottleneck, %", maps, SIZES, SILENCES, LABELS)
+    return Figure("newcwv-congested", "Figure 8: gain over a bottleneck", caption, svg)
+
+
+def losses(runs: Runs) -> Figure:
+    """Figure 9."""
+    names = {"no cross traffic": CONGESTED, "beside a file transfer": SHARED}
+    values = {
+        variant: [gains.loss_pct(runs, path, variant) for path in names.values()]
+        for variant in (NEW_RENO, NEW_CWV, PACED)
+    }
+    caption = "Segments sent again. Larger bursts that come at once lose more; pacing takes a part of that back."
+    svg = grouped_bars("newCWV loses more", list(names), values, "segments sent again, %")
+    return Figure("newcwv-losses", "Figure 9: losses", caption, svg)
+
+
+def tables_2_and_3(runs: Runs) -> Figure:
+    """Tables 2 and 3."""
+    maps = [
+        Map("Table 2: newCWV", _map(runs, SHARED, NEW_CWV), table_gains(2)),
+        Map("Table 3: newCWV, paced", _map(runs, SHARED, PACED), table_gains(3)),
+    ]
+    caption = "Mean gain in percent beside a file transfer; small and grey, the paper's."
+    svg = heat_maps("Gain over NewReno beside a file transfer, %", maps, SIZES, SILENCES, LABELS)
+    return Figure("newcwv-tables", "Tables 2 and 3: gain beside a file transfer", caption, svg)
+
+
+def pacing(runs: Runs) -> Figure:
+    """Figure 10."""
+    tracks = []
+    for index, (rule, name) in enumerate((("newcwv", "newCWV"), ("newcwv, paced", "newCWV, paced"))):
+        here = single.silence(runs, rule, 5)
+        count = int(here.after.cwnd // SEGMENT)
+        times_ms = 1e3 * (here.sent_s[:count] - here.sent_s[0])
+        tracks.append(Track(name, times_ms, np.arange(count), DOTS, (5, 3)[index]))
+    caption = (
+        "Segments of the window that a silence of five seconds has left, as they leave. The round trip is 200 ms."
+    )
+    strip = Strip("", "segment of the burst", tracks)
+    svg = strips("Pacing spreads a burst over a round trip", [strip], "time, ms", 3.4)
+    return Figure("newcwv-pacing", "Figure 10: a burst, paced and not", caption, svg)
+
+
+def fairness(runs: Runs) -> Figure:
+    """Figure 11."""
+    bins = np.arange(0, 3601, MINUTE_S)
+    tracks = []
+    for index, name in enumerate((NEW_RENO, NEW_CWV, PACED)):
+        rows = _of_files(runs.events(SHARED, name))
+        acked = np.interp(bins, rows["time_s"], np.maximum.accumulate(rows["seq_bytes"]))
+        mbps = np.diff(acked) * 8 / MINUTE_S / 1e6
+        tracks.append(Track(f"beside {name}", bins[:-1] / MINUTE_S, mbps, line=index))
+    caption = "What the file transfer gets in each minute beside the Web under three algorithms."
+    strip = Strip("", "Mbit/s", tracks)
+    svg = strips("Nobody starves", [strip], "time, min", 3.4)
+    return Figure("newcwv-fairness", "Figure 11: throughput of the file transfer", caption, svg)
+
+
+def behind_queues(runs: Runs) -> Figure:
+    """Beyond the paper: hosts and queues."""
+    queues = list(beyond.QUEUES)
+    values = {
+        host: [beyond.gain_behind_pct(runs, host, queue, 5) for queue in queues] for host in beyond.HOSTS
+    }
+    caption = (
+        "Bursts above 5 KB after more than a second of silence, beside a file transfer over 2 Mbit/s. The gain"
+        " is over NewReno behind drop tail."
+    )
+    svg = grouped_bars("What to do after a silence, behind the queues of today", queues, values, "gain, %")
+    return Figure("newcwv-queues", "Beyond the paper: other answers, other queues", caption, svg)
+
+
+def marks(runs: Runs) -> Figure:
+    """Beyond the paper: memory and marks."""
+    sizes = (5, 20, 80)
+    values = {
+        host: [beyond.gain_behind_pct(runs, host, "CATNIP-Good", size) for size in sizes]
+        for host in beyond.MARKED
+    }
+    caption = (
+        "Behind CATNIP-Good, which drops packets without a mark first, and with the marks of CATNIP's servers on"
+        " the packets whose loss would cost a timeout. The gain is over NewReno behind drop tail."
+    )
+    groups = [f"> {size} KB" for size in sizes]
+    svg = grouped_bars("Remembered and marked", groups, values, "gain, %")
+    return Figure("newcwv-marks", "Beyond the paper: bursts that are remembered and marked", caption, svg)
+
+
+FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
+    one.__name__: one
+    for one in (
+        burstiness,
+        versions,
+        idle,
+        limited,
+        filters,
+        uncongested,
+        congested,
+        losses,
+        tables_2_and_3,
+        pacing,
+        fairness,
+        behind_queues,
+        marks,
+    )
+}
+
+
+def headline(runs: Runs) -> str:
+    """The answer in two sentences."""
+    free = gains.average_gain_pct(runs, FREE)
+    shared, paced = (gains.gain_pct(runs, SHARED, 5, 1, name).mean for name in (NEW_CWV, PACED))
+    alone, both = (
+        beyond.gain_behind_pct(runs, host, "CATNIP-Good", 5).mean for host in ("newCWV", "newCWV, marked")
+    )
+    return (
+        f"Bursts after a silence take {free:.0f} % less time with newCWV where nothing is in their way, and"
+        f" {shared:.0f} % less beside a file transfer over a small buffer, {paced:.0f} % if they are paced."
+        f" Behind a router that knows CATNIP's marks {alone:.0f} % become {both:.0f} % if the packets whose"
+        " loss would cost a timeout are marked, too."
+    )
+
+
+def tables(runs: Runs) -> Sequence[Table]:
+    """All hosts behind all queues, and what the runs cost."""
+    return [_behind_queues(runs), _cost(runs)]
+
+
+def _behind_queues(runs: Runs) -> Table:
+    rows = []
+    for queue in beyond.QUEUES:
+        for host in dict.fromkeys((*beyond.HOSTS, *beyond.MARKED)):
+            if "marked" in host and queue != "CATNIP-Good":
+                continue
+            gained = [_shown(beyond.gain_behind_pct(runs, host, queue, size)) for size in (5, 20, 80)]
+            time = _shown(beyond.mean_time_s(runs, host, queue, 5))
+            rows.append((queue, host, *gained, time, _shown(beyond.ftp_behind_mbps(runs, host, queue))))
+    columns = ("queue", "server", "gain > 5 KB, %", "> 20 KB", "> 80 KB", "time > 5 KB, s", "files, Mbit/s")
+    note = "Gains over NewReno behind drop tail, of bursts after more than a second of silence. Only CATNIP-Good"
+    return Table("Servers and queues", columns, rows, f"{note} looks at marks.")
+
+
+def _cost(runs: Runs) -> Table:
+    rows = [
+        (name, str(count), f"{hops / 1e6:.1f}", f"{took_s:.1f}") for name, count, hops, took_s in runs.cost()
+    ]
+    columns = ("scenario", "hours simulated", "million packet-hops", "s")
+    return Table("What the runs cost", columns, rows)
+
+
+def _map(runs: Runs, path: str, variant: str) -> Floats:
+    return np.array(
+        [
+            [gains.gain_pct(runs, path, size / 1000, idle, variant).mean for idle in IDLE_S]
+            for size in SIZES_BYTES
+        ]
+    )
+
+
+def _of_files(rows: Rows) -> Rows:
+    """ACKs that the file transfer's sender has heard, which has the most."""
+    server = single.of_server(rows)
+    acks = server["kind"] == "ack"
+    numbers, counts = np.unique(server["connection"][acks], return_counts=True)
+    chosen = acks & (server["connection"] == numbers[counts.argmax()])
+    return {key: column[chosen] for key, column in server.items()}
+
+
+def _a_bursty_connection(server: Rows) -> int:
+    """Of the connections that are over within a minute, the one with the most silences above two seconds."""
+    sends = server["kind"] == "send"
+    order = np.lexsort((server["time_s"][sends], server["connection"][sends]))
+    number, time_s = server["connection"][sends][order], server["time_s"][sends][order]
+    same = number[1:] == number[:-1]
+    silences = np.bincount(number[1:][same & (np.diff(time_s) > 2)].astype(int), minlength=int(number.max()) + 1)
+    first = np.searchsorted(number, np.arange(len(silences)))
+    last = np.searchsorted(number, np.arange(len(silences)), side="right") - 1
+    silences[time_s[np.maximum(last, 0)] - time_s[np.minimum(first, len(time_s) - 1)] > MINUTE_S] = 0
+    return int(silences.argmax())
+
+
+def _shown(value: Interval) -> str:
+    return f"{show(value.mean)} [{show(value.low)}, {show(value.high)}]"

@@ -1,0 +1,32 @@
+"""What the paper's tables print beside the claims."""
+
+import numpy as np
+
+from catnip.bursts import IDLE_S, SIZES_BYTES
+from catnip.measures import Floats
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import rows
+
+printed = Quantities()
+
+
+@printed
+def table_gain_pct(table: int, burst_kb: int, idle_s: int) -> float:
+    """A cell of table 2 or 3."""
+    return float(table_gains(table)[[n // 1000 for n in SIZES_BYTES].index(burst_kb), IDLE_S.index(idle_s)])
+
+
+@printed
+def table_improvement_points(burst_kb: int, idle_s: int) -> float:
+    """What pacing adds: a cell of table 3 less that of table 2."""
+    return table_gain_pct(3, burst_kb, idle_s) - table_gain_pct(2, burst_kb, idle_s)
+
+
+def table_gains(table: int) -> Floats:
+    """Table 2 or 3: a row for each size, a column for each silence, percent."""
+    cells = {
+        (int(row["burst_kb"]), int(row["idle_s"])): float(row["gain_pct"])
+        for row in rows("newcwv_gain.csv")
+        if int(row["table"]) == table
+    }
+    return np.array([[cells[size // 1000, idle] for idle in IDLE_S] for size in SIZES_BYTES])

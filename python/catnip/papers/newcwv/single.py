@@ -1,0 +1,378 @@
+"""One connection, event by event: CWV-S1 to S7, E2 to E5, E10, E12 and E13."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import measures, paths, stats
+from catnip._core import trace
+from catnip.measures import Floats
+from catnip.papers.newcwv.runs import SEGMENT, Rows, Runs
+from catnip.papers.quantity import Quantities
+from catnip.stats import Interval
+
+measured = Quantities()
+
+RTT_S, RTO_S = 0.2, 0.4
+HEADERS = 52
+INITIAL_WINDOW = 3 * SEGMENT
+WARM_UP_S = 5
+"""Until then the windows of the connections of figures 4 and 5 have grown."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A sender at an event."""
+
+    at_s: float
+    cwnd: float
+    ssthresh: float
+    pipe_ack: float
+    phase: str
+
+
+@dataclass(frozen=True)
+class Silence:
+    """The longest time in which a server sent nothing: the sender before and after it."""
+
+    before: Moment
+    after: Moment
+    sent_s: Floats
+    """When its segments left from then on."""
+
+    @property
+    def gap_s(self) -> float:
+        """From the last segment before to the first one after it."""
+        return float(self.sent_s[0] - self._last_s)
+
+    _last_s: float = 0.0
+
+
+@measured
+def cwnd_after_silence(runs: Runs, rule: str, idle_s: float) -> float:
+    """CWV-S1: segments, as the first one leaves."""
+    return silence(runs, rule, idle_s).after.cwnd / SEGMENT
+
+
+@measured
+def cwnd_kept(runs: Runs, rule: str, idle_s: float) -> float:
+    """The window after a silence over that before it."""
+    here = silence(runs, rule, idle_s)
+    return here.after.cwnd / here.before.cwnd
+
+
+@measured
+def linux_off_segments(runs: Runs, idle_s: float) -> float:
+    """CWV-S1: the window after a silence off the kernel's: halved for each timeout, whole segments."""
+    here = silence(runs, "linux", idle_s)
+    halvings = int((here.gap_s - 1e-9) / RTO_S)
+    expected = max(int(here.before.cwnd // SEGMENT) >> halvings, 3) * SEGMENT
+    return abs(here.after.cwnd - (expected if halvings else here.before.cwnd)) / SEGMENT
+
+
+@measured
+def cwv_off_bytes(runs: Runs, idle_s: float) -> float:
+    """CWV-S2: the window after a silence off that of RFC 2861, and so for ssthresh, the larger of both."""
+    here = silence(runs, "cwv", idle_s)
+    cwnd, halvings = int(here.before.cwnd), int(here.gap_s / RTO_S)
+    for _ in range(min(halvings, 64)):
+        cwnd = max(cwnd // 2, SEGMENT)
+    ssthresh = max(here.before.ssthresh, 3 * here.before.cwnd // 4) if halvings else here.before.ssthresh
+    return float(max(abs(here.after.cwnd - cwnd), abs(here.after.ssthresh - ssthresh)))
+
+
+@measured
+def kept_by_newcwv_off_bytes(runs: Runs, idle_s: float) -> float:
+    """CWV-S3, E12: window and threshold after a silence off those of RFC 7661, section 4.4.3."""
+    here = silence(runs, "newcwv", idle_s)
+    cwnd, ssthresh = int(here.before.cwnd), int(here.before.ssthresh)
+    # Valid until the last sample is a second old, at most; then in steps of five minutes.
+    for _ in range(int(idle_s // 300)):
+        cwnd, ssthresh = max(cwnd // 2, INITIAL_WINDOW), max(ssthresh, 3 * cwnd // 4)
+    return float(max(abs(here.after.cwnd - cwnd), abs(here.after.ssthresh - ssthresh)))
+
+
+@measured
+def pipe_ack_after_silence(runs: Runs, idle_s: float) -> float:
+    """CWV-S4: segments, as the first one leaves after a silence."""
+    return silence(runs, "newcwv", idle_s).after.pipe_ack / SEGMENT
+
+
+@measured
+def pipe_ack_kept(runs: Runs) -> float:
+    """CWV-S4: pipeACK after a silence of 20 ms over that before it."""
+    here = silence(runs, "newcwv", 0.02)
+    return here.after.pipe_ack / here.before.pipe_ack
+
+
+@measured
+def phases_around_silence(runs: Runs, idle_s: float) -> str:
+    """CWV-S13: the phase before and after a silence."""
+    here = silence(runs, "newcwv", idle_s)
+    return f"{here.before.phase}, {here.after.phase}"
+
+
+@measured
+def pipe_ack_over_rate(runs: Runs) -> float:
+    """CWV-S4: the median pipeACK of a source of constant rate over rate times round trip."""
+    rows = _acks(runs.events("newcwv-limited", "newcwv"))
+    settled = rows["pipe_ack_bytes"][rows["time_s"] > WARM_UP_S]
+    return float(np.median(settled)) / (SEGMENT / 0.01 * RTT_S)
+
+
+@measured
+def window_over_use(runs: Runs, rule: str) -> float:
+    """CWV-E3, E4: the largest window of a source of constant rate over the most that it had in flight."""
+    rows = runs.events("newcwv-limited", rule)
+    late = of_server(rows)["time_s"] > WARM_UP_S
+    return float(of_server(rows)["cwnd_bytes"][late].max() / flight(rows)[1].max())
+
+
+@measured
+def pipe_ack_variation_ratio(runs: Runs) -> Interval:
+    """CWV-E5: the variance of pipeACK with the maximum filter over that without, relative to their means."""
+    return stats.ratio(*(_filtered(runs, variant, _relative_variance) for variant in FILTERS[::-1]))
+
+
+@measured
+def peak_cwnd(runs: Runs, variant: str) -> Interval:
+    """CWV-E5: the largest window, segments."""
+    return stats.mean(_filtered(runs, variant, lambda rows: rows["cwnd_bytes"].max() / SEGMENT))
+
+
+@measured
+def peak_cwnd_ratio(runs: Runs) -> Interval:
+    """CWV-E5: with the filter over that without."""
+    peak = [_filtered(runs, variant, lambda rows: rows["cwnd_bytes"].max()) for variant in FILTERS[::-1]]
+    return stats.ratio(*peak)
+
+
+@measured
+def spread_round_trips(runs: Runs, rule: str) -> float:
+    """CWV-S6, E10: how long the first window after a silence takes to leave, round trips."""
+    here = silence(runs, rule, 5)
+    window = int(here.after.cwnd // SEGMENT)
+    return float(here.sent_s[window - 1] - here.sent_s[0]) / RTT_S
+
+
+@measured
+def spread_ms(runs: Runs, rule: str) -> float:
+    """CWV-E10: the same in milliseconds."""
+    return spread_round_trips(runs, rule) * RTT_S * 1e3
+
+
+@measured
+def paced_time_ratio(runs: Runs) -> float:
+    """CWV-S6: a transfer of 5 MB over an idle path, paced over not paced."""
+    scenario = paths.scenario("newcwv-long")
+    rows = scenario.run(list(scenario.variants), [runs.first_seed], ["connections"], 0, None)["connections"]
+    taken = {
+        name: float((part["acked_s"] - part["start_s"])[0])
+        for name, part in zip(
+            scenario.variants, (measures.select(rows, n) for n in range(len(scenario.variants))), strict=True
+        )
+    }
+    return taken["paced"] / taken["at once"]
+
+
+@measured
+def timeouts_of_drops(_runs: Runs, recovery: str, lost: Sequence[int]) -> str:
+    """CWV-S7: of a transfer of 100 packets of which these are lost."""
+    events = trace(
+        profile="ns2-2.35",
+        recovery=recovery,
+        control=None,
+        pacing=None,
+        marker=None,
+        packets=100,
+        size=None,
+        rate="10Mbit",
+        delay="50ms",
+        queue="drop-tail:100",
+        window=None,
+        drop=list(lost),
+        delayed_ack=False,
+        tick_phase=None,
+        seed=1,
+    )
+    return str(list(events["event"]).count("rto"))
+
+
+@measured
+def restarts_of(runs: Runs, variant: str) -> float:
+    """CWV-E2: how often the window falls to a segment in the first seconds that the figure shows."""
+    rows = of_server(runs.events("newcwv-versions", variant))
+    small = rows["cwnd_bytes"] <= 1000
+    return float((np.diff(small.astype(int)) == 1).sum())
+
+
+@measured
+def timeouts_of_version(runs: Runs, variant: str) -> str:
+    """CWV-E2: expired timers."""
+    return str(int((runs.events("newcwv-versions", variant)["kind"] == "rto").sum()))
+
+
+@measured
+def settled_window(runs: Runs, variant: str) -> float:
+    """CWV-E2: the mean window from the fifth second on, segments of 1000 bytes."""
+    rows = of_server(runs.events("newcwv-versions", variant))
+    return float(rows["cwnd_bytes"][rows["time_s"] > 6].mean() / 1000)
+
+
+@measured
+def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
+    """CWV-E13: the window after a recovery off (max(pipeACK, LossFlightSize) - R) / 2."""
+    rows = runs.events("newcwv-loss", variant)
+    server = of_server(rows)
+    again = _retransmissions(server)
+    first, last = int(np.flatnonzero(again)[0]), int(np.flatnonzero(again)[-1])
+    phase = server["phase"][first - 1]
+    assert phase == "non-validated", phase
+    in_flight, used = flight(rows), server["pipe_ack_bytes"][first - 1]
+    lost_at_s = server["time_s"][first]
+    at_loss = float(in_flight[1][in_flight[0] <= lost_at_s][-1])
+    retransmitted = SEGMENT * len(np.unique(server["seq_bytes"][again]))
+    end_byte = server["seq_bytes"][: first + 1].max() + SEGMENT
+    over = (server["kind"] == "ack") & (server["seq_bytes"] >= end_byte) & (np.arange(len(again)) > last)
+    after = float(server["cwnd_bytes"][np.flatnonzero(over)[0]])
+    expected = max((max(np.nan_to_num(used), at_loss) - retransmitted) / 2, SEGMENT)
+    return abs(after - expected) / SEGMENT
+
+
+@measured
+def measured_round_trip_ms(runs: Runs) -> float:
+    """CWV-S8: of the first segment of a burst, without a limit of rate."""
+    return 1e3 * float(round_trips_s(runs.events("newcwv-silence", _name("restart", 5)))[0])
+
+
+@measured
+def link_mbps(runs: Runs) -> float:
+    """CWV-S8: bits on the wire in the best second of a transfer over the bottleneck, Mbit/s."""
+    acks = _acks(runs.events("newcwv-alone", "NewReno"))
+    grid = np.arange(10, 290)
+    reached = np.interp(grid, acks["time_s"], acks["seq_bytes"])
+    return float(np.diff(reached).max() * 8 * (SEGMENT + HEADERS) / SEGMENT / 1e6)
+
+
+@measured
+def packets_in_buffer(runs: Runs) -> float:
+    """CWV-S8: what the longest wait at the bottleneck comes to, packets of 1500 bytes at 2 Mbit/s."""
+    waits_s = round_trips_s(runs.events("newcwv-alone", "NewReno")) - RTT_S
+    return float(np.round(waits_s.max() / 6e-3))
+
+
+@measured
+def utilization_alone(runs: Runs) -> float:
+    """CWV-S10: of the bottleneck by the file transfer alone."""
+    scenario = paths.scenario("newcwv-alone")
+    ports = measures.select(scenario.run(["NewReno"], [runs.first_seed], ["ports"], 0, None)["ports"], 0)
+    return float(ports["utilization"][ports["port"] == "bottleneck"][0])
+
+
+@measured
+def found_bursts(runs: Runs) -> str:
+    """CWV-S11: the bytes of the bursts of a connection with two responses of 200 000 bytes."""
+    scenario = paths.scenario("newcwv-silence")
+    rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
+    return ", ".join(str(int(size)) for size in rows["bytes"])
+
+
+@measured
+def found_silence_off_ms(runs: Runs) -> float:
+    """CWV-S11: the silence found off the planted five seconds and the way of a request there and back."""
+    scenario = paths.scenario("newcwv-silence")
+    rows = scenario.run([_name("newcwv", 5)], [runs.first_seed], ["bursts"], 0, None)["bursts"]
+    # The last ACK arrives when the last byte has; the request leaves five seconds after that byte came.
+    return 1e3 * abs(float(rows["idle_s"][1]) - 5)
+
+
+@measured
+def traced(runs: Runs) -> str:
+    """CWV-S13: what the events of a sender tell."""
+    rows = runs.events("newcwv-silence", _name("newcwv", 5))
+    wanted = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
+    return ", ".join(name for name in wanted if name in rows)
+
+
+FILTERS = ("last sample", "largest of five")
+
+
+def silence(runs: Runs, rule: str, idle_s: float) -> Silence:
+    """What a silence of the application makes of the sender."""
+    rows = of_server(runs.events("newcwv-silence", _name(rule, idle_s)))
+    sends = np.flatnonzero(rows["kind"] == "send")
+    sent_s = rows["time_s"][sends]
+    cut = int(np.argmax(np.diff(sent_s)))
+    after = sends[cut + 1]
+    return Silence(_moment(rows, after - 1), _moment(rows, after), sent_s[cut + 1 :], float(sent_s[cut]))
+
+
+def of_server(rows: Rows) -> Rows:
+    """Events of the sender of documents."""
+    here = {key: column[rows["end"] == "server"] for key, column in rows.items()}
+    # Numbers that may be subtracted.
+    return here | {name: here[name].astype(np.int64) for name in ("seq_bytes", "wire_bytes")}
+
+
+def flight(rows: Rows) -> tuple[Floats, Floats]:
+    """When the server sends, and what is out then, bytes."""
+    server = of_server(rows)
+    is_send, is_ack = server["kind"] == "send", server["kind"] == "ack"
+    acked = np.maximum.accumulate(np.where(is_ack, server["seq_bytes"], 0))
+    ends = np.where(is_send, server["seq_bytes"] + np.maximum(server["wire_bytes"] - HEADERS, 0), 0)
+    sent = np.maximum.accumulate(ends)
+    return server["time_s"][is_send], (sent - acked)[is_send].astype(float)
+
+
+def round_trips_s(rows: Rows) -> Floats:
+    """Of each ACK: since the newest segment left that it acknowledges and that left once."""
+    server = of_server(rows)
+    again = _retransmissions(server)
+    first = (server["kind"] == "send") & ~again
+    ends = server["seq_bytes"][first] + np.maximum(server["wire_bytes"][first] - HEADERS, 0)
+    acks = _acks(rows)
+    newest = np.searchsorted(ends, acks["seq_bytes"], side="right") - 1
+    known = newest >= 0
+    times = acks["time_s"][known] - server["time_s"][first][newest[known]]
+    # A repeated ACK tells of nothing, and one that fills a gap of how long that took.
+    told = np.diff(acks["seq_bytes"][known], prepend=0)
+    fresh = (told > 0) & (told <= 2 * SEGMENT)
+    return np.asarray(times[fresh], dtype=np.float64)
+
+
+def _acks(rows: Rows) -> Rows:
+    server = of_server(rows)
+    return {key: column[server["kind"] == "ack"] for key, column in server.items()}
+
+
+def _retransmissions(server: Rows) -> NDArray[Any]:
+    sends = server["kind"] == "send"
+    highest = np.maximum.accumulate(np.where(sends, server["seq_bytes"], -1))
+    return np.asarray(sends & (server["seq_bytes"] <= np.concatenate([[-1], highest[:-1]])))
+
+
+def _moment(rows: Rows, at: int) -> Moment:
+    number = (float(rows[name][at]) for name in ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes"))
+    return Moment(*number, str(rows["phase"][at]))
+
+
+def _filtered(runs: Runs, variant: str, statistic: Any) -> Floats:
+    seeds = range(runs.first_seed, runs.first_seed + paths.scenario("newcwv-filter").seeds)
+    runs.sample = len(seeds)
+    values = []
+    for seed in seeds:
+        rows = of_server(runs.events("newcwv-filter", variant, seed))
+        values.append(statistic({key: column[rows["time_s"] > WARM_UP_S] for key, column in rows.items()}))
+    return np.array(values, dtype=np.float64)
+
+
+def _relative_variance(rows: Rows) -> float:
+    known = rows["pipe_ack_bytes"][~np.isnan(rows["pipe_ack_bytes"])]
+    return float(known.var() / known.mean() ** 2)
+
+
+def _name(rule: str, idle_s: float) -> str:
+    return f"{rule} / idle_s=constant:value={idle_s:g}"
