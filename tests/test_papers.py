@@ -51,7 +51,8 @@ def test_everything_that_is_printed_beside_a_claim_is_in_a_reference_table(name:
 
 
 @pytest.mark.parametrize(
-    ("name", "prefix"), [("catnip", "cat"), ("diffserv", "ds"), ("hysteresis", "hys"), ("testbed", "tb")]
+    ("name", "prefix"),
+    [("catnip", "cat"), ("diffserv", "ds"), ("hysteresis", "hys"), ("newcwv", "cwv"), ("testbed", "tb")],
 )
 def test_every_row_of_the_reference_tables_is_claimed_or_excused(name: str, prefix: str) -> None:
     stated = runner.data(name)
@@ -99,6 +100,7 @@ def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> 
         ("catnip", None, ["CAT-S2", "CAT-S3", "CAT-S5", "CAT-S17", "CAT-E1", "CAT-E2", "CAT-E11"]),
         ("diffserv", None, ["IDS-S1", "IDS-S2", "IDS-S3", "IDS-S4", "IDS-S12", "IDS-S17"]),
         ("hysteresis", 1000, ["HYS-S3", "HYS-S5", "HYS-S7", "HYS-S10", "HYS-S11", "HYS-S12", "HYS-E3"]),
+        ("newcwv", None, ["CWV-S1", "CWV-S2", "CWV-S4", "CWV-S8", "CWV-E2", "CWV-E5", "CWV-E12", "CWV-E13"]),
         ("testbed", None, ["TB-S6", "TB-S10", "TB-S11", "TB-S12", "TB-S13", "TB-E1"]),
     ],
 )

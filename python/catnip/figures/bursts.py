@@ -60,7 +60,7 @@ def heat_maps(
         style.title(figure, title)
         for axes, one in zip(grid, maps, strict=True):
             axes.set_title(one.title)
-            axes.imshow(one.values, cmap="PuOr_r", vmin=-1.3 * reach, vmax=1.3 * reach, aspect="auto")
+            axes.imshow(one.values, cmap="PuOr_r", vmin=-2.6 * reach, vmax=2.6 * reach, aspect="auto")
             for (row, column), value in np.ndenumerate(one.values):
                 _cell(axes, row, column, value, one.beneath)
             axes.set_xticks(range(len(columns)), columns)
@@ -124,7 +124,7 @@ def _cell(axes: Axes, row: int, column: int, value: float, beneath: NDArray[np.f
     axes.text(column, row - lift, f"{value:.0f}", ha="center", va="center", color=INK)
     if beneath is not None:
         text = f"{beneath[row, column]:.0f}"
-        axes.text(column, row + 0.24, text, ha="center", va="center", color=FAINT, fontsize=8)
+        axes.text(column, row + 0.24, text, ha="center", va="center", color=INK, fontsize=7.5, style="italic")
 
 
 def _track(axes: Axes, track: Track, index: int) -> None:

@@ -15,7 +15,7 @@ from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, W
 from catnip.progress import Progress
 from catnip.stats import Interval
 
-PAPERS = ("catnip", "diffserv", "hysteresis", "testbed")
+PAPERS = ("catnip", "diffserv", "hysteresis", "newcwv", "testbed")
 
 
 class Paper(Protocol):

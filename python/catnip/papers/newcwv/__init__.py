@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from catnip.papers.newcwv import beyond, gains, printed, single
 from catnip.papers.newcwv.figures import FIGURES, headline, tables
-from catnip.papers.newcwv.runs import Runs
+from catnip.papers.newcwv.runs import SHARED, Runs
 from catnip.papers.quantity import Quantities
 from catnip.progress import Progress
 
@@ -25,4 +25,4 @@ def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -
 
 def seeds(runs: Runs) -> Sequence[int]:
     """The seeds of the hours of HTTP."""
-    return runs.seeds()
+    return runs.seeds(SHARED)

@@ -4,13 +4,12 @@ import numpy as np
 
 from catnip import bursts, measures, stats
 from catnip.measures import Floats
-from catnip.papers.newcwv.runs import Runs
+from catnip.papers.newcwv.runs import BEYOND, Runs
 from catnip.papers.quantity import Quantities
 from catnip.stats import Interval
 
 measured = Quantities()
 
-BEYOND = "newcwv-beyond"
 QUEUES = {
     "drop tail": "drop-tail:30000B",
     "CATNIP-Good": "catnip-good:30000B",
@@ -35,7 +34,7 @@ IDLE_S = 1
 def gain_behind_pct(runs: Runs, host: str, queue: str, burst_kb: float) -> Interval:
     """Mean gain over NewReno behind drop tail of bursts above a size after more than a second."""
     pairs = runs.pairs(BEYOND, variant(host, queue), variant(*REFERENCE)).within(1000 * burst_kb, IDLE_S)
-    return bursts.gain(pairs, runs.seeds())
+    return bursts.gain(pairs, runs.seeds(BEYOND))
 
 
 @measured
@@ -60,7 +59,7 @@ def mean_time_s(runs: Runs, host: str, queue: str, burst_kb: float) -> Interval:
     """Of bursts above a size after more than a second."""
     rows = runs.bursts(BEYOND, variant(host, queue))
     chosen = (rows["bytes"] > 1000 * burst_kb) & (rows["idle_s"] > IDLE_S)
-    times = [rows["time_s"][chosen & (rows["seed"] == seed)].mean() for seed in runs.seeds()]
+    times = [rows["time_s"][chosen & (rows["seed"] == seed)].mean() for seed in runs.seeds(BEYOND)]
     return stats.mean(times)
 
 
@@ -70,14 +69,14 @@ def ftp_behind_mbps(runs: Runs, host: str, queue: str) -> Interval:
     known = runs.variants(BEYOND)
     rows = measures.select(runs.tables(BEYOND)["ports"], known.index(variant(host, queue)))
     here = {key: column[rows["port"] == "sink"] for key, column in rows.items()}
-    return stats.mean(measures.per_seed(here, "delivered_bytes", runs.seeds()) * 8 / 3600 / 1e6)
+    return stats.mean(measures.per_seed(here, "delivered_bytes", runs.seeds(BEYOND)) * 8 / 3600 / 1e6)
 
 
 def per_seed(runs: Runs, host: str, queue: str, burst_kb: float) -> Floats:
     """The mean gain over NewReno behind drop tail in each run, percent."""
     pairs = runs.pairs(BEYOND, variant(host, queue), variant(*REFERENCE)).within(1000 * burst_kb, IDLE_S)
     seed, gains = pairs.reference["seed"], pairs.gain_pct
-    return np.array([gains[seed == one].mean() for one in runs.seeds()])
+    return np.array([gains[seed == one].mean() for one in runs.seeds(BEYOND)])
 
 
 def variant(host: str, queue: str) -> str:

@@ -136,7 +136,7 @@ def tables_2_and_3(runs: Runs) -> Figure:
         Map("Table 2: newCWV", _map(runs, SHARED, NEW_CWV), table_gains(2)),
         Map("Table 3: newCWV, paced", _map(runs, SHARED, PACED), table_gains(3)),
     ]
-    caption = "Mean gain in percent beside a file transfer; small and grey, the paper's."
+    caption = "Mean gain in percent beside a file transfer; small and slanted, the paper's."
     svg = heat_maps("Gain over NewReno beside a file transfer, %", maps, SIZES, SILENCES, LABELS)
     return Figure("newcwv-tables", "Tables 2 and 3: gain beside a file transfer", caption, svg)
 

@@ -22,7 +22,7 @@ ON_THE_WIRE = (SEGMENT + 52) / SEGMENT
 @measured
 def gain_pct(runs: Runs, path: str, burst_kb: float, idle_s: float, variant: str = NEW_CWV) -> Interval:
     """Mean gain over NewReno of bursts above a size after more than a silence."""
-    return bursts.gain(runs.pairs(path, variant).within(1000 * burst_kb, idle_s), runs.seeds())
+    return bursts.gain(runs.pairs(path, variant).within(1000 * burst_kb, idle_s), runs.seeds(path))
 
 
 @measured
@@ -98,7 +98,7 @@ def ftp_goodput_mbps(runs: Runs, variant: str) -> Interval:
 def web_kbps(runs: Runs) -> Interval:
     """CWV-S9: what servers send in an hour, each byte once."""
     rows = runs.bursts(FREE, NEW_RENO)
-    return stats.mean(measures.per_seed(rows, "bytes", runs.seeds()) * 8 / HOUR_S / 1e3)
+    return stats.mean(measures.per_seed(rows, "bytes", runs.seeds(FREE)) * 8 / HOUR_S / 1e3)
 
 
 @measured
@@ -112,7 +112,7 @@ def unpaired_per_mille(runs: Runs, path: str, variant: str) -> float:
 def fewest_bursts(runs: Runs) -> float:
     """CWV-S12: in the rarest class, per run."""
     rarest = runs.pairs(SHARED, NEW_CWV).within(1000 * LARGEST_KB, LONGEST_S)
-    return len(rarest.reference["seed"]) / len(runs.seeds())
+    return len(rarest.reference["seed"]) / len(runs.seeds(SHARED))
 
 
 @measured
@@ -121,7 +121,7 @@ def silent_share_pct(runs: Runs) -> Interval:
     rows = runs.bursts(FREE, NEW_RENO)
     later = rows["number"] > 0
     shares = []
-    for seed in runs.seeds():
+    for seed in runs.seeds(FREE):
         here = later & (rows["seed"] == seed)
         silent, sending = rows["idle_s"][here].sum(), rows["time_s"][here].sum()
         shares.append(100 * silent / (silent + sending))
@@ -133,7 +133,7 @@ def ftp_mbps(runs: Runs, variant: str) -> Floats:
     known = runs.variants(SHARED)
     rows = measures.select(runs.tables(SHARED)["ports"], known.index(variant))
     here = {key: column[rows["port"] == "sink"] for key, column in rows.items()}
-    wire = measures.per_seed(here, "delivered_bytes", runs.seeds()) * 8 / HOUR_S / 1e6
+    wire = measures.per_seed(here, "delivered_bytes", runs.seeds(SHARED)) * 8 / HOUR_S / 1e6
     return np.asarray(wire / ON_THE_WIRE)
 
 
@@ -151,10 +151,10 @@ def _per_seed(runs: Runs, path: str, variant: str, burst_kb: float, idle_s: floa
     """The mean gain of a class in each run, percent."""
     pairs = runs.pairs(path, variant).within(1000 * burst_kb, idle_s)
     seed, gains = pairs.reference["seed"], pairs.gain_pct
-    return np.array([gains[seed == one].mean() for one in runs.seeds()])
+    return np.array([gains[seed == one].mean() for one in runs.seeds(path)])
 
 
 def _lost(runs: Runs, path: str, variant: str) -> Floats:
     rows = runs.bursts(path, variant)
-    again, sent = (measures.per_seed(rows, name, runs.seeds()) for name in ("retransmitted", "sent"))
+    again, sent = (measures.per_seed(rows, name, runs.seeds(path)) for name in ("retransmitted", "sent"))
     return np.asarray(again / sent)

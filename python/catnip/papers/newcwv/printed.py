@@ -22,6 +22,13 @@ def table_improvement_points(burst_kb: int, idle_s: int) -> float:
     return table_gain_pct(3, burst_kb, idle_s) - table_gain_pct(2, burst_kb, idle_s)
 
 
+@printed
+def sawtooth_mean() -> float:
+    """CWV-E2: the mean of a window between a half and all of what path and buffer hold, segments of 1000 bytes."""
+    path, buffer = 4e6 * 0.1 / 8 / 1000, 20
+    return 0.75 * (path + buffer)
+
+
 def table_gains(table: int) -> Floats:
     """Table 2 or 3: a row for each size, a column for each silence, percent."""
     cells = {

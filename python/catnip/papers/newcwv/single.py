@@ -132,6 +132,14 @@ def window_over_use(runs: Runs, rule: str) -> float:
 
 
 @measured
+def window_over_present_use(runs: Runs, rule: str) -> float:
+    """CWV-E4: the last window of a source of constant rate over the most that it has in flight by then."""
+    rows = runs.events("newcwv-limited", rule)
+    time_s, used = flight(rows)
+    return float(of_server(rows)["cwnd_bytes"][-1] / used[time_s > WARM_UP_S].max())
+
+
+@measured
 def pipe_ack_variation_ratio(runs: Runs) -> Interval:
     """CWV-E5: the variance of pipeACK with the maximum filter over that without, relative to their means."""
     return stats.ratio(*(_filtered(runs, variant, _relative_variance) for variant in FILTERS[::-1]))
@@ -244,8 +252,8 @@ def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
 
 @measured
 def measured_round_trip_ms(runs: Runs) -> float:
-    """CWV-S8: of the first segment of a burst, without a limit of rate."""
-    return 1e3 * float(round_trips_s(runs.events("newcwv-silence", _name("restart", 5)))[0])
+    """CWV-S8: the shortest one of a connection without a limit of rate."""
+    return 1e3 * float(round_trips_s(runs.events("newcwv-silence", _name("restart", 5))).min())
 
 
 @measured
@@ -258,10 +266,12 @@ def link_mbps(runs: Runs) -> float:
 
 
 @measured
-def packets_in_buffer(runs: Runs) -> float:
-    """CWV-S8: what the longest wait at the bottleneck comes to, packets of 1500 bytes at 2 Mbit/s."""
-    waits_s = round_trips_s(runs.events("newcwv-alone", "NewReno")) - RTT_S
-    return float(np.round(waits_s.max() / 6e-3))
+def packets_in_buffer(runs: Runs) -> str:
+    """CWV-S8: of thirty full packets that come at once to an idle bottleneck, those that it takes."""
+    rows = runs.events("newcwv-alone", "thirty segments at once")
+    first_s = of_server(rows)["time_s"][0]
+    dropped = (rows["kind"] == "drop") & (rows["time_s"] < first_s + RTT_S / 2)
+    return str(30 - int(dropped.sum()))
 
 
 @measured
@@ -337,9 +347,10 @@ def round_trips_s(rows: Rows) -> Floats:
     newest = np.searchsorted(ends, acks["seq_bytes"], side="right") - 1
     known = newest >= 0
     times = acks["time_s"][known] - server["time_s"][first][newest[known]]
-    # A repeated ACK tells of nothing, and one that fills a gap of how long that took.
+    # Only an ACK of two segments in order came at once: others were delayed, or filled a gap.
     told = np.diff(acks["seq_bytes"][known], prepend=0)
-    fresh = (told > 0) & (told <= 2 * SEGMENT)
+    calm = acks["dupacks"][known] == 0
+    fresh = (told == 2 * SEGMENT) & calm & np.concatenate([[True], calm[:-1]])
     return np.asarray(times[fresh], dtype=np.float64)
 
 
