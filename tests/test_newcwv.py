@@ -1,6 +1,7 @@
 """What the newCWV paper's quantities make of bursts and events, worked out by hand."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from catnip.papers.newcwv.runs import NEW_CWV, SEGMENT, SHARED, Runs
 from catnip.progress import Progress
 
 
-def made(values: Mapping[object, Any]) -> Runs:
+def made(values: Mapping[Any, Any]) -> Runs:
     """Runs in which everything is there that quantities would ask for."""
     with Progress(quiet=True) as progress:
         runs = Runs(False, 2, 1, progress)
     for key, value in values.items():
-        runs.kept(key, lambda value=value: value)
+        runs.kept(key, partial(lambda known: known, value))
     return runs
 
 
@@ -51,7 +52,9 @@ def of_silence(rule: str, idle_s: float, after: float, gap_s: float = 6.0) -> Ru
         (1.1 + gap_s, "server", "send", 3, after, "non-validated"),
         (1.2 + gap_s, "server", "ack", 4, after, "validated"),
     ]
-    return made({("events", "newcwv-silence", f"{rule} / idle_s=constant:value={idle_s:g}", None): events(rows)})
+    return made(
+        {("events", "newcwv-silence", f"{rule} / idle_s=constant:value={idle_s:g}", None): events(rows)}
+    )
 
 
 def test_a_silence_is_where_the_server_sends_nothing_for_longest() -> None:
@@ -125,6 +128,7 @@ def test_retransmissions_are_segments_at_or_below_one_that_left_before() -> None
 
 
 def test_the_window_after_a_loss_is_held_against_what_was_in_use_less_what_was_sent_again() -> None:
+    rows: list[tuple[float, str, str, int, float, str]]
     rows = [(1.0, "server", "send", n, 40, "non-validated") for n in range(10)]
     rows += [(1.2, "server", "ack", 0, 40, "non-validated")]
     # pipeACK is 8 segments, 10 are in flight, one is sent again: (10 - 1) / 2.

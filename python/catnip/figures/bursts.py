@@ -111,7 +111,9 @@ def grouped_bars(
             x = np.arange(len(groups)) + (index - (len(values) - 1) / 2) * width
             means = [one.mean for one in intervals]
             axes.bar(x, means, 0.92 * width, color=line(index)["color"], alpha=0.85, label=name)
-            style.whiskers(axes, x, means, [one.low for one in intervals], [one.high for one in intervals], INK)
+            style.whiskers(
+                axes, x, means, [one.low for one in intervals], [one.high for one in intervals], INK
+            )
         axes.axhline(0, color=FAINT, linewidth=0.8)
         axes.set_xticks(range(len(groups)), groups)
         axes.set_ylabel(ylabel)

@@ -94,7 +94,9 @@ def filters(runs: Runs) -> Figure:
             Track("pipeACK", rows["time_s"], rows["pipe_ack_bytes"] / SEGMENT, line=7),
         ]
         drawn.append(Strip(title, "segments", tracks))
-    caption = "Bursts of any size in quick succession, the same ones in both. With history pipeACK is steadier."
+    caption = (
+        "Bursts of any size in quick succession, the same ones in both. With history pipeACK is steadier."
+    )
     svg = strips("pipeACK without and with history", drawn, "time, s", 3.8, beside=True)
     return Figure("newcwv-filter", "Figure 5: pipeACK without and with its filter", caption, svg)
 
@@ -125,7 +127,9 @@ def losses(runs: Runs) -> Figure:
         variant: [gains.loss_pct(runs, path, variant) for path in names.values()]
         for variant in (NEW_RENO, NEW_CWV, PACED)
     }
-    caption = "Segments sent again. Larger bursts that come at once lose more; pacing takes a part of that back."
+    caption = (
+        "Segments sent again. Larger bursts that come at once lose more; pacing takes a part of that back."
+    )
     svg = grouped_bars("newCWV loses more", list(names), values, "segments sent again, %")
     return Figure("newcwv-losses", "Figure 9: losses", caption, svg)
 
@@ -149,9 +153,7 @@ def pacing(runs: Runs) -> Figure:
         count = int(here.after.cwnd // SEGMENT)
         times_ms = 1e3 * (here.sent_s[:count] - here.sent_s[0])
         tracks.append(Track(name, times_ms, np.arange(count), DOTS, (5, 3)[index]))
-    caption = (
-        "Segments of the window that a silence of five seconds has left, as they leave. The round trip is 200 ms."
-    )
+    caption = "The window that a silence of five seconds has left, as it leaves. The round trip is 200 ms."
     strip = Strip("", "segment of the burst", tracks)
     svg = strips("Pacing spreads a burst over a round trip", [strip], "time, ms", 3.4)
     return Figure("newcwv-pacing", "Figure 10: a burst, paced and not", caption, svg)
@@ -179,8 +181,8 @@ def behind_queues(runs: Runs) -> Figure:
         host: [beyond.gain_behind_pct(runs, host, queue, 5) for queue in queues] for host in beyond.HOSTS
     }
     caption = (
-        "Bursts above 5 KB after more than a second of silence, beside a file transfer over 2 Mbit/s. The gain"
-        " is over NewReno behind drop tail."
+        "Bursts above 5 KB after more than a second of silence, beside a file transfer over 2 Mbit/s."
+        " The gain is over NewReno behind drop tail."
     )
     svg = grouped_bars("What to do after a silence, behind the queues of today", queues, values, "gain, %")
     return Figure("newcwv-queues", "Beyond the paper: other answers, other queues", caption, svg)
@@ -194,8 +196,8 @@ def marks(runs: Runs) -> Figure:
         for host in beyond.MARKED
     }
     caption = (
-        "Behind CATNIP-Good, which drops packets without a mark first, and with the marks of CATNIP's servers on"
-        " the packets whose loss would cost a timeout. The gain is over NewReno behind drop tail."
+        "Behind CATNIP-Good, which drops packets without a mark first, and with the marks of CATNIP's servers"
+        " on the packets whose loss would cost a timeout. The gain is over NewReno behind drop tail."
     )
     groups = [f"> {size} KB" for size in sizes]
     svg = grouped_bars("Remembered and marked", groups, values, "gain, %")
@@ -252,7 +254,9 @@ def _behind_queues(runs: Runs) -> Table:
             time = _shown(beyond.mean_time_s(runs, host, queue, 5))
             rows.append((queue, host, *gained, time, _shown(beyond.ftp_behind_mbps(runs, host, queue))))
     columns = ("queue", "server", "gain > 5 KB, %", "> 20 KB", "> 80 KB", "time > 5 KB, s", "files, Mbit/s")
-    note = "Gains over NewReno behind drop tail, of bursts after more than a second of silence. Only CATNIP-Good"
+    note = (
+        "Gains over NewReno behind drop tail, of bursts after more than a second of silence. Only CATNIP-Good"
+    )
     return Table("Servers and queues", columns, rows, f"{note} looks at marks.")
 
 
@@ -288,7 +292,8 @@ def _a_bursty_connection(server: Rows) -> int:
     order = np.lexsort((server["time_s"][sends], server["connection"][sends]))
     number, time_s = server["connection"][sends][order], server["time_s"][sends][order]
     same = number[1:] == number[:-1]
-    silences = np.bincount(number[1:][same & (np.diff(time_s) > 2)].astype(int), minlength=int(number.max()) + 1)
+    long = same & (np.diff(time_s) > 2)
+    silences = np.bincount(number[1:][long].astype(int), minlength=int(number.max()) + 1)
     first = np.searchsorted(number, np.arange(len(silences)))
     last = np.searchsorted(number, np.arange(len(silences)), side="right") - 1
     silences[time_s[np.maximum(last, 0)] - time_s[np.minimum(first, len(time_s) - 1)] > MINUTE_S] = 0

@@ -144,7 +144,8 @@ def _classes(runs: Runs, path: str, variant: str) -> Iterable[Interval]:
 def _difference(
     runs: Runs, path: str, variant: str, one: tuple[float, float], other: tuple[float, float]
 ) -> Interval:
-    return stats.paired_difference(*(_per_seed(runs, path, variant, *which) for which in (one, other)))
+    left, right = (_per_seed(runs, path, variant, *which) for which in (one, other))
+    return stats.paired_difference(left, right)
 
 
 def _per_seed(runs: Runs, path: str, variant: str, burst_kb: float, idle_s: float) -> Floats:

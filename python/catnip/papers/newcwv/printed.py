@@ -24,7 +24,7 @@ def table_improvement_points(burst_kb: int, idle_s: int) -> float:
 
 @printed
 def sawtooth_mean() -> float:
-    """CWV-E2: the mean of a window between a half and all of what path and buffer hold, segments of 1000 bytes."""
+    """CWV-E2: the mean of a window between a half and all of what path and buffer hold, segments."""
     path, buffer = 4e6 * 0.1 / 8 / 1000, 20
     return 0.75 * (path + buffer)
 

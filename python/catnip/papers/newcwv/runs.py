@@ -1,9 +1,9 @@
 """Runs of the dumbbell, each made once, reduced to their bursts; and single connections, event by event."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ BEYOND = "newcwv-beyond"
 """Servers and queues that the paper does not have."""
 SEGMENT = 1448
 Rows = Mapping[str, NDArray[Any]]
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -80,17 +81,17 @@ class Runs:
             ),
         )
 
-    def kept(self, key: object, make: Callable[[], Any]) -> Any:
+    def kept(self, key: object, make: Callable[[], Made]) -> Made:
         """What several quantities share, made once."""
         if key not in self._kept:
             self._kept[key] = make()
-        return self._kept[key]
+        return cast(Made, self._kept[key])
 
     def cost(self) -> list[tuple[str, int, float, float]]:
         """Scenario, runs, packet-hops and seconds that they took."""
         return self._costs
 
-    def _run(self, name: str, seeds: Sequence[int]) -> Mapping[str, Table]:
+    def _run(self, name: str, seeds: list[int]) -> Mapping[str, Table]:
         scenario, began_s = paths.scenario(name), perf_counter()
         told = self.progress.task(scenario.id)
         made = scenario.run(list(scenario.variants), seeds, ["bursts", "ports", "runs"], 0, told)

@@ -142,7 +142,8 @@ def window_over_present_use(runs: Runs, rule: str) -> float:
 @measured
 def pipe_ack_variation_ratio(runs: Runs) -> Interval:
     """CWV-E5: the variance of pipeACK with the maximum filter over that without, relative to their means."""
-    return stats.ratio(*(_filtered(runs, variant, _relative_variance) for variant in FILTERS[::-1]))
+    without, within = (_filtered(runs, variant, _relative_variance) for variant in FILTERS)
+    return stats.ratio(within, without)
 
 
 @measured
@@ -154,8 +155,8 @@ def peak_cwnd(runs: Runs, variant: str) -> Interval:
 @measured
 def peak_cwnd_ratio(runs: Runs) -> Interval:
     """CWV-E5: with the filter over that without."""
-    peak = [_filtered(runs, variant, lambda rows: rows["cwnd_bytes"].max()) for variant in FILTERS[::-1]]
-    return stats.ratio(*peak)
+    without, within = (_filtered(runs, name, lambda rows: rows["cwnd_bytes"].max()) for name in FILTERS)
+    return stats.ratio(within, without)
 
 
 @measured
@@ -177,13 +178,9 @@ def paced_time_ratio(runs: Runs) -> float:
     """CWV-S6: a transfer of 5 MB over an idle path, paced over not paced."""
     scenario = paths.scenario("newcwv-long")
     rows = scenario.run(list(scenario.variants), [runs.first_seed], ["connections"], 0, None)["connections"]
-    taken = {
-        name: float((part["acked_s"] - part["start_s"])[0])
-        for name, part in zip(
-            scenario.variants, (measures.select(rows, n) for n in range(len(scenario.variants))), strict=True
-        )
-    }
-    return taken["paced"] / taken["at once"]
+    parts = {name: measures.select(rows, index) for index, name in enumerate(scenario.variants)}
+    taken_s = {name: float((part["acked_s"] - part["start_s"])[0]) for name, part in parts.items()}
+    return taken_s["paced"] / taken_s["at once"]
 
 
 @measured
@@ -247,7 +244,7 @@ def cwnd_after_loss_off_segments(runs: Runs, variant: str) -> float:
     over = (server["kind"] == "ack") & (server["seq_bytes"] >= end_byte) & (np.arange(len(again)) > last)
     after = float(server["cwnd_bytes"][np.flatnonzero(over)[0]])
     expected = max((max(np.nan_to_num(used), at_loss) - retransmitted) / 2, SEGMENT)
-    return abs(after - expected) / SEGMENT
+    return float(abs(after - expected) / SEGMENT)
 
 
 @measured
@@ -366,8 +363,9 @@ def _retransmissions(server: Rows) -> NDArray[Any]:
 
 
 def _moment(rows: Rows, at: int) -> Moment:
-    number = (float(rows[name][at]) for name in ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes"))
-    return Moment(*number, str(rows["phase"][at]))
+    names = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes")
+    at_s, cwnd, ssthresh, pipe_ack = (float(rows[name][at]) for name in names)
+    return Moment(at_s, cwnd, ssthresh, pipe_ack, str(rows["phase"][at]))
 
 
 def _filtered(runs: Runs, variant: str, statistic: Any) -> Floats:
