@@ -93,6 +93,26 @@ impl Scene {
         self
     }
 
+    /// So many milliseconds pass; timers that expire meanwhile do so at their time.
+    pub(crate) fn later(&mut self, millis: u64) -> &mut Self {
+        let until = self.now + Span::from_millis(millis);
+        while let Some(deadline) = self.sender.deadline().filter(|&deadline| deadline <= until) {
+            self.now = deadline.max(self.now);
+            self.sender.on_time(self.now, &self.config);
+            self.drain();
+        }
+        self.now = until;
+        self
+    }
+
+    /// Time passes until a segment leaves, if the sender still waits for anything.
+    pub(crate) fn until_something_leaves(&mut self) -> &mut Self {
+        while self.left.is_empty() && self.sender.deadline().is_some() {
+            self.later(10);
+        }
+        self
+    }
+
     /// An ACK says that everything up to this segment has arrived.
     pub(crate) fn ack(&mut self, segments: u64) -> &mut Self {
         self.sack(segments, &[])

@@ -490,3 +490,6 @@ impl Sender {
         Transmission { seq, len: (data_end - seq) as u32, fin, retransmission }
     }
 }
+
+#[cfg(test)]
+mod tests;
