@@ -337,6 +337,8 @@ impl Sender {
             self.control.on_ack(&Ack {
                 now,
                 bytes: acked,
+                delivered: acked,
+                rate: None,
                 in_flight,
                 una: self.una,
                 next: self.max,

@@ -134,6 +134,8 @@ mod tests {
     fn hears_ack(control: &mut Eca, unsent: u64) {
         control.on_ack(&Ack {
             now: Time::ZERO,
+            delivered: 0,
+            rate: None,
             una: 0,
             next: 0,
             srtt: None,

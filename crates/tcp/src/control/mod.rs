@@ -55,6 +55,10 @@ pub struct Ack {
     pub next: u64,
     /// Bytes that the application has handed over and that were never sent.
     pub unsent: u64,
+    /// Bytes that are newly known to have arrived, acknowledged or reported.
+    pub delivered: u64,
+    /// A delivery rate, if it measures one: so many bytes arrived over a time that sender and network both needed.
+    pub rate: Option<(u64, Span)>,
     /// The round trip that it measures, if it measures one.
     pub rtt: Option<Span>,
     /// Smoothed round trip by a fine clock, once there was a sample.

@@ -152,6 +152,8 @@ mod tests {
         Ack {
             now: Time::ZERO,
             bytes,
+            delivered: bytes,
+            rate: None,
             in_flight: 0,
             una: bytes,
             next: bytes,

@@ -1,4 +1,4 @@
-use super::{Ledger, Sack};
+use super::{Ledger, Sack, Sample};
 use crate::control::validated::{Validated, Validity};
 use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Recovered,
@@ -142,8 +142,8 @@ impl Sender {
         }
         if segment.ack > self.una {
             self.ledger.acknowledge(segment.ack.min(self.written), &mut sampling);
-            let rtt = self.ledger.sample(sampling).rtt;
-            self.on_new_ack(now, segment.ack, rtt, config);
+            let sample = self.ledger.sample(sampling);
+            self.on_new_ack(now, segment.ack, &sample, config);
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
         } else if self.una < self.max && segment.span() == 0 {
@@ -286,7 +286,7 @@ impl Sender {
     }
 
     #[inline]
-    fn on_new_ack(&mut self, now: Time, ack: u64, rtt: Option<Span>, config: &TcpConfig) {
+    fn on_new_ack(&mut self, now: Time, ack: u64, sample: &Sample, config: &TcpConfig) {
         let cwnd = self.control.control().cwnd;
         let episode_ends = self.sack.on_advance(ack);
         let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
@@ -321,11 +321,13 @@ impl Sender {
         self.control.on_ack(&Ack {
             now,
             bytes: acked,
+            delivered: sample.delivered,
+            rate: sample.rate,
             in_flight,
             una: self.una,
             next: self.max,
             unsent: self.unsent(),
-            rtt,
+            rtt: sample.rtt,
             srtt: self.rto.srtt(),
             // A segment that waits for its turn has room in the window: its sender uses all of the rate that it has.
             cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd || self.paced_until.is_some(),

@@ -16,7 +16,19 @@ fn cubic(window: u32) -> Cubic {
 fn ack(now: Time, segments: u64) -> Ack {
     let bytes = segments * SEGMENT;
     let srtt = Some(Span::from_millis(100));
-    Ack { now, bytes, in_flight: 0, una: bytes, next: bytes, unsent: 0, rtt: srtt, srtt, cwnd_limited: true }
+    Ack {
+        now,
+        bytes,
+        delivered: bytes,
+        rate: None,
+        in_flight: 0,
+        una: bytes,
+        next: bytes,
+        unsent: 0,
+        rtt: srtt,
+        srtt,
+        cwnd_limited: true,
+    }
 }
 
 fn congestion(cause: Cause, in_flight: u64) -> Congestion {

@@ -60,6 +60,8 @@ impl<C: CongestionControl> Flow<C> {
             self.control.on_ack(&Ack {
                 now: self.time(),
                 bytes: SEGMENT,
+                delivered: SEGMENT,
+                rate: None,
                 in_flight,
                 una: self.una * SEGMENT,
                 next: self.next * SEGMENT,
