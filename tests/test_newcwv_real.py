@@ -299,6 +299,12 @@ def test_counts_of_a_kernel_come_from_its_server_and_those_of_a_simulated_one_fr
     assert (list(kernel.responses["bytes"]), list(kernel.responses["seed"])) == ([5], [1])
 
 
+def test_a_client_that_ends_early_is_an_error() -> None:
+    said = json.dumps({"connection": 0, "first_byte": 0, "bytes": 5, "idle_s": 0.0, "time_s": 0.1})
+    with pytest.raises(InputError, match="free: newCWV: the client ended after 1 responses: no route"):
+        real.read_run(Variant(FREE, NEW_CWV), said, "no route", {}, {}, 1)
+
+
 def test_a_machine_that_cannot_emulate_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real, "can_run", lambda: "not root")
     with pytest.raises(InputError, match="newcwv: not root"):

@@ -425,7 +425,12 @@ def read_run(
     seed: int,
 ) -> Run:
     """What the client and the server have printed, and what the emulator has counted."""
-    *lines, said_last = [json.loads(line) for line in out.splitlines()]
+    lines = [json.loads(line) for line in out.splitlines()]
+    if len(lines) < 2 or "late_s" not in lines[-1]:
+        raise InputError(
+            f"newcwv: {variant.name}: the client ended after {len(lines)} responses: {err[-300:]}"
+        )
+    said_last = lines.pop()
     served = _of_trace(tables["bursts"], 0, "http", variant) if variant.system not in BESIDE else None
     if served is None:
         counts = [json.loads(line) for line in err.splitlines() if line.startswith('{"sent"')]
