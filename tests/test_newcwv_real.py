@@ -19,8 +19,6 @@ from catnip.papers.newcwv.real import (
     CONGESTED,
     CUBIC,
     FREE,
-    NEW_CWV,
-    NEW_RENO,
     RENO,
     SHARED,
     Real,
@@ -28,6 +26,7 @@ from catnip.papers.newcwv.real import (
     Variant,
 )
 from catnip.papers.newcwv.replay import Connection, Exchange
+from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.progress import Progress
 
 TRACE = """SEQ 100000 2 0 0
@@ -147,7 +146,7 @@ def test_each_emulated_variant_has_one_simulated_beside_it() -> None:
 def run(times_s: list[float], sizes: list[int], **changed: Any) -> Run:
     count = len(sizes)
     ports = {
-        "port": np.array(["bottleneck", "bottleneck:back", "file_client"]),
+        "port": np.array(["bottleneck", "bottleneck:back", "sink"]),
         "delivered_bytes": np.array([0, 0, 250_000]),
         **{
             f"{what}_{priority}": np.array([number, 0, 0])
@@ -205,10 +204,10 @@ KNOWN = Real(
 
 def test_gains_and_times_are_those_of_the_same_responses() -> None:
     keeper = Keeper(KNOWN)
-    assert real.mean_time_s(keeper, CONGESTED, NEW_RENO).mean == approx(1.5)
-    assert real.gain_pct(keeper, CONGESTED, NEW_CWV).mean == approx((50 + 25) / 2)
-    assert real.gain_pct(keeper, CONGESTED, NEW_CWV, above_bytes=20_000).mean == approx(25)
-    assert real.gain_pct(keeper, CONGESTED, NEW_CWV, simulated=True).mean == approx((25 + 12.5) / 2)
+    assert real.real_time_s(keeper, CONGESTED, NEW_RENO).mean == approx(1.5)
+    assert real.real_gain_pct(keeper, CONGESTED, NEW_CWV).mean == approx((50 + 25) / 2)
+    assert real.real_gain_pct(keeper, CONGESTED, NEW_CWV, above_bytes=20_000).mean == approx(25)
+    assert real.real_gain_pct(keeper, CONGESTED, NEW_CWV, simulated=True).mean == approx((25 + 12.5) / 2)
     assert real.over_simulated(keeper, CONGESTED, NEW_CWV).mean == approx(2.0 / 2.0)
     assert real.over_simulated(keeper, CONGESTED, NEW_RENO).mean == approx(3.0 / 2.4)
     assert real.server_less_client_ms(keeper, CONGESTED, NEW_CWV, "largest") == approx(40)
@@ -221,10 +220,10 @@ def test_losses_and_rates_are_those_of_the_server_and_the_router() -> None:
     assert real.sent_again_pct(keeper, CONGESTED, NEW_CWV, simulated=True) == 5
     assert real.dropped_pct(keeper, CONGESTED, NEW_CWV) == approx(100 * 3 / 150)
     assert real.rate_off_pct(keeper) == approx(0.5)
-    rates = {NEW_RENO: 250_000, NEW_CWV: 200_000, real.PACED: 300_000}
+    rates = {NEW_RENO: 250_000, NEW_CWV: 200_000, PACED: 300_000}
     shared = {
         Variant(SHARED, system): run(
-            [1.0], [6_000], ports={"port": np.array(["file_client"]), "delivered_bytes": np.array([size])}
+            [1.0], [6_000], ports={"port": np.array(["sink"]), "delivered_bytes": np.array([size])}
         )
         for system, size in rates.items()
     }
@@ -264,12 +263,12 @@ def test_spread_is_that_of_responses_that_newcwv_sends_at_once() -> None:
 
     known = {
         Variant(FREE, NEW_CWV): timed([0.2] * 4, [0.21, 0.22, 0.6, 0.2]),
-        Variant(FREE, real.PACED): timed([0.2] * 4, [0.4, 0.3, 0.9, 0.2]),
+        Variant(FREE, PACED): timed([0.2] * 4, [0.4, 0.3, 0.9, 0.2]),
     }
     keeper = Keeper(Real(1, {}, known))
-    assert real.spread_ms(keeper, real.PACED, 1.0) == approx(200)
-    assert real.spread_ms(keeper, real.PACED) == approx(150)
-    assert real.spread_ms(keeper, NEW_CWV) == approx(15)
+    assert real.real_spread_ms(keeper, PACED, 1.0) == approx(200)
+    assert real.real_spread_ms(keeper, PACED) == approx(150)
+    assert real.real_spread_ms(keeper, NEW_CWV) == approx(15)
 
 
 def test_counts_of_a_kernel_come_from_its_server_and_those_of_a_simulated_one_from_its_bursts() -> None:

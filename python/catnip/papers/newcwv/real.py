@@ -23,6 +23,7 @@ from catnip import bursts, measures, paths, resampling, results, stats
 from catnip._core import InputError
 from catnip.bursts import Pairs, Rows
 from catnip.cli.emulation import program
+from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
 from catnip.progress import Progress
@@ -32,7 +33,6 @@ measured = Quantities()
 
 FREE, CONGESTED, SHARED = "free", "congested", "shared"
 SETTINGS = (FREE, CONGESTED, SHARED)
-NEW_RENO, NEW_CWV, PACED = "NewReno", "newCWV", "newCWV, paced"
 RENO, CUBIC = "Reno of the kernel", "CUBIC of the kernel"
 SYSTEMS = (NEW_RENO, NEW_CWV, PACED, RENO, CUBIC)
 BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux"}
@@ -50,7 +50,7 @@ AT_ONCE_S = 0.3
 RED = 3
 TRIES = 2
 SIDE_BY_SIDE = 15
-BOTTLENECK, FILE = "bottleneck", "file_client"
+BOTTLENECK, FILE = "bottleneck", "sink"
 OPENED_BEFORE = {FREE: 0, CONGESTED: 0, SHARED: 1}
 """Connections that are numbered before those of the trace: that of the file."""
 
@@ -231,7 +231,7 @@ def responses_of_another_size(runs: Keeper) -> str:
 
 
 @measured
-def mean_time_s(
+def real_time_s(
     runs: Keeper, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
 ) -> Interval:
     """CWV-E6 to E9: of responses above a size, from request to last byte (simulated: to the last ACK)."""
@@ -248,7 +248,7 @@ def over_simulated(runs: Keeper, setting: str, system: str, above_bytes: float =
 
 
 @measured
-def gain_pct(
+def real_gain_pct(
     runs: Keeper,
     setting: str,
     system: str,
@@ -289,7 +289,7 @@ def file_off_pct(runs: Keeper, simulated: bool = False) -> float:
 
 
 @measured
-def spread_ms(runs: Keeper, system: str, quantile: float = 0.5) -> float:
+def real_spread_ms(runs: Keeper, system: str, quantile: float = 0.5) -> float:
     """CWV-E10: from the first to the last byte, as the client reads them, without a rate limit.
 
     Of responses above 20 KB, after more than 1 s of silence, that newCWV sends within one round trip.
@@ -341,7 +341,7 @@ def table(runs: Keeper) -> Table:
             [
                 f"{variant.name}, {'simulated' if simulated else 'measured'}",
                 str((run.responses["bytes"] > LEAST_BYTES).sum()),
-                str(mean_time_s(runs, setting, system, simulated)),
+                str(real_time_s(runs, setting, system, simulated)),
                 *gains,
                 f"{100 * run.retransmitted / run.sent:.2f}",
                 f"{run.dropped_pct:.2f}",
