@@ -1,0 +1,508 @@
+"""Bursts that a real client fetches over an emulated router, beside the simulation (CWV-S14, S15, E6 to E11).
+
+Servers are simulated ones or the kernel's. The trace, its links and the time are the same in all runs, and a
+response is known by its connection and its first byte, so whatever is compared is so burst by burst. Clients
+measure from a request to the last byte of its response, simulated servers from the first segment to the last
+ACK: the same span half a round trip later, up to the delay of that ACK.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from catnip import bursts, measures, paths, resampling, results, stats
+from catnip._core import InputError
+from catnip.bursts import Pairs, Rows
+from catnip.cli.emulation import program
+from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
+from catnip.papers.outcome import Table
+from catnip.papers.quantity import Quantities
+from catnip.progress import Progress
+from catnip.stats import Interval
+
+measured = Quantities()
+
+FREE, CONGESTED, SHARED = "free", "congested", "shared"
+SETTINGS = (FREE, CONGESTED, SHARED)
+RENO, CUBIC = "Reno of the kernel", "CUBIC of the kernel"
+SYSTEMS = (NEW_RENO, NEW_CWV, PACED, RENO, CUBIC)
+BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux"}
+"""What is simulated beside the kernel's; others stand beside themselves."""
+
+EMULATED, SIMULATED = "newcwv-real", "newcwv-short"
+FULL_S, QUICK_S = 300.0, 45.0
+QUICK_SYSTEMS = (NEW_RENO, RENO)
+LEAST_BYTES = 5_000
+"""Of a burst that counts: shorter ones fit into the initial window."""
+SHORTEST_BYTES = 200
+"""Above the header of a response."""
+AT_ONCE_S = 0.3
+"""Less than two round trips."""
+RED = 3
+TRIES = 2
+SIDE_BY_SIDE = 15
+BOTTLENECK, FILE = "bottleneck", "sink"
+OPENED_BEFORE = {FREE: 0, CONGESTED: 0, SHARED: 1}
+"""Connections that are numbered before those of the trace: that of the file."""
+
+
+class Keeper(Protocol):
+    """What a measurement needs to know, and where it is kept."""
+
+    quick: bool
+    first_seed: int
+    progress: Progress
+
+    def kept(self, key: object, make: Callable[[], Any]) -> Any:
+        """What several quantities share, made once."""
+        ...
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A setting and a system; `simulated` is what stands beside a measurement."""
+
+    setting: str
+    system: str
+    simulated: bool = False
+
+    @property
+    def name(self) -> str:
+        """In its scenario."""
+        system = BESIDE.get(self.system, self.system) if self.simulated else self.system
+        return f"{self.setting}: {system}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a variant."""
+
+    responses: Rows
+    """Of the Web server: columns of the table bursts, as the client has seen them if it is a real one."""
+    ports: Rows
+    duration_s: float
+    sent: int
+    """Data segments of the Web server."""
+    retransmitted: int
+    """Of these, retransmissions."""
+    served: Rows | None = None
+    """Bursts as the server has seen them, if a simulated one has served a real client."""
+    certificate: Mapping[str, Any] | None = None
+    late_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """How much later than they should have the client has sent requests: median, 99th percentile, maximum."""
+    broken: int = 0
+    """Connections that ended early."""
+
+    @property
+    def is_red(self) -> bool:
+        """The emulator was not where it should have been."""
+        return self.certificate is not None and self.certificate["verdict"] == "red"
+
+    @cached_property
+    def dropped_pct(self) -> float:
+        """Packets towards the clients that the router dropped, of all kinds of traffic."""
+        port = self._port(BOTTLENECK)
+        names = [
+            f"{what}_{priority}" for what in ("dropped", "arrived") for priority in ("high", "med", "low")
+        ]
+        counts = [port[name] for name in names]
+        return 100 * sum(counts[:3]) / max(sum(counts[3:]), 1)
+
+    @cached_property
+    def file_kbps(self) -> float:
+        """What the receiver of the file got, headers included."""
+        return self._port(FILE)["delivered_bytes"] * 8 / self.duration_s / 1e3
+
+    def _port(self, name: str) -> dict[str, float]:
+        place = int(np.flatnonzero(self.ports["port"] == name)[0])
+        return {
+            key: float(values[place]) for key, values in self.ports.items() if key not in ("port", "group")
+        }
+
+
+@dataclass(frozen=True)
+class Real:
+    """All runs of the same trace."""
+
+    seed: int
+    trace_bytes: Mapping[tuple[int, int], int]
+    """What the trace says that each response is long, by connection and first byte."""
+    runs: Mapping[Variant, Run]
+
+    def run(self, setting: str, system: str, simulated: bool = False) -> Run:
+        """One of them."""
+        return self.runs[Variant(setting, system, simulated)]
+
+    @property
+    def emulated(self) -> list[Run]:
+        """Those in real time."""
+        return [run for variant, run in self.runs.items() if not variant.simulated]
+
+    def pairs(self, reference: Variant, other: Variant) -> Pairs:
+        """Responses of two variants, each with itself."""
+        return pair(self.runs[reference].responses, self.runs[other].responses)
+
+
+def of(runs: Keeper) -> Real:
+    """All settings and servers; with `quick` one setting, two servers and less time."""
+    return runs.kept("real", lambda: _measure(runs))  # type: ignore[no-any-return]
+
+
+def can_run() -> str | None:
+    """Why this machine cannot emulate; None if it can."""
+    try:
+        program()
+    except InputError as error:
+        return str(error)
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        return "/dev/net/tun: no access to TUN devices"
+    if os.geteuid() != 0:
+        return "not root, who alone may choose how a kernel controls congestion"
+    return None
+
+
+@measured
+def red_certificates(runs: Keeper) -> str:
+    """CWV-S14: runs whose router did not do what was asked of it, in two tries."""
+    return str(sum(run.is_red for run in of(runs).emulated))
+
+
+@measured
+def router_late_ms(runs: Keeper) -> float:
+    """CWV-S14: how late the router was, 99th percentile, the largest of all runs and hosts."""
+    late_us = []
+    for run in of(runs).emulated:
+        certificate = run.certificate or {}
+        late_us += [host["lateness_us"][1] for host in (certificate, *certificate["hosts"])]
+    return float(max(late_us)) / 1e3
+
+
+@measured
+def unaccounted_packets(runs: Keeper) -> str:
+    """CWV-S14: packets into named links less those out, dropped and held; those that a host has missed."""
+    return str(sum(_unaccounted(run.certificate or {}) for run in of(runs).emulated))
+
+
+@measured
+def rate_off_pct(runs: Keeper) -> float:
+    """CWV-S14: the rate of the bottleneck while packets followed one another, off 2 Mbit/s; the farthest."""
+    off = [
+        100 * abs(_bottleneck(run)["busy_rate"] / 2e6 - 1)
+        for variant, run in of(runs).runs.items()
+        if not variant.simulated and variant.setting != FREE
+    ]
+    return float(max(off, default=0.0))
+
+
+@measured
+def client_late_ms(runs: Keeper, statistic: str) -> float:
+    """CWV-S15: how late the real clients were with what they did, the largest of all runs."""
+    place = ("median", "p99", "largest").index(statistic)
+    return 1e3 * max(run.late_s[place] for run in of(runs).emulated)
+
+
+@measured
+def broken_connections(runs: Keeper) -> str:
+    """CWV-S15: connections that a server or its kernel ended early."""
+    return str(sum(run.broken for run in of(runs).emulated))
+
+
+@measured
+def responses_of_another_size(runs: Keeper) -> str:
+    """CWV-S15: responses not as long as the trace says, but for those that are shorter than a header."""
+    real = of(runs)
+    wrong = 0
+    for run in real.emulated:
+        columns = (run.responses[name].tolist() for name in ("connection", "first_byte", "bytes"))
+        for connection, first_byte, size in zip(*columns, strict=True):
+            asked = real.trace_bytes[connection, first_byte]
+            # The length of a header grows with that of the number in it: some sizes are one too many.
+            wrong += not 0 <= asked - size <= 1 and asked > SHORTEST_BYTES
+    return str(wrong)
+
+
+@measured
+def real_time_s(
+    runs: Keeper, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
+) -> Interval:
+    """CWV-E6 to E9: of responses above a size, from request to last byte (simulated: to the last ACK)."""
+    rows = of(runs).run(setting, system, simulated).responses
+    return resampling.mean(rows["time_s"][rows["bytes"] > above_bytes])
+
+
+@measured
+def over_simulated(runs: Keeper, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
+    """CWV-S15: time measured over time simulated, of the responses that both have."""
+    beside = of(runs).pairs(Variant(setting, system, simulated=True), Variant(setting, system))
+    here = beside.within(above_bytes, 0)
+    return stats.ratio(here.other["time_s"], here.reference["time_s"])
+
+
+@measured
+def real_gain_pct(
+    runs: Keeper,
+    setting: str,
+    system: str,
+    above_bytes: float = LEAST_BYTES,
+    idle_s: float = 1.0,
+    simulated: bool = False,
+    reference: str = NEW_RENO,
+) -> Interval:
+    """CWV-E6 to E9: by how much shorter responses are than under a reference, of a class."""
+    here = class_of(runs, setting, system, above_bytes, idle_s, simulated, reference)
+    return bursts.gain(here, [of(runs).seed])
+
+
+@measured
+def sent_again_pct(runs: Keeper, setting: str, system: str, simulated: bool = False) -> float:
+    """CWV-E7: data segments of the Web server that were retransmissions."""
+    run = of(runs).run(setting, system, simulated)
+    return 100 * run.retransmitted / run.sent
+
+
+@measured
+def dropped_pct(runs: Keeper, setting: str, system: str, simulated: bool = False) -> float:
+    """CWV-E7: packets towards the clients that the router dropped, those of the file included."""
+    return of(runs).run(setting, system, simulated).dropped_pct
+
+
+@measured
+def file_kbps(runs: Keeper, system: str, simulated: bool = False) -> float:
+    """CWV-E11: what a file transfer gets beside the bursts."""
+    return of(runs).run(SHARED, system, simulated).file_kbps
+
+
+@measured
+def file_off_pct(runs: Keeper, simulated: bool = False) -> float:
+    """CWV-E11: what a file gets beside three algorithms, off the mean of the three; the farthest."""
+    rates = np.array([file_kbps(runs, system, simulated) for system in (NEW_RENO, NEW_CWV, PACED)])
+    return float(100 * np.abs(rates / rates.mean() - 1).max())
+
+
+@measured
+def real_spread_ms(runs: Keeper, system: str, quantile: float = 0.5) -> float:
+    """CWV-E10: from the first to the last byte, as the client reads them, without a rate limit.
+
+    Of responses above 20 KB, after more than 1 s of silence, that newCWV sends within one round trip.
+    """
+    both = class_of(runs, FREE, system, 20_000, 1.0, reference=NEW_CWV)
+    at_once = both.reference["time_s"] < AT_ONCE_S
+    spread_s = (both.other["time_s"] - both.other["first_s"])[at_once]
+    return 1e3 * float(np.quantile(spread_s, quantile))
+
+
+@measured
+def server_less_client_ms(runs: Keeper, setting: str, system: str, statistic: str = "mean") -> float:
+    """CWV-S11: a burst as its simulated server times it, less the same one as the real client does."""
+    run = of(runs).run(setting, system)
+    assert run.served is not None, f"{system}: a kernel does not say"
+    both = pair(run.responses, run.served)
+    less_ms = 1e3 * (both.other["time_s"] - both.reference["time_s"])
+    return float({"mean": less_ms.mean(), "least": less_ms.min(), "largest": less_ms.max()}[statistic])
+
+
+def pair(reference: Rows, other: Rows) -> Pairs:
+    """Bursts of two runs, each with itself, with what is known of both."""
+    joined = {key: np.concatenate([reference[key], other[key]]) for key in reference if key in other}
+    sides = np.repeat([0, 1], [len(reference["bytes"]), len(other["bytes"])])
+    return bursts.pair({**joined, "variant": sides}, 0, 1)
+
+
+def class_of(
+    runs: Keeper,
+    setting: str,
+    system: str,
+    above_bytes: float,
+    idle_s: float,
+    simulated: bool = False,
+    reference: str = NEW_RENO,
+) -> Pairs:
+    """The responses above a size after more than a silence, paired with themselves under a reference."""
+    sides = (Variant(setting, name, simulated) for name in (reference, system))
+    return of(runs).pairs(*sides).within(above_bytes, idle_s)
+
+
+def table(runs: Keeper) -> Table:
+    """Everything measured, and the same simulated."""
+    real, rows = of(runs), []
+    for variant, run in real.runs.items():
+        setting, system, simulated = variant.setting, variant.system, variant.simulated
+        gains = [_gain_told(runs, variant, above_bytes) for above_bytes in (5_000, 20_000, 80_000)]
+        rows.append(
+            [
+                f"{variant.name}, {'simulated' if simulated else 'measured'}",
+                str((run.responses["bytes"] > LEAST_BYTES).sum()),
+                str(real_time_s(runs, setting, system, simulated)),
+                *gains,
+                f"{100 * run.retransmitted / run.sent:.2f}",
+                f"{run.dropped_pct:.2f}",
+                f"{run.file_kbps:.0f}" if setting == SHARED else "",
+            ]
+        )
+    columns = [
+        "",
+        "bursts above 5 KB",
+        "mean, s",
+        *(f"gain above {size} KB, %" for size in (5, 20, 80)),
+        "sent again, %",
+        "dropped at the router, %",
+        "file, kbit/s",
+    ]
+    note = (
+        "The same trace, round trip 200 ms; free: no rate limit, congested: 2 Mbit/s and a buffer of 30 KB, "
+        "shared: a file beside it. Gains are those of bursts after more than 1 s of "
+        "silence over NewReno. Measured times are a real client's, simulated ones the server's."
+    )
+    return Table("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
+
+
+def _gain_told(runs: Keeper, variant: Variant, above_bytes: float) -> str:
+    """The gain of a class, empty for the reference and where there is nothing of the class."""
+    here = class_of(runs, variant.setting, variant.system, above_bytes, 1.0, variant.simulated)
+    is_known = variant.system != NEW_RENO and len(here.gain_pct) > 0
+    return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
+
+
+def _measure(runs: Keeper) -> Real:
+    if missing := can_run():
+        raise InputError(f"newcwv: {missing}")
+    settings, systems, for_s = (
+        ((FREE,), QUICK_SYSTEMS, QUICK_S) if runs.quick else (SETTINGS, SYSTEMS, FULL_S)
+    )
+    variants = [Variant(setting, system) for setting in settings for system in systems]
+    simulation = paths.scenario(SIMULATED)
+    text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
+    emulation, told = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
+    made: dict[Variant, Run] = {}
+    with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
+        trace = Path(folder) / "web.cvec"
+        trace.write_text(text, encoding="ascii")
+        for _ in range(TRIES):
+            left = [variant for variant in variants if variant not in made or made[variant].is_red]
+            with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+                ended = pool.map(
+                    lambda each: _emulate(str(emulation), each, trace, for_s, runs.first_seed), left
+                )
+                for variant, run in zip(left, ended, strict=True):
+                    made[variant] = run
+                    told(sum(not one.is_red for one in made.values()), len(variants))
+    beside = [Variant(one.setting, one.system, simulated=True) for one in variants]
+    return Real(runs.first_seed, trace_bytes(text), made | _simulate(beside, for_s, runs.first_seed))
+
+
+def _emulate(scenario: str, variant: Variant, trace: Path, for_s: float, seed: int) -> Run:
+    with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
+        command = [str(program()), "emulate", scenario, "--variant", variant.name, "--seed", str(seed)]
+        ended = subprocess.run(
+            [*command, "--bursts", "--quiet", "--out", folder],
+            env={**os.environ, "CATNIP_TRACE": str(trace), "CATNIP_FOR_S": str(for_s)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ended.returncode not in (0, RED):
+            raise InputError(f"{scenario}: {variant.name}: {ended.stderr.strip()[-300:]}")
+        certificate = json.loads((Path(folder) / "certificate.json").read_text())
+        _, tables = results.read(Path(folder))
+    return read_run(variant, ended.stdout, ended.stderr, certificate, tables, seed)
+
+
+def read_run(
+    variant: Variant,
+    out: str,
+    err: str,
+    certificate: Mapping[str, Any],
+    tables: Mapping[str, results.Table],
+    seed: int,
+) -> Run:
+    """What the client and the server have printed, and what the emulator has counted."""
+    lines = [json.loads(line) for line in out.splitlines()]
+    if len(lines) < 2 or "late_s" not in lines[-1]:
+        raise InputError(
+            f"newcwv: {variant.name}: the client ended after {len(lines)} responses: {err[-300:]}"
+        )
+    said_last = lines.pop()
+    served = _of_trace(tables["bursts"], 0, "http", variant) if variant.system not in BESIDE else None
+    if served is None:
+        counts = [json.loads(line) for line in err.splitlines() if line.startswith('{"sent"')]
+        sent, again = (sum(one[key] for one in counts) for key in ("sent", "retransmitted"))
+    else:
+        sent, again = (int(served[key].sum()) for key in ("sent", "retransmitted"))
+    responses: Rows = {key: np.array([line[key] for line in lines]) for key in lines[0]}
+    return Run(
+        responses={**responses, "seed": np.full(len(lines), seed)},
+        ports=measures.select(tables["ports"], 0),
+        duration_s=float(certificate["links"][0]["certificate"]["duration_s"]),
+        sent=sent,
+        retransmitted=again,
+        served=served,
+        certificate=certificate,
+        late_s=tuple(said_last["late_s"]),
+        broken=int(said_last["errors"]),
+    )
+
+
+def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Variant, Run]:
+    """What has ended by the time at which real clients give up."""
+    scenario = paths.scenario(SIMULATED)
+    tables = scenario.run([variant.name for variant in variants], [seed], ["bursts", "ports", "runs"])
+    made = {}
+    for place, variant in enumerate(variants):
+        rows = _of_trace(tables["bursts"], place, "web", variant)
+        ended = rows["start_s"] + rows["time_s"] <= for_s
+        known = {key: values[ended] for key, values in rows.items()}
+        made[variant] = Run(
+            responses=known,
+            ports=measures.select(tables["ports"], place),
+            duration_s=float(np.asarray(tables["runs"]["end_s"])[place]),
+            sent=int(known["sent"].sum()),
+            retransmitted=int(known["retransmitted"].sum()),
+        )
+    return made
+
+
+def _of_trace(table: results.Table, place: int, group: str, variant: Variant) -> Rows:
+    """Bursts of the Web server, their connections counted as in the trace."""
+    rows = measures.select(table, place, group)
+    before = OPENED_BEFORE[variant.setting]
+    return {**rows, "connection": rows["connection"].astype(np.int64) - before}
+
+
+def trace_bytes(text: str) -> dict[tuple[int, int], int]:
+    """How long each response is, by its connection and its first byte there."""
+    made: dict[tuple[int, int], int] = {}
+    connection, first_byte = -1, 0
+    for line in text.splitlines():
+        word, _, value = line.partition(" ")
+        if word == "SEQ":
+            connection, first_byte = connection + 1, 0
+        elif word == "<":
+            made[connection, first_byte] = int(value)
+            first_byte += int(value)
+    return made
+
+
+def _bottleneck(run: Run) -> Mapping[str, Any]:
+    """What the router has done towards the clients."""
+    links = (run.certificate or {})["links"]
+    up: Mapping[str, Any] = next(link for link in links if link["name"] == BOTTLENECK)["certificate"]["up"]
+    return up
+
+
+def _unaccounted(certificate: Mapping[str, Any]) -> int:
+    network, memory = certificate["packets_inside"]
+    lost = abs(network - memory) + sum(host["missed"] + host["unwritable"] for host in certificate["hosts"])
+    for link in certificate["links"]:
+        for side in (link["certificate"]["up"], link["certificate"]["down"]):
+            accounted = side["packets_out"] + sum(side["dropped"].values()) + side["held"]
+            lost += abs(side["packets_in"] - accounted)
+    return int(lost)

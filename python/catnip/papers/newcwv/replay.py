@@ -1,0 +1,272 @@
+"""Web client and server of a trace behind the emulator, which run at its nodes by this file's path.
+
+They need the standard library alone, so that they are there before the first connection is due. The client
+opens each connection at its time, whether earlier ones have ended or not, and asks for the next document when
+the silence behind the last one is over (HTTP/1.1, persistent). Requests and responses have the sizes of the
+trace, headers included: a request is filled up, and the body asked for is shorter by the header that servers
+send. It prints a line of JSON per response, and one for all of them.
+
+The server speaks by the kernel's TCP, with a congestion control that is asked for. What the kernel has
+counted of a connection is a line of JSON on standard error.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+CHUNK_BYTES = 1 << 16
+PARTING_S = 1.0
+FILL = b"X-Fill: "
+FILLING = b"abcdefghijklmnopqrstuvwxyz" * 2520
+TCP_INFO_BYTES = 232
+RETRANSMITTED_AT, SENT_AT = 100, 156
+"""tcpi_total_retrans and tcpi_data_segs_out in struct tcp_info (linux/tcp.h)."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request, and its response."""
+
+    request_bytes: int
+    response_bytes: int
+    silence_s: float
+    """Before the request, since the last byte of the response before."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One of the trace."""
+
+    at_s: float
+    exchanges: list[Exchange]
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came of an exchange."""
+
+    connection: int
+    first_byte: int
+    """Of all that the server sends over the connection, as the trace has it."""
+    bytes: int
+    """Header and body, as they came."""
+    idle_s: float
+    start_s: float
+    """When the request was sent, since the beginning of the trace."""
+    first_s: float
+    """From then to the first bytes of the response."""
+    time_s: float
+    """From then to the last."""
+
+
+@dataclass
+class Replay:
+    """A trace in progress."""
+
+    address: tuple[str, int]
+    began: float
+    late_s: list[float] = field(default_factory=list)
+    """How much later than they should have connections were opened, and requests sent."""
+    errors: int = 0
+    """Connections that ended early."""
+
+
+def main() -> None:
+    """Reads the options."""
+    options = argparse.ArgumentParser(description=__doc__)
+    programs = options.add_subparsers(dest="program", required=True)
+    client = programs.add_parser("client")
+    client.add_argument("server", help="its address")
+    client.add_argument("trace", type=Path, help="connection vectors in the original form (catnip tmix)")
+    client.add_argument("--for-s", type=float, default=3600.0, help="gives up what has not ended by then")
+    server = programs.add_parser("server")
+    server.add_argument("--congestion", default="reno", help="of those that the kernel has")
+    for program in (client, server):
+        program.add_argument("--port", type=int, default=80)
+    chosen = options.parse_args()
+    if chosen.program == "server":
+        serve(chosen.port, chosen.congestion)
+    else:
+        lines = chosen.trace.read_text(encoding="ascii").splitlines()
+        asyncio.run(replay((chosen.server, chosen.port), list(connections(lines)), chosen.for_s))
+    sys.stdout.flush()
+
+
+def connections(lines: Iterable[str]) -> Iterator[Connection]:
+    """The sequential connections of a trace (Weigle et al., 2006): SEQ, w, >, t and < lines, times in us."""
+    at_s, pause_s, asked, exchanges = 0.0, 0.0, (0, 0.0), list[Exchange]()
+    for line in lines:
+        word, *values = line.split()
+        match word:
+            case "SEQ":
+                if exchanges:
+                    yield Connection(at_s, exchanges)
+                at_s, pause_s, exchanges = int(values[0]) / 1e6, 0.0, []
+            case "t":
+                pause_s = int(values[0]) / 1e6
+            case ">":
+                asked, pause_s = (int(values[0]), pause_s), 0.0
+            case "<":
+                # A server takes no time to think: what is paused before a response is one microsecond.
+                request_bytes, silence_s = asked
+                exchanges.append(Exchange(request_bytes, int(values[0]), silence_s))
+                pause_s = 0.0
+            case "w" | "r" | "l" | "m":
+                pass
+            case _:
+                raise ValueError(f"{line}: not a line of a sequential connection")
+    if exchanges:
+        yield Connection(at_s, exchanges)
+
+
+async def replay(address: tuple[str, int], trace: list[Connection], for_s: float) -> None:
+    """All connections, until the last has ended or the time is over."""
+    made = Replay(address, time.perf_counter())
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(for_s):
+            await asyncio.gather(*(one(made, number, each) for number, each in enumerate(trace)))
+    # Servers hear of the end before the network is gone.
+    await asyncio.sleep(PARTING_S)
+    late_s = sorted(made.late_s)
+    quantiles = [late_s[int(share * (len(late_s) - 1))] for share in (0.5, 0.99, 1.0)] if late_s else []
+    print(json.dumps({"late_s": quantiles, "errors": made.errors}))
+
+
+async def one(made: Replay, number: int, trace: Connection) -> None:
+    """One connection from its time on."""
+    loop = asyncio.get_running_loop()
+    await until(made, made.began + trace.at_s)
+    with socket.socket() as stream:
+        stream.setblocking(False)
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            await loop.sock_connect(stream, made.address)
+            ended, first_byte = time.perf_counter(), 0
+            for exchange in trace.exchanges:
+                if exchange.silence_s:
+                    await until(made, ended + exchange.silence_s)
+                start = time.perf_counter()
+                await loop.sock_sendall(stream, request(made.address[0], exchange))
+                size, first, last = await response(stream)
+                said = Response(
+                    connection=number,
+                    first_byte=first_byte,
+                    bytes=size,
+                    idle_s=start - ended,
+                    start_s=start - made.began,
+                    first_s=first - start,
+                    time_s=last - start,
+                )
+                print(json.dumps(asdict(said)))
+                ended, first_byte = last, first_byte + exchange.response_bytes
+        except OSError as error:
+            made.errors += 1
+            print(f"connection {number}: {error}", file=sys.stderr)
+
+
+async def until(made: Replay, due: float) -> None:
+    """Waits for a time, and notes how much later it got."""
+    await asyncio.sleep(due - time.perf_counter())
+    made.late_s.append(time.perf_counter() - due)
+
+
+def request(host: str, exchange: Exchange) -> bytes:
+    """A request of its size, or the shortest there is."""
+    body_bytes = body_of(exchange.response_bytes)
+    head = f"GET /of/{body_bytes} HTTP/1.1\r\nHost: {host}\r\n".encode()
+    fill = exchange.request_bytes - len(head) - len(FILL) - 4
+    return head + (FILL + b"x" * fill + b"\r\n" if fill >= 0 else b"") + b"\r\n"
+
+
+def response_head(body_bytes: int) -> bytes:
+    """The header of a response: what the emulator's servers send, and so the real one, too."""
+    return (
+        b"HTTP/1.1 200 OK\r\nServer: catnip-emu\r\nContent-Type: application/octet-stream\r\n"
+        b"Content-Length: %d\r\nConnection: keep-alive\r\n\r\n" % body_bytes
+    )
+
+
+def body_of(response_bytes: int) -> int:
+    """The longest body that makes a response of no more bytes; 0 if there is no room for one."""
+    body_bytes = max(response_bytes - len(response_head(0)) + 1, 0)
+    while body_bytes and body_bytes + len(response_head(body_bytes)) > response_bytes:
+        body_bytes -= 1
+    return body_bytes
+
+
+async def response(stream: socket.socket) -> tuple[int, float, float]:
+    """Reads a response: its bytes, and when its first and its last have come."""
+    loop = asyncio.get_running_loop()
+    head, first = b"", 0.0
+    while b"\r\n\r\n" not in head:
+        received = await loop.sock_recv(stream, CHUNK_BYTES)
+        if not received:
+            raise ConnectionError("the server has closed the connection")
+        first = first or time.perf_counter()
+        head += received
+    header, _, body = head.partition(b"\r\n\r\n")
+    status, *fields = header.decode("ascii").split("\r\n")
+    if status.split()[1] != "200":
+        raise ConnectionError(f"the server says {status}")
+    of_field = dict(line.lower().split(": ", 1) for line in fields)
+    whole = len(header) + 4 + int(of_field["content-length"])
+    size = len(header) + 4 + len(body)
+    while size < whole:
+        received = await loop.sock_recv(stream, min(CHUNK_BYTES, whole - size))
+        if not received:
+            raise ConnectionError("the server has closed the connection in the middle of a response")
+        size += len(received)
+    return size, first, time.perf_counter()
+
+
+class Server(ThreadingTCPServer):
+    """A thread per connection, so that a slow one delays no other."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 1024
+
+
+class Handler(StreamRequestHandler):
+    """One connection."""
+
+    disable_nagle_algorithm = True
+
+    def handle(self) -> None:
+        """Answers request by request, and says in the end what it took."""
+        with contextlib.suppress(ConnectionError):
+            while line := self.rfile.readline():
+                while self.rfile.readline() not in (b"\r\n", b""):
+                    pass
+                self.answer(int(line.split()[1].rpartition(b"/")[2]))
+        info = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+        (sent,), (again,) = (struct.unpack_from("I", info, at) for at in (SENT_AT, RETRANSMITTED_AT))
+        # In one piece: other threads write, too.
+        sys.stderr.write(json.dumps({"sent": sent, "retransmitted": again}) + "\n")
+
+    def answer(self, body_bytes: int) -> None:
+        """Header and body in one call, so that what is short is one segment."""
+        body = (FILLING * -(-body_bytes // len(FILLING)))[:body_bytes]
+        self.connection.sendall(response_head(body_bytes) + body)
+
+
+def serve(port: int, congestion: str) -> None:
+    """Connections inherit the congestion control of the socket on which the server listens."""
+    with Server(("", port), Handler, bind_and_activate=False) as server:
+        server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+        server.server_bind()
+        server.server_activate()
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
