@@ -6,7 +6,7 @@ that are both remembered and marked.
 
 from collections.abc import Sequence
 
-from catnip.papers.newcwv import beyond, gains, printed, single
+from catnip.papers.newcwv import beyond, gains, printed, real, single
 from catnip.papers.newcwv.figures import FIGURES, headline, tables
 from catnip.papers.newcwv.runs import SHARED, Runs
 from catnip.papers.quantity import Quantities
@@ -14,7 +14,7 @@ from catnip.progress import Progress
 
 __all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
-MEASURED = Quantities(single.measured | gains.measured | beyond.measured)
+MEASURED = Quantities(single.measured | gains.measured | beyond.measured | real.measured)
 PRINTED = printed.printed
 
 

@@ -8,7 +8,7 @@ from catnip.bursts import IDLE_S, SIZES_BYTES
 from catnip.figures.bursts import DOTS, LINE, Map, Strip, Track, grouped_bars, heat_maps, strips
 from catnip.measures import Floats
 from catnip.papers.claims import show
-from catnip.papers.newcwv import beyond, gains, single
+from catnip.papers.newcwv import beyond, gains, real, single
 from catnip.papers.newcwv.printed import table_gains
 from catnip.papers.newcwv.runs import CONGESTED, FREE, NEW_CWV, NEW_RENO, PACED, SEGMENT, SHARED, Rows, Runs
 from catnip.papers.outcome import Figure, Table
@@ -240,8 +240,8 @@ def headline(runs: Runs) -> str:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """All hosts behind all queues, and what the runs cost."""
-    return [_behind_queues(runs), _cost(runs)]
+    """All hosts behind all queues, measured beside simulated, and what the runs cost."""
+    return [_behind_queues(runs), real.table(runs), _cost(runs)]
 
 
 def _behind_queues(runs: Runs) -> Table:
