@@ -5,6 +5,7 @@ scenario. Classes are lower bounds, so they nest: a burst of 50 KB after 8 s cou
 1 s, too.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -97,6 +98,8 @@ def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
     more. With one seed it is that of resampled bursts, as if they knew nothing of each other.
     """
     gains = {"seed": pairs.reference["seed"], "gain_pct": pairs.gain_pct}
+    if not len(gains["seed"]):
+        return Interval(math.nan, math.nan, math.nan, 0)
     if len(seeds) > 1:
         return stats.ratio(measures.per_seed(gains, "gain_pct", seeds), _counts(gains["seed"], seeds))
     from catnip import resampling  # noqa: PLC0415 -- slow to load
