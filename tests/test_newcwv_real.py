@@ -17,7 +17,6 @@ from catnip._core import InputError
 from catnip.papers.newcwv import real, replay
 from catnip.papers.newcwv.real import (
     CONGESTED,
-    CUBIC,
     FREE,
     RENO,
     SHARED,
