@@ -430,6 +430,48 @@ fn window_and_threshold_over_time_are_those_of_the_table_of_events() {
 }
 
 #[test]
+fn what_newcwv_has_found_out_is_told_as_in_the_table_of_events() {
+    let scenario = files("profile = 'rfc'\nvalidation = 'newcwv'");
+    let (_, file) = read(&Logs::of(&scenario, &[]));
+    // At each packet sent, ACK and timeout of a connection, in order: pipeACK while there is one, and the phase.
+    let mut shown: BTreeMap<u64, Vec<(Option<u64>, bool)>> = BTreeMap::new();
+    for trace in file["traces"].as_array().unwrap() {
+        let connection = trace["common_fields"]["group_id"].as_str().unwrap().parse().unwrap();
+        let rows = shown.entry(connection).or_default();
+        let (mut pipe_ack, mut validated) = (None, true);
+        for event in trace["events"].as_array().unwrap() {
+            match event["name"].as_str().unwrap() {
+                "transport:packet_sent" | "transport:packet_received" | "recovery:loss_timer_updated" => {}
+                "recovery:metrics_updated" => {
+                    pipe_ack = event["data"]["pipe_ack"].as_u64().or(pipe_ack);
+                    validated =
+                        event["data"]["cwnd_validated"].as_u64().map_or(validated, |phase| phase == 1);
+                    rows.pop();
+                }
+                _ => continue,
+            }
+            rows.push((pipe_ack, validated));
+        }
+    }
+    let table = table(&scenario, TableName::Events);
+    let [connection, pipe_ack] = ["connection", "pipe_ack_bytes"].map(|name| numbers(&table, name));
+    let (kinds, phases) = (words(&table, "kind"), words(&table, "phase"));
+    let mut seen = BTreeMap::new();
+    for row in (0..table.rows()).filter(|&row| kinds[row] != "drop") {
+        let of = shown[&(connection[row] as u64)][{
+            let next: &mut usize = seen.entry(connection[row] as u64).or_default();
+            *next += 1;
+            *next - 1
+        }];
+        assert_eq!(of.1, phases[row] == "validated", "row {row}");
+        if !pipe_ack[row].is_nan() {
+            assert_eq!(of.0, Some(pipe_ack[row] as u64), "row {row}");
+        }
+    }
+    assert!(phases.iter().any(|phase| *phase == "non-validated"), "it never was");
+}
+
+#[test]
 fn every_retransmission_was_lost_before_and_every_packet_is_acknowledged_or_lost_once() {
     use qlog::events::quic::{AckedRanges, QuicFrame};
     for sender in SENDERS {

@@ -34,10 +34,13 @@ fn metrics(view: &SenderView, bytes_in_flight: u64) -> [Metric; METRICS] {
         ("congestion_window", Some(view.cwnd)),
         ("ssthresh", view.ssthresh),
         ("bytes_in_flight", Some(bytes_in_flight)),
+        // Of newCWV; qlog has no names for them. An undefined pipeACK shows by its phase alone, which is validated.
+        ("pipe_ack", view.validity.and_then(|validity| validity.pipe_ack)),
+        ("cwnd_validated", view.validity.map(|validity| validity.is_validated.into())),
     ]
 }
 
-const METRICS: usize = 3;
+const METRICS: usize = 5;
 
 /// Its name, and its value if it has one.
 type Metric = (&'static str, Option<u64>);
