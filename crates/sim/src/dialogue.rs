@@ -48,8 +48,6 @@ pub(crate) struct Stream {
     told_closed: bool,
     /// The listener has heard that the connection is open, or does not want to.
     told_open: bool,
-    /// Behind the last byte that has been sent.
-    sent: u64,
     /// Its sender wants to hear when fewer bytes than these have yet to be sent for the first time.
     low_water: Option<u64>,
 }
@@ -102,11 +100,15 @@ impl Stream {
         self.low_water = Some(bytes);
     }
 
-    /// All before `end` has been sent. Is it time to say to the sender that the stream is drained?
+    /// Does the sender want to hear of that?
     #[inline]
-    pub(crate) fn on_sent(&mut self, end: u64) -> bool {
-        self.sent = self.sent.max(end);
-        let unsent = self.written - self.sent.min(self.written);
+    pub(crate) fn awaits_drain(&self) -> bool {
+        self.low_water.is_some()
+    }
+
+    /// All before `end` has been sent. Is it time to say so?
+    pub(crate) fn is_drained(&mut self, end: u64) -> bool {
+        let unsent = self.written - end.min(self.written);
         self.low_water.take_if(|low_water| unsent < *low_water).is_some()
     }
 
@@ -201,15 +203,14 @@ mod tests {
     fn a_stream_is_drained_once_when_fewer_bytes_than_asked_are_unsent() {
         let mut stream = Stream::default();
         stream.says(message(1000, 7));
-        assert!(!stream.on_sent(950), "nobody asked");
+        assert!(!stream.awaits_drain() && !stream.is_drained(950), "nobody asked");
         stream.says(message(1000, 8));
         stream.notify_drained(300);
-        assert!(!stream.on_sent(1700), "300 are left");
-        assert!(!stream.on_sent(0), "what is sent again changes nothing");
-        assert!(stream.on_sent(1701));
-        assert!(!stream.on_sent(2000), "it was said");
+        assert!(stream.awaits_drain() && !stream.is_drained(1700), "300 are left");
+        assert!(stream.is_drained(1701));
+        assert!(!stream.awaits_drain() && !stream.is_drained(2000), "it was said");
         stream.notify_drained(1);
-        assert!(stream.on_sent(0), "all was sent before");
+        assert!(stream.is_drained(2000), "all was sent before");
     }
 
     #[test]

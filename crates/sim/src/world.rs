@@ -681,7 +681,6 @@ impl<M: Handler, W: Watch> World<M, W> {
 
     /// Sends what this end has to send, and plans its timer.
     fn pump(&mut self, now: Time, id: u32, end: usize) {
-        let mut sent = 0;
         loop {
             let hosts = &mut self.hosts;
             let connection = &mut hosts.connections[id];
@@ -690,7 +689,6 @@ impl<M: Handler, W: Watch> World<M, W> {
             let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
             let Some((out, body)) = packed else { break };
             let segment = &out.segment;
-            sent = sent.max(segment.seq + u64::from(segment.len));
             let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
             let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
@@ -734,17 +732,21 @@ impl<M: Handler, W: Watch> World<M, W> {
             connection.planned[end] = deadline;
             self.hosts.timers.push(deadline, Timer::End { connection: id, end }.pack());
         }
-        if connection.streams[end].on_sent(sent) {
+        if connection.streams[end].awaits_drain() {
             self.note_drained(now, id, end);
         }
     }
 
-    /// Tells the program at an end that little of what it has written has yet to be sent.
+    /// Tells the program at an end if little of what it has written has yet to be sent.
     #[inline(never)]
     fn note_drained(&mut self, now: Time, id: u32, end: usize) {
-        let connection = &self.hosts.connections[id];
-        let conn = Conn { id, number: connection.account.number as u32 };
-        self.tell(now, connection.programs[end], AppEvent::Drained(conn));
+        let connection = &mut self.hosts.connections[id];
+        let sent = connection.ends[end].sender().map_or(0, Sender::sent_to);
+        if connection.streams[end].is_drained(sent) {
+            let conn = Conn { id, number: connection.account.number as u32 };
+            let program = connection.programs[end];
+            self.tell(now, program, AppEvent::Drained(conn));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use catnip_net::mark::{Carries, Place, Sending};
 #[derive(Debug)]
 pub struct Endpoint {
     /// Made by the first write: an end that only receives has none.
-    sender: Option<Box<Sender>>,
+    sender: Option<Sender>,
     /// The receiving half.
     pub receiver: Receiver,
     state: State,
@@ -96,7 +96,7 @@ impl Endpoint {
     ) {
         let (phase, handshake) = (self.phase, self.handshake);
         let sender = self.sender.get_or_insert_with(|| {
-            let mut sender = Box::new(Sender::new(config, phase));
+            let mut sender = Sender::new(config, phase);
             handshake.tell(&mut sender, config, phase);
             sender
         });
@@ -203,7 +203,7 @@ impl Endpoint {
     /// The sending half, if anything was ever written.
     #[inline]
     pub fn sender(&self) -> Option<&Sender> {
-        self.sender.as_deref()
+        self.sender.as_ref()
     }
 
     /// What a marker may know about a segment that leaves. What data was marked with that it answers, this end has not heard.

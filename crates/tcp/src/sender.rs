@@ -11,9 +11,9 @@ use catnip_base::{FlowContext, Span, Time};
 #[derive(Debug)]
 pub enum Sender {
     /// That of ns-2 and of the papers.
-    Classic(classic::Sender),
+    Classic(Box<classic::Sender>),
     /// That of today.
-    Modern(modern::Sender),
+    Modern(Box<modern::Sender>),
 }
 
 macro_rules! either {
@@ -29,9 +29,9 @@ impl Sender {
     /// A sender with nothing to send. `phase` is the phase of its host's clock tick.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
         if config.recovery.is_modern() {
-            Self::Modern(modern::Sender::new(config, phase))
+            Self::Modern(Box::new(modern::Sender::new(config, phase)))
         } else {
-            Self::Classic(classic::Sender::new(config, phase))
+            Self::Classic(Box::new(classic::Sender::new(config, phase)))
         }
     }
 
@@ -117,6 +117,11 @@ impl Sender {
     /// Duplicate ACKs in a row.
     pub fn dupacks(&self) -> u32 {
         either!(self, sender => sender.dupacks())
+    }
+
+    /// End of everything sent so far.
+    pub fn sent_to(&self) -> u64 {
+        either!(self, sender => sender.sent_to())
     }
 
     /// First byte not acknowledged.

@@ -231,6 +231,11 @@ impl Sender {
         self.dupacks
     }
 
+    /// End of everything sent so far.
+    pub fn sent_to(&self) -> u64 {
+        self.max
+    }
+
     /// First byte not acknowledged.
     pub fn una(&self) -> u64 {
         self.una
@@ -338,7 +343,6 @@ impl Sender {
                 now,
                 bytes: acked,
                 delivered: acked,
-                rate: None,
                 in_flight,
                 una: self.una,
                 next: self.max,

@@ -25,9 +25,10 @@ impl Kind for CubicSpec {
 }
 
 impl ControlKind for CubicSpec {
-    type Control = Cubic;
-    fn build(&self, start: &Start) -> Cubic {
-        Cubic::new(start, *self)
+    /// Larger than the others.
+    type Control = Box<Cubic>;
+    fn build(&self, start: &Start) -> Box<Cubic> {
+        Box::new(Cubic::new(start, *self))
     }
 }
 

@@ -135,7 +135,6 @@ mod tests {
         control.on_ack(&Ack {
             now: Time::ZERO,
             delivered: 0,
-            rate: None,
             una: 0,
             next: 0,
             srtt: None,

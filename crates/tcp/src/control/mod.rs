@@ -57,8 +57,6 @@ pub struct Ack {
     pub unsent: u64,
     /// Bytes that are newly known to have arrived, acknowledged or reported.
     pub delivered: u64,
-    /// A delivery rate, if it measures one: so many bytes arrived over a time that sender and network both needed.
-    pub rate: Option<(u64, Span)>,
     /// The round trip that it measures, if it measures one.
     pub rtt: Option<Span>,
     /// Smoothed round trip by a fine clock, once there was a sample.
@@ -171,6 +169,11 @@ pub trait CongestionControl: Debug + Send {
     fn on_recovered(&mut self, _end: &Recovered) {}
     /// The last episode was none: nothing was lost.
     fn on_spurious(&mut self, _now: Time) {}
+    /// Does it want to hear of each segment that leaves?
+    #[inline]
+    fn hears_of_sent(&self) -> bool {
+        false
+    }
     /// A data segment has left.
     fn on_sent(&mut self, _sent: &Sent) {}
     /// The first segment after a silence is about to leave.
@@ -240,6 +243,9 @@ macro_rules! controls {
                 match self { $(Self::$Kind(it) => it.on_spurious(now)),+ }
             }
             #[inline]
+            fn hears_of_sent(&self) -> bool {
+                match self { $(Self::$Kind(it) => it.hears_of_sent()),+ }
+            }
             fn on_sent(&mut self, sent: &Sent) {
                 match self { $(Self::$Kind(it) => it.on_sent(sent)),+ }
             }
@@ -259,7 +265,7 @@ macro_rules! controls {
 controls! {
     Reno(RenoSpec) => Reno,
     Eca(EcaSpec) => Eca,
-    Cubic(CubicSpec) => Cubic,
+    Cubic(CubicSpec) => Box<Cubic>,
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
 }
 

@@ -153,7 +153,6 @@ mod tests {
             now: Time::ZERO,
             bytes,
             delivered: bytes,
-            rate: None,
             in_flight: 0,
             una: bytes,
             next: bytes,

@@ -11,10 +11,6 @@ pub struct Ledger {
     una: u64,
     /// Bytes that have arrived, acknowledged or reported, since the connection began.
     delivered: u64,
-    /// When the last of them was heard of.
-    delivered_at: Time,
-    /// When the segment was sent that was delivered last.
-    first_sent: Time,
     /// Bytes that were lost, were retransmitted and have arrived since [`Ledger::begin_episode`], each counted once.
     retransmitted: u64,
 }
@@ -26,16 +22,18 @@ pub(super) struct Record {
     end: u64,
     /// When it was sent last.
     sent: Time,
-    /// The ledger's state then: bytes delivered, when the last of them was heard of, and when that one was sent.
-    delivered: u64,
-    delivered_at: Time,
-    first_sent: Time,
     /// It was sent more than once, and so has no round trip that could be told (Karn's rule).
     is_resent: bool,
     /// It was lost, and resent since the current episode began.
     in_episode: bool,
     /// Bytes of it that are known to have arrived.
     arrived: u64,
+}
+
+impl Record {
+    fn new(sent: Time, end: u64) -> Self {
+        Self { end, sent, is_resent: false, in_episode: false, arrived: 0 }
+    }
 }
 
 /// What an ACK tells of the path.
@@ -45,36 +43,30 @@ pub struct Sample {
     pub delivered: u64,
     /// Round trip of the segment that was sent last of those that newly arrived and were sent once.
     pub rtt: Option<Span>,
-    /// Bytes that arrived over an interval that a sender and a network both needed: a rate.
-    pub rate: Option<(u64, Span)>,
 }
 
 /// Sums up an ACK.
 #[derive(Debug)]
 pub(super) struct Sampling {
     now: Time,
+    /// Bytes delivered before it.
     before: u64,
+    /// Of the segments that newly arrived and were sent once, when the newest left.
     newest_sent_once: Option<Time>,
-    newest: Option<Record>,
 }
 
 impl Ledger {
-    /// New data up to `end` leaves; nothing before it if nothing is out.
+    /// New data up to `end` leaves.
     #[inline]
     pub(super) fn push(&mut self, now: Time, end: u64) {
-        if self.records.is_empty() {
-            self.first_sent = now;
-            self.delivered_at = now;
-        }
-        let record = self.record(now, end, false);
-        self.records.push_back(record);
+        self.records.push_back(Record::new(now, end));
     }
 
     /// Data that was sent before leaves again, in one segment, behind whose end there may be new data; does it count as lost?
     pub(super) fn resend(&mut self, now: Time, start: u64, end: u64, was_lost: bool) {
         let at = self.cut(start);
         let after = self.cut(end);
-        let resent = Record { in_episode: was_lost, ..self.record(now, end, true) };
+        let resent = Record { is_resent: true, in_episode: was_lost, ..Record::new(now, end) };
         if after == at + 1 {
             let arrived = self.records[at].arrived;
             self.records[at] = Record { arrived, ..resent };
@@ -87,7 +79,7 @@ impl Ledger {
     /// Begins to hear an ACK.
     #[inline]
     pub(super) fn sampling(&self, now: Time) -> Sampling {
-        Sampling { now, before: self.delivered, newest_sent_once: None, newest: None }
+        Sampling { now, before: self.delivered, newest_sent_once: None }
     }
 
     /// Data in this range was reported, for the first time.
@@ -99,7 +91,9 @@ impl Ledger {
                 break;
             }
             if from >= start {
-                self.deliver(at, from, sampling);
+                let record = self.records[at];
+                self.records[at].arrived = record.end - from;
+                self.deliver(&record, from, sampling);
             }
         }
     }
@@ -107,14 +101,10 @@ impl Ledger {
     /// Everything before `una` is acknowledged.
     #[inline]
     pub(super) fn acknowledge(&mut self, una: u64, sampling: &mut Sampling) {
-        while let Some(record) = self.records.front() {
-            let end = record.end;
-            if end > una {
-                break;
-            }
-            self.deliver(0, self.una, sampling);
-            self.records.pop_front();
-            self.una = end;
+        while self.records.front().is_some_and(|record| record.end <= una) {
+            let Some(record) = self.records.pop_front() else { break };
+            self.deliver(&record, self.una, sampling);
+            self.una = record.end;
         }
         if let Some(record) = self.records.front_mut()
             && self.una < una
@@ -129,16 +119,9 @@ impl Ledger {
 
     /// What the ACK has told.
     #[inline]
-    pub(super) fn sample(&mut self, sampling: Sampling) -> Sample {
-        let Sampling { now, before, newest_sent_once, newest } = sampling;
-        let rate = newest.and_then(|newest| {
-            // The longer of the intervals in which these bytes were sent and heard of: neither a burst of ACKs nor one of
-            // segments makes a path look faster.
-            let (sending, hearing) = (newest.sent.since(newest.first_sent), now.since(newest.delivered_at));
-            let interval = sending.max(hearing);
-            (interval > Span::ZERO).then_some((self.delivered - newest.delivered, interval))
-        });
-        Sample { delivered: self.delivered - before, rtt: newest_sent_once.map(|sent| now - sent), rate }
+    pub(super) fn sample(&self, sampling: Sampling) -> Sample {
+        let Sampling { now, before, newest_sent_once } = sampling;
+        Sample { delivered: self.delivered - before, rtt: newest_sent_once.map(|sent| now - sent) }
     }
 
     /// A repair begins.
@@ -152,38 +135,16 @@ impl Ledger {
         self.retransmitted
     }
 
+    /// A segment that begins at this byte has arrived, if that was not known.
     #[inline]
-    fn record(&self, now: Time, end: u64, is_resent: bool) -> Record {
-        let &Self { delivered, delivered_at, first_sent, .. } = self;
-        Record {
-            end,
-            sent: now,
-            delivered,
-            delivered_at,
-            first_sent,
-            is_resent,
-            in_episode: false,
-            arrived: 0,
-        }
-    }
-
-    #[inline]
-    fn deliver(&mut self, at: usize, from: u64, sampling: &mut Sampling) {
-        let record = &mut self.records[at];
-        let bytes = record.end - from;
-        let new = bytes - std::mem::replace(&mut record.arrived, bytes);
+    fn deliver(&mut self, record: &Record, from: u64, sampling: &mut Sampling) {
+        let new = record.end - from - record.arrived;
         if new == 0 {
             return;
         }
-        let record = *record;
         self.delivered += new;
-        self.delivered_at = sampling.now;
         if record.in_episode {
             self.retransmitted += new;
-        }
-        if sampling.newest.is_none_or(|newest| record.sent >= newest.sent) {
-            sampling.newest = Some(record);
-            self.first_sent = record.sent;
         }
         if !record.is_resent {
             sampling.newest_sent_once = sampling.newest_sent_once.max(Some(record.sent));

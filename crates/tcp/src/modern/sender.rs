@@ -202,17 +202,7 @@ impl Sender {
         if sent.retransmission && matches!(next, Next::Fits(_)) {
             self.sack.on_resent(sent.end());
         }
-        let cwnd = self.control.control().cwnd;
-        self.pacing.on_sent(now, is_new, sent.len.into(), cwnd, self.rto.srtt());
-        let in_flight = self.max - self.una;
-        self.control.on_sent(&Sent {
-            now,
-            in_flight,
-            drained: self.max >= self.end(),
-            segment,
-            receive_window: self.peer_window,
-            rto: self.rto.timeout(&config.rto),
-        });
+        self.tell_of_sent(now, is_new, sent.len, segment, config);
         Some(sent)
     }
 
@@ -248,6 +238,10 @@ impl Sender {
 
     pub(crate) fn dupacks(&self) -> u32 {
         self.dupacks
+    }
+
+    pub(crate) fn sent_to(&self) -> u64 {
+        self.max
     }
 
     pub(crate) fn una(&self) -> u64 {
@@ -322,7 +316,6 @@ impl Sender {
             now,
             bytes: acked,
             delivered: sample.delivered,
-            rate: sample.rate,
             in_flight,
             una: self.una,
             next: self.max,
@@ -382,6 +375,25 @@ impl Sender {
         };
         if few && config.limited_transmit && !self.sack.in_recovery() {
             self.limited_transmit_credit = u64::from(self.dupacks) * segment;
+        }
+    }
+
+    /// Pacing and controller hear of a segment that has left, if they want to.
+    #[inline]
+    fn tell_of_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
+        if !matches!(self.pacing, Pacing::None) {
+            let cwnd = self.control.control().cwnd;
+            self.pacing.on_sent(now, is_new, bytes.into(), cwnd, self.rto.srtt());
+        }
+        if self.control.hears_of_sent() {
+            self.control.on_sent(&Sent {
+                now,
+                in_flight: self.max - self.una,
+                drained: self.max >= self.end(),
+                segment,
+                receive_window: self.peer_window,
+                rto: self.rto.timeout(&config.rto),
+            });
         }
     }
 

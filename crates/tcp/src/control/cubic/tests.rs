@@ -20,7 +20,6 @@ fn ack(now: Time, segments: u64) -> Ack {
         now,
         bytes,
         delivered: bytes,
-        rate: None,
         in_flight: 0,
         una: bytes,
         next: bytes,

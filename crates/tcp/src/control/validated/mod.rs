@@ -159,6 +159,10 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
     }
 
     #[inline]
+    fn hears_of_sent(&self) -> bool {
+        !matches!(self.rule, Rule::None | Rule::Restart) || self.control.hears_of_sent()
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         match &mut self.rule {
             Rule::None | Rule::Restart => {}

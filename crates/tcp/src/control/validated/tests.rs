@@ -61,7 +61,6 @@ impl<C: CongestionControl> Flow<C> {
                 now: self.time(),
                 bytes: SEGMENT,
                 delivered: SEGMENT,
-                rate: None,
                 in_flight,
                 una: self.una * SEGMENT,
                 next: self.next * SEGMENT,

@@ -67,25 +67,6 @@ fn what_was_retransmitted_in_an_episode_and_has_arrived_counts_once() {
 }
 
 #[test]
-fn the_delivery_rate_is_that_of_the_slower_of_sending_and_hearing() {
-    // Ten segments at once, heard of one by one every 10 ms: 1000 bytes in 10 ms once the first one is there.
-    let mut ledger = sent(&[0; 10]);
-    assert_eq!(hear(&mut ledger, 100, 1000, &[]).rate, Some((1000, Span::from_millis(100))));
-    for n in 2..=10 {
-        let sample = hear(&mut ledger, 90 + 10 * n, 1000 * n, &[]);
-        assert_eq!(sample.rate, Some((1000 * n, Span::from_millis(90 + 10 * n))));
-    }
-    // Sent every 10 ms, all heard of at once: the rate is that of sending.
-    let mut ledger = sent(&[0]);
-    hear(&mut ledger, 100, 1000, &[]);
-    for (end, at) in [(2000, 110), (3000, 120), (4000, 130)] {
-        ledger.push(ms(at), end);
-    }
-    // The first segment after a silence starts the clock anew.
-    assert_eq!(hear(&mut ledger, 131, 4000, &[]).rate, Some((3000, Span::from_millis(21))));
-}
-
-#[test]
 fn small_segments_that_leave_again_as_one_are_one() {
     let mut ledger = Ledger::default();
     for end in [300, 600, 900, 1900] {
