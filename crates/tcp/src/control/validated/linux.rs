@@ -29,7 +29,7 @@ impl LinuxRestart {
         let least = idle.restart_window.min(before.cwnd);
         // A silence of one timeout and a bit halves once.
         let halvings = (idle.silence.as_nanos() - 1) / idle.rto.as_nanos().max(1);
-        let cwnd = before.cwnd / self.segment >> halvings.min(63);
+        let cwnd = (before.cwnd / self.segment) >> halvings.min(63);
         control.adopt((cwnd * self.segment).max(least), remember(&before));
         self.unlimited_since = idle.now;
         self.used = 0;
