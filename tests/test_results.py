@@ -91,8 +91,8 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
     file.write_text(TINY)
     (tmp_path / "pages.csv").write_text("page,object_index,kind,bytes\n1,0,html,2000\n1,1,image,30000\n")
     one, two = tmp_path / "one", tmp_path / "two"
-    assert catnip("run", file, "--seed", 7, "--out", one).code == 0
-    options = ["--seed", "7", "--tolerance", "60s", "--quiet", "--out", str(two)]
+    assert catnip("run", file, "--seed", 7, "--bursts", "--out", one).code == 0
+    options = ["--seed", "7", "--bursts", "--tolerance", "60s", "--quiet", "--out", str(two)]
     subprocess.run([str(emulator), "emulate", str(file), *options], check=True, timeout=60)
     names = {path.name for path in one.glob("*.parquet")}
     assert names == {path.name for path in two.glob("*.parquet")} == {f"{name}.parquet" for name in WRITTEN}
@@ -111,7 +111,7 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
             if key not in OF_REAL_TIME:
                 np.testing.assert_array_equal(np.asarray(made[key]), np.asarray(really[key]), f"{name}.{key}")
     rows = {name: len(emulated_tables[name]["seed"]) for name in WRITTEN}
-    with_rows = {"runs": 1, "pages": 1, "objects": 2, "connections": 2, "ports": 2}
+    with_rows = {"runs": 1, "pages": 1, "objects": 2, "connections": 2, "ports": 2, "bursts": 2}
     assert rows == {**with_rows, "echoes": 0, "datagrams": 0}
     summary = measures.summary(emulated_tables, did.variants, did.seeds)
     assert summary == measures.summary(simulated_tables, ran.variants, ran.seeds)
