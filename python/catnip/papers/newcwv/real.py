@@ -23,7 +23,7 @@ from catnip import bursts, measures, paths, resampling, results, stats
 from catnip._core import InputError
 from catnip.bursts import Pairs, Rows
 from catnip.cli.emulation import program
-from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
+from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED, Made
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
 from catnip.progress import Progress
@@ -61,7 +61,7 @@ class Keeper(Protocol):
     first_seed: int
     progress: Progress
 
-    def kept(self, key: object, make: Callable[[], Any]) -> Any:
+    def kept(self, key: object, make: Callable[[], Made]) -> Made:
         """What several quantities share, made once."""
         ...
 
@@ -153,7 +153,7 @@ class Real:
 
 def of(runs: Keeper) -> Real:
     """All settings and servers; with `quick` for less time."""
-    return runs.kept("real", lambda: _measure(runs))  # type: ignore[no-any-return]
+    return runs.kept("real", lambda: _measure(runs))
 
 
 def can_run() -> str | None:
