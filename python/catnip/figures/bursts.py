@@ -85,13 +85,15 @@ def strips(title: str, drawn: Sequence[Strip], xlabel: str, height: float = 2.5,
                 axes.axhline(mark, color=FAINT, linewidth=0.8, ls=":")
             for index, track in enumerate(strip.tracks):
                 _track(axes, track, index if track.line is None else track.line)
-            axes.set_ylim(0, None)
-            if len(strip.tracks) > 1:
+            axes.set_ylim(0, 1.06 * max(np.nanmax(track.y) for track in strip.tracks))
+            if len(strip.tracks) > 1 and not beside:
                 axes.legend(loc="best", ncols=2)
         for axes in grid if beside else grid[-1:]:
             axes.set_xlabel(xlabel)
         for axes, strip in zip(grid[:1] if beside else grid, drawn, strict=False):
             axes.set_ylabel(strip.ylabel)
+        if beside:
+            figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower left", ncols=4)
         return style.svg(figure, title)
 
 
@@ -134,6 +136,14 @@ def _track(axes: Axes, track: Track, index: int) -> None:
     if track.how == DOTS:
         axes.plot(track.x, track.y, ls="", marker=".", ms=3, color=look["color"], label=track.label)
     elif track.how == STEP:
-        axes.step(track.x, track.y, where="post", **look, label=track.label)
+        shown = _corners(track.y)
+        axes.step(track.x[shown], track.y[shown], where="post", **look, label=track.label)
     else:
         axes.plot(track.x, track.y, **look, label=track.label)
+
+
+def _corners(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a value differs from the one before, and the ends: what a line of steps needs."""
+    kept = np.ones(len(y), dtype=bool)
+    kept[1:-1] = (y[1:] != y[:-1])[:-1] & ~(np.isnan(y[1:]) & np.isnan(y[:-1]))[:-1]
+    return kept

@@ -41,13 +41,13 @@ def versions(runs: Runs) -> Figure:
     tracks = []
     for name in ("Tahoe", "Reno", "NewReno", "SACK"):
         rows = single.of_server(runs.events("newcwv-versions", name))
-        tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] / 1000))
+        tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] // 1000))
     caption = (
         "A long transfer that begins at 1 s, over 4 Mbit/s with a delay of 50 ms and room for 20 packets"
         " (rate and buffer are not in the paper). After its first losses Tahoe begins anew; Reno and NewReno"
         " need a timeout; SACK repairs."
     )
-    svg = strips("After a few seconds all settle", [Strip("", "cwnd, segments", tracks)], "time, s", 4)
+    svg = strips("After a few seconds all settle", [Strip("", "cwnd, whole segments", tracks)], "time, s", 4)
     return Figure("newcwv-versions", "Figure 2: windows of four versions of TCP", caption, svg)
 
 
