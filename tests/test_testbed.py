@@ -21,8 +21,7 @@ def needs_a_testbed() -> None:
 
 
 def test_a_server_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "program", lambda: Path("/emulator"))
-    monkeypatch.setattr(os, "access", lambda *_: True)
+    monkeypatch.setattr(runs, "cannot_emulate", lambda: None)
     monkeypatch.setattr("shutil.which", lambda name, path: None if name == "apache2" else name)
     assert runs.can_run("nginx") is None
     assert runs.can_run(*runs.SERVERS) == "apache2: not installed (apt-get install apache2-bin)"

@@ -28,6 +28,17 @@ def program() -> Path:
     raise InputError(f"{PROGRAM}: not found; `make build` makes it, CATNIP_EMU names it")
 
 
+def cannot_emulate() -> str | None:
+    """Why there is no emulated link on this machine; None if there can be one."""
+    try:
+        program()
+    except InputError as error:
+        return str(error)
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        return "/dev/net/tun: no access to TUN devices"
+    return None
+
+
 def _hands_over(
     name: str, summary: str, given: Callable[[Sequence[str]], Sequence[str]] = tuple
 ) -> click.Command:

@@ -15,7 +15,7 @@ import numpy as np
 
 from catnip import paths, resampling
 from catnip._core import InputError
-from catnip.cli.emulation import program
+from catnip.cli.emulation import cannot_emulate, program
 from catnip.measures import Floats
 from catnip.progress import Progress
 from catnip.stats import Interval
@@ -219,12 +219,8 @@ SERVERS: Mapping[str, tuple[str, str]] = {
 
 def can_run(*servers: str) -> str | None:
     """Why the testbed with these servers cannot be built on this machine; None if it can."""
-    try:
-        program()
-    except InputError as error:
-        return str(error)
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        return "/dev/net/tun: no access to TUN devices"
+    if missing := cannot_emulate():
+        return missing
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin"
     for program_name, package in (SERVERS[server] for server in servers):
         if shutil.which(program_name, path=path) is None:
