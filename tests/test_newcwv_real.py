@@ -3,7 +3,6 @@
 import asyncio
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,6 +13,7 @@ from pytest import approx
 
 from catnip import paths, results
 from catnip._core import InputError
+from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv import real, replay
 from catnip.papers.newcwv.real import (
     CONGESTED,
@@ -46,17 +46,12 @@ t 1
 """
 
 
-class Keeper:
+def keeper(known: Real | None = None) -> Campaign:
     """Keeps what is made, or is given it."""
-
-    def __init__(self, known: Real | None = None) -> None:
-        self.quick, self.first_seed, self.progress = True, 1, Progress(quiet=True)
-        self._kept: dict[object, Any] = {} if known is None else {"real": known}
-
-    def kept(self, key: object, make: Callable[[], Any]) -> Any:
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+    made = Campaign(quick=True, seed_count=None, first_seed=1, progress=Progress(quiet=True))
+    if known is not None:
+        made.kept("real", lambda: known)
+    return made
 
 
 def test_a_client_is_silent_between_exchanges_and_not_within_them() -> None:
@@ -202,23 +197,23 @@ KNOWN = Real(
 
 
 def test_gains_and_times_are_those_of_the_same_responses() -> None:
-    keeper = Keeper(KNOWN)
-    assert real.real_time_s(keeper, CONGESTED, NEW_RENO).mean == approx(1.5)
-    assert real.real_gain_pct(keeper, CONGESTED, NEW_CWV).mean == approx((50 + 25) / 2)
-    assert real.real_gain_pct(keeper, CONGESTED, NEW_CWV, above_bytes=20_000).mean == approx(25)
-    assert real.real_gain_pct(keeper, CONGESTED, NEW_CWV, simulated=True).mean == approx((25 + 12.5) / 2)
-    assert real.over_simulated(keeper, CONGESTED, NEW_CWV).mean == approx(2.0 / 2.0)
-    assert real.over_simulated(keeper, CONGESTED, NEW_RENO).mean == approx(3.0 / 2.4)
-    assert real.server_less_client_ms(keeper, CONGESTED, NEW_CWV, "largest") == approx(40)
-    assert real.server_less_client_ms(keeper, CONGESTED, NEW_CWV, "mean") == approx(17.5)
+    runs = keeper(KNOWN)
+    assert real.real_time_s(runs, CONGESTED, NEW_RENO).mean == approx(1.5)
+    assert real.real_gain_pct(runs, CONGESTED, NEW_CWV).mean == approx((50 + 25) / 2)
+    assert real.real_gain_pct(runs, CONGESTED, NEW_CWV, above_bytes=20_000).mean == approx(25)
+    assert real.real_gain_pct(runs, CONGESTED, NEW_CWV, simulated=True).mean == approx((25 + 12.5) / 2)
+    assert real.over_simulated(runs, CONGESTED, NEW_CWV).mean == approx(2.0 / 2.0)
+    assert real.over_simulated(runs, CONGESTED, NEW_RENO).mean == approx(3.0 / 2.4)
+    assert real.server_less_client_ms(runs, CONGESTED, NEW_CWV, "largest") == approx(40)
+    assert real.server_less_client_ms(runs, CONGESTED, NEW_CWV, "mean") == approx(17.5)
 
 
 def test_losses_and_rates_are_those_of_the_server_and_the_router() -> None:
-    keeper = Keeper(KNOWN)
-    assert real.sent_again_pct(keeper, CONGESTED, NEW_CWV) == 3
-    assert real.sent_again_pct(keeper, CONGESTED, NEW_CWV, simulated=True) == 5
-    assert real.dropped_pct(keeper, CONGESTED, NEW_CWV) == approx(100 * 3 / 150)
-    assert real.rate_off_pct(keeper) == approx(0.5)
+    runs = keeper(KNOWN)
+    assert real.sent_again_pct(runs, CONGESTED, NEW_CWV) == 3
+    assert real.sent_again_pct(runs, CONGESTED, NEW_CWV, simulated=True) == 5
+    assert real.dropped_pct(runs, CONGESTED, NEW_CWV) == approx(100 * 3 / 150)
+    assert real.rate_off_pct(runs) == approx(0.5)
     rates = {NEW_RENO: 250_000, NEW_CWV: 200_000, PACED: 300_000}
     shared = {
         Variant(SHARED, system): run(
@@ -226,25 +221,25 @@ def test_losses_and_rates_are_those_of_the_server_and_the_router() -> None:
         )
         for system, size in rates.items()
     }
-    keeper = Keeper(Real(1, {}, shared))
-    assert real.file_kbps(keeper, NEW_RENO) == approx(1000)
-    assert real.file_off_pct(keeper) == approx(20)
+    runs = keeper(Real(1, {}, shared))
+    assert real.file_kbps(runs, NEW_RENO) == approx(1000)
+    assert real.file_off_pct(runs) == approx(20)
 
 
 def test_what_is_wrong_with_a_run_is_counted() -> None:
-    keeper = Keeper(KNOWN)
-    assert real.red_certificates(keeper) == "1"
-    assert real.router_late_ms(keeper) == approx(0.3)
-    assert real.client_late_ms(keeper, "p99") == approx(2)
+    runs = keeper(KNOWN)
+    assert real.red_certificates(runs) == "1"
+    assert real.router_late_ms(runs) == approx(0.3)
+    assert real.client_late_ms(runs, "p99") == approx(2)
     # Two directions of one link, of one run.
-    assert real.unaccounted_packets(keeper) == "2"
-    assert real.responses_of_another_size(keeper) == "0"
+    assert real.unaccounted_packets(runs) == "2"
+    assert real.responses_of_another_size(runs) == "0"
     longer = Real(1, {**KNOWN.trace_bytes, (1, 0): 6_002}, KNOWN.runs)
-    assert real.responses_of_another_size(Keeper(longer)) == "2"
+    assert real.responses_of_another_size(keeper(longer)) == "2"
 
 
 def test_the_table_stands_measured_beside_simulated() -> None:
-    made = real.table(Keeper(KNOWN))
+    made = real.table(keeper(KNOWN))
     assert [row[0] for row in made.rows] == [
         "congested: NewReno, measured",
         "congested: NewReno, simulated",
@@ -264,10 +259,10 @@ def test_spread_is_that_of_responses_that_newcwv_sends_at_once() -> None:
         Variant(FREE, NEW_CWV): timed([0.2] * 4, [0.21, 0.22, 0.6, 0.2]),
         Variant(FREE, PACED): timed([0.2] * 4, [0.4, 0.3, 0.9, 0.2]),
     }
-    keeper = Keeper(Real(1, {}, known))
-    assert real.real_spread_ms(keeper, PACED, 1.0) == approx(200)
-    assert real.real_spread_ms(keeper, PACED) == approx(150)
-    assert real.real_spread_ms(keeper, NEW_CWV) == approx(15)
+    runs = keeper(Real(1, {}, known))
+    assert real.real_spread_ms(runs, PACED, 1.0) == approx(200)
+    assert real.real_spread_ms(runs, PACED) == approx(150)
+    assert real.real_spread_ms(runs, NEW_CWV) == approx(15)
 
 
 def test_counts_of_a_kernel_come_from_its_server_and_those_of_a_simulated_one_from_its_bursts() -> None:
@@ -306,7 +301,7 @@ def test_a_client_that_ends_early_is_an_error() -> None:
 def test_a_machine_that_cannot_emulate_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real, "can_run", lambda: "not root")
     with pytest.raises(InputError, match="newcwv: not root"):
-        real.of(Keeper())
+        real.of(keeper())
 
 
 def test_behind_the_emulator_a_real_client_sees_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,11 +310,11 @@ def test_behind_the_emulator_a_real_client_sees_what_is_simulated(monkeypatch: p
     monkeypatch.setattr(real, "QUICK_S", 15.0)
     monkeypatch.setattr(real, "SETTINGS", (FREE,))
     monkeypatch.setattr(real, "SYSTEMS", (NEW_RENO, real.RENO))
-    keeper = Keeper()
-    made = real.of(keeper)
+    runs = keeper()
+    made = real.of(runs)
     assert [(run.broken, len(run.responses["bytes"]) > 10) for run in made.emulated] == [(0, True)] * 2
-    assert real.unaccounted_packets(keeper) == "0"
-    assert real.responses_of_another_size(keeper) == "0"
+    assert real.unaccounted_packets(runs) == "0"
+    assert real.responses_of_another_size(runs) == "0"
     # The first window of three segments is the same everywhere: one round trip, unless the machine is late.
     for system in (NEW_RENO, real.RENO):
         rows = made.run(FREE, system).responses

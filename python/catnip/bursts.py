@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import measures, stats
+from catnip import measures, resampling, stats
 from catnip.results import Table
 from catnip.stats import Interval
 
@@ -102,8 +102,6 @@ def gain(pairs: Pairs, seeds: Sequence[int]) -> Interval:
         return Interval(math.nan, math.nan, math.nan, 0)
     if len(seeds) > 1:
         return stats.ratio(measures.per_seed(gains, "gain_pct", seeds), _counts(gains["seed"], seeds))
-    from catnip import resampling  # noqa: PLC0415 -- slow to load
-
     return resampling.mean(gains["gain_pct"])
 
 

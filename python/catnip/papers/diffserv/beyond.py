@@ -201,7 +201,7 @@ def _throughputs(runs: Runs, variant: str) -> list[list[Floats]]:
     seeds = runs.seeds(LONG)
     runs.sample = len(seeds)
     told = runs.progress.task(f"{paths.scenario(LONG).id} {variant}")
-    rows = measures.select(runs.tables(LONG, [variant], ["objects"], told)["objects"], 0)
+    rows = measures.select(runs.run(LONG, [variant], ["objects"], told)["objects"], 0)
     # Of all measured objects only the pieces of long transfers have this size.
     pieces = rows["bytes"] == PIECE_BYTES
     edges = np.arange(WARM_UP_S, END_S + 1, SAMPLE_S)

@@ -1,9 +1,8 @@
 """Runs of the tree, each made once, reduced to what claims ask: times, losses, counts."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from catnip import measures, paths, stats
 from catnip.measures import Floats
-from catnip.progress import Progress
+from catnip.papers.campaign import Campaign
 from catnip.results import Table
 from catnip.stats import Interval
 
@@ -131,22 +130,14 @@ class Result:
 
 
 @dataclass
-class Runs:
-    """Runs variants on demand and remembers them; the seeds of all are the same."""
+class Runs(Campaign):
+    """Runs of the tree, each variant reduced to what claims ask."""
 
-    quick: bool
-    seed_count: int | None
-    first_seed: int
-    progress: Progress
-    sample: int = 1
     _made: dict[tuple[str, str], Result] = field(default_factory=dict)
-    _kept: dict[object, Any] = field(default_factory=dict)
-    _costs: list[tuple[str, int, float, float]] = field(default_factory=list)
 
-    def seeds(self, name: str) -> list[int]:
-        """Of the runs of a scenario."""
-        usual = QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
-        return list(range(self.first_seed, self.first_seed + (self.seed_count or usual)))
+    def usual_seeds(self, name: str) -> int:
+        """Fewer for the whole tree."""
+        return QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
 
     def tree(self, scheme: str, rate_mbps: float) -> Result:
         """The whole tree with a scheme over a bottleneck; quickly, the small one."""
@@ -162,28 +153,6 @@ class Runs:
         """One variant of a scenario; the others named run with it."""
         self._run(name, variants)
         return self._made[name, variants[0]]
-
-    def kept(self, key: object, make: Callable[[], Any]) -> Any:
-        """What several quantities share beside the runs, made once."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
-
-    def tables(
-        self, name: str, variants: Sequence[str], wanted: Sequence[str], told: Callable[[int, int], Any]
-    ) -> Mapping[str, Table]:
-        """Tables of variants of a scenario over all seeds, made anew; what they take is noted."""
-        began_s, seeds = perf_counter(), self.seeds(name)
-        made = paths.scenario(name).run(list(variants), seeds, [*wanted, "runs"], 0, told)
-        hops, took_s = float(np.sum(made["runs"]["hops"])), perf_counter() - began_s
-        self._costs.append((name, len(variants) * len(seeds), hops, took_s))
-        return made
-
-    def cost(self) -> list[tuple[str, int, float, float]]:
-        """Scenario, runs, packet-hops and seconds that they took."""
-        names = dict.fromkeys(name for name, *_ in self._costs)
-        parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
-        return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]
 
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
@@ -204,7 +173,7 @@ class Runs:
         for first in range(0, len(missing), CHUNK):
             chunk = missing[first : first + CHUNK]
             shifted = partial(_shifted, told, first * len(seeds), len(missing) * len(seeds))
-            tables = self.tables(name, chunk, TABLES, shifted)
+            tables = self.run(name, chunk, TABLES, shifted)
             for index, variant in enumerate(chunk):
                 self._made[name, variant] = reduced(tables, index, seeds)
 

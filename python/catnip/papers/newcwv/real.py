@@ -10,23 +10,23 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from catnip import bursts, measures, paths, resampling, results, stats
 from catnip._core import InputError
 from catnip.bursts import Pairs, Rows
-from catnip.cli.emulation import program
-from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED, Made
+from catnip.cli.emulation import cannot_emulate, program
+from catnip.papers.campaign import Campaign
+from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
-from catnip.progress import Progress
 from catnip.stats import Interval
 
 measured = Quantities()
@@ -52,18 +52,6 @@ SIDE_BY_SIDE = 15
 BOTTLENECK, FILE = "bottleneck", "sink"
 OPENED_BEFORE = {FREE: 0, CONGESTED: 0, SHARED: 1}
 """Connections that are numbered before those of the trace: that of the file."""
-
-
-class Keeper(Protocol):
-    """What a measurement needs to know, and where it is kept."""
-
-    quick: bool
-    first_seed: int
-    progress: Progress
-
-    def kept(self, key: object, make: Callable[[], Made]) -> Made:
-        """What several quantities share, made once."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -151,32 +139,28 @@ class Real:
         return pair(self.runs[reference].responses, self.runs[other].responses)
 
 
-def of(runs: Keeper) -> Real:
+def of(runs: Campaign) -> Real:
     """All settings and servers; with `quick` for less time."""
     return runs.kept("real", lambda: _measure(runs))
 
 
 def can_run() -> str | None:
     """Why this machine cannot emulate; None if it can."""
-    try:
-        program()
-    except InputError as error:
-        return str(error)
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        return "/dev/net/tun: no access to TUN devices"
+    if missing := cannot_emulate():
+        return missing
     if os.geteuid() != 0:
         return "not root, who alone may choose how a kernel controls congestion"
     return None
 
 
 @measured
-def red_certificates(runs: Keeper) -> str:
+def red_certificates(runs: Campaign) -> str:
     """CWV-S14: runs whose router did not do what was asked of it, in two tries."""
     return str(sum(run.is_red for run in of(runs).emulated))
 
 
 @measured
-def router_late_ms(runs: Keeper) -> float:
+def router_late_ms(runs: Campaign) -> float:
     """CWV-S14: how late the router was, 99th percentile, the largest of all runs and hosts."""
     late_us = []
     for run in of(runs).emulated:
@@ -186,13 +170,13 @@ def router_late_ms(runs: Keeper) -> float:
 
 
 @measured
-def unaccounted_packets(runs: Keeper) -> str:
+def unaccounted_packets(runs: Campaign) -> str:
     """CWV-S14: packets into named links less those out, dropped and held; those that a host has missed."""
     return str(sum(_unaccounted(run.certificate or {}) for run in of(runs).emulated))
 
 
 @measured
-def rate_off_pct(runs: Keeper) -> float:
+def rate_off_pct(runs: Campaign) -> float:
     """CWV-S14: the rate of the bottleneck while packets followed one another, off 2 Mbit/s; the farthest."""
     off = [
         100 * abs(_bottleneck(run)["busy_rate"] / 2e6 - 1)
@@ -203,20 +187,20 @@ def rate_off_pct(runs: Keeper) -> float:
 
 
 @measured
-def client_late_ms(runs: Keeper, statistic: str) -> float:
+def client_late_ms(runs: Campaign, statistic: str) -> float:
     """CWV-S15: how late the real clients were with what they did, the largest of all runs."""
     place = ("median", "p99", "largest").index(statistic)
     return 1e3 * max(run.late_s[place] for run in of(runs).emulated)
 
 
 @measured
-def broken_connections(runs: Keeper) -> str:
+def broken_connections(runs: Campaign) -> str:
     """CWV-S15: connections that a server or its kernel ended early."""
     return str(sum(run.broken for run in of(runs).emulated))
 
 
 @measured
-def responses_of_another_size(runs: Keeper) -> str:
+def responses_of_another_size(runs: Campaign) -> str:
     """CWV-S15: responses not as long as the trace says, but for those that are shorter than a header."""
     real = of(runs)
     wrong = 0
@@ -231,7 +215,7 @@ def responses_of_another_size(runs: Keeper) -> str:
 
 @measured
 def real_time_s(
-    runs: Keeper, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
+    runs: Campaign, setting: str, system: str, simulated: bool = False, above_bytes: float = LEAST_BYTES
 ) -> Interval:
     """CWV-E6 to E9: of responses above a size, from request to last byte (simulated: to the last ACK)."""
     rows = of(runs).run(setting, system, simulated).responses
@@ -239,7 +223,7 @@ def real_time_s(
 
 
 @measured
-def over_simulated(runs: Keeper, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
+def over_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
     """CWV-S15: time measured over time simulated, of the responses that both have."""
     beside = of(runs).pairs(Variant(setting, system, simulated=True), Variant(setting, system))
     here = beside.within(above_bytes, 0)
@@ -248,7 +232,7 @@ def over_simulated(runs: Keeper, setting: str, system: str, above_bytes: float =
 
 @measured
 def real_gain_pct(
-    runs: Keeper,
+    runs: Campaign,
     setting: str,
     system: str,
     above_bytes: float = LEAST_BYTES,
@@ -262,33 +246,33 @@ def real_gain_pct(
 
 
 @measured
-def sent_again_pct(runs: Keeper, setting: str, system: str, simulated: bool = False) -> float:
+def sent_again_pct(runs: Campaign, setting: str, system: str, simulated: bool = False) -> float:
     """CWV-E7: data segments of the Web server that were retransmissions."""
     run = of(runs).run(setting, system, simulated)
     return 100 * run.retransmitted / run.sent
 
 
 @measured
-def dropped_pct(runs: Keeper, setting: str, system: str, simulated: bool = False) -> float:
+def dropped_pct(runs: Campaign, setting: str, system: str, simulated: bool = False) -> float:
     """CWV-E7: packets towards the clients that the router dropped, those of the file included."""
     return of(runs).run(setting, system, simulated).dropped_pct
 
 
 @measured
-def file_kbps(runs: Keeper, system: str, simulated: bool = False) -> float:
+def file_kbps(runs: Campaign, system: str, simulated: bool = False) -> float:
     """CWV-E11: what a file transfer gets beside the bursts."""
     return of(runs).run(SHARED, system, simulated).file_kbps
 
 
 @measured
-def file_off_pct(runs: Keeper, simulated: bool = False) -> float:
+def file_off_pct(runs: Campaign, simulated: bool = False) -> float:
     """CWV-E11: what a file gets beside three algorithms, off the mean of the three; the farthest."""
     rates = np.array([file_kbps(runs, system, simulated) for system in (NEW_RENO, NEW_CWV, PACED)])
     return float(100 * np.abs(rates / rates.mean() - 1).max())
 
 
 @measured
-def real_spread_ms(runs: Keeper, system: str, quantile: float = 0.5) -> float:
+def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5) -> float:
     """CWV-E10: from the first to the last byte, as the client reads them, without a rate limit.
 
     Of responses above 20 KB, after more than 1 s of silence, that newCWV sends within one round trip.
@@ -300,7 +284,7 @@ def real_spread_ms(runs: Keeper, system: str, quantile: float = 0.5) -> float:
 
 
 @measured
-def server_less_client_ms(runs: Keeper, setting: str, system: str, statistic: str = "mean") -> float:
+def server_less_client_ms(runs: Campaign, setting: str, system: str, statistic: str = "mean") -> float:
     """CWV-S11: a burst as its simulated server times it, less the same one as the real client does."""
     run = of(runs).run(setting, system)
     assert run.served is not None, f"{system}: a kernel does not say"
@@ -317,7 +301,7 @@ def pair(reference: Rows, other: Rows) -> Pairs:
 
 
 def class_of(
-    runs: Keeper,
+    runs: Campaign,
     setting: str,
     system: str,
     above_bytes: float,
@@ -330,7 +314,7 @@ def class_of(
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
 
-def table(runs: Keeper) -> Table:
+def table(runs: Campaign) -> Table:
     """Everything measured, and the same simulated."""
     real, rows = of(runs), []
     for variant, run in real.runs.items():
@@ -364,14 +348,14 @@ def table(runs: Keeper) -> Table:
     return Table("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
 
 
-def _gain_told(runs: Keeper, variant: Variant, above_bytes: float) -> str:
+def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
     """The gain of a class, empty for the reference and where there is nothing of the class."""
     here = class_of(runs, variant.setting, variant.system, above_bytes, 1.0, variant.simulated)
     is_known = variant.system != NEW_RENO and len(here.gain_pct) > 0
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
-def _measure(runs: Keeper) -> Real:
+def _measure(runs: Campaign) -> Real:
     if missing := can_run():
         raise InputError(f"newcwv: {missing}")
     for_s = QUICK_S if runs.quick else FULL_S

@@ -1,16 +1,13 @@
 """Runs of the dumbbell, each made once, reduced to their bursts; and single connections, event by event."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from catnip import bursts, measures, paths
 from catnip.bursts import Pairs
-from catnip.progress import Progress
+from catnip.papers.campaign import Campaign
 from catnip.results import Table
 
 SEEDS, BEYOND_SEEDS, QUICK_SEEDS = 30, 5, 2
@@ -22,31 +19,19 @@ BEYOND = "newcwv-beyond"
 """Servers and queues that the paper does not have."""
 SEGMENT = 1448
 Rows = Mapping[str, NDArray[Any]]
-Made = TypeVar("Made")
 
 
-@dataclass
-class Runs:
-    """Runs variants on demand and remembers them; the seeds of all are the same."""
+class Runs(Campaign):
+    """Runs of the dumbbell, as bursts."""
 
-    quick: bool
-    seed_count: int | None
-    first_seed: int
-    progress: Progress
-    sample: int = 1
-    _kept: dict[object, Any] = field(default_factory=dict)
-    _costs: list[tuple[str, int, float, float]] = field(default_factory=list)
-
-    def seeds(self, name: str) -> list[int]:
-        """Of the runs of a scenario."""
-        usual = QUICK_SEEDS if self.quick else BEYOND_SEEDS if name == BEYOND else SEEDS
-        count = self.seed_count or usual
-        return list(range(self.first_seed, self.first_seed + count))
+    def usual_seeds(self, name: str) -> int:
+        """Thirty for what the paper has."""
+        return QUICK_SEEDS if self.quick else BEYOND_SEEDS if name == BEYOND else SEEDS
 
     def tables(self, name: str) -> Mapping[str, Table]:
         """Bursts, ports and costs of all variants of a scenario."""
         self.sample = len(self.seeds(name))
-        return self.kept(("tables", name), lambda: self._run(name, self.seeds(name)))
+        return self.kept(("tables", name), lambda: self._run(name))
 
     def variants(self, name: str) -> list[str]:
         """Of a scenario."""
@@ -81,23 +66,9 @@ class Runs:
             ),
         )
 
-    def kept(self, key: object, make: Callable[[], Made]) -> Made:
-        """What several quantities share, made once."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return cast(Made, self._kept[key])
-
-    def cost(self) -> list[tuple[str, int, float, float]]:
-        """Scenario, runs, packet-hops and seconds that they took."""
-        return self._costs
-
-    def _run(self, name: str, seeds: list[int]) -> Mapping[str, Table]:
-        scenario, began_s = paths.scenario(name), perf_counter()
-        told = self.progress.task(scenario.id)
-        made = scenario.run(list(scenario.variants), seeds, ["bursts", "ports", "runs"], 0, told)
-        hops, took_s = float(np.sum(made["runs"]["hops"])), perf_counter() - began_s
-        self._costs.append((name, len(self.variants(name)) * len(seeds), hops, took_s))
-        return made
+    def _run(self, name: str) -> Mapping[str, Table]:
+        told = self.progress.task(paths.scenario(name).id)
+        return self.run(name, self.variants(name), ["bursts", "ports"], told)
 
 
 def _silent(_done: int, _of: int) -> None:

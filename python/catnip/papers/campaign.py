@@ -1,0 +1,59 @@
+"""Runs of a paper's scenarios: with which seeds, what they took, and what is made of them, each once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from catnip import paths
+from catnip.progress import Progress
+from catnip.results import Table
+
+Made = TypeVar("Made")
+
+
+@dataclass
+class Campaign:
+    """Runs scenarios on demand; the seeds of all variants of a scenario are the same."""
+
+    quick: bool
+    seed_count: int | None
+    """In place of the usual number."""
+    first_seed: int
+    progress: Progress
+    sample: int = 1
+    """Seeds of the scenario asked for last."""
+    _kept: dict[object, Any] = field(default_factory=dict)
+    _costs: list[tuple[str, int, float, float]] = field(default_factory=list)
+
+    def usual_seeds(self, name: str) -> int:
+        """How many a scenario has if nobody says."""
+        raise NotImplementedError(name)
+
+    def seeds(self, name: str) -> list[int]:
+        """Of the runs of a scenario."""
+        return list(range(self.first_seed, self.first_seed + (self.seed_count or self.usual_seeds(name))))
+
+    def kept(self, key: object, make: Callable[[], Made]) -> Made:
+        """What several quantities share, made once."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast(Made, self._kept[key])
+
+    def run(
+        self, name: str, variants: Sequence[str], wanted: Sequence[str], told: Callable[[int, int], Any]
+    ) -> Mapping[str, Table]:
+        """Tables of variants of a scenario over all seeds, made anew; what they take is noted."""
+        began_s, seeds = perf_counter(), self.seeds(name)
+        made = paths.scenario(name).run(list(variants), seeds, [*wanted, "runs"], 0, told)
+        hops, took_s = float(np.sum(made["runs"]["hops"])), perf_counter() - began_s
+        self._costs.append((name, len(variants) * len(seeds), hops, took_s))
+        return made
+
+    def cost(self) -> list[tuple[str, int, float, float]]:
+        """Scenario, runs, packet-hops and seconds that they took."""
+        names = dict.fromkeys(name for name, *_ in self._costs)
+        parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
+        return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]
