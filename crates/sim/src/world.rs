@@ -1,16 +1,20 @@
+mod engine;
+mod hosts;
+
+use self::hosts::Hosts;
 use crate::app::{AnyApp, AppEvent, Application};
 use crate::connection::{Account, Connection};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::dialogue::{Message, News, Stream};
-use crate::host::{Conn, Engine, Host, ServiceOptions};
+use crate::host::{Conn, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::programs::{Program, Programs, SERVERS};
-use crate::record::{DatagramStep, Event, NOBODY, ServedStep};
+use crate::record::{DatagramStep, NOBODY, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
-use catnip_net::{Calendar, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology};
+use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, Topology};
 use catnip_tcp::{Endpoint, Sender};
 use std::collections::VecDeque;
 
@@ -111,18 +115,6 @@ pub struct Memory {
     numbers: Numbers,
     datagrams: Datagrams,
     timers: Calendar,
-}
-
-/// Everything at the edges of the network that hears of the fate of packets.
-#[derive(Debug)]
-struct Hosts<M: Medium, W> {
-    tcp: Vec<TcpOptions>,
-    connections: Slab<Connection<M::End>>,
-    medium: M,
-    timers: Calendar,
-    datagrams: Datagrams,
-    data_dropped: u64,
-    watch: W,
 }
 
 /// What a timer belongs to, packed into the 32 bits of a calendar entry.
@@ -747,182 +739,5 @@ impl<M: Handler, W: Watch> World<M, W> {
             let program = connection.programs[end];
             self.tell(now, program, AppEvent::Drained(conn));
         }
-    }
-}
-
-impl<M: Handler, W: Watch> Engine for World<M, W> {
-    fn open(&mut self, now: Time, program: u32, parties: Parties) -> Conn {
-        self.connect(now, program, parties)
-    }
-
-    fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message) {
-        if conn.as_foreign().is_some() {
-            return M::act(self, now, conn, Act::Send(message));
-        }
-        let Some(end) = self.end_of(conn, program) else { return };
-        let connection = &mut self.hosts.connections[conn.id];
-        if connection.streams[end].closed {
-            return;
-        }
-        self.tally.waiting += 1;
-        connection.streams[end].push(&message);
-        connection.news_at[1 - end] = connection.streams[end].news_at();
-        if end == SERVER {
-            connection.account.bytes += message.bytes;
-        }
-        if message.bytes > 0 {
-            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-            connection.ends[end].write(now, message.bytes, message.context, false, config);
-            self.touch(conn.id, end);
-        } else {
-            self.note_news(now, conn.id, 1 - end);
-        }
-    }
-
-    fn close(&mut self, now: Time, conn: Conn, program: u32) {
-        if conn.as_foreign().is_some() {
-            return M::act(self, now, conn, Act::Close);
-        }
-        let Some(end) = self.end_of(conn, program) else { return };
-        let connection = &mut self.hosts.connections[conn.id];
-        if std::mem::replace(&mut connection.streams[end].closed, true) {
-            return;
-        }
-        // Nothing waits for the FIN of the end that closes as the second one.
-        if !connection.streams[1 - end].closed {
-            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-            if config.fin {
-                connection.ends[end].write(now, 0, None, true, config);
-            } else {
-                self.note_news(now, conn.id, 1 - end);
-            }
-        }
-        self.touch(conn.id, end);
-    }
-
-    fn notify(&mut self, conn: Conn, program: u32, bytes: u64) {
-        if conn.as_foreign().is_some() {
-            return M::act(self, self.now, conn, Act::Notify(bytes));
-        }
-        let Some(end) = self.end_of(conn, program) else { return };
-        let connection = &mut self.hosts.connections[conn.id];
-        connection.streams[1 - end].notify(bytes);
-        connection.news_at[end] = connection.streams[1 - end].news_at();
-    }
-
-    fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64) {
-        if conn.as_foreign().is_some() {
-            return;
-        }
-        let Some(end) = self.end_of(conn, program) else { return };
-        self.hosts.connections[conn.id].streams[end].notify_drained(bytes);
-        // It may be so already, once what is written has left as far as it can.
-        self.touch(conn.id, end);
-    }
-
-    fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions) {
-        if conn.as_foreign().is_some() {
-            return M::act(self, self.now, conn, Act::Serve(options));
-        }
-        let Some(end) = self.end_of(conn, program) else { return };
-        let account = &mut self.hosts.connections[conn.id].account;
-        let service = self.hosts.tcp[account.parties.tcp.0 as usize].service;
-        let stream = base::Stream::Connection(account.number as u32);
-        if let Some(spec) = &options.marker {
-            account.set_marker(end, service, spec, || Rng::new(self.seed, stream).branch(2 + end as u32));
-        }
-        if let Some(weight) = options.weight {
-            self.weigh(conn.id, end, weight);
-        }
-    }
-
-    fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32) {
-        self.send_datagram(now, flow, bytes);
-    }
-
-    fn timer(&mut self, at: Time, number: u32, key: u64) {
-        self.hosts.timers.push(at, Timer::App(number).pack());
-        let program = self.programs.get_mut(number);
-        if !program.timers.plan(key, at) {
-            let is_source = program.is_source;
-            *self.programs.running(is_source) += 1;
-        }
-    }
-
-    fn cancel(&mut self, number: u32, key: u64) {
-        let program = self.programs.get_mut(number);
-        if program.timers.take(|(other, _)| *other == key).is_some() {
-            let is_source = program.is_source;
-            *self.programs.running(is_source) -= 1;
-        }
-    }
-
-    fn record(&mut self, now: Time, event: &Event) {
-        self.hosts.watch.record(now, event);
-    }
-}
-
-impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
-    #[inline(always)]
-    fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
-        self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Entered(at));
-    }
-
-    #[inline(always)]
-    fn passed(&mut self, now: Time, at: PortId, packet: &Packet) {
-        self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Passed(at));
-    }
-
-    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
-        self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, why));
-        let (id, end) = match self.medium.owner(packet.body) {
-            Owner::End { connection, end } => (connection, end),
-            Owner::Datagram(flow, _) => {
-                self.medium.release(packet.body);
-                self.datagrams.dropped(flow);
-                return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, why));
-            }
-            Owner::Other => {
-                let data = self.medium.dropped(now, at, &packet, why, &mut self.watch);
-                self.data_dropped += u64::from(data);
-                return self.medium.release(packet.body);
-            }
-        };
-        let (seq, len) = self.medium.data(packet.body);
-        self.medium.release(packet.body);
-        let connection = &mut self.connections[id];
-        let data_of_server = len > 0 && end == SERVER;
-        connection.account.loses(data_of_server);
-        self.data_dropped += u64::from(data_of_server);
-        if W::PACKETS {
-            self.watch.record(now, &connection.account.lost(seq, at, &packet, why));
-            if data_of_server {
-                let step = ServedStep::Dropped { seq };
-                self.watch.served(now, &connection.account.served(connection.account.bytes, step));
-            }
-        }
-        self.retire_if_over(now, id);
-    }
-}
-
-impl<M: Medium, W: Watch> Hosts<M, W> {
-    fn record_datagram(&mut self, now: Time, flow: FlowId, wire_bytes: u32, what: DatagramStep) {
-        if W::PACKETS {
-            self.watch.record(now, &Event::Datagram { flow, wire_bytes, what });
-        }
-    }
-
-    /// Records a closed connection when its last packet has left the network, and gives its number away.
-    fn retire_if_over(&mut self, now: Time, id: u32) {
-        let connection = &self.connections[id];
-        if !connection.account.is_over() {
-            return;
-        }
-        let stats = connection.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
-        let syn_timeouts = connection.ends.iter().map(End::syn_timeouts).sum();
-        if let Some(record) = connection.account.record(stats, syn_timeouts) {
-            self.watch.record(now, &Event::Connection(record));
-        }
-        self.connections.release(id);
     }
 }

@@ -1,0 +1,123 @@
+//! What programs do with their connections, datagrams and timers.
+
+use super::{Act, Handler, Timer, World};
+use crate::datagram::FlowId;
+use crate::dialogue::Message;
+use crate::host::{Conn, Engine, ServiceOptions};
+use crate::medium::End;
+use crate::parties::{Parties, SERVER};
+use crate::record::Event;
+use crate::watch::Watch;
+use catnip_base::{self as base, Rng, Time};
+
+impl<M: Handler, W: Watch> Engine for World<M, W> {
+    fn open(&mut self, now: Time, program: u32, parties: Parties) -> Conn {
+        self.connect(now, program, parties)
+    }
+
+    fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, now, conn, Act::Send(message));
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let connection = &mut self.hosts.connections[conn.id];
+        if connection.streams[end].closed {
+            return;
+        }
+        self.tally.waiting += 1;
+        connection.streams[end].push(&message);
+        connection.news_at[1 - end] = connection.streams[end].news_at();
+        if end == SERVER {
+            connection.account.bytes += message.bytes;
+        }
+        if message.bytes > 0 {
+            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            connection.ends[end].write(now, message.bytes, message.context, false, config);
+            self.touch(conn.id, end);
+        } else {
+            self.note_news(now, conn.id, 1 - end);
+        }
+    }
+
+    fn close(&mut self, now: Time, conn: Conn, program: u32) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, now, conn, Act::Close);
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let connection = &mut self.hosts.connections[conn.id];
+        if std::mem::replace(&mut connection.streams[end].closed, true) {
+            return;
+        }
+        // Nothing waits for the FIN of the end that closes as the second one.
+        if !connection.streams[1 - end].closed {
+            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
+            if config.fin {
+                connection.ends[end].write(now, 0, None, true, config);
+            } else {
+                self.note_news(now, conn.id, 1 - end);
+            }
+        }
+        self.touch(conn.id, end);
+    }
+
+    fn notify(&mut self, conn: Conn, program: u32, bytes: u64) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, self.now, conn, Act::Notify(bytes));
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let connection = &mut self.hosts.connections[conn.id];
+        connection.streams[1 - end].notify(bytes);
+        connection.news_at[end] = connection.streams[1 - end].news_at();
+    }
+
+    fn notify_drained(&mut self, conn: Conn, program: u32, bytes: u64) {
+        if conn.as_foreign().is_some() {
+            return;
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        self.hosts.connections[conn.id].streams[end].notify_drained(bytes);
+        // It may be so already, once what is written has left as far as it can.
+        self.touch(conn.id, end);
+    }
+
+    fn set_service(&mut self, conn: Conn, program: u32, options: ServiceOptions) {
+        if conn.as_foreign().is_some() {
+            return M::act(self, self.now, conn, Act::Serve(options));
+        }
+        let Some(end) = self.end_of(conn, program) else { return };
+        let account = &mut self.hosts.connections[conn.id].account;
+        let service = self.hosts.tcp[account.parties.tcp.0 as usize].service;
+        let stream = base::Stream::Connection(account.number as u32);
+        if let Some(spec) = &options.marker {
+            account.set_marker(end, service, spec, || Rng::new(self.seed, stream).branch(2 + end as u32));
+        }
+        if let Some(weight) = options.weight {
+            self.weigh(conn.id, end, weight);
+        }
+    }
+
+    fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32) {
+        self.send_datagram(now, flow, bytes);
+    }
+
+    fn timer(&mut self, at: Time, number: u32, key: u64) {
+        self.hosts.timers.push(at, Timer::App(number).pack());
+        let program = self.programs.get_mut(number);
+        if !program.timers.plan(key, at) {
+            let is_source = program.is_source;
+            *self.programs.running(is_source) += 1;
+        }
+    }
+
+    fn cancel(&mut self, number: u32, key: u64) {
+        let program = self.programs.get_mut(number);
+        if program.timers.take(|(other, _)| *other == key).is_some() {
+            let is_source = program.is_source;
+            *self.programs.running(is_source) -= 1;
+        }
+    }
+
+    fn record(&mut self, now: Time, event: &Event) {
+        self.hosts.watch.record(now, event);
+    }
+}

@@ -1,0 +1,88 @@
+//! The edges of the network: they hear what becomes of packets.
+
+use crate::connection::Connection;
+use crate::datagram::{Datagrams, FlowId};
+use crate::medium::{End, Medium, Owner};
+use crate::parties::{SERVER, TcpOptions};
+use crate::record::{DatagramStep, Event, ServedStep};
+use crate::watch::{Step, Watch};
+use catnip_base::{Slab, Time};
+use catnip_net::{Calendar, DropReason, NetworkFate, Packet, PortId};
+use catnip_tcp::Sender;
+
+/// Everything at the edges of the network that hears of the fate of packets.
+#[derive(Debug)]
+pub(super) struct Hosts<M: Medium, W> {
+    pub(super) tcp: Vec<TcpOptions>,
+    pub(super) connections: Slab<Connection<M::End>>,
+    pub(super) medium: M,
+    pub(super) timers: Calendar,
+    pub(super) datagrams: Datagrams,
+    pub(super) data_dropped: u64,
+    pub(super) watch: W,
+}
+
+impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
+    #[inline(always)]
+    fn entered(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Entered(at));
+    }
+
+    #[inline(always)]
+    fn passed(&mut self, now: Time, at: PortId, packet: &Packet) {
+        self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Passed(at));
+    }
+
+    fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
+        self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, why));
+        let (id, end) = match self.medium.owner(packet.body) {
+            Owner::End { connection, end } => (connection, end),
+            Owner::Datagram(flow, _) => {
+                self.medium.release(packet.body);
+                self.datagrams.dropped(flow);
+                return self.record_datagram(now, flow, packet.len, DatagramStep::Dropped(at, why));
+            }
+            Owner::Other => {
+                let data = self.medium.dropped(now, at, &packet, why, &mut self.watch);
+                self.data_dropped += u64::from(data);
+                return self.medium.release(packet.body);
+            }
+        };
+        let (seq, len) = self.medium.data(packet.body);
+        self.medium.release(packet.body);
+        let connection = &mut self.connections[id];
+        let data_of_server = len > 0 && end == SERVER;
+        connection.account.loses(data_of_server);
+        self.data_dropped += u64::from(data_of_server);
+        if W::PACKETS {
+            self.watch.record(now, &connection.account.lost(seq, at, &packet, why));
+            if data_of_server {
+                let step = ServedStep::Dropped { seq };
+                self.watch.served(now, &connection.account.served(connection.account.bytes, step));
+            }
+        }
+        self.retire_if_over(now, id);
+    }
+}
+
+impl<M: Medium, W: Watch> Hosts<M, W> {
+    pub(super) fn record_datagram(&mut self, now: Time, flow: FlowId, wire_bytes: u32, what: DatagramStep) {
+        if W::PACKETS {
+            self.watch.record(now, &Event::Datagram { flow, wire_bytes, what });
+        }
+    }
+
+    /// Records a closed connection when its last packet has left the network, and gives its number away.
+    pub(super) fn retire_if_over(&mut self, now: Time, id: u32) {
+        let connection = &self.connections[id];
+        if !connection.account.is_over() {
+            return;
+        }
+        let stats = connection.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
+        let syn_timeouts = connection.ends.iter().map(End::syn_timeouts).sum();
+        if let Some(record) = connection.account.record(stats, syn_timeouts) {
+            self.watch.record(now, &Event::Connection(record));
+        }
+        self.connections.release(id);
+    }
+}
