@@ -1,6 +1,9 @@
 """Commands end well or in one line; the numbers themselves are tested where they are made."""
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,6 +137,91 @@ def test_run_writes_tables_that_can_be_read(catnip: Run, tmp_path: Path) -> None
     assert list(printed["variants"]) == manifest.variants
     assert set(tables) == set(results.TABLES)
     assert len(tables["runs"]["seed"]) == 2 * len(manifest.variants)
+
+
+CUT = """
+id = "X"
+title = "Two files"
+duration = "{duration}"
+[node]
+server = {{ kind = "host" }}
+client = {{ kind = "host" }}
+[link.radio]
+from = "server"
+to = "client"
+rate = "1Mbit"
+delay = "50ms"
+queue = "drop-tail:100"
+[traffic.{name}]
+kind = "bulk"
+from = "server"
+to = "client"
+bytes = "{size}"
+start_s = {{ distribution = "constant", value = 0.5 }}
+"""
+
+
+def cut(folder: Path, duration: str, size: str = "100KB") -> Path:
+    """A scenario that ends when it is told to; the transfer needs 1.5 s."""
+    file = folder / "cut.toml"
+    file.write_text(CUT.format(duration=duration, size=size, name="document"))
+    return file
+
+
+def test_a_run_that_ends_too_early_says_how_many_have_finished(catnip: Run, tmp_path: Path) -> None:
+    second = CUT[CUT.index("[traffic") :].format(name="note", size="1KB")
+    file = cut(tmp_path, "1s")
+    file.write_text(file.read_text() + second)
+    ended = catnip("run", file, "--seeds", 2)
+    assert (ended.code, ended.err) == (0, "")
+    assert "0 of 2" in ended.out
+    assert "* of those that finished" in ended.out
+    groups = json.loads(catnip("run", file, "--seeds", 2, "--json").out)["variants"]["default"]["groups"]
+    assert {name: (of["finished"], of["started"]) for name, of in groups.items()} == {
+        "document": (0, 2),
+        "note": (2, 2),
+    }
+    assert "completed_s" not in groups["document"]["means"]
+
+
+@pytest.mark.parametrize(
+    ("duration", "message"),
+    [
+        ("1s", "nothing has finished: 2 transfers were begun, and the run ended before any was over"),
+        ("100ms", "nothing has begun: the run ended before any packet was sent"),
+        ("0s", "nothing has begun: the run ended before any packet was sent"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_run_in_which_nothing_finishes_says_so_and_has_a_code_of_its_own(
+    catnip: Run, tmp_path: Path, duration: str, message: str, as_json: list[str]
+) -> None:
+    file = cut(tmp_path, duration)
+    ended = catnip("run", file, "--seeds", 2, *as_json, "--out", tmp_path / "out")
+    assert ended.code == 4
+    assert ended.err == f"error: {file}: duration: {message}\n"
+    _, tables = results.read(tmp_path / "out")
+    begun = 2 if duration == "1s" else 0
+    assert [len(tables[name]["seed"]) for name in ("runs", "connections")] == [2, begun]
+
+
+def test_no_digit_is_cut_on_a_narrow_terminal(
+    catnip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = cut(tmp_path, "10s")
+    wide = catnip("run", file, "--seeds", 2).out
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    narrow = re.sub("\x1b\\[[0-9;]*m", "", catnip("run", file, "--seeds", 2).out)
+    assert [line.split() for line in narrow.splitlines()] == [line.split() for line in wide.splitlines()]
+
+
+def test_the_package_runs_as_a_program() -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "catnip", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.startswith("catnip, version ")
 
 
 def test_run_prints_one_row_per_variant(catnip: Run) -> None:

@@ -46,24 +46,6 @@ CONNECTIONS: Table = {
 }
 
 
-ECHOES: Table = {
-    "variant": integers(0, 0, 0),
-    "seed": integers(3, 3, 4),
-    "number": integers(0, 1, 0),
-    "time_s": np.array([0.1, 0.3, 0.5]),
-}
-
-
-def without_rows(table: Table) -> Table:
-    return {key: values[:0] for key, values in table.items()}
-
-
-NOTHING = {
-    name: without_rows(table)
-    for name, table in {"pages": PAGES, "connections": CONNECTIONS, "echoes": ECHOES, "ports": PORTS}.items()
-}
-
-
 def test_page_times_by_seed_and_page() -> None:
     np.testing.assert_array_equal(measures.page_times(PAGES, 0, SEEDS), [[2, 5], [4, 6]])
     np.testing.assert_array_equal(measures.page_times(PAGES, 0, SEEDS, np.max), [[3, 5], [4, 6]])
@@ -83,42 +65,11 @@ def test_sender_loss_of_a_group() -> None:
     assert list(measures.sender_loss(CONNECTIONS, 0, SEEDS, "reno")) == approx([0.1, 0.1])
 
 
-def test_summary_of_drawn_pages_weighs_each_fetch_the_same() -> None:
-    kept = [0, 1, 2, 3, 5]
-    pages: Table = {key: np.asarray(values)[kept] for key, values in PAGES.items()}
-    row = measures.summary(NOTHING | {"pages": pages}, ["web"], SEEDS)["web"]
-    assert row["page_time_s"].mean == approx((3 + 6) / 2)
-
-
-def test_summary_of_echoes_and_of_packets_of_three_priorities() -> None:
-    ports: Table = {**PORTS, "arrived_med": integers(100, 7, 0), "dropped_med": integers(13, 7, 0)}
-    row = measures.summary(NOTHING | {"echoes": ECHOES, "ports": ports}, ["telnet"], SEEDS)["telnet"]
-    assert row["echo_s"].mean == approx((0.2 + 0.5) / 2)
-    assert row["loss_pct"].mean == approx((10 + 5) / 2)
-    assert row["high_share_pct"].mean == approx(20 / 2)
-
-
-def test_summary_of_pages_weighs_each_page_the_same() -> None:
-    row = measures.summary(NOTHING | {"pages": PAGES, "ports": PORTS}, ["web"], SEEDS)["web"]
-    assert row["page_time_s"].mean == approx((3.5 + 5) / 2)
-    assert row["loss_pct"].mean == approx(6)
-    assert row["high_loss_pct"].mean == approx(1.25)
-
-
-def test_summary_of_transfers_without_pages_or_ports() -> None:
-    row = measures.summary(NOTHING | {"connections": CONNECTIONS}, ["bulk"], SEEDS)["bulk"]
-    assert row["received_s"].mean == approx((2 + 3) / 2)
-    assert row["completed_s"].mean == approx((2.5 + 3.5) / 2)
-    assert "loss_pct" not in row
-
-
-def test_a_summary_of_several_variants_is_that_of_each_alone() -> None:
-    both: Table = {
-        key: [*values, *values] if isinstance(values, list) else np.concatenate([values, values])
-        for key, values in CONNECTIONS.items()
-    } | {"variant": integers(0, 0, 0, 1, 1, 1)}
-    alone = measures.summary(NOTHING | {"connections": CONNECTIONS}, ["a"], SEEDS)["a"]
-    assert measures.summary(NOTHING | {"connections": both}, ["a", "b"], SEEDS) == {"a": alone, "b": alone}
+def test_what_is_not_over_is_not_selected() -> None:
+    started: Table = {**PAGES, "time_s": np.array([1.0, np.nan, 5.0, 6.0, 4.0, 99.0])}
+    assert list(measures.select(started, 0)["time_s"]) == [1, 5, 6, 4]
+    open_: Table = {**CONNECTIONS, "acked_s": np.array([2.5, np.nan, 3.5])}
+    assert list(measures.sender_loss(open_, 0, SEEDS)) == approx([0, 0.1])
 
 
 def test_seeds_with_as_many_rows_each_are_summed_as_others_are() -> None:

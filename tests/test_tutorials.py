@@ -1,5 +1,6 @@
 """Tutorials are followed to the letter: files as they are printed, commands, and what they answer."""
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from catnip import measures, paths
 from catnip._core import Scenario
+from conftest import Run
 
 WIDE = "132"
 
@@ -92,3 +94,26 @@ def test_the_numbers_that_the_tutorial_of_a_recorded_page_explains_are_those_of_
     assert 0.02 < times[1].min() - times[0].min() < 0.1
     prose = (paths.root() / "docs" / "tutorial-har.md").read_text(encoding="utf-8")
     assert all(str(number) in prose for row in counted for number in row[1:])
+
+
+def test_the_page_about_results_tells_what_a_shorter_run_of_the_tutorial_does(
+    tmp_path: Path, catnip: Run
+) -> None:
+    [text] = (text for text in blocks("tutorial.md", "toml") if text.startswith("id ="))
+    page = (paths.root() / "docs" / "results.md").read_text(encoding="utf-8")
+    cells = (line.split("|") for line in page.splitlines() if line.startswith("| 10"))
+    rows = {row[1].strip(): row[2:-1] for row in cells}
+    cut, whole = (tmp_path / name for name in ("cut.toml", "whole.toml"))
+    cut.write_text('duration = "1.5s"\n' + text, encoding="utf-8")
+    whole.write_text(text, encoding="utf-8")
+    told = [json.loads(catnip("run", file, "--json").out)["variants"] for file in (cut, whole)]
+    for name in ("10 packets", "100 packets"):
+        early, full = (variants[name]["groups"]["document"] for variants in told)
+        expected = [
+            f"{early['finished']} of {early['started']}",
+            f"{early['means']['completed_s']['mean']:.3f} *",
+            f"{early['restricted_s']['mean']:.3f}",
+            f"{full['means']['completed_s']['mean']:.3f}",
+        ]
+        assert [cell.strip() for cell in rows[name]] == expected
+        assert f"up to {early['horizon_s']:.2f} s" in page

@@ -7,25 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import stats
 from catnip.results import Table
-from catnip.stats import Interval
 
 Floats = NDArray[np.float64]
-SUMMARIZED = ("pages", "connections", "echoes", "ports")
-"""The tables that a summary takes."""
 Statistic = Callable[..., Any]
-
-
-def summary(
-    tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
-) -> dict[str, dict[str, Interval]]:
-    """Per variant, what a reader asks first: page times or transfer times, then losses."""
-    parts = {name: _by_variant(tables[name], len(variants)) for name in SUMMARIZED}
-    return {
-        name: _summary({table: part[variant] for table, part in parts.items()}, variant, seeds)
-        for variant, name in enumerate(variants)
-    }
 
 
 def page_times(
@@ -69,9 +54,13 @@ class PortLoss:
 def port_loss(ports: Table, variant: int, seeds: Sequence[int], port: str = "bottleneck") -> PortLoss:
     """Losses at a port by priority; a fraction of nothing is 0."""
     rows = select(ports, variant)
-    here = {key: values[rows["port"] == port] for key, values in rows.items()}
+    return loss_of({key: values[rows["port"] == port] for key, values in rows.items()}, seeds)
+
+
+def loss_of(port: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> PortLoss:
+    """The same of the rows of one port."""
     high, med, low, high_gone, med_gone, low_gone = (
-        per_seed(here, f"{what}_{priority}", seeds)
+        per_seed(port, f"{what}_{priority}", seeds)
         for what in ("arrived", "dropped")
         for priority in ("high", "med", "low")
     )
@@ -99,13 +88,20 @@ def per_seed(
         # As many rows for each, in order: one step instead of one per seed.
         made = statistic(values.reshape(len(seeds), rows_per_seed), axis=1)
         return np.asarray(made, dtype=np.float64)
-    return np.array([statistic(values[of_seed == seed]) for seed in seeds], dtype=np.float64)
+    order = np.argsort(of_seed, kind="stable")
+    sorted_values, sorted_seeds = values[order], of_seed[order]
+    bounds = np.searchsorted(sorted_seeds, seeds), np.searchsorted(sorted_seeds, seeds, side="right")
+    each = [statistic(sorted_values[first:last]) for first, last in zip(*bounds, strict=True)]
+    return np.array(each, dtype=np.float64)
 
 
 def select(table: Table, variant: int, group: str | None = None) -> dict[str, NDArray[Any]]:
-    """The rows of one variant, and of one group of hosts."""
+    """The rows of one variant, and of one group of hosts, of what was over before the run was."""
     columns = _arrays(table)
     chosen = columns["variant"] == variant
+    for end in ("time_s", "acked_s"):
+        if end in columns:
+            chosen &= ~np.isnan(columns[end])
     if group is not None:
         chosen &= columns["group"] == group
     return {key: values[chosen] for key, values in columns.items()}
@@ -118,57 +114,13 @@ def _arrays(table: Table) -> dict[str, NDArray[Any]]:
     }
 
 
-def _by_variant(table: Table, variants: int) -> list[dict[str, NDArray[Any]]]:
-    """The rows of each variant, in their order. Finding all at once takes no longer than finding one."""
+def by_variant(table: Table, variants: int) -> list[dict[str, NDArray[Any]]]:
+    """All rows of each variant, in their order. Finding all at once takes no longer than finding one."""
     columns = _arrays(table)
     order = np.argsort(columns["variant"], kind="stable")
     bounds = np.searchsorted(columns["variant"][order], np.arange(1, variants))
     parts = {key: np.split(values[order], bounds) for key, values in columns.items()}
     return [{key: part[variant] for key, part in parts.items()} for variant in range(variants)]
-
-
-def _summary(tables: Mapping[str, Table], variant: int, seeds: Sequence[int]) -> dict[str, Interval]:
-    if len(tables["pages"]["page"]):
-        measured = {"page_time_s": stats.mean(_page_means(tables["pages"], variant, seeds))}
-    else:
-        measured = _transfers(select(tables["connections"], variant), seeds)
-    if len(tables["echoes"]["number"]):
-        echoes = select(tables["echoes"], variant)
-        measured["echo_s"] = stats.mean(per_seed(echoes, "time_s", seeds, np.mean))
-    if "bottleneck" in tables["ports"]["port"]:
-        port = port_loss(tables["ports"], variant, seeds)
-        measured["loss_pct"] = stats.mean(100 * port.loss)
-        if port.high_share.any():
-            measured["high_share_pct"] = stats.mean(100 * port.high_share)
-            measured["high_loss_pct"] = stats.mean(100 * port.high_loss)
-            measured["low_loss_pct"] = stats.mean(100 * port.low_loss)
-    return measured
-
-
-def _page_means(pages: Table, variant: int, seeds: Sequence[int]) -> Floats:
-    """Of known pages each counts the same, as in the papers' averages; of drawn ones each fetch."""
-    rows = select(pages, variant)
-    fetched = np.unique(np.column_stack([rows["seed"], rows["page"]]), axis=0)
-    if len(fetched) == len(seeds) * len(np.unique(rows["page"])):
-        return np.asarray(page_times(pages, variant, seeds).mean(axis=1))
-    return per_seed(rows, "time_s", seeds, np.mean)
-
-
-def _transfers(connections: Mapping[str, NDArray[Any]], seeds: Sequence[int]) -> dict[str, Interval]:
-    if not len(connections["connection"]):
-        return {}
-    start = connections["start_s"]
-    took = {
-        **connections,
-        "received": connections["received_s"] - start,
-        "acked": connections["acked_s"] - start,
-    }
-    return {
-        "received_s": stats.mean(per_seed(took, "received", seeds, np.mean)),
-        "completed_s": stats.mean(per_seed(took, "acked", seeds, np.mean)),
-        "retransmitted": stats.mean(per_seed(took, "retransmitted", seeds, np.mean)),
-        "timeouts": stats.mean(per_seed(took, "timeouts", seeds, np.mean)),
-    }
 
 
 def _fraction(part: Floats, whole: Floats) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -20,20 +21,8 @@ from catnip.papers.outcome import Reproduction
 from catnip.papers.outcome import Table as ReportTable
 from catnip.stats import Interval
 
-Summary = Mapping[str, Mapping[str, Interval]]
-
-HEADINGS = {
-    "page_time_s": "page time, s",
-    "echo_s": "echo, s",
-    "received_s": "received after, s",
-    "completed_s": "completed after, s",
-    "retransmitted": "sent again",
-    "timeouts": "timeouts",
-    "loss_pct": "loss, %",
-    "high_share_pct": "HIGH share, %",
-    "high_loss_pct": "HIGH loss, %",
-    "low_loss_pct": "LOW loss, %",
-}
+WIDEST = 10_000
+"""Characters, of a table."""
 
 
 def print_json(document: Any) -> None:
@@ -52,27 +41,11 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     table = Table(*columns, title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for row in rows:
         table.add_row(*map(Text, row))
-    _console().print(table)
-
-
-def print_summary(title: str, seeds: Sequence[int], summary: Summary) -> None:
-    """One row per variant, one column per measure that any variant has."""
-    keys = [key for key in HEADINGS if any(key in row for row in summary.values())]
-    rows = [(name, *(str(row[key]) if key in row else "–" for key in keys)) for name, row in summary.items()]
-    print_table(f"{title} ({span(seeds)})", ("variant", *(HEADINGS[key] for key in keys)), rows)
-
-
-def print_predictions(summary: Summary, predicted: Mapping[str, Mapping[str, float]]) -> None:
-    """Simulated transfer times of single transfers, and what the models that match say of them."""
-    labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
-    if not labels:
-        return
-    rows = []
-    for name, row in predicted.items():
-        mean = summary[name]["completed_s"]
-        cells = (f"{row[key]:.3f} ({row[key] / mean.mean - 1:+.0%})" if key in row else "–" for key in labels)
-        rows.append((name, str(mean), *cells))
-    print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
+    console = _console()
+    needed = Measurement.get(console, console.options.update(width=WIDEST), table).maximum
+    # A terminal continues a line that is too long in the next one; no digit is cut.
+    console.width = max(needed, console.width)
+    console.print(table)
 
 
 def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
@@ -95,25 +68,6 @@ def print_outline(outline: Mapping[str, float | None]) -> None:
     """One line per number."""
     for key, value in outline.items():
         click.echo(f"{key:<18} {'–' if value is None else round(value, 6)}")
-
-
-def summary_document(
-    scenario: Scenario,
-    seeds: Sequence[int],
-    summary: Summary,
-    predicted: Mapping[str, Mapping[str, float]],
-) -> dict[str, Any]:
-    """The means of a run by variant and measure, and what models say of single transfers."""
-    return {
-        "scenario": scenario.id,
-        "title": scenario.title,
-        "version": __version__,
-        "seeds": list(seeds),
-        "variants": {
-            name: {key: interval(value) for key, value in row.items()} for name, row in summary.items()
-        },
-        "models_s": predicted,
-    }
 
 
 def scenario_document(scenario: Scenario, seed: int) -> dict[str, Any]:

@@ -40,6 +40,14 @@ impl<T> Slab<T> {
         self.free.clear();
     }
 
+    /// The values in use, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        let mut free = self.free.clone();
+        free.sort_unstable();
+        let is_used = move |id: &u32| free.binary_search(id).is_err();
+        (0..self.slots.len() as u32).filter(is_used).map(|id| (id, &self[id]))
+    }
+
     /// How many values are in use.
     pub fn in_use(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -119,6 +119,12 @@ impl Add for Span {
     }
 }
 
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
 impl Mul<u64> for Span {
     type Output = Self;
     fn mul(self, factor: u64) -> Self {

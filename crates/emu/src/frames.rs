@@ -9,7 +9,7 @@ use catnip_net::mark::{Place, Sending};
 use catnip_net::{Colour, DropReason, Ecn, NodeId, Packet, PortId, Route};
 use catnip_sim::medium::{End, Medium, Owner};
 use catnip_sim::watch::{Origin, Refusal, Step, Watch};
-use catnip_sim::{Act, Conn, Handler, Parties, TcpId, World};
+use catnip_sim::{Act, Conn, Event, Handler, Parties, TcpId, World};
 use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
 use catnip_wire::{PriorityCodec, ip, udp};
 use ipnet::IpNet;
@@ -62,6 +62,12 @@ pub trait Foreign: std::fmt::Debug + Default {
     }
     /// How many connections are remembered.
     fn connections(&self) -> usize {
+        0
+    }
+    /// Tells of those that are not over.
+    fn unfinished(&self, _tell: &mut dyn FnMut(Event, u64)) {}
+    /// How many bytes of the next message have come over one of them.
+    fn arrived(&self, _conn: Conn) -> u64 {
         0
     }
     /// Where servers of a traffic group listen.
@@ -504,6 +510,14 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
 
     fn connections(&self) -> usize {
         self.foreign.connections()
+    }
+
+    fn unfinished(&self, tell: &mut dyn FnMut(Event, u64)) {
+        self.foreign.unfinished(tell);
+    }
+
+    fn arrived(&self, conn: Conn) -> u64 {
+        self.foreign.arrived(conn)
     }
 
     fn dropped<W: Watch>(

@@ -96,7 +96,7 @@ impl Direction {
             if came + self.delay <= last_ideal {
                 self.busy.packets += 1;
                 self.busy.bits += 8 * u64::from(packet.len);
-                self.busy.ideal = self.busy.ideal + ideal.since(last_ideal);
+                self.busy.ideal += ideal.since(last_ideal);
                 self.busy.actual_ns += actual.as_nanos() as i64 - last_actual.as_nanos() as i64;
             }
         }

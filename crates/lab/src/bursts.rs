@@ -27,13 +27,15 @@ pub struct Burst {
     pub number: u32,
     /// Its first byte, counted from the first that the server ever sends over the connection.
     pub first_byte: u64,
-    /// How many there are.
+    /// How many there are, as far as they were handed over.
     pub bytes: u64,
+    /// How many of them are acknowledged.
+    pub delivered: u64,
     /// How long the server has had nothing to send, or since the connection was opened.
     pub idle: Span,
     /// When its first segment left.
     pub start: Time,
-    /// When its last ACK arrived.
+    /// When its last ACK arrived; [`Time::NEVER`] before.
     pub end: Time,
     /// Data segments sent, retransmissions included.
     pub sent: u32,
@@ -60,6 +62,11 @@ impl Bursts {
         &self.over
     }
 
+    /// Those that are not, by connection.
+    pub fn unfinished(&self) -> impl Iterator<Item = &Burst> {
+        self.connections.values().filter_map(|of| of.current.as_ref())
+    }
+
     fn on_sent(&mut self, now: Time, what: &Served, seq: u64, retransmission: bool) {
         let of = self.connections.entry(what.connection).or_insert(OfConnection {
             silent_since: what.opened,
@@ -77,24 +84,29 @@ impl Bursts {
                 number: of.count,
                 first_byte: seq,
                 bytes: 0,
+                delivered: 0,
                 idle: now - of.silent_since,
                 start: now,
-                end: now,
+                end: Time::NEVER,
                 sent: 0,
                 retransmitted: 0,
                 dropped: 0,
                 timeouts: 0,
             }),
         };
+        burst.bytes = what.written - burst.first_byte;
         burst.sent += 1;
         burst.retransmitted += u32::from(retransmission);
     }
 
     fn on_acked(&mut self, now: Time, what: &Served, una: u64) {
         let Some(of) = self.connections.get_mut(&what.connection) else { return };
+        if let Some(burst) = &mut of.current {
+            burst.bytes = what.written - burst.first_byte;
+            burst.delivered = una.saturating_sub(burst.first_byte).min(burst.bytes);
+        }
         if let Some(burst) = of.current.take_if(|_| una >= what.written) {
-            let bytes = what.written - burst.first_byte;
-            self.over.push(Burst { bytes, end: now, ..burst });
+            self.over.push(Burst { end: now, ..burst });
             (of.silent_since, of.count) = (now, of.count + 1);
         }
     }

@@ -54,6 +54,7 @@ impl Heading {
             Some("s") => "s",
             Some("s2") => "s²",
             Some("bytes") => "byte",
+            Some("packets") => "packet",
             _ => "",
         }
     }

@@ -34,6 +34,7 @@ pub use fingerprint::fingerprint;
 pub use har::{Dropped, HarPage, read_har, read_site};
 pub use kinds::{Kinds, built_in};
 pub use logs::{LogRequest, PacketLog, write_logs};
+pub use network::NamedPorts;
 pub use plan::{Group, Plan};
 pub use real::{ObjectName, Paths, Protocol, RealNode, Service};
 pub use records::Records;

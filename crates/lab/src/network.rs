@@ -75,7 +75,8 @@ pub(crate) struct Network {
     pub(crate) topology: Topology,
     /// Nodes of one name.
     pub(crate) groups: BTreeMap<String, Vec<NodeId>>,
-    pub(crate) ports: Vec<(String, PortId)>,
+    /// Both directions of each entry of `[link]`, `from` to `to` first.
+    pub(crate) ports: Vec<NamedPorts>,
     pub(crate) real: Vec<RealNode>,
     pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
     /// Key and value of each contract of a link.
@@ -97,9 +98,12 @@ impl Network {
 
     /// The rate of the port of a link which packets between all these pairs pass, bit/s.
     pub(crate) fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
-        let ports: Vec<PortId> = [link.to_string(), format!("{link}:back")]
+        let names = [link.to_string(), format!("{link}:back")];
+        let ports: Vec<PortId> = self
+            .ports
             .iter()
-            .filter_map(|name| self.ports.iter().find(|(port, _)| port == name).map(|(_, id)| *id))
+            .filter(|port| names.contains(&port.name))
+            .filter_map(NamedPorts::single)
             .collect();
         if ports.is_empty() {
             return Err(format!("{link:?}: there is no such link, or there are several of this name"));
@@ -112,6 +116,25 @@ impl Network {
         let rate = self.topology.ports()[port.0 as usize].wire.rate.mean();
         rate.map(|rate| rate.bits_per_second() as f64)
             .ok_or_else(|| format!("{link:?}: its rate is unlimited, and so is a share of it"))
+    }
+}
+
+/// One direction of the links that an entry of `[link]` makes.
+#[derive(Clone, Debug)]
+pub struct NamedPorts {
+    /// What results call it: the name of the entry; behind that of the way from `to` to `from` stands `:back`.
+    pub name: String,
+    /// One for each link.
+    pub ids: Vec<PortId>,
+}
+
+impl NamedPorts {
+    /// The port, if it is the only one of this name.
+    pub fn single(&self) -> Option<PortId> {
+        match self.ids[..] {
+            [id] => Some(id),
+            _ => None,
+        }
     }
 }
 
@@ -161,10 +184,9 @@ pub(crate) fn build(
         }
         let [there, back] = wires;
         let ids = topology.links(ends, there, back);
-        if let [id] = ids[..] {
-            ports.push((name.clone(), id.forward()));
-            ports.push((format!("{name}:back"), id.back()));
-        }
+        ports.push(NamedPorts { name: name.clone(), ids: ids.iter().map(|id| id.forward()).collect() });
+        let back = ids.iter().map(|id| id.back()).collect();
+        ports.push(NamedPorts { name: format!("{name}:back"), ids: back });
     }
     Ok(Network { topology, groups, ports, real, addresses, contracts })
 }

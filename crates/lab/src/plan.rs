@@ -2,7 +2,7 @@
 
 use crate::error::Wrong;
 use crate::kinds::Kinds;
-use crate::network::{self, LinkFile, Network};
+use crate::network::{self, LinkFile, NamedPorts, Network};
 use crate::real::{NodeFile, ObjectName, RealNode, Service};
 use crate::tcp::TcpFile;
 use crate::text::{a_day, from_text, one};
@@ -41,8 +41,7 @@ pub(crate) struct ScenarioFile {
 #[derive(Clone, Debug)]
 pub struct Plan {
     topology: Topology,
-    /// Results call them so.
-    ports: Vec<(String, PortId)>,
+    ports: Vec<NamedPorts>,
     traffic: Vec<Traffic>,
     duration: Span,
     real: Vec<RealNode>,
@@ -122,8 +121,13 @@ impl Plan {
         Self { duration: self.duration.min(end), ..self.clone() }
     }
 
-    /// Both ports of each `[link]` entry that makes a single link, by name.
-    pub fn ports(&self) -> &[(String, PortId)] {
+    /// The port of the only link of this name, or of its way `:back`.
+    pub fn port(&self, name: &str) -> Option<PortId> {
+        self.ports.iter().find(|port| port.name == name)?.single()
+    }
+
+    /// Both directions of each `[link]` entry, as results call them.
+    pub fn ports(&self) -> &[NamedPorts] {
         &self.ports
     }
 

@@ -52,39 +52,91 @@ impl Records {
         };
         tables.extend(run, std::iter::once_with(whole));
         let is_measured = Measured::of(plan);
-        let pages = self.pages.iter().flatten().filter(|(_, page)| is_measured.app(page.app));
-        tables.extend(
-            run,
-            pages.map(|(end, record)| PageRow { group: plan.group_of(record.app), end: *end, record }),
+        let mut open = Vec::new();
+        let mut replies = self.replies.clone();
+        world.unfinished(&mut |event, delivered| match event {
+            Event::Reply(reply) => {
+                replies.insert(reply.connection, reply);
+            }
+            _ => open.push((event, delivered)),
+        });
+        let pages = both(
+            &self.pages,
+            &open,
+            |&(end, page)| (end, page, page.bytes),
+            |event, delivered| match event {
+                Event::Page(page) => Some((Time::NEVER, page, delivered)),
+                _ => None,
+            },
         );
-        let objects = self.objects.iter().flatten().filter(|(_, object, _)| is_measured.app(object.app));
-        tables
-            .extend(run, objects.map(|(end, record, reply)| ObjectRow { end: *end, record, reply: *reply }));
-        let connections = self.connections.iter().flatten().filter(|(it, _)| is_measured.app(it.app));
+        let pages = pages.filter(|(_, page, _)| is_measured.app(page.app));
+        let group = |app| plan.group_of(app);
         tables.extend(
             run,
-            connections.map(|(record, reply)| {
+            pages.map(|(end, record, delivered)| PageRow {
+                group: group(record.app),
+                end,
+                record,
+                delivered,
+            }),
+        );
+        let objects = both(
+            &self.objects,
+            &open,
+            |&(end, object, reply)| (end, object, reply, came(&reply, object.bytes)),
+            |event, delivered| match event {
+                Event::Object(object) => Some((Time::NEVER, object, None, delivered)),
+                _ => None,
+            },
+        );
+        let objects = objects.filter(|(_, object, ..)| is_measured.app(object.app));
+        tables.extend(
+            run,
+            objects.map(|(end, record, reply, delivered)| ObjectRow { end, record, reply, delivered }),
+        );
+        let connections = both(
+            &self.connections,
+            &open,
+            |&(connection, reply)| (connection, reply, came(&reply, connection.bytes)),
+            |event, delivered| match event {
+                Event::Connection(it) => Some((it, replies.get(&it.connection).copied(), delivered)),
+                _ => None,
+            },
+        );
+        let connections = connections.filter(|(connection, ..)| is_measured.app(connection.app));
+        tables.extend(
+            run,
+            connections.map(|(record, reply, delivered)| {
                 let group = match reply {
                     // A real client belongs to the group that it asks.
                     Some(reply) if record.app == NOBODY => {
                         plan.groups().nth(reply.tcp.0 as usize).map_or("", |group| group.name)
                     }
                     None if record.app == NOBODY => "",
-                    _ => plan.group_of(record.app),
+                    _ => group(record.app),
                 };
-                ConnectionRow { group, record, reply: *reply }
+                ConnectionRow { group, record, reply, delivered }
             }),
         );
-        let echoes = self.echoes.iter().flatten().filter(|(_, echo)| is_measured.app(echo.app));
-        tables.extend(
-            run,
-            echoes.map(|(end, record)| EchoRow { group: plan.group_of(record.app), end: *end, record }),
+        let echoes = both(
+            &self.echoes,
+            &open,
+            |&echo| echo,
+            |event, _| match event {
+                Event::Echo(echo) => Some((Time::NEVER, echo)),
+                _ => None,
+            },
         );
-        let ports = plan.ports().iter().map(|(name, id)| {
-            let rate = plan.topology().ports()[id.0 as usize].wire.rate.mean();
-            let bits_per_s = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
-            let capacity_bits = bits_per_s * world.now().as_secs();
-            PortRow { name, counters: world.fabric().counters(*id), capacity_bits }
+        let echoes = echoes.filter(|(_, echo)| is_measured.app(echo.app));
+        tables.extend(run, echoes.map(|(end, record)| EchoRow { group: group(record.app), end, record }));
+        let duration = world.now() - Time::ZERO;
+        let ports = plan.ports().iter().map(|named| {
+            let rate = |id: &PortId| plan.topology().ports()[id.0 as usize].wire.rate.mean();
+            let rates =
+                named.ids.iter().map(|id| rate(id).map_or(f64::INFINITY, |it| it.bits_per_second() as f64));
+            let capacity_bits = rates.sum::<f64>() * duration.as_secs();
+            let counters = named.ids.iter().map(|&id| world.fabric().counters(id)).sum();
+            PortRow { name: &named.name, links: named.ids.len() as u64, counters, capacity_bits, duration }
         });
         tables.extend(run, ports);
         let sources = plan.sources().map(|(source, flow)| DatagramRow {
@@ -99,7 +151,7 @@ impl Records {
 impl Bursts {
     /// Adds the rows of a run of this plan.
     pub fn fill(&self, tables: &mut Tables, run: Run, plan: &Plan) {
-        let rows = self.over().iter().filter_map(|burst| {
+        let rows = self.over().iter().chain(self.unfinished()).filter_map(|burst| {
             let group = plan.traffic().get(burst.tcp.0 as usize).filter(|group| group.measured)?;
             Some(BurstRow { group: &group.name, burst })
         });
@@ -121,8 +173,27 @@ impl Measured {
     }
 }
 
+/// Bytes of what is over that came: all, but for a real server that broke off.
+fn came(reply: &Option<Reply>, bytes: u64) -> u64 {
+    reply.map_or(bytes, |reply| reply.body_bytes)
+}
+
+/// What is kept in a list that a table wants, and behind it what the end of the run has cut short.
+fn both<'a, K, R>(
+    kept: &'a Option<Vec<K>>,
+    open: &'a [(Event, u64)],
+    ended: impl Fn(&K) -> R + 'a,
+    cut_short: impl Fn(Event, u64) -> Option<R> + 'a,
+) -> impl Iterator<Item = R> + 'a {
+    let open = kept
+        .iter()
+        .flat_map(move |_| open)
+        .filter_map(move |&(event, delivered)| cut_short(event, delivered));
+    kept.iter().flatten().map(ended).chain(open)
+}
+
 /// What has come over a connection with both: the status of the first that did not come, or of the last.
-fn both(before: &Reply, now: &Reply) -> Reply {
+fn joined(before: &Reply, now: &Reply) -> Reply {
     let Reply { status, digest, .. } = if before.whole { *now } else { *before };
     let body_bytes = before.body_bytes + now.body_bytes;
     Reply { status, digest, body_bytes, whole: before.whole && now.whole, ..*now }
@@ -146,7 +217,7 @@ impl Watch for Records {
             Event::Reply(reply) => {
                 self.last = Some(*reply);
                 let all = self.replies.entry(reply.connection);
-                all.and_modify(|all| *all = both(all, reply)).or_insert(*reply);
+                all.and_modify(|all| *all = joined(all, reply)).or_insert(*reply);
             }
             Event::Sent(_) | Event::Acked(_) | Event::Timeout(_) => {}
             Event::Dropped { .. } | Event::Datagram { .. } => {}

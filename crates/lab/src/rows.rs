@@ -15,25 +15,25 @@ words! {
         /// One row per run.
         Runs = ("runs", "One row per run."),
         /// One per page fetched.
-        Pages = ("pages", "One row per page that a user has loaded, in order of completion."),
+        Pages = ("pages", "One row per page that a user has begun to load, in order of completion; behind them those that are not complete."),
         /// One per object fetched.
-        Objects = ("objects", "One row per object of a page, in order of completion."),
+        Objects = ("objects", "One row per object of a page that was asked for, in order of completion; behind them those that are not complete."),
         /// One per connection.
-        Connections = ("connections", "One row per TCP connection, in the order in which they ended."),
+        Connections = ("connections", "One row per TCP connection, in the order in which they ended; behind them those that are open."),
         /// One per keystroke.
-        Echoes = ("echoes", "One row per keystroke that a user of Telnet has seen come back, in that order."),
+        Echoes = ("echoes", "One row per keystroke of a user of Telnet, in the order in which they came back; behind them those that have not."),
         /// One per port of a named link.
         Ports = (
             "ports",
-            "One row per direction of each `[link]` that is a single one; `:back` is from `to` to `from`.",
+            "One row per direction of each `[link]`; `:back` is from `to` to `from`.",
         ),
         /// One per source of background traffic.
         Datagrams = ("datagrams", "One row per source of background traffic."),
         /// One per burst of a server.
         Bursts = (
             "bursts",
-            "One row per burst in which a server sends, in the order in which they ended: a maximal time in which something that \
-             its program has handed over is not acknowledged.",
+            "One row per burst in which a server sends, in the order in which they ended, behind them those that have not: a maximal \
+             time in which something that its program has handed over is not acknowledged.",
         ),
         /// One per packet sent, ACK received, drop and timeout of a connection.
         Events = ("events", "One row per data packet sent, ACK received, drop and timeout of a connection."),
@@ -150,10 +150,12 @@ impl Row for RunRow {
 pub struct PageRow<'a> {
     /// Traffic group of its user.
     pub group: &'a str,
-    /// When it was complete.
+    /// When it was complete; [`Time::NEVER`]: it is not.
     pub end: Time,
-    /// What was said of it then.
-    pub record: &'a PageRecord,
+    /// What is to be said of it then.
+    pub record: PageRecord,
+    /// Bytes of it that have arrived.
+    pub delivered: u64,
 }
 
 impl Row for PageRow<'_> {
@@ -163,24 +165,29 @@ impl Row for PageRow<'_> {
         to.integer("client", CLIENT, |page| page.record.app.into());
         to.integer("page", PAGE, |page| u64::from(page.record.page) + 1);
         to.float("start_s", "When the user asked for its HTML.", |page| page.record.start.as_secs());
-        to.float("time_s", "From then to its last byte.", |page| (page.end - page.record.start).as_secs());
+        to.float("time_s", "From then to its last byte; NaN if that has not come.", |page| {
+            seconds_from(page.record.start, page.end)
+        });
         to.integer("bytes", "Size of all its objects.", |page| page.record.bytes);
+        to.integer("delivered_bytes", "Of these, how many have arrived.", |page| page.delivered);
         to.integer("connections", "Connections over which it came.", |page| page.record.connections.into());
     }
 }
 
 /// An object of a page.
 #[derive(Clone, Copy, Debug)]
-pub struct ObjectRow<'a> {
-    /// When it was complete.
+pub struct ObjectRow {
+    /// When it was complete; [`Time::NEVER`]: it is not.
     pub end: Time,
-    /// What was said of it then.
-    pub record: &'a ObjectRecord,
+    /// What is to be said of it then.
+    pub record: ObjectRecord,
     /// What a real server answered.
     pub reply: Option<Reply>,
+    /// Bytes of it that have arrived.
+    pub delivered: u64,
 }
 
-impl Row for ObjectRow<'_> {
+impl Row for ObjectRow {
     const TABLE: TableName = TableName::Objects;
     fn columns(to: &mut impl Columns<Self>) {
         to.integer("client", CLIENT, |object| object.record.app.into());
@@ -190,10 +197,11 @@ impl Row for ObjectRow<'_> {
         });
         to.integer("bytes", "Its size, as the scenario says.", |object| object.record.bytes);
         to.float("start_s", "When the client asked for it.", |object| object.record.start.as_secs());
-        to.float("time_s", "From then to its last byte.", |object| {
-            (object.end - object.record.start).as_secs()
+        to.float("time_s", "From then to its last byte; NaN if that has not come.", |object| {
+            seconds_from(object.record.start, object.end)
         });
-        reply(to, |object| object.record.bytes, |object| object.reply);
+        to.integer("delivered_bytes", "Bytes of it that have arrived.", |object| object.delivered);
+        reply(to, |object| (object.delivered, object.end < Time::NEVER), |object| object.reply);
     }
 }
 
@@ -202,10 +210,12 @@ impl Row for ObjectRow<'_> {
 pub struct ConnectionRow<'a> {
     /// Traffic group of its client.
     pub group: &'a str,
-    /// What was said of it at its end.
-    pub record: &'a ConnectionRecord,
+    /// What is to be said of it at its end.
+    pub record: ConnectionRecord,
     /// What went over it, if one of its hosts is real.
     pub reply: Option<Reply>,
+    /// Bytes of the server that have arrived.
+    pub delivered: u64,
 }
 
 impl Row for ConnectionRow<'_> {
@@ -216,8 +226,15 @@ impl Row for ConnectionRow<'_> {
         to.integer("client", CLIENT, |it| it.record.app.into());
         to.integer("bytes", "Size of what it carried, as the scenario says.", |it| it.record.bytes);
         to.float("start_s", "When it was opened.", |it| it.record.opened.as_secs());
-        to.float("received_s", "When the client had the last byte.", |it| it.record.received.as_secs());
-        to.float("acked_s", "When the server had the ACK of the last byte.", |it| it.record.acked.as_secs());
+        to.integer("delivered_bytes", "Of these, how many the client has got.", |it| it.delivered);
+        to.float("received_s", "When the client had the last byte; NaN if it has not.", |it| {
+            seconds_from(Time::ZERO, it.record.received)
+        });
+        to.float(
+            "acked_s",
+            "When the server had the ACK of the last byte and all was over; NaN if it is not.",
+            |it| seconds_from(Time::ZERO, it.record.acked),
+        );
         to.integer("sent", "Data packets that the server sent, retransmissions included.", |it| {
             it.record.sent.into()
         });
@@ -235,22 +252,30 @@ impl Row for ConnectionRow<'_> {
             "Segments of the handshake that had to be sent again, of both ends.",
             |it| it.record.syn_timeouts.into(),
         );
-        reply(to, |it| it.record.bytes, |it| it.reply);
+        to.float("rtt_mean_s", "Mean of the round trips that the server has measured; NaN if none.", |it| {
+            it.record.rtt_sum.as_secs() / f64::from(it.record.rtt_samples)
+        });
+        to.integer("rtt_samples", "How many these are.", |it| it.record.rtt_samples.into());
+        reply(to, |it| (it.delivered, it.record.acked < Time::NEVER), |it| it.reply);
     }
 }
 
 /// What came from a real host. A simulated server answers with what it is asked for, and its data has no contents.
-fn reply<R>(to: &mut impl Columns<R>, bytes: impl Fn(&R) -> u64, of: impl Fn(&R) -> Option<Reply>) {
+fn reply<R>(
+    to: &mut impl Columns<R>,
+    delivered: impl Fn(&R) -> (u64, bool) + Copy,
+    of: impl Fn(&R) -> Option<Reply>,
+) {
     to.integer(
         "status",
         "HTTP status of the response; 0 without one, 200 if the server is simulated.",
-        |row| of(row).map_or(200, |reply| reply.status.into()),
+        |row| of(row).map_or(if delivered(row).1 { 200 } else { 0 }, |reply| reply.status.into()),
     );
     to.integer("body_bytes", "Size of the body or bodies that came.", |row| {
-        of(row).map_or(bytes(row), |reply| reply.body_bytes)
+        of(row).map_or(delivered(row).0, |reply| reply.body_bytes)
     });
-    to.integer("whole", "1 if all of it came, 0 if it ended early.", |row| {
-        of(row).is_none_or(|reply| reply.whole).into()
+    to.integer("whole", "1 if all of it came, 0 if it ended early or not at all.", |row| {
+        of(row).map_or(delivered(row).1, |reply| reply.whole && delivered(row).1).into()
     });
     to.text("body_fnv1a", "FNV-1a hash of the (last) body, hexadecimal; empty if no host is real.", |row| {
         of(row).map_or(String::new(), |reply| format!("{:016x}", reply.digest))
@@ -262,10 +287,10 @@ fn reply<R>(to: &mut impl Columns<R>, bytes: impl Fn(&R) -> u64, of: impl Fn(&R)
 pub struct EchoRow<'a> {
     /// Traffic group of its user.
     pub group: &'a str,
-    /// When the echo was there.
+    /// When the echo was there; [`Time::NEVER`]: it is not.
     pub end: Time,
-    /// What was said of it then.
-    pub record: &'a EchoRecord,
+    /// What is to be said of it then.
+    pub record: EchoRecord,
 }
 
 impl Row for EchoRow<'_> {
@@ -275,8 +300,8 @@ impl Row for EchoRow<'_> {
         to.integer("client", CLIENT, |echo| echo.record.app.into());
         to.integer("number", "Number of the keystroke of its user, from 0.", |echo| echo.record.number);
         to.float("start_s", "When it was typed.", |echo| echo.record.start.as_secs());
-        to.float("time_s", "From then to the echo's last byte.", |echo| {
-            (echo.end - echo.record.start).as_secs()
+        to.float("time_s", "From then to the echo's last byte; NaN if that has not come.", |echo| {
+            seconds_from(echo.record.start, echo.end)
         });
     }
 }
@@ -286,16 +311,23 @@ impl Row for EchoRow<'_> {
 pub struct PortRow<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it counted.
+    /// How many links it stands for.
+    pub links: u64,
+    /// What they counted.
     pub counters: PortCounters,
     /// What it could have carried until the end of the run, bits; infinite without a rate.
     pub capacity_bits: f64,
+    /// Until the end of the run.
+    pub duration: Span,
 }
 
 impl Row for PortRow<'_> {
     const TABLE: TableName = TableName::Ports;
     fn columns(to: &mut impl Columns<Self>) {
         to.text("port", "Name of the link in the scenario, and its direction.", |port| port.name.into());
+        to.integer("links", "How many links of this name there are; all are counted together.", |port| {
+            port.links
+        });
         let arrived = |port: &Self, colour| port.counters.arrived[colour as usize];
         let dropped = |port: &Self, colour| port.counters.dropped_of(colour);
         to.integer("arrived_high", "Packets marked HIGH that came to its queue.", |port| {
@@ -315,6 +347,16 @@ impl Row for PortRow<'_> {
         to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |port| {
             port.counters.delivered_bytes as f64 * 8.0 / port.capacity_bits
         });
+        to.float(
+            "queue_mean_packets",
+            "Packets that wait for transmission, on average over the run; of a link that is several, in all of them.",
+            |port| port.counters.waited.as_secs() / port.duration.as_secs(),
+        );
+        to.float(
+            "queue_delay_mean_s",
+            "How long a packet waits for its transmission to begin, on average; NaN if there was none.",
+            |port| port.counters.waited.as_secs() / port.counters.started as f64,
+        );
         for (why, name) in DropReason::NAMES {
             let about = match why {
                 DropReason::Overflow => "Dropped on arrival at a full buffer.",
@@ -381,13 +423,16 @@ impl Row for BurstRow<'_> {
             |it| it.burst.first_byte,
         );
         to.integer("bytes", "Its size.", |it| it.burst.bytes);
+        to.integer("delivered_bytes", "Of these, how many are acknowledged.", |it| it.burst.delivered);
         to.float(
             "idle_s",
             "From the last ACK of the burst before, or from the opening of the connection, to its first segment.",
             |it| it.burst.idle.as_secs(),
         );
         to.float("start_s", "When its first segment left.", |it| it.burst.start.as_secs());
-        to.float("time_s", "From then to its last ACK.", |it| (it.burst.end - it.burst.start).as_secs());
+        to.float("time_s", "From then to its last ACK; NaN if that has not come.", |it| {
+            seconds_from(it.burst.start, it.burst.end)
+        });
         to.integer("sent", "Data packets sent, retransmissions included.", |it| it.burst.sent.into());
         to.integer("retransmitted", "Of these, retransmissions.", |it| it.burst.retransmitted.into());
         to.integer("dropped", "Of these, dropped by the network.", |it| it.burst.dropped.into());
@@ -470,6 +515,11 @@ impl Row for EventRow {
             sender(event).map_or(0, |sender| sender.wire_bytes.into())
         });
     }
+}
+
+/// Seconds from a time to another one, which may never come: NaN.
+fn seconds_from(start: Time, end: Time) -> f64 {
+    if end == Time::NEVER { f64::NAN } else { (end - start).as_secs() }
 }
 
 const GROUP: &str = "Traffic group of the client.";

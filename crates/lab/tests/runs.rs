@@ -148,7 +148,12 @@ fn records_of_connections_add_up_to_the_counters_of_the_bottleneck() {
                 .map(|(_, v)| v)
                 .sum()
         };
-        let forward = |name: &str| column(ports, name)[if seed == 1.0 { 0 } else { 2 }];
+        let Column::Text(names) = &ports.columns().iter().find(|(name, _)| *name == "port").unwrap().1 else {
+            panic!("ports have names")
+        };
+        let is_it = |row: &usize| column(ports, "seed")[*row] == seed && names[*row] == "bottleneck";
+        let bottleneck = (0..ports.rows()).find(is_it).unwrap();
+        let forward = |name: &str| column(ports, name)[bottleneck];
         assert_eq!(of_seed(connections, "sent"), forward("arrived_high") + forward("arrived_low"));
         assert_eq!(of_seed(connections, "sent_high"), forward("arrived_high"));
         assert_eq!(of_seed(connections, "dropped"), forward("dropped_high") + forward("dropped_low"));

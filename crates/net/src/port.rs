@@ -23,6 +23,8 @@ pub struct Port<Q, S> {
     /// When the wire becomes free.
     free_at: Time,
     delay: Span,
+    /// How long all packets together have waited for the wire, those that have started.
+    waited_ns: u64,
     /// How many packets may wait, if departures are known at arrival.
     room: Option<u32>,
     /// The wire was free and the queue had nothing to send.
@@ -82,6 +84,10 @@ pub struct PortCounters {
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
+    /// Packets whose transmission has begun; if departures are known at arrival, those that wait are among them.
+    pub started: u64,
+    /// How long these have waited for the wire, all together.
+    pub waited: Span,
     /// Drops by priority and reason.
     pub dropped: [[u64; DropReason::COUNT]; Colour::COUNT],
 }
@@ -90,6 +96,25 @@ impl PortCounters {
     /// Drops of one priority for any reason.
     pub fn dropped_of(&self, priority: Colour) -> u64 {
         self.dropped[priority as usize].iter().sum()
+    }
+}
+
+impl std::iter::Sum for PortCounters {
+    fn sum<I: Iterator<Item = Self>>(ports: I) -> Self {
+        ports.fold(Self::default(), |mut all, port| {
+            let Self { arrived, delivered, delivered_bytes, started, waited, dropped } = port;
+            for (of_all, of_port) in all.arrived.iter_mut().zip(arrived) {
+                *of_all += of_port;
+            }
+            for (of_all, of_port) in all.dropped.iter_mut().flatten().zip(dropped.into_iter().flatten()) {
+                *of_all += of_port;
+            }
+            all.delivered += delivered;
+            all.delivered_bytes += delivered_bytes;
+            all.started += started;
+            all.waited += waited;
+            all
+        })
     }
 }
 
@@ -118,6 +143,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             wire: Wire::default(),
             free_at: Time::ZERO,
             delay,
+            waited_ns: 0,
             room: queue.room(),
             idle: true,
             shaper,
@@ -148,7 +174,9 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 let (mut counting, _) = self.counting(fate);
                 return counting.dropped(at, packet, DropReason::Overflow);
             }
-            return self.start(at.max(self.free_at), packet);
+            let start = at.max(self.free_at);
+            self.waited_ns += start.as_nanos() - at.as_nanos();
+            return self.start(start, packet);
         }
         self.advance(at, fate);
         if let Some(extras) = &mut self.extras
@@ -246,9 +274,12 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes));
         let gone: u64 = dropped.iter().flatten().sum();
         let inside = self.backlog();
+        let delivered = self.arrived.iter().sum::<u64>() - gone - u64::from(inside.packets);
         PortCounters {
             arrived: [self.arrived[0], self.arrived[1], self.arrived[2]],
-            delivered: self.arrived.iter().sum::<u64>() - gone - u64::from(inside.packets),
+            delivered,
+            started: delivered + self.wire.packets().count() as u64,
+            waited: Span::from_nanos(self.waited_ns),
             delivered_bytes: self.arrived_bytes - dropped_bytes - inside.bytes,
             dropped,
         }
@@ -276,6 +307,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let next = queue.dequeue(start, &mut counting);
         self.idle = next.is_none();
         if let Some(packet) = next {
+            self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
             match &self.extras {
                 Some(extras) if extras.jitter.is_some() => self.start_jittered(start, packet),
                 _ => self.start(start, packet),

@@ -51,6 +51,12 @@ impl<E: crate::medium::End> Connection<E> {
         packet.dscp
     }
 
+    /// What is to be said of it, now or at its end.
+    pub(crate) fn record(&self) -> ConnectionRecord {
+        let of_server = self.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
+        self.account.record(of_server, self.ends.iter().map(E::syn_timeouts).sum())
+    }
+
     /// Both ends have closed, and all that they have sent is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.streams[CLIENT].closed
@@ -232,13 +238,12 @@ impl Account {
         self.closed.is_some() && self.in_network == 0
     }
 
-    /// What is to be said of a connection that is over, whose server has sent so much and whose handshake was begun again so
-    /// often.
-    pub fn record(&self, of_server: SenderStats, syn_timeouts: u32) -> Option<ConnectionRecord> {
-        let SenderStats { sent, retransmitted, timeouts, fast_retransmits } = of_server;
-        let (received, acked) = (self.received?, self.closed?);
+    /// What is to be said of a connection, whose server has sent so much and whose handshake was begun again so often.
+    pub fn record(&self, of_server: SenderStats, syn_timeouts: u32) -> ConnectionRecord {
+        let SenderStats { sent, retransmitted, timeouts, fast_retransmits, rtt_samples, rtt_sum } = of_server;
+        let [received, acked] = [self.received, self.closed].map(|at| at.unwrap_or(Time::NEVER));
         let &Self { number: connection, app, opened, sent_high, dropped, bytes, .. } = self;
-        Some(ConnectionRecord {
+        ConnectionRecord {
             connection,
             app,
             bytes,
@@ -252,6 +257,8 @@ impl Account {
             fast_retransmits,
             dropped,
             syn_timeouts,
-        })
+            rtt_samples,
+            rtt_sum,
+        }
     }
 }

@@ -121,6 +121,11 @@ impl Stream {
         self.notify_at.map_or(whole, |at| at.min(whole))
     }
 
+    /// Of the next message, how much has arrived if `received` bytes have.
+    pub(crate) fn arrived(&self, received: u64) -> u64 {
+        received - self.heard
+    }
+
     /// The next thing to say, if `received` bytes have arrived on a connection that is `open` for its listener; `ended` if
     /// behind them comes nothing more.
     pub(crate) fn news(&mut self, received: u64, open: bool, ended: bool) -> Option<News> {

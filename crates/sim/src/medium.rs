@@ -5,7 +5,7 @@ mod numbers;
 pub use numbers::Numbers;
 
 use crate::watch::{Origin, Watch};
-use crate::{FlowId, Parties};
+use crate::{Conn, Event, FlowId, Parties};
 use catnip_base::{FlowContext, Rng, Span, Time};
 use catnip_net::mark::{Place, Sending};
 use catnip_net::{DropReason, NodeId, Packet, PortId};
@@ -121,6 +121,14 @@ pub trait Medium: Debug + Sized {
 
     /// Connections with hosts outside that are remembered.
     fn connections(&self) -> usize {
+        0
+    }
+
+    /// Tells of the connections with hosts outside that are not over, as [`World::unfinished`](crate::World::unfinished) does.
+    fn unfinished(&self, _tell: &mut dyn FnMut(Event, u64)) {}
+
+    /// How many bytes of the next message have arrived over a connection with a host outside.
+    fn arrived(&self, _conn: Conn) -> u64 {
         0
     }
 

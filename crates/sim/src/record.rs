@@ -182,9 +182,9 @@ pub struct ConnectionRecord {
     pub bytes: u64,
     /// When it was opened.
     pub opened: Time,
-    /// When the last byte reached the client.
+    /// When the last byte reached the client; [`Time::NEVER`] before.
     pub received: Time,
-    /// When the server heard of it.
+    /// When the server heard of it; [`Time::NEVER`] before.
     pub acked: Time,
     /// Data segments that the server sent.
     pub sent: u32,
@@ -200,9 +200,13 @@ pub struct ConnectionRecord {
     pub dropped: u32,
     /// Segments of the handshake that had to be sent again.
     pub syn_timeouts: u32,
+    /// Round trips that the server has measured.
+    pub rtt_samples: u32,
+    /// All of these, added up.
+    pub rtt_sum: Span,
 }
 
-/// Without the timeouts of the handshake, which show in when things happened.
+/// Without the timeouts of the handshake and the round trips, which show in when things happened.
 impl Hash for ConnectionRecord {
     fn hash<H: Hasher>(&self, to: &mut H) {
         (self.connection, self.app, self.bytes).hash(to);

@@ -2,7 +2,7 @@ mod engine;
 mod hosts;
 
 use self::hosts::Hosts;
-use crate::app::{AnyApp, AppEvent, Application};
+use crate::app::{AnyApp, AppEvent, Application, Unfinished};
 use crate::connection::{Account, Connection};
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
 use crate::dialogue::{Message, News, Stream};
@@ -10,7 +10,7 @@ use crate::host::{Conn, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
 use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
 use crate::programs::{Program, Programs, SERVERS};
-use crate::record::{DatagramStep, NOBODY, ServedStep};
+use crate::record::{ConnectionRecord, DatagramStep, Event, NOBODY, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::mark::AnyMarker;
@@ -262,7 +262,6 @@ impl<M: Handler, W: Watch> World<M, W> {
                     self.on_delivery(at, node, packet);
                 }
                 Out::Wait(_) | Out::Idle if timer <= until && timer < Time::NEVER => {
-                    self.now = timer;
                     self.on_timer(timer);
                 }
                 Out::Wait(next) => return next.min(timer),
@@ -271,7 +270,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// The time of the last event.
+    /// The time of the last event; a timer that has been stopped is none.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -329,6 +328,34 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// The same, for a medium that counts its own.
     pub fn tally_mut(&mut self) -> &mut Tally {
         &mut self.tally
+    }
+
+    /// Tells of all that has been begun and is not over, in the order of programs and then of connections: what would be said of
+    /// it at its end, and how many bytes of it have arrived.
+    pub fn unfinished(&self, tell: &mut dyn FnMut(Event, u64)) {
+        for (program, number) in self.programs.users.iter().zip(0..) {
+            let arrived = &|conn| self.arrived(conn, number);
+            program.app.unfinished(number, &mut Unfinished { tell, arrived });
+        }
+        let mut open: Vec<_> = self.hosts.connections.iter().map(|(_, connection)| connection).collect();
+        open.sort_unstable_by_key(|connection| connection.account.number);
+        for connection in open {
+            let delivered = connection.ends[CLIENT].received();
+            let record = connection.record();
+            let received = if delivered < record.bytes { Time::NEVER } else { record.received };
+            tell(Event::Connection(ConnectionRecord { received, ..record }), delivered);
+        }
+        self.hosts.medium.unfinished(tell);
+    }
+
+    /// How many bytes of the next message have arrived at the end of a connection that a program has.
+    fn arrived(&self, conn: Conn, program: u32) -> u64 {
+        if conn.as_foreign().is_some() {
+            return self.hosts.medium.arrived(conn);
+        }
+        let Some(end) = self.end_of(conn, program) else { return 0 };
+        let connection = &self.hosts.connections[conn.id];
+        connection.streams[1 - end].arrived(connection.ends[end].received())
     }
 
     /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,
@@ -643,6 +670,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                 if connection.account.closed.is_some() || connection.planned[end] != now {
                     return;
                 }
+                self.now = now;
                 connection.planned[end] = Time::NEVER;
                 let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
                 let expired = connection.ends[end].on_time(now, config);
@@ -656,7 +684,10 @@ impl<M: Handler, W: Watch> World<M, W> {
                 }
                 self.pump(now, id, end);
             }
-            Timer::Medium(key) => M::on_timer(self, now, key),
+            Timer::Medium(key) => {
+                self.now = now;
+                M::on_timer(self, now, key);
+            }
         }
     }
 
@@ -665,6 +696,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         let is_source = program.is_source;
         // Of one that was moved the calendar has an entry too many.
         let Some(key) = program.timers.take(|(_, at)| *at == now) else { return };
+        self.now = now;
         *self.programs.running(is_source) -= 1;
         if !(is_source && self.only_sources_are_left()) {
             self.tell(now, number, AppEvent::Timer(key));

@@ -346,11 +346,31 @@ fn a_connection_is_over_when_the_server_has_heard_that_all_has_arrived() {
         fast_retransmits: 0,
         dropped: 0,
         syn_timeouts: 0,
+        rtt_samples: 1,
+        rtt_sum: us(SEGMENT_US + ACK_US) - us(0),
     };
     assert_eq!(world.connections(), [(acked, record)]);
     assert_eq!((world.sim.now(), world.sim.packets_out()), (us(acked), 0));
     assert_eq!((world.sim.tally().opened, world.sim.tally().completed), (1, 1));
     assert_eq!(data_segments(&world.sim), (2, 0));
+}
+
+#[test]
+fn of_a_connection_that_is_not_over_what_has_arrived_is_told() {
+    let mut world = World::new(wire(), tcp());
+    world.plays(&[(500, Step::Open(world.document(2000)))]);
+    let first = 500 + SEGMENT_US;
+    for (until, delivered) in [(first - 1, 0), (first, 1000), (first + 1000, 2000)] {
+        world.sim.advance(us(until));
+        let mut told = Vec::new();
+        world.sim.unfinished(&mut |event, delivered| told.push((event, delivered)));
+        let [(Event::Connection(record), came)] = told[..] else { panic!("{told:?}") };
+        assert_eq!((record.bytes, came), (2000, delivered));
+        let received = if delivered == 2000 { us(first + 1000) } else { Time::NEVER };
+        assert_eq!((record.received, record.acked), (received, Time::NEVER));
+    }
+    world.sim.advance(us(first + 1000 + ACK_US));
+    world.sim.unfinished(&mut |event, _| panic!("{event:?} is over"));
 }
 
 #[test]

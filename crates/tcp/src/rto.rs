@@ -16,6 +16,8 @@ pub struct Rto {
     phase: Span,
     /// Smoothed round trip by a fine clock.
     fine_srtt: Option<Span>,
+    /// All samples together, and how many there were.
+    samples: (Span, u32),
 }
 
 /// Back-off stops doubling here unless the greatest timeout does it first.
@@ -26,7 +28,15 @@ const DISTRUST_BACKOFF: u32 = 8;
 impl Rto {
     /// No sample yet. `phase` is the time from the start of the run back to a tick of this host's clock.
     pub fn new(config: &RtoConfig, phase: Span) -> Self {
-        Self { srtt_8: 0, rttvar_4: 0, base: config.first, backoff: 1, phase, fine_srtt: None }
+        Self {
+            srtt_8: 0,
+            rttvar_4: 0,
+            base: config.first,
+            backoff: 1,
+            phase,
+            fine_srtt: None,
+            samples: (Span::ZERO, 0),
+        }
     }
 
     /// Data sent at `sent` for the first time was acknowledged at `now` (Karn's rule is the caller's).
@@ -45,6 +55,7 @@ impl Rto {
         }
         self.base = config.tick * (((self.rttvar_4 << 3) + self.srtt_8) >> 3) as u64;
         let rtt = now - sent;
+        self.samples = (self.samples.0 + rtt, self.samples.1 + 1);
         self.fine_srtt = Some(match self.fine_srtt {
             None => rtt,
             Some(srtt) => Span::from_nanos((7 * srtt.as_nanos() + rtt.as_nanos()) / 8),
@@ -77,6 +88,11 @@ impl Rto {
     /// Data that was sent once has been acknowledged.
     pub fn end_backoff(&mut self) {
         self.backoff = 1;
+    }
+
+    /// All round trips measured by a fine clock, added up, and how many there were.
+    pub fn samples(&self) -> (Span, u32) {
+        self.samples
     }
 
     /// Smoothed round trip by a fine clock, for pacing.

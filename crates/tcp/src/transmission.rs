@@ -1,3 +1,5 @@
+use catnip_base::Span;
+
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
@@ -9,6 +11,10 @@ pub struct SenderStats {
     pub timeouts: u32,
     /// Recoveries begun by duplicate ACKs or SACK.
     pub fast_retransmits: u32,
+    /// Round trips measured, and all of them added up.
+    pub rtt_samples: u32,
+    /// See there.
+    pub rtt_sum: Span,
 }
 
 /// A data segment that leaves.

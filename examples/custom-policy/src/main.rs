@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for variant in scenario.variants() {
         let plan = scenario.plan(variant)?;
         let (sim, probe) = run(plan);
-        let port = plan.ports().iter().find(|(name, _)| name == "bottleneck").ok_or("no bottleneck")?.1;
+        let port = plan.port("bottleneck").ok_or("no bottleneck")?;
         let queue = &plan.topology().ports()[port.0 as usize].wire.queue;
         let dropped: u64 = sim.fabric().counters(port).dropped.iter().flatten().sum();
         println!(
@@ -75,8 +75,7 @@ mod tests {
             ["built in", "from outside"].map(|name| run(scenario.plan(name).unwrap()));
         assert_eq!([built_in.tally().completed, outside.tally().completed], [10, 10]);
         assert_ne!(built_in.now(), outside.now());
-        let ports = scenario.plan("from outside").unwrap().ports();
-        let bottleneck = ports.iter().find(|(name, _)| name == "bottleneck").unwrap().1;
+        let bottleneck = scenario.plan("from outside").unwrap().port("bottleneck").unwrap();
         let counters = outside.fabric().counters(bottleneck);
         let dropped = |why| counters.dropped.iter().map(|of| of[why as usize]).sum::<u64>();
         assert!(dropped(DropReason::PushedOut) > 0 && dropped(DropReason::Overflow) == 0, "{counters:?}");

@@ -8,6 +8,7 @@ import click
 
 CLAIM_FAILED = 1
 BAD_INPUT = 2
+NOTHING_FINISHED = 4
 INTERRUPTED = 130
 
 SEED_COUNT = click.IntRange(min=1, max=100_000)

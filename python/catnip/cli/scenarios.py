@@ -4,10 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
+import numpy as np
 
-from catnip import _core, case, measures, output, paths, results
+from catnip import _core, case, output, paths, results, summary
 from catnip._core import InputError, Scenario
-from catnip.cli.options import OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
+from catnip.cli.options import (
+    NOTHING_FINISHED,
+    OUTPUT_FILE,
+    OUTPUT_FOLDER,
+    SEED_COUNT,
+    check_writable,
+    common,
+)
+from catnip.cli.summaries import document, print_predictions, print_summary
 from catnip.progress import Progress
 
 
@@ -71,7 +80,7 @@ def run(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
 
-    needed = sorted(written | set(measures.SUMMARIZED))
+    needed = sorted(written | set(summary.TABLES))
     manifest = results.Manifest.of(loaded, chosen, numbers)
     with Progress(quiet=as_json) as progress:
         told = progress.task(loaded.id)
@@ -84,13 +93,14 @@ def run(
         capture, log = (None if file is None else str(file) for file in (packets, qlog))
         loaded.write_logs(chosen[0], seed, packets=capture, packets_at=list(packets_at), qlog=log)
 
-    summary = measures.summary(made, chosen, numbers)
+    summaries = summary.summarize(made, chosen, numbers)
     predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
     if as_json:
-        output.print_json(output.summary_document(loaded, numbers, summary, predicted))
+        output.print_json(document(loaded, numbers, summaries, predicted))
     else:
-        output.print_summary(loaded.title, numbers, summary)
-        output.print_predictions(summary, predicted)
+        print_summary(loaded.title, numbers, summaries)
+        print_predictions(summaries, predicted)
+    _check_finished(loaded, made["runs"], summaries)
 
 
 @click.command("list", epilog="Example: catnip list --json")
@@ -116,6 +126,22 @@ def list_(seed: int, as_json: bool) -> None:
             output.print_table(family.capitalize(), ("name", "what it does"), members)
         described = [(name, about) for name, about, _ in _core.tables()]
         output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
+
+
+def _check_finished(
+    scenario: Scenario, runs: results.Table, summaries: Mapping[str, summary.Summary]
+) -> None:
+    """Says so if there was something to finish, and nothing has."""
+    counts = [one.counts() for one in summaries.values()]
+    finished, started = (sum(column) for column in zip(*counts, strict=True))
+    what = ""
+    if started and not finished:
+        what = f"nothing has finished: {started} transfers were begun, and the run ended before any was over"
+    elif not np.any(runs["hops"]):
+        what = "nothing has begun: the run ended before any packet was sent"
+    if what:
+        click.echo(f"error: {scenario.path}: duration: {what}", err=True)
+        raise click.exceptions.Exit(NOTHING_FINISHED)
 
 
 def _choose_variants(scenario: Scenario, names: Sequence[str]) -> list[str]:

@@ -34,6 +34,11 @@ impl Echo {
         self.awaited.pop_front().map(|message| (message, !self.strange))
     }
 
+    /// Bytes that have come back: of the first message that has not come back whole, and in all.
+    pub(crate) fn arrived(&self) -> [u64; 2] {
+        [self.received, self.place]
+    }
+
     /// What has not come back, which is given up.
     pub(crate) fn give_up(&mut self) -> usize {
         self.awaited.drain(..).count()

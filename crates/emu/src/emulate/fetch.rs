@@ -15,8 +15,9 @@ pub(crate) struct Fetch {
     answers: VecDeque<Answer>,
     /// The client wants to hear when so many bytes of the next answer have come.
     notify_at: Option<u64>,
-    /// Answers so far.
+    /// Answers so far, and the bytes of their bodies.
     answered: u32,
+    answered_bytes: u64,
     pub(crate) server: Observed,
 }
 
@@ -43,6 +44,7 @@ impl Fetch {
             answers: VecDeque::new(),
             notify_at: None,
             answered: 0,
+            answered_bytes: 0,
             server: Observed::default(),
         }
     }
@@ -85,6 +87,7 @@ impl Fetch {
         let Response { status, body_bytes, digest, .. } = response;
         let whole = response.is_complete() && status == 200;
         self.answered += 1;
+        self.answered_bytes += body_bytes;
         self.answers.push_back(Answer { request, status, body_bytes, digest, whole });
     }
 
@@ -101,6 +104,12 @@ impl Fetch {
             self.notify_at = None;
             request.tag
         })
+    }
+
+    /// Bytes of bodies that have come: of the answer that is coming, and in all.
+    pub(crate) fn arrived(&self) -> [u64; 2] {
+        let underway = self.response.body_bytes;
+        [underway, self.answered_bytes + underway]
     }
 
     /// Requests that are not answered, which are given up.

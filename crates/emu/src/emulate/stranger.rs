@@ -14,7 +14,7 @@ use catnip_sim::record::{NOBODY, Reply, ServedStep};
 use catnip_sim::{
     Account, Act, CLIENT, Conn, Event, Message, Parties, SERVER, TcpId, Watch, World, tick_phase,
 };
-use catnip_tcp::{Role, Sender};
+use catnip_tcp::Role;
 use catnip_wire::{Tcp, TcpFlags};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -117,15 +117,8 @@ impl Strangers {
 
     fn record<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         let connection = &mut self.connections[id];
-        let ours = Some(&connection.socket).filter(|_| connection.side == SERVER);
-        let mut stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
-        if let Talk::Fetch(fetch) = &connection.talk {
-            (stats.sent, stats.retransmitted) = (fetch.server.sent, fetch.server.retransmitted);
-        }
-        let syn_timeouts = connection.socket.syn_timeouts();
-        let Some(record) = connection.account.record(stats, syn_timeouts) else { return };
-        if !std::mem::replace(&mut connection.recorded, true) {
-            watch.record(now, &Event::Connection(record));
+        if connection.account.received.is_some() && !std::mem::replace(&mut connection.recorded, true) {
+            watch.record(now, &Event::Connection(connection.record()));
         }
     }
 }
@@ -175,6 +168,26 @@ impl Foreign for Strangers {
 
     fn connections(&self) -> usize {
         self.connections.in_use()
+    }
+
+    fn unfinished(&self, tell: &mut dyn FnMut(Event, u64)) {
+        let known = self.by_ends.values().map(|&id| &self.connections[id]);
+        let mut open: Vec<&Connection> = known.filter(|connection| !connection.recorded).collect();
+        open.sort_unstable_by_key(|connection| connection.account.number);
+        for connection in open {
+            let [_, delivered] = connection.arrived();
+            if let Some(status) = connection.answered() {
+                tell(Event::Reply(connection.reply(0, status, delivered, 0, false)), delivered);
+            }
+            tell(Event::Connection(connection.record()), delivered);
+        }
+    }
+
+    fn arrived(&self, conn: Conn) -> u64 {
+        let Some((id, number)) = conn.as_foreign() else { return 0 };
+        let connection = &self.connections[id];
+        let [underway, _] = connection.arrived();
+        if connection.account.number as u32 == number { underway } else { 0 }
     }
 
     fn server_port(&self, tcp: TcpId) -> u16 {
@@ -482,13 +495,10 @@ fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id
     let (frames, watch) = world.parts_mut();
     let connection = &frames.foreign.connections[id];
     let (conn, program) = (connection.conn(id), connection.program);
-    let status = match &connection.talk {
-        Talk::Serve(serving) => Some(serving.status),
-        Talk::Repeat(_) => Some(200),
-        Talk::Fetch(_) | Talk::Echo(_) => None,
-    };
-    if let Some(status) = status {
-        let reply = connection.reply(0, status, connection.account.bytes, 0, !reset);
+    if let Some(status) = connection.answered() {
+        let [_, arrived] = connection.arrived();
+        let body_bytes = if reset { arrived } else { connection.account.bytes };
+        let reply = connection.reply(0, status, body_bytes, 0, !reset);
         watch.record(now, &Event::Reply(reply));
     }
     frames.foreign.retire_if_over(now, id, watch);

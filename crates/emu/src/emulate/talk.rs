@@ -8,7 +8,7 @@ use catnip_base::{FlowContext, Time};
 use catnip_lab::ObjectName;
 use catnip_net::Route;
 use catnip_sim::app::object_of;
-use catnip_sim::record::{Reply, Served, ServedStep};
+use catnip_sim::record::{ConnectionRecord, Reply, Served, ServedStep};
 use catnip_sim::{Account, Conn, Message, SERVER, Watch};
 use catnip_tcp::Sender;
 use catnip_wire::Tcp;
@@ -76,6 +76,36 @@ pub(super) struct Awaited {
 impl Connection {
     pub(super) fn conn(&self, id: u32) -> Conn {
         Conn::foreign(id, self.account.number)
+    }
+
+    /// What is to be said of it, now or at its end.
+    pub(super) fn record(&self) -> ConnectionRecord {
+        let ours = Some(&self.socket).filter(|_| self.side == SERVER);
+        let mut stats = ours.and_then(Socket::sender).map(Sender::stats).unwrap_or_default();
+        if let Talk::Fetch(fetch) = &self.talk {
+            (stats.sent, stats.retransmitted) = (fetch.server.sent, fetch.server.retransmitted);
+        }
+        self.account.record(stats, self.socket.syn_timeouts())
+    }
+
+    /// The status of what a simulated server has answered over it so far; `None` at a client.
+    pub(super) fn answered(&self) -> Option<u16> {
+        match &self.talk {
+            Talk::Serve(serving) => Some(serving.status),
+            Talk::Repeat(_) => Some(200),
+            Talk::Fetch(_) | Talk::Echo(_) => None,
+        }
+    }
+
+    /// Bytes that have come to the client: of what it waits for next, as far as that is known here, and in all.
+    pub(super) fn arrived(&self) -> [u64; 2] {
+        match &self.talk {
+            Talk::Fetch(fetch) => fetch.arrived(),
+            Talk::Echo(echo) => echo.arrived(),
+            Talk::Serve(_) | Talk::Repeat(_) => {
+                [0, self.socket.sender().map_or(0, Sender::una).min(self.account.bytes)]
+            }
+        }
     }
 
     /// Its program has this to say; true if that asks for something.

@@ -119,7 +119,9 @@ impl Packets {
         }
         let between = |port: &PortSpec| format!("{} to {}", topology.name(port.from), topology.name(port.to));
         let mut ports: Vec<String> = topology.ports().iter().map(between).collect();
-        plan.ports().iter().for_each(|(name, id)| ports[id.0 as usize].clone_from(name));
+        for (named, id) in plan.ports().iter().filter_map(|named| Some((named, named.single()?))) {
+            ports[id.0 as usize].clone_from(&named.name);
+        }
         let services = plan.traffic().iter().map(|it| (Announcement::of(&it.tcp), it.service.port));
         Ok(Self {
             writer,

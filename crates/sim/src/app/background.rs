@@ -65,7 +65,7 @@ impl Background {
     }
 
     fn draw_burst(&mut self) {
-        self.burst = self.burst + Span::from_secs_f64(self.config.burst_s.draw(&mut self.rng));
+        self.burst += Span::from_secs_f64(self.config.burst_s.draw(&mut self.rng));
     }
 
     /// What it does when its time has come: the size of a packet that it sends, if it sends one, and when its time comes again.

@@ -1,4 +1,4 @@
-use super::{AppEvent, Application, Multiplexing, Site, Wants, object_of};
+use super::{AppEvent, Application, Multiplexing, Site, Unfinished, Wants, object_of};
 use crate::dialogue::Message;
 use crate::host::{Conn, Host};
 use crate::parties::Parties;
@@ -44,7 +44,8 @@ pub struct Loader {
 /// How far an object is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
-    start: Time,
+    /// When it was asked for.
+    start: Option<Time>,
     received: u64,
 }
 
@@ -61,6 +62,8 @@ struct Line {
     conn: Conn,
     /// Responses that have not come.
     awaited: u32,
+    /// What was asked for last.
+    last: u32,
     /// The page uses it.
     used: bool,
 }
@@ -142,7 +145,7 @@ impl Loader {
         match free {
             Some(line) => self.send(pool, line, object, host),
             None if lines.len() < most_lines => {
-                lines.push(Line { conn: host.open(server), awaited: 0, used: false });
+                lines.push(Line { conn: host.open(server), awaited: 0, last: object, used: false });
                 let line = lines.len() - 1;
                 self.send(pool, line, object, host);
             }
@@ -152,9 +155,10 @@ impl Loader {
 
     fn send(&mut self, pool: usize, line: usize, object: u32, host: &mut Host<'_>) {
         let Some(of) = self.config.site.object((self.page, object)) else { return };
-        self.objects[object as usize].start = host.now();
+        self.objects[object as usize].start = Some(host.now());
         let line = &mut self.pools[pool].lines[line];
         line.awaited += 1;
+        line.last = object;
         line.used = true;
         let tag = u64::from(self.page) << 32 | u64::from(object);
         let bytes = of.request_bytes + self.config.http.header_bytes();
@@ -174,7 +178,7 @@ impl Loader {
         if *received < of.bytes {
             return;
         }
-        let (app, bytes, start) = (host.program(), *received, *start);
+        let (app, bytes, start) = (host.program(), *received, start.unwrap_or(self.page_start));
         host.record(&Event::Object(ObjectRecord { app, page, object, bytes, start }));
         let Pool { lines, queue } = &mut self.pools[pool];
         lines[line].awaited -= 1;
@@ -192,14 +196,23 @@ impl Loader {
     }
 
     fn end_page(&mut self, bytes: u64, host: &mut Host<'_>) {
-        let (app, page, start) = (host.program(), self.page, self.page_start);
-        let used = self.pools.iter().flat_map(|pool| &pool.lines).filter(|line| line.used);
-        let connections = used.count() as u32;
+        let (app, page, start, connections) =
+            (host.program(), self.page, self.page_start, self.connections());
         host.record(&Event::Page(PageRecord { app, page, bytes, connections, start }));
         if !self.config.keep_alive {
             self.hang_up(host);
         }
         self.think(host);
+    }
+
+    /// A page was begun and is not over.
+    fn is_loading(&self) -> bool {
+        (self.complete as usize) < self.objects.len()
+    }
+
+    /// Those that the page has used so far.
+    fn connections(&self) -> u32 {
+        self.pools.iter().flat_map(|pool| &pool.lines).filter(|line| line.used).count() as u32
     }
 }
 
@@ -218,5 +231,31 @@ impl Application for Loader {
             }
             _ => {}
         }
+    }
+
+    fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
+        let Some(whole) = self.config.site.pages.get(self.page as usize).filter(|_| self.is_loading()) else {
+            return;
+        };
+        let (page, start) = (self.page, self.page_start);
+        let lines = || self.pools.iter().flat_map(|pool| &pool.lines);
+        let mut delivered = 0;
+        for ((object, of), progress) in (0..).zip(whole.objects()).zip(&self.objects) {
+            // Frames have been counted, a response as a whole has not.
+            let line = lines().find(|line| line.awaited == 1 && line.last == object);
+            let underway = match self.config.http {
+                Multiplexing::Http1 { .. } => line.map_or(0, |line| (to.arrived)(line.conn)),
+                Multiplexing::Http2 { .. } => 0,
+            };
+            let received = progress.received.max(underway).min(of.bytes);
+            delivered += received;
+            if let Some(start) = progress.start.filter(|_| progress.received < of.bytes) {
+                let bytes = of.bytes;
+                (to.tell)(Event::Object(ObjectRecord { app, page, object, bytes, start }), received);
+            }
+        }
+        let connections = self.connections();
+        let bytes = whole.bytes();
+        (to.tell)(Event::Page(PageRecord { app, page, bytes, connections, start }), delivered);
     }
 }

@@ -28,6 +28,7 @@ pub use web::{Http, WebClient, WebConfig, object_of};
 
 use crate::dialogue::Heard;
 use crate::host::{Conn, Host};
+use crate::record::Event;
 use std::fmt::Debug;
 
 /// Something a program hears.
@@ -92,6 +93,17 @@ pub trait Application: Debug + Send {
 
     /// Hears an event and does something at its host.
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
+
+    /// Tells of what it has begun and not ended; records call it `program`.
+    fn unfinished(&self, _program: u32, _tell: &mut Unfinished<'_>) {}
+}
+
+/// Who hears of what has been begun and not ended.
+pub struct Unfinished<'a> {
+    /// Takes what would be said at its end, and the bytes of it that have arrived.
+    pub tell: &'a mut dyn FnMut(Event, u64),
+    /// How many bytes of the next message have arrived at the program's end of a connection.
+    pub arrived: &'a dyn Fn(Conn) -> u64,
 }
 
 /// The built-in programs and one of your own.
@@ -138,6 +150,18 @@ impl Application for AnyApp {
             Self::Origin(app) => app.wants(),
             Self::Custom(app) => app.wants(),
             Self::Busy => Wants::ALL,
+        }
+    }
+
+    fn unfinished(&self, program: u32, tell: &mut Unfinished<'_>) {
+        match self {
+            Self::Telnet(app) => app.unfinished(program, tell),
+            Self::Web(app) => app.unfinished(program, tell),
+            Self::Loader(app) => app.unfinished(program, tell),
+            Self::Custom(app) => app.unfinished(program, tell),
+            // Connections are all that they have.
+            Self::Bulk(_) | Self::Background(_) | Self::Files(_) | Self::Server(_) => {}
+            Self::Initiator(_) | Self::Acceptor(_) | Self::Origin(_) | Self::Busy => {}
         }
     }
 

@@ -1,4 +1,4 @@
-use super::{AppEvent, Application, Wants};
+use super::{AppEvent, Application, Unfinished, Wants};
 use crate::dialogue::Message;
 use crate::host::{Conn, Host};
 use crate::parties::Parties;
@@ -26,13 +26,24 @@ pub struct Telnet {
     /// When the next keystroke comes, if its turn has come by then.
     next: Time,
     count: u64,
+    /// The echo of the last keystroke has not come.
+    awaits: bool,
 }
 
 impl Telnet {
     /// User number `user` of the run with this seed; what it types depends on nothing else.
     pub fn new(config: Arc<TelnetConfig>, parties: Parties, seed: u64, user: u32) -> Self {
         let rng = Rng::new(seed, Stream::User(user));
-        Self { config, parties, rng, conn: None, typed: Time::ZERO, next: Time::ZERO, count: 0 }
+        Self {
+            config,
+            parties,
+            rng,
+            conn: None,
+            typed: Time::ZERO,
+            next: Time::ZERO,
+            count: 0,
+            awaits: false,
+        }
     }
 
     fn pause(&mut self) -> Span {
@@ -44,6 +55,7 @@ impl Telnet {
         let bytes = self.config.bytes;
         host.send(conn, Message { bytes, tag: self.count, asks: bytes, context: None });
         self.count += 1;
+        self.awaits = true;
         self.typed = host.now();
         self.next = host.now() + self.pause();
     }
@@ -62,6 +74,7 @@ impl Application for Telnet {
             }
             AppEvent::Timer(_) => self.type_on(host),
             AppEvent::Message { message, .. } => {
+                self.awaits = false;
                 let (app, start, number) = (host.program(), self.typed, message.tag);
                 host.record(&Event::Echo(EchoRecord { app, number, start }));
                 host.timer(self.next, 0);
@@ -69,9 +82,17 @@ impl Application for Telnet {
             AppEvent::PeerClosed(conn) => {
                 host.close(conn);
                 self.conn = None;
+                self.awaits = false;
                 host.timer(self.next, 0);
             }
             _ => {}
+        }
+    }
+
+    fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
+        if let (true, Some(conn)) = (self.awaits, self.conn) {
+            let echo = EchoRecord { app, number: self.count - 1, start: self.typed };
+            (to.tell)(Event::Echo(echo), (to.arrived)(conn));
         }
     }
 }

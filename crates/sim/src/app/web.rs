@@ -1,4 +1,4 @@
-use super::{AppEvent, Application, Page, PageSource, Wants};
+use super::{AppEvent, Application, Page, PageSource, Unfinished, Wants};
 use crate::dialogue::Message;
 use crate::host::{Conn, Host};
 use crate::parties::Parties;
@@ -287,5 +287,34 @@ impl Application for WebClient {
             AppEvent::PeerClosed(conn) | AppEvent::Closed(conn) => self.on_end(conn, host),
             AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Drained(_) => {}
         }
+    }
+
+    fn unfinished(&self, app: u32, to: &mut Unfinished<'_>) {
+        if self.objects.is_empty() || self.complete == self.answers() {
+            return;
+        }
+        let (page, bytes, start) = (self.page, self.objects.iter().sum(), self.page_start);
+        let mut delivered = bytes;
+        let underway = self.lines.iter().flat_map(|line| {
+            let first = line.awaited.first().map(|_| (to.arrived)(line.conn));
+            line.awaited.iter().zip(first.into_iter().chain(std::iter::repeat(0)))
+        });
+        let not_asked = (self.asked..self.answers()).chain(self.again.iter().copied());
+        let mut missing: Vec<(u32, u64)> = underway.map(|(&object, arrived)| (object, arrived)).collect();
+        missing.extend(not_asked.map(|object| (object, 0)));
+        missing.sort_unstable();
+        for (object, arrived) in missing {
+            if self.config.http == Http::Approximate {
+                delivered = arrived;
+                continue;
+            }
+            let bytes = self.objects[object as usize];
+            let arrived = arrived.min(bytes);
+            delivered -= bytes - arrived;
+            if let Some(&start) = self.started.get(object as usize) {
+                (to.tell)(Event::Object(ObjectRecord { app, page, object, bytes, start }), arrived);
+            }
+        }
+        (to.tell)(Event::Page(PageRecord { app, page, bytes, connections: self.opened, start }), delivered);
     }
 }

@@ -2,13 +2,12 @@
 
 use crate::connection::Connection;
 use crate::datagram::{Datagrams, FlowId};
-use crate::medium::{End, Medium, Owner};
+use crate::medium::{Medium, Owner};
 use crate::parties::{SERVER, TcpOptions};
 use crate::record::{DatagramStep, Event, ServedStep};
 use crate::watch::{Step, Watch};
 use catnip_base::{Slab, Time};
 use catnip_net::{Calendar, DropReason, NetworkFate, Packet, PortId};
-use catnip_tcp::Sender;
 
 /// Everything at the edges of the network that hears of the fate of packets.
 #[derive(Debug)]
@@ -78,10 +77,9 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
         if !connection.account.is_over() {
             return;
         }
-        let stats = connection.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
-        let syn_timeouts = connection.ends.iter().map(End::syn_timeouts).sum();
-        if let Some(record) = connection.account.record(stats, syn_timeouts) {
-            self.watch.record(now, &Event::Connection(record));
+        // One over which the client got nothing has nothing to tell.
+        if connection.account.received.is_some() {
+            self.watch.record(now, &Event::Connection(connection.record()));
         }
         self.connections.release(id);
     }

@@ -254,7 +254,8 @@ impl Sender {
 
     /// What this sender has done.
     pub fn stats(&self) -> SenderStats {
-        self.stats
+        let (rtt_sum, rtt_samples) = self.rto.samples();
+        SenderStats { rtt_sum, rtt_samples, ..self.stats }
     }
 
     /// How the next ACK would open the window.

@@ -258,7 +258,8 @@ impl Sender {
     }
 
     pub(crate) fn stats(&self) -> SenderStats {
-        self.stats
+        let (rtt_sum, rtt_samples) = self.rto.samples();
+        SenderStats { rtt_sum, rtt_samples, ..self.stats }
     }
 
     pub(crate) fn phase(&self) -> Phase {

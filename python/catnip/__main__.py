@@ -1,0 +1,7 @@
+"""`python -m catnip`."""
+
+import sys
+
+from catnip.cli import main
+
+sys.exit(main())
