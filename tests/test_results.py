@@ -1,8 +1,12 @@
 """Tables come back from disk as they were written."""
 
 import dataclasses
+import errno
+import hashlib
 import json
+import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from catnip import InputError, _core, paths, results, summary
+from catnip._core import Scenario
 from catnip.cli import emulation
 from conftest import Run
 
@@ -31,7 +36,6 @@ PAGES: results.Table = {
 
 COLUMNS = {name: [key for key, *_ in columns] for name, _, columns in _core.tables()}
 WRITTEN = [name for name in results.TABLES if name != "events"]
-# The simulator's run ends when its last timer has come up, the emulator's when its users are done.
 OF_REAL_TIME = ("duration_s", "cpu_s", "real_time")
 TINY = """
 id = "X-2"
@@ -102,7 +106,8 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
         # Parquet's own schema: types as they are stored, and that nothing can be missing.
         assert str(simulated.schema).split("\n", 1)[1] == str(emulated.schema).split("\n", 1)[1]
     (ran, simulated_tables), (did, emulated_tables) = results.read(one), results.read(two)
-    assert dataclasses.replace(did, created_by=ran.created_by) == ran
+    more = {name: getattr(ran, name) for name in ("created_by", "commit", "made")}
+    assert dataclasses.replace(did, **more) == ran
     assert did.created_by.startswith("catnip-emu ")
     for name in WRITTEN:
         made, really = simulated_tables[name], emulated_tables[name]
@@ -113,8 +118,8 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
     rows = {name: len(emulated_tables[name]["seed"]) for name in WRITTEN}
     with_rows = {"runs": 1, "pages": 1, "objects": 2, "connections": 2, "ports": 2, "bursts": 2}
     assert rows == {**with_rows, "echoes": 0, "datagrams": 0}
-    told = summary.summarize(emulated_tables, did.variants, did.seeds)
-    assert str(told) == str(summary.summarize(simulated_tables, ran.variants, ran.seeds))
+    summarized = summary.summarize(emulated_tables, did.variants, did.seeds)
+    assert str(summarized) == str(summary.summarize(simulated_tables, ran.variants, ran.seeds))
 
 
 def test_same_tables_same_bytes(tmp_path: Path) -> None:
@@ -132,47 +137,123 @@ def test_a_folder_without_results_is_bad_input(tmp_path: Path, text: str | None)
         results.read(tmp_path)
 
 
-def test_an_interrupted_run_goes_on_and_ends_with_the_tables_of_one_that_was_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+WANTED = {"connections": ["variant", "seed", "acked_s"], "ports": ["port", "loss"]}
+
+
+def stop_after(runs: int) -> Callable[[int, int], None]:
+    def stop(done: int, _total: int) -> None:
+        if done >= runs:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, results.Table]:
+    scenario = paths.scenario("hysteresis-priority")
+    manifest = results.Manifest.of(scenario, scenario.variants, seeds)
+    return results.run_to(folder, scenario, manifest, ["connections", "runs"], WANTED, 1, told)
+
+
+def tables_of(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
+
+
+@pytest.mark.parametrize("seeds", [[1, 2], list(range(1, 12))])
+def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: list[int]
 ) -> None:
-    monkeypatch.setattr(results, "RUNS_PER_PART", 4)
-    scenario = paths.scenario("hysteresis-priority")
-    manifest = results.Manifest.of(scenario, scenario.variants, [1, 2])
-    tables = ["connections", "ports"]
-    parts_begun: list[int] = []
-
-    def stop_in_the_third_part(done: int, _total: int) -> None:
-        parts_begun.append(done // 4)
-        if done > 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        results.run_in_parts(tmp_path, scenario, manifest, tables, 1, stop_in_the_third_part)
-    begun_again: list[int] = []
-    made = results.run_in_parts(
-        tmp_path, scenario, manifest, tables, 1, lambda done, _: begun_again.append(done)
-    )
-    assert min(begun_again) >= 8, "the first two parts are not run again"
-    whole = scenario.run(scenario.variants, [1, 2], tables)
-    for name in tables:
-        assert list(made[name]) == list(whole[name])
-        for key, column in whole[name].items():
-            np.testing.assert_array_equal(np.asarray(made[name][key]), np.asarray(column), err_msg=key)
-    assert not (tmp_path / "parts").exists()
-
-
-def test_parts_of_another_run_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "RUNS_PER_PART", 1)
-    scenario = paths.scenario("hysteresis-priority")
-
-    def stop_at_once(done: int, _total: int) -> None:
-        if done > 1:
-            raise KeyboardInterrupt
-
-    for seeds in ([1], [2]):
-        manifest = results.Manifest.of(scenario, scenario.variants[:3], seeds)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    monkeypatch.setattr(results, "PART_S", 0.0)
+    monkeypatch.setattr(results, "ROW_GROUP", 10)
+    made = run_to(whole, seeds, lambda *_: None)
+    begun: list[int] = []
+    for runs in (5, 9, 12):
         with pytest.raises(KeyboardInterrupt):
-            results.run_in_parts(tmp_path, scenario, manifest, ["connections"], 1, stop_at_once)
-    manifest = results.Manifest.of(scenario, scenario.variants[:3], [2])
-    made = results.run_in_parts(tmp_path, scenario, manifest, ["connections"], 1, lambda *_: None)
-    assert np.asarray(made["connections"]["seed"]).tolist() == [2, 2, 2]
+            run_to(broken, seeds, stop_after(runs))
+        assert not (broken / "manifest.json").exists(), "what is not whole is no result"
+    # Other parts than those of the run that was not interrupted.
+    monkeypatch.setattr(results, "PART_S", 3.0)
+    again = run_to(broken, seeds, lambda done, _: begun.append(done))
+    assert min(begun) >= 8, "what was done is not done again"
+    assert tables_of(broken) == tables_of(whole)
+    assert sorted(tables_of(whole)) == ["connections.parquet", "runs.parquet"]
+    assert not (broken / "parts").exists()
+    scenario = paths.scenario("hysteresis-priority")
+    at_once = scenario.run(scenario.variants, seeds, list(WANTED))
+    for name, columns in WANTED.items():
+        assert list(again[name]) == list(made[name]) == columns
+        for key in columns:
+            for told in (again, made):
+                np.testing.assert_array_equal(np.asarray(told[name][key]), np.asarray(at_once[name][key]))
+
+
+def test_what_was_done_for_other_seeds_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "PART_S", 0.0)
+    for seeds in ([1], [2]):
+        with pytest.raises(KeyboardInterrupt):
+            run_to(tmp_path, seeds, stop_after(5))
+    assert set(np.asarray(run_to(tmp_path, [2], lambda *_: None)["connections"]["seed"])) == {2}
+
+
+def test_the_manifest_says_what_was_run_by_which_code_and_how(catnip: Run, tmp_path: Path) -> None:
+    assert catnip("run", "catnip-e2", "--seeds", 1, "--out", tmp_path).code == 0
+    manifest, _ = results.read(tmp_path)
+    scenario = paths.scenario("catnip-e2")
+    assert manifest.text == scenario.text
+    again = Scenario.parse(scenario.path, manifest.text or "")
+    assert again.variants == manifest.variants
+    assert manifest.commit is None or re.fullmatch(r"[0-9a-f]{40}\+?", manifest.commit)
+    made = manifest.made or {}
+    assert made["duration_s"] > 0
+    assert set(made["libraries"]) == {"numpy", "pyarrow", "scipy"}
+    assert {"command", "host", "system", "cores", "python"} <= set(made)
+
+
+def test_files_that_a_scenario_names_are_in_the_manifest(catnip: Run, tmp_path: Path) -> None:
+    pages = "page,object_index,kind,bytes\n1,0,html,2000\n"
+    (tmp_path / "pages.csv").write_text(pages)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    assert catnip("run", tmp_path / "tiny.toml", "--out", tmp_path / "out").code == 0
+    manifest, _ = results.read(tmp_path / "out")
+    digest = hashlib.sha256(pages.encode()).hexdigest()
+    assert manifest.files == {"pages.csv": {"sha256": digest, "text": pages}}
+    [recording] = paths.scenario("recorded-page").files
+    assert recording.endswith("pages/site.har")
+
+
+def test_results_of_another_scenario_or_version_are_not_overwritten(catnip: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert catnip("run", "catnip-e2", "--seeds", 1, "--out", out).code == 0
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    refused = catnip("run", "hysteresis-priority", "--seeds", 1, "--out", out)
+    told = f"{out} has results of scenario CAT-E2, and these are of HYS-E10"
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith(f"error: --out: {told}")
+    old = json.loads((out / "manifest.json").read_text()) | {"created_by": "catnip 0.0.1"}
+    (out / "manifest.json").write_text(json.dumps(old))
+    refused = catnip("run", "catnip-e2", "--seeds", 1, "--out", out)
+    assert refused.code == 2
+    assert "has results of version 0.0.1, and these are of " in refused.err
+    assert {file.name: file.read_bytes() for file in out.glob("*.parquet")} == {
+        name: contents for name, contents in before.items() if name.endswith(".parquet")
+    }
+
+
+def test_of_the_same_scenario_no_old_table_stays_beside_new_ones(catnip: Run, tmp_path: Path) -> None:
+    assert catnip("run", "catnip-e2", "--seeds", 2, "--out", tmp_path).code == 0
+    assert catnip("run", "catnip-e2", "--seeds", 1, "--tables", "runs", "--out", tmp_path).code == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["manifest.json", "runs.parquet"]
+
+
+def test_a_disk_that_is_full_is_named_with_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    results.write(tmp_path, MANIFEST, {"pages": PAGES})
+    before = tables_of(tmp_path)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", is_full)
+    with pytest.raises(OSError, match="No space left on device") as failed:
+        results.write(tmp_path, MANIFEST, {"pages": PAGES})
+    assert str(failed.value.filename).endswith("pages.parquet")
+    assert tables_of(tmp_path) == before, "what was there is still there"
+    assert results.read(tmp_path)[0] == MANIFEST

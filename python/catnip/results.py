@@ -7,11 +7,19 @@ Running and reporting are separate: whoever draws or compares reads these tables
 
 import hashlib
 import json
+import os
+import platform
+import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib import metadata
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,8 +33,13 @@ from catnip._core import InputError, Scenario, __version__
 
 Column: TypeAlias = NDArray[Any] | list[str] | list[bool]
 Table: TypeAlias = Mapping[str, Column]
+Progress: TypeAlias = Callable[[int, int], None]
 
-RUNS_PER_PART = 20_000
+PART_S = 3.0
+"""About so long a run goes on before what it has done is safe."""
+ROW_GROUP = 1 << 20
+LONGEST_TEXT = 1 << 18
+"""Bytes of a file that a manifest holds as it is."""
 
 TABLES = tuple(name for name, _, _ in _core.tables())
 
@@ -42,6 +55,14 @@ class Manifest:
     variants: list[str]
     seeds: list[int]
     created: str | None = None
+    commit: str | None = None
+    """Of the checkout that has run it; `+` behind it says that files were changed."""
+    text: str | None = None
+    """The scenario, and behind it those on which it builds."""
+    files: Mapping[str, Mapping[str, str]] | None = None
+    """Other files that it names, from where it stands: their SHA-256, and the text of short ones."""
+    made: Mapping[str, Any] | None = None
+    """By whom and how: command, host, libraries, duration. The rest is the same for the same run."""
 
     @classmethod
     def of(
@@ -56,103 +77,251 @@ class Manifest:
             variants=list(variants),
             seeds=list(seeds),
             created=created,
+            commit=_commit(),
+            text=scenario.text,
+            files={
+                os.path.relpath(file, Path(scenario.path).parent): _contents(Path(file))
+                for file in scenario.files
+            },
         )
 
 
+def made_here(arguments: Sequence[str], seconds: float) -> dict[str, Any]:
+    """What a manifest says of a run on this machine, which took so long."""
+    libraries = {name: metadata.version(name) for name in ("numpy", "pyarrow", "scipy")}
+    return {
+        "command": shlex.join(["catnip", *arguments]),
+        "duration_s": round(seconds, 3),
+        "host": platform.node(),
+        "system": platform.platform(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "libraries": libraries,
+    }
+
+
+def _contents(file: Path) -> dict[str, str]:
+    contents = file.read_bytes()
+    told = {"sha256": hashlib.sha256(contents).hexdigest()}
+    if len(contents) <= LONGEST_TEXT:
+        with suppress(UnicodeDecodeError):
+            told["text"] = contents.decode()
+    return told
+
+
+def _commit() -> str | None:
+    """Of the checkout that the package is in, if it is in one."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        git = partial(subprocess.run, cwd=root, capture_output=True, text=True, check=True)
+        changed = git(["git", "status", "--porcelain", "--untracked-files=no"]).stdout
+        return git(["git", "rev-parse", "HEAD"]).stdout.strip() + "+" * bool(changed)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def check_folder(folder: Path, manifest: Manifest) -> None:
+    """Refuses a folder that holds the results of something else, which would be lost."""
+    if not (folder / "manifest.json").exists():
+        return
+    there, _ = read(folder, tables=())
+    for what, theirs, ours in (
+        ("scenario", there.scenario, manifest.scenario),
+        ("version", there.created_by.split()[-1], manifest.created_by.split()[-1]),
+    ):
+        if theirs != ours:
+            told = f"{folder} has results of {what} {theirs}, and these are of {ours}"
+            raise InputError(f"--out: {told}; name another folder, or remove that one")
+
+
 def write(folder: Path, manifest: Manifest, tables: Mapping[str, Table]) -> None:
-    """One Parquet file per table, with variants by name, and manifest.json."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        columns = [_to_arrow(key, column, manifest.variants) for key, column in table.items()]
-        # No value is missing anywhere, and the types are those that Parquet itself has.
-        fields = [
-            pa.field(key, column.type, nullable=False) for key, column in zip(table, columns, strict=True)
-        ]
-        made = pa.table(columns, pa.schema(fields))
-        pq.write_table(made, folder / f"{name}.parquet", compression="zstd", store_schema=False)
-    (folder / "manifest.json").write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+    """One Parquet file per table, with variants by name, and manifest.json, in place of what is there."""
+    arrow = {name: [_to_arrow(table, manifest.variants)] for name, table in tables.items()}
+    _replace(folder, manifest, arrow)
 
 
-def run_in_parts(
+def run_to(
     folder: Path,
     scenario: Scenario,
     manifest: Manifest,
-    tables: Sequence[str],
+    written: Iterable[str],
+    wanted: Mapping[str, Sequence[str]],
     threads: int,
-    progress: Callable[[int, int], None],
+    progress: Progress,
+    arguments: Sequence[str] = (),
 ) -> dict[str, Table]:
-    """Runs what the manifest says, some variants at a time; parts stay in `folder` until all are there.
+    """Does the runs of a manifest a few at a time and writes their tables; gives `wanted` columns of them.
 
-    If it is interrupted, the next call with the same manifest takes the parts that it finds; another
-    manifest, or another version, takes none.
+    What is done stays in `folder` until all is. If it is interrupted, the next call with the same manifest
+    goes on from there; another manifest, or another version, begins anew.
     """
-    size = max(1, RUNS_PER_PART // len(manifest.seeds))
-    parts = [manifest.variants[i : i + size] for i in range(0, len(manifest.variants), size)]
+    began_s = perf_counter()
+    check_folder(folder, manifest)
+    written = sorted(written)
+    needed = sorted({*written, *wanted})
     kept = folder / "parts"
-    known = json.dumps([asdict(manifest), sorted(tables)])
-    token = kept / hashlib.sha256(known.encode()).hexdigest()
-    if not token.exists():
+    parts = _Parts(kept / _token(manifest, needed), manifest)
+    if not parts.folder.exists():
         shutil.rmtree(kept, ignore_errors=True)
-        token.mkdir(parents=True)
-    made: list[Mapping[str, Table]] = []
-    for number, variants in enumerate(parts):
-        part = token / str(number)
-        if not (part / "manifest.json").is_file():
-            own = replace(manifest, variants=variants)
-            done, total = number * size * len(manifest.seeds), len(manifest.variants) * len(manifest.seeds)
-            of_all = partial(_shifted, progress, done, total)
-            write(part, own, scenario.run(variants, manifest.seeds, list(tables), threads, of_all))
-        made.append(read(part)[1])
+        parts.folder.mkdir(parents=True)
+    parts.complete(scenario, needed, threads, progress)
+    made = {name: parts.columns(name, columns) for name, columns in wanted.items()}
+    arrow = {name: parts.tables(name) for name in written}
+    whole = replace(manifest, made=made_here(arguments or sys.argv[1:], perf_counter() - began_s))
+    _replace(folder, whole, arrow)
     shutil.rmtree(kept)
-    return {name: _joined([part[name] for part in made], size) for name in tables}
+    return made
 
 
-def _shifted(progress: Callable[[int, int], None], before: int, total: int, done: int, _of: int) -> None:
+def _token(manifest: Manifest, tables: Sequence[str]) -> str:
+    known = json.dumps([asdict(manifest), tables])
+    return hashlib.sha256(known.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Runs that are done: one folder each for some that follow each other, by variant and then by seed.
+
+    Its name says which; its files are such that they need not be read to be used.
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    def complete(self, scenario: Scenario, tables: Sequence[str], threads: int, progress: Progress) -> None:
+        """Does the runs that are missing."""
+        variants, seeds = self.manifest.variants, self.manifest.seeds
+        total = len(variants) * len(seeds)
+        size = 4 * (threads or os.cpu_count() or 1)
+        while (done := self.done()) < total:
+            variant, seed = divmod(done, len(seeds))
+            if seed == 0 and size >= len(seeds):
+                some, of = variants[variant : variant + size // len(seeds)], seeds
+            else:
+                some, of = variants[variant : variant + 1], seeds[seed : seed + size]
+            began_s = perf_counter()
+            made = scenario.run(some, of, list(tables), threads, partial(_shifted, progress, done, total))
+            self.keep(made, variant, done, done + len(some) * len(of))
+            size = max(1, round(size * min(4.0, PART_S / max(perf_counter() - began_s, 1e-3))))
+
+    def done(self) -> int:
+        """How many runs there are."""
+        return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
+
+    def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
+        """Writes the tables of these runs; a part is there as a whole or not at all."""
+        new = self.folder / "new"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        for name, table in made.items():
+            shifted = {**table, "variant": np.asarray(table["variant"]) + np.uint64(variant)}
+            arrow = _to_arrow(shifted, self.manifest.variants)
+            with _named(new / f"{name}.arrow") as file, pa.ipc.new_file(str(file), arrow.schema) as writer:
+                writer.write_table(arrow)
+        new.rename(self.folder / f"{first:012}-{end:012}")
+
+    def tables(self, name: str) -> Iterator[pa.Table]:
+        """Of all parts, in order, one at a time."""
+        for part in self._folders():
+            with pa.memory_map(str(part / f"{name}.arrow")) as file:
+                yield pa.ipc.open_file(file).read_all()
+
+    def columns(self, name: str, wanted: Sequence[str]) -> Table:
+        """Some columns of all parts."""
+        some = [table.select(wanted) for table in self.tables(name)]
+        whole = pa.concat_tables(some).unify_dictionaries()
+        return _from_arrow(whole, self.manifest.variants)
+
+    def _folders(self) -> list[Path]:
+        return sorted(self.folder.glob("*-*"))
+
+
+def _shifted(progress: Progress, before: int, total: int, done: int, _of: int) -> None:
     progress(before + done, total)
 
 
-def _joined(parts: Sequence[Table], size: int) -> Table:
-    """The rows of all parts; a part numbers its own variants from 0."""
-    joined: dict[str, Column] = {}
-    for key in dict.fromkeys(key for part in parts for key in part):
-        columns = [part[key] for part in parts if key in part]
-        if key == "variant":
-            shifted = [np.asarray(part[key]) + i * size for i, part in enumerate(parts) if key in part]
-            joined[key] = np.concatenate(shifted).astype(np.uint64)
-        elif isinstance(columns[0], list):
-            joined[key] = [str(value) for column in columns for value in column]
-        else:
-            joined[key] = np.concatenate([np.asarray(column) for column in columns])
-    return joined
+def _replace(folder: Path, manifest: Manifest, tables: Mapping[str, Iterable[pa.Table]]) -> None:
+    """Writes all aside and puts it in the place of what was there; the manifest comes last."""
+    aside = folder / "new"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        for name, parts in tables.items():
+            _write_parquet(aside / f"{name}.parquet", parts)
+        with _named(aside / "manifest.json") as file:
+            file.write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+        (folder / "manifest.json").unlink(missing_ok=True)
+        for name in TABLES:
+            (folder / f"{name}.parquet").unlink(missing_ok=True)
+        for file in sorted(aside.glob("*.parquet")):
+            file.rename(folder / file.name)
+        (aside / "manifest.json").rename(folder / "manifest.json")
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
-def read(folder: Path) -> tuple[Manifest, dict[str, Table]]:
-    """What `write` wrote, in the form that `Scenario.run` returns."""
+def _write_parquet(file: Path, parts: Iterable[pa.Table]) -> None:
+    """Groups of rows are equally long wherever parts end, so that the same rows give the same bytes."""
+    writer: pq.ParquetWriter | None = None
+    pending: list[pa.Table] = []
+    with _named(file):
+        for part in parts:
+            writer = writer or pq.ParquetWriter(file, part.schema, compression="zstd", store_schema=False)
+            pending.append(part)
+            while sum(table.num_rows for table in pending) >= ROW_GROUP:
+                whole = pa.concat_tables(pending)
+                writer.write_table(whole.slice(0, ROW_GROUP).combine_chunks(), ROW_GROUP)
+                pending = [whole.slice(ROW_GROUP)]
+        if writer is not None:
+            writer.write_table(pa.concat_tables(pending).combine_chunks(), ROW_GROUP)
+            writer.close()
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[Path]:
+    """Says of which file an error is, which pyarrow does not."""
+    try:
+        yield file
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(file)) from error
+
+
+def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, dict[str, Table]]:
+    """What `write` wrote, in the form that `Scenario.run` returns: all tables, or these."""
     path = folder / "manifest.json"
     try:
         manifest = Manifest(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: manifest: {error}") from error
-    tables: dict[str, Table] = {}
-    for file in sorted(folder.glob("*.parquet")):
-        table = pq.read_table(file)
-        tables[file.stem] = {
-            key: _from_arrow(key, table[key].combine_chunks(), manifest.variants)
-            for key in table.column_names
-        }
-    return manifest, tables
+    files = sorted(folder.glob("*.parquet"))
+    chosen = [file for file in files if tables is None or file.stem in tables]
+    return manifest, {file.stem: _from_arrow(pq.read_table(file), manifest.variants) for file in chosen}
 
 
-def _to_arrow(key: str, column: Column, variants: Sequence[str]) -> Any:
+def _to_arrow(table: Table, variants: Sequence[str]) -> pa.Table:
+    columns = [_column_to_arrow(key, column, variants) for key, column in table.items()]
+    # No value is missing anywhere, and the types are those that Parquet itself has.
+    fields = [pa.field(key, column.type, nullable=False) for key, column in zip(table, columns, strict=True)]
+    return pa.table(columns, pa.schema(fields))
+
+
+def _column_to_arrow(key: str, column: Column, variants: Sequence[str]) -> Any:
     if key == "variant":
         return pa.DictionaryArray.from_arrays(pa.array(column, pa.int32()), pa.array(variants, pa.string()))
     return pa.array(column, pa.string() if isinstance(column, list) else None)
 
 
-def _from_arrow(key: str, column: Any, variants: Sequence[str]) -> Column:
+def _from_arrow(table: pa.Table, variants: Sequence[str]) -> dict[str, Column]:
+    whole = table.combine_chunks()
+    return {key: _column_from_arrow(key, whole[key], variants) for key in whole.column_names}
+
+
+def _column_from_arrow(key: str, column: Any, variants: Sequence[str]) -> Column:
     if key == "variant":
         names = pa.array(variants, pa.string())
-        return np.asarray(pc.index_in(column, names), dtype=np.uint64)
+        return np.asarray(pc.index_in(column.cast(pa.string()), names), dtype=np.uint64)
     if pa.types.is_string(column.type):
         return list(column.to_pylist())
     return np.asarray(column)

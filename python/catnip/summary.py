@@ -13,9 +13,23 @@ from catnip.measures import Floats
 from catnip.results import Table
 from catnip.stats import Interval
 
-TABLES = ("runs", "pages", "connections", "echoes", "ports")
-"""Those that a summary takes."""
+_RUN = ("variant", "seed")
+_TIMED = (*_RUN, "group", "start_s", "time_s")
+_COUNTED = [f"{what}_{colour}" for what in ("arrived", "dropped") for colour in ("high", "med", "low")]
+TABLES: Mapping[str, Sequence[str]] = {
+    "runs": (*_RUN, "end_s", "hops"),
+    "pages": (*_TIMED, "page"),
+    "echoes": (*_TIMED,),
+    "connections": (
+        *(*_RUN, "group", "client", "start_s", "received_s", "acked_s", "delivered_bytes"),
+        *("retransmitted", "timeouts", "rtt_mean_s", "rtt_samples"),
+    ),
+    "ports": (*_RUN, "port", *_COUNTED, "utilization", "queue_mean_packets", "queue_delay_mean_s"),
+}
+"""Tables that a summary takes, and what of them."""
 Rows = Mapping[str, NDArray[Any]]
+BLOCKS = 50
+"""Seeds are left out in no more parts than these."""
 
 
 @dataclass(frozen=True)
@@ -152,16 +166,18 @@ def _rates(connections: Rows, end_s: Floats, seeds: Sequence[int]) -> dict[str, 
         made["rtt_ms"] = stats.mean(1e3 * measures.per_seed(total, "rtt_s", seeds) / samples)
     users = np.unique(connections["client"])
     if len(users) > 1:
-        made["fairness"] = stats.mean([_fairness(connections, seed, users) for seed in seeds])
+        made["fairness"] = stats.mean(_fairness(connections, seeds, users))
     return made
 
 
-def _fairness(connections: Rows, seed: int, users: NDArray[Any]) -> float:
+def _fairness(connections: Rows, seeds: Sequence[int], users: NDArray[Any]) -> Floats:
     """Jain's index of what users got: from 1 / their number to 1 (Jain, Chiu and Hawe 1984, equation 1)."""
-    here = connections["seed"] == seed
-    place = np.searchsorted(users, connections["client"][here])
-    got = np.bincount(place, connections["delivered_bytes"][here], minlength=len(users))
-    return float(got.sum() ** 2 / (len(users) * (got**2).sum())) if got.any() else math.nan
+    run, user = np.searchsorted(seeds, connections["seed"]), np.searchsorted(users, connections["client"])
+    cells = len(seeds) * len(users)
+    got = np.bincount(run * len(users) + user, connections["delivered_bytes"], minlength=cells)
+    got = got.reshape(len(seeds), len(users))
+    with np.errstate(invalid="ignore"):  # nobody got anything
+        return np.asarray(got.sum(axis=1) ** 2 / (len(users) * (got**2).sum(axis=1)))
 
 
 def _times(kind: str, over: Rows, seeds: Sequence[int]) -> dict[str, Interval]:
@@ -180,8 +196,8 @@ def _times(kind: str, over: Rows, seeds: Sequence[int]) -> dict[str, Interval]:
 
 def _mean(rows: Rows, key: str, seeds: Sequence[int]) -> Interval:
     """The mean over the seeds that have any of the means of each."""
-    with_rows = [seed for seed in seeds if seed in set(rows["seed"].tolist())]
-    return stats.mean(measures.per_seed(rows, key, with_rows, np.mean))
+    with_rows = np.intersect1d(rows["seed"], seeds)
+    return stats.mean(measures.per_seed(rows, key, with_rows.tolist(), np.mean))
 
 
 def _page_means(pages: Rows, seeds: Sequence[int]) -> Floats:
@@ -197,14 +213,14 @@ def _page_means(pages: Rows, seeds: Sequence[int]) -> Floats:
 
 
 def _restricted(of: _Transfers, horizon_s: float) -> Interval:
-    """The restricted mean, and how it varies with what each seed brings (its jackknife pseudo-values)."""
+    """The restricted mean, and how it varies with what seeds bring, left out in turn (jackknife)."""
     seeds = np.unique(of.rows["seed"])
-    every = np.ones(len(of.is_over), dtype=bool)
-    whole_s = _area(of, every, horizon_s)
+    whole_s = _area(of, np.ones(len(of.is_over), dtype=bool), horizon_s)
     if len(seeds) == 1:
         return Interval(whole_s, math.nan, math.nan, 1)
-    without_s = np.array([_area(of, of.rows["seed"] != seed, horizon_s) for seed in seeds])
-    return stats.mean(len(seeds) * whole_s - (len(seeds) - 1) * without_s)
+    blocks = np.array_split(seeds, min(len(seeds), BLOCKS))
+    without_s = np.array([_area(of, ~np.isin(of.rows["seed"], block), horizon_s) for block in blocks])
+    return stats.mean(len(blocks) * whole_s - (len(blocks) - 1) * without_s)
 
 
 def _area(of: _Transfers, chosen: NDArray[np.bool_], horizon_s: float) -> float:

@@ -6,6 +6,7 @@ mod bursts;
 mod column;
 mod define;
 mod error;
+mod files;
 mod fingerprint;
 mod har;
 mod kinds;

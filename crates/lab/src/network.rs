@@ -1,13 +1,13 @@
 //! What scenarios say of nodes and links.
 
 use crate::error::Wrong;
+use crate::files::Files;
 use crate::kinds::Kinds;
 use crate::real::{NodeFile, NodeKind, RealNode};
 use catnip_net::{NodeId, PortId, References, Sla, Topology, WireSpec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
 
 /// One `[link.NAME]`: keys of a wire hold for both directions, unless a direction says something else.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,7 +26,7 @@ type Said = BTreeMap<String, toml::Value>;
 
 impl LinkFile {
     /// The wires from → to and back, or which key is wrong.
-    fn wires(&self, path: &Path, kinds: &Kinds) -> Result<[WireSpec; 2], Wrong> {
+    fn wires(&self, files: &Files, kinds: &Kinds) -> Result<[WireSpec; 2], Wrong> {
         for (place, said) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
             if let Some((key, value)) = said.iter().find(|(_, value)| !value.is_str()) {
                 return Err((format!("{place}{key}"), format!("{value}: expected a text")));
@@ -35,7 +35,7 @@ impl LinkFile {
                 return Err((format!("{place}{key}"), unknown(key)));
             }
         }
-        let open = |file: &str| open(path, file);
+        let open = |file: &str| files.text(file);
         let with = References { queues: &kinds.queues, stages: &kinds.stages, open: &open };
         let wire = |side: usize| {
             let own = self.own(side);
@@ -138,9 +138,9 @@ impl NamedPorts {
     }
 }
 
-/// Makes a network of the nodes and links of a scenario, which stands at `path`.
+/// Makes a network of the nodes and links of a scenario.
 pub(crate) fn build(
-    path: &Path,
+    files: &Files,
     nodes: &BTreeMap<String, NodeFile>,
     links: &BTreeMap<String, LinkFile>,
     kinds: &Kinds,
@@ -176,7 +176,7 @@ pub(crate) fn build(
         }
         // Of the side with fewer nodes, each has a block of neighbours on the other side.
         let ends = (0..count).map(|i| (from[i * from.len() / count], to[i * to.len() / count]));
-        let wires = link.wires(path, kinds);
+        let wires = link.wires(files, kinds);
         let wires = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
         for (side, wire) in wires.iter().enumerate() {
             let place = |key| format!("link.{name}.{}", link.place(side, key));
@@ -189,17 +189,6 @@ pub(crate) fn build(
         ports.push(NamedPorts { name: format!("{name}:back"), ids: back });
     }
     Ok(Network { topology, groups, ports, real, addresses, contracts })
-}
-
-/// The text of a file that a scenario names.
-fn open(scenario: &Path, file: &str) -> Result<String, String> {
-    let path = beside(scenario, Path::new(file));
-    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Files that a scenario names are relative to it.
-pub(crate) fn beside(scenario: &Path, file: &Path) -> PathBuf {
-    scenario.parent().unwrap_or(Path::new("")).join(file)
 }
 
 /// Nodes by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one), `client[1..:2]`, or

@@ -1,6 +1,7 @@
 //! One variant of a scenario, checked and ready: with a seed it is a run.
 
 use crate::error::Wrong;
+use crate::files::Files;
 use crate::kinds::Kinds;
 use crate::network::{self, LinkFile, NamedPorts, Network};
 use crate::real::{NodeFile, ObjectName, RealNode, Service};
@@ -16,7 +17,6 @@ use catnip_tcp::TcpConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -53,17 +53,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(path: &Path, file: &ScenarioFile, kinds: &Kinds) -> Result<Self, Wrong> {
+    pub(crate) fn new(files: &Files, file: &ScenarioFile, kinds: &Kinds) -> Result<Self, Wrong> {
         if file.seeds == 0 {
             return Err(("seeds".into(), "0: at least one replicate is needed".into()));
         }
-        let network = network::build(path, &file.node, &file.link, kinds)?;
+        let network = network::build(files, &file.node, &file.link, kinds)?;
         let mut traffic = Vec::new();
         let mut users = 0;
         for (name, there) in file.traffic.iter().map(|(name, file)| (name, file.kind())) {
             let back = there.back();
             for kind in [Some(there), back.as_deref()].into_iter().flatten() {
-                let built = Traffic::new(path, name, kind, &file.tcp, &network, users, kinds)?;
+                let built = Traffic::new(files, name, kind, &file.tcp, &network, users, kinds)?;
                 users += built.users.len() as u32;
                 network
                     .topology

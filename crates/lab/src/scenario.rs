@@ -1,8 +1,8 @@
 //! Scenario files: TOML parsed into plain data, each key checked where it is read.
 
 use crate::error::Wrong;
+use crate::files::{Files, beside};
 use crate::kinds::Kinds;
-use crate::network::beside;
 use crate::plan::ScenarioFile;
 use crate::{InputError, Plan, define, sla};
 use serde::Deserialize;
@@ -15,6 +15,8 @@ pub struct Scenario {
     pub path: PathBuf,
     /// Its text, and behind it that of the scenarios on which it builds.
     pub text: String,
+    /// Other files that it names: recordings, traces, pages.
+    pub files: Vec<PathBuf>,
     /// What it reproduces, such as `CAT-E4`.
     pub id: String,
     /// What it shows.
@@ -48,24 +50,25 @@ impl Scenario {
         let (mut base, text) = whole(path, text)?;
         let axes = take_axes(&file, &mut base)?;
         let variants = cross(take_variants(&file, &mut base)?, &axes);
+        let files = Files::new(path);
         let mut plans = Vec::new();
         let mut head = None;
         for (name, changes) in variants {
             let (parsed, plan) = changed(base.clone(), changes)
-                .and_then(|whole| check(path, whole, kinds))
+                .and_then(|whole| check(&files, whole, kinds))
                 .map_err(|(key, what)| {
-                // What is wrong without the variant's changes, too, is not the variant's fault.
-                let common = check(path, base.clone(), kinds)
-                    .err()
-                    .is_some_and(|other| other == (key.clone(), what.clone()));
-                let place = if common { key } else { format!("variant {name:?}: {key}") };
-                InputError::new(&file, &place, what)
-            })?;
+                    // What is wrong without the variant's changes, too, is not the variant's fault.
+                    let common = check(&files, base.clone(), kinds)
+                        .err()
+                        .is_some_and(|other| other == (key.clone(), what.clone()));
+                    let place = if common { key } else { format!("variant {name:?}: {key}") };
+                    InputError::new(&file, &place, what)
+                })?;
             head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
             plans.push((name, plan));
         }
         let (id, title, seeds) = head.expect("there is at least one variant");
-        Ok(Self { path: path.into(), text, id, title, seeds, plans })
+        Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, plans })
     }
 
     /// The names of the variants, in order.
@@ -148,12 +151,12 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
 }
 
 /// Reads one variant, or says with which key something is wrong.
-fn check(path: &Path, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
+fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
     define::fill_in(&mut table)?;
     sla::fill_in(&mut table)?;
     let parsed: ScenarioFile = serde_path_to_error::deserialize(toml::Value::Table(table))
         .map_err(|error| (error.path().to_string(), first_line(error.inner().message()).to_string()))?;
-    let plan = Plan::new(path, &parsed, kinds)?;
+    let plan = Plan::new(files, &parsed, kinds)?;
     Ok((parsed, plan))
 }
 

@@ -81,6 +81,12 @@ impl PyScenario {
         &self.0.text
     }
 
+    /// Other files that it names: recordings, traces, pages.
+    #[getter]
+    fn files(&self) -> Vec<String> {
+        self.0.files.iter().map(|file| file.display().to_string()).collect()
+    }
+
     /// Replicates unless something else is asked for.
     #[getter]
     fn seeds(&self) -> u32 {

@@ -80,15 +80,15 @@ def run(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
 
-    needed = sorted(written | set(summary.TABLES))
-    manifest = results.Manifest.of(loaded, chosen, numbers)
     with Progress(quiet=as_json) as progress:
         told = progress.task(loaded.id)
         if out is None:
-            made: Mapping[str, results.Table] = loaded.run(chosen, numbers, needed, threads, told)
+            made: Mapping[str, results.Table] = loaded.run(
+                chosen, numbers, list(summary.TABLES), threads, told
+            )
         else:
-            made = results.run_in_parts(out, loaded, manifest, needed, threads, told)
-            results.write(out, manifest, {name: made[name] for name in written})
+            manifest = results.Manifest.of(loaded, chosen, numbers)
+            made = results.run_to(out, loaded, manifest, written, summary.TABLES, threads, told)
     if logs:
         capture, log = (None if file is None else str(file) for file in (packets, qlog))
         loaded.write_logs(chosen[0], seed, packets=capture, packets_at=list(packets_at), qlog=log)

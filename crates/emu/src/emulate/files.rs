@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Rows that are written at a time.
@@ -28,22 +29,45 @@ pub struct Manifest {
     seeds: Vec<u64>,
     /// The same run has the same manifest; when it was is what the file system knows.
     created: Option<String>,
+    /// The scenario, and behind it those on which it builds.
+    text: String,
+    /// Other files that it names, from where it stands: their SHA-256, and the text of short ones.
+    files: BTreeMap<String, BTreeMap<&'static str, String>>,
 }
+
+/// Bytes of a file that a manifest holds as it is.
+const LONGEST_TEXT: usize = 1 << 18;
 
 impl Manifest {
     /// Of one run of a scenario.
     pub fn new(scenario: &Scenario, variant: &str, seed: u64) -> Self {
-        let hash = Sha256::digest(scenario.text.as_bytes());
         Self {
             created_by: format!("catnip-emu {}", env!("CARGO_PKG_VERSION")),
             scenario: scenario.id.clone(),
             title: scenario.title.clone(),
-            scenario_sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            scenario_sha256: sha256(scenario.text.as_bytes()),
             variants: vec![variant.into()],
             seeds: vec![seed],
             created: None,
+            text: scenario.text.clone(),
+            files: scenario.files.iter().filter_map(|file| contents(scenario, file)).collect(),
         }
     }
+}
+
+/// What a manifest says of a file; nothing if it has gone since the scenario was read.
+fn contents(scenario: &Scenario, file: &Path) -> Option<(String, BTreeMap<&'static str, String>)> {
+    let bytes = std::fs::read(file).ok()?;
+    let near = scenario.path.parent().and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(file);
+    let mut told = BTreeMap::from([("sha256", sha256(&bytes))]);
+    if bytes.len() <= LONGEST_TEXT {
+        told.extend(String::from_utf8(bytes).ok().map(|text| ("text", text)));
+    }
+    Some((near.display().to_string(), told))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes a table as `catnip run` does: names as text, counts without a sign, nothing missing, and the variant by name.

@@ -9,6 +9,7 @@ mod tmix;
 mod web;
 
 use crate::error::Wrong;
+use crate::files::Files;
 use crate::kinds::Kinds;
 use crate::network::{Network, select};
 use crate::real::{self, ObjectName, Protocol, Service as Reached};
@@ -25,7 +26,6 @@ use page::PageFile;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::path::Path;
 use std::sync::Arc;
 use telnet::TelnetFile;
 use tmix::TmixFile;
@@ -93,8 +93,7 @@ pub(crate) struct Connections<'a> {
 
 /// What a kind of traffic may look at as it is checked.
 pub(crate) struct Scene<'a> {
-    /// Of the scenario.
-    path: &'a Path,
+    files: &'a Files,
     name: &'a str,
     network: &'a Network,
     tcp: &'a TcpConfig,
@@ -227,7 +226,7 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// Checks a group of traffic whose first user has this number.
     pub(crate) fn new(
-        path: &Path,
+        files: &Files,
         name: &str,
         kind: &dyn TrafficKind,
         common: &TcpFile,
@@ -246,7 +245,7 @@ impl Traffic {
             tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
         let Ends { pairs, servers, real: [real_servers, real_clients] } = ends;
         let servers = if kind.asks_all_servers() { servers.into() } else { Arc::default() };
-        let workload = kind.build(&Scene { path, name, network, tcp: &tcp, pairs: &pairs, first_user })?;
+        let workload = kind.build(&Scene { files, name, network, tcp: &tcp, pairs: &pairs, first_user })?;
         if (real_servers || real_clients) && !(tcp.handshake && tcp.fin) {
             let what =
                 "real hosts need a handshake and a FIN: take the profile rfc, or set handshake and fin";

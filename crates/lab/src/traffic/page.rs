@@ -1,7 +1,7 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
 use crate::har::read_site;
-use crate::network::beside;
+
 use crate::real::Protocol;
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, yes};
@@ -92,7 +92,7 @@ impl TrafficKind for PageFile {
                 return Err((scene.key(key), what));
             }
         }
-        let file = read_site(&beside(scene.path, &self.page)).map_err(|error| error.to_string());
+        let file = read_site(&scene.files.find(&self.page)).map_err(|error| error.to_string());
         let site = Arc::new(file.map_err(scene.at("page"))?.site());
         let http = self.multiplexing(scene)?;
         let times = match (self.times, self.endless) {

@@ -1,6 +1,6 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
-use crate::network::beside;
+
 use crate::real::{ObjectName, Protocol};
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, from_text, yes};
@@ -102,7 +102,7 @@ impl TmixFile {
     fn source(&self, scene: &Scene<'_>) -> Result<Source, Wrong> {
         match (&self.trace, &self.generate) {
             (Some(file), None) => {
-                let vectors = tmix::load(&beside(scene.path, file)).map_err(scene.at("trace"))?;
+                let vectors = tmix::load(&scene.files.find(file)).map_err(scene.at("trace"))?;
                 Ok(Source::Known(vectors.into()))
             }
             (None, Some(generate)) => {

@@ -1,7 +1,7 @@
 use super::files::read_delay;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
-use crate::network::beside;
+use crate::files::Files;
 use crate::real::{ObjectName, Protocol};
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, yes};
@@ -128,7 +128,7 @@ impl WebFile {
     fn pages(&self, scene: &Scene<'_>) -> Result<PageSource, Wrong> {
         let known = |pages| PageSource::Known { pages, endless: self.endless };
         match (&self.pages, &self.generate) {
-            (Some(file), None) => read_pages(scene.path, file).map(known).map_err(scene.at("pages")),
+            (Some(file), None) => read_pages(scene.files, file).map(known).map_err(scene.at("pages")),
             (None, Some(g)) => {
                 let read = |text: &DistributionText, key: &str| {
                     text.read().map_err(scene.at(&format!("generate.{key}")))
@@ -185,8 +185,8 @@ struct PageRow {
 }
 
 /// Reads pages from CSV with the columns page, object_index and bytes; objects in order, the HTML first.
-fn read_pages(scenario: &Path, file: &Path) -> Result<Vec<Page>, String> {
-    let path = beside(scenario, file);
+fn read_pages(files: &Files, file: &Path) -> Result<Vec<Page>, String> {
+    let path = files.find(file);
     let wrong = |what: String| format!("{}: {what}", path.display());
     let mut reader = csv::Reader::from_path(&path).map_err(|error| wrong(error.to_string()))?;
     let mut pages: Vec<Page> = Vec::new();
