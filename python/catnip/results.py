@@ -86,11 +86,11 @@ class Manifest:
         )
 
 
-def made_here(arguments: Sequence[str], seconds: float) -> dict[str, Any]:
-    """What a manifest says of a run on this machine, which took so long."""
+def _made_here(seconds: float) -> dict[str, Any]:
+    """By this program, on this machine, in so long."""
     libraries = {name: metadata.version(name) for name in ("numpy", "pyarrow", "scipy")}
     return {
-        "command": shlex.join(["catnip", *arguments]),
+        "command": shlex.join(["catnip", *sys.argv[1:]]),
         "duration_s": round(seconds, 3),
         "host": platform.node(),
         "system": platform.platform(),
@@ -150,7 +150,6 @@ def run_to(
     wanted: Mapping[str, Sequence[str]],
     threads: int,
     progress: Progress,
-    arguments: Sequence[str] = (),
 ) -> dict[str, Table]:
     """Does the runs of a manifest a few at a time and writes their tables; gives `wanted` columns of them.
 
@@ -169,7 +168,7 @@ def run_to(
     parts.complete(scenario, needed, threads, progress)
     made = {name: parts.columns(name, columns) for name, columns in wanted.items()}
     arrow = {name: parts.tables(name) for name in written}
-    whole = replace(manifest, made=made_here(arguments or sys.argv[1:], perf_counter() - began_s))
+    whole = replace(manifest, made=_made_here(perf_counter() - began_s))
     _replace(folder, whole, arrow)
     shutil.rmtree(kept)
     return made
