@@ -1,14 +1,16 @@
 """Commands end well or in one line; the numbers themselves are tested where they are made."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from catnip import __version__, paths, results
+from catnip import __version__, cli, paths, results
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
 from catnip.papers import claims, outcome, runner
 from catnip.progress import Progress
@@ -21,8 +23,10 @@ SMALL = "catnip-e2"
     ("arguments", "message"),
     [
         (["run", "missing.toml"], "missing.toml: "),
-        (["run", "nowhere"], "nowhere is neither a file nor one of "),
+        (["run", "nowhere"], "nowhere is no file and no scenario that `catnip list` shows"),
         (["run"], "SCENARIO"),
+        (["run", "catnip-e22"], "; did you mean catnip-e2"),
+        (["rum"], "No such command 'rum'. Did you mean 'run'?"),
         (["run", SMALL, "--seeds", "0"], "--seeds: 0 is not"),
         (["run", SMALL, "--seeds", "many"], "--seeds: 'many' is not"),
         (["run", SMALL, "--seed", "-1"], "--seed: -1 is not"),
@@ -214,6 +218,68 @@ def test_no_digit_is_cut_on_a_narrow_terminal(
     monkeypatch.setenv("FORCE_COLOR", "1")
     narrow = re.sub("\x1b\\[[0-9;]*m", "", catnip("run", file, "--seeds", 2).out)
     assert [line.split() for line in narrow.splitlines()] == [line.split() for line in wide.splitlines()]
+
+
+def test_help_says_of_each_command_what_its_own_help_says() -> None:
+    context = click.Context(cli.catnip)
+    for name, (_, about) in cli.COMMANDS.items():
+        command = cli.catnip.get_command(context, name)
+        assert command is not None
+        assert command.get_short_help_str(limit=200).rstrip(".") == about.rstrip("."), name
+
+
+def test_help_is_there_without_what_commands_need(catnip: Run) -> None:
+    loads = "import sys; from catnip import cli; cli.main(['--help']); sys.exit('numpy' in sys.modules)"
+    made = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=False)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout == catnip("--help").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(shell: str) -> None:
+    made = completed(f"{shell}_source")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "_CATNIP_COMPLETE" in made.stdout
+
+
+def test_commands_options_and_scenarios_are_completed() -> None:
+    for words, expected in (
+        (["catnip", "re"], {"reproduce"}),
+        (["catnip", "run", "--see"], {"--seeds", "--seed"}),
+        (["catnip", "run", "catnip-e1"], {"catnip-e1", "catnip-e11", "catnip-e12"}),
+    ):
+        said = completed("bash_complete", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1))
+        made = dict(line.split(",", 1)[::-1] for line in said.stdout.splitlines())
+        assert expected <= set(made), (words, said.stdout, said.stderr)
+
+
+def completed(instruction: str, **words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "catnip"],
+        env={**os.environ, "_CATNIP_COMPLETE": instruction, **words},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", ["list", "run --seeds 1 catnip-e2", "--help"])
+def test_closed_standard_output_and_few_letters_are_no_reason_to_fail(command: str) -> None:
+    program = f"{sys.executable} -m catnip {command}"
+    closed = subprocess.run(f"{program} >&-", shell=True, capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, "")
+    few = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    told = subprocess.run(program, shell=True, env=few, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+def test_a_file_with_any_name_is_a_scenario(
+    catnip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "my.json"):
+        cut(tmp_path, "10s").rename(tmp_path / name)
+        assert catnip("run", name, "--seeds", 1).code == 0
 
 
 def test_the_package_runs_as_a_program() -> None:

@@ -1,6 +1,7 @@
 """Where things are: scenarios and tables of the papers in their folders, everything else in the checkout."""
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 
 from catnip._core import InputError, Scenario
@@ -33,7 +34,7 @@ def tables() -> list[Path]:
 
 def scenarios() -> list[Scenario]:
     """Every scenario of the papers and of the checkout, in the order of their file names."""
-    return [Scenario.load(str(path)) for path in _scenario_files()]
+    return [Scenario.load(str(path)) for path in scenario_files()]
 
 
 def scenario(name: str) -> Scenario:
@@ -46,7 +47,13 @@ def scenario(name: str) -> Scenario:
     for candidate in known:
         if candidate.id.lower() == name.lower():
             return candidate
-    raise InputError(f"SCENARIO: {name} is neither a file nor one of {', '.join(s.id for s in known)}")
+    if Path(name).is_file():
+        return Scenario.load(name)
+    names = [spelled for one in known for spelled in (one.id, Path(one.path).stem)]
+    by_small = {spelled.lower(): spelled for spelled in names}
+    near = [by_small[small] for small in get_close_matches(name.lower(), by_small, 3)]
+    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise InputError(f"SCENARIO: {name} is no file and no scenario that `catnip list` shows{guess}")
 
 
 def is_path(name: str) -> bool:
@@ -56,10 +63,11 @@ def is_path(name: str) -> bool:
 
 def scenario_file(name: str) -> Path | None:
     """The scenario with this file name, without ending."""
-    return next((path for path in _scenario_files() if path.stem == name), None)
+    return next((path for path in scenario_files() if path.stem == name), None)
 
 
-def _scenario_files() -> list[Path]:
+def scenario_files() -> list[Path]:
+    """Those of the checkout and of the papers, by name."""
     found = [*(root() / "scenarios").glob("*.toml"), *PAPERS.glob("*/scenarios/*.toml")]
     return sorted(found, key=lambda path: path.name)
 

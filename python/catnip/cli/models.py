@@ -64,7 +64,7 @@ def model(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Predict a transfer's time with every model, beside simulations of it with and without marking.
+    """Predict a transfer's time with every model, beside simulations of it.
 
     The defaults are the hysteresis paper's. With --sweep, one quantity is varied and the others stay.
     """

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 CLAIM_FAILED = 1
 BAD_INPUT = 2
@@ -15,6 +16,20 @@ SEED_COUNT = click.IntRange(min=1, max=100_000)
 OUTPUT_FOLDER = click.Path(path_type=Path, file_okay=False)
 OUTPUT_FILE = click.Path(path_type=Path, dir_okay=False)
 STDOUT = Path("-")
+
+
+def _scenario_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """For completion: file names without ending, and files."""
+    from catnip import paths  # noqa: PLC0415 -- only a shell asks
+
+    names = (path.stem for path in paths.scenario_files())
+    return [
+        *(CompletionItem(name) for name in names if name.startswith(begun)),
+        CompletionItem(begun, "file"),
+    ]
+
+
+scenario_argument = click.argument("scenario", shell_complete=_scenario_names)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

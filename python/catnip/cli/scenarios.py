@@ -15,13 +15,14 @@ from catnip.cli.options import (
     SEED_COUNT,
     check_writable,
     common,
+    scenario_argument,
 )
 from catnip.cli.summaries import document, print_predictions, print_summary
 from catnip.progress import Progress
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
-@click.argument("scenario")
+@scenario_argument
 @click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: the scenario's]")
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option("--threads", type=click.IntRange(0, 4096), default=0, help="0, the default, takes every core.")
@@ -106,7 +107,7 @@ def run(
 @click.command("list", epilog="Example: catnip list --json")
 @common
 def list_(seed: int, as_json: bool) -> None:
-    """List the scenarios with the seeds of their runs, all that scenarios name, and the tables of results.
+    """List the scenarios, all that scenarios name, and the tables of results.
 
     --json has the columns of the tables too, with their types and units.
     """

@@ -14,6 +14,7 @@ from catnip.cli.options import (
     STDOUT,
     check_writable,
     common,
+    scenario_argument,
 )
 
 
@@ -69,7 +70,7 @@ def trace(
 
 
 @click.command(epilog="Example: catnip tmix bursts --seed 3 --out bursts.cvec")
-@click.argument("scenario")
+@scenario_argument
 @click.option("--variant", metavar="NAME", help="Of this one.  [default: the first]")
 @click.option("--group", metavar="NAME", help="Of this group of traffic.  [default: the only one]")
 @click.option(
@@ -95,11 +96,11 @@ def tmix(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Write the connections that a SCENARIO replays in the run with a seed as connection vectors of Tmix.
+    """Write the connections that a SCENARIO replays as connection vectors of Tmix.
 
-    They come from the scenario's own file, or are generated as it says. Prints how many connections and
-    exchanges there are, and what both ends say; the rate is that of the responses, from the first connection
-    opened to the last.
+    They are those of the run with the seed of --seed, read or generated as the scenario says. Prints how many
+    connections and exchanges there are, and what both ends say; the rate is that of the responses, from the
+    first connection opened to the last.
     """
     if as_json and out == STDOUT:
         raise click.UsageError("--json and --out -: both want stdout")
