@@ -273,6 +273,22 @@ def test_closed_standard_output_and_few_letters_are_no_reason_to_fail(command: s
     assert (told.returncode, told.stderr) == (0, "")
 
 
+def test_names_of_files_need_not_be_text(catnip: Run, tmp_path: Path) -> None:
+    strange = os.fsdecode(b"caf\xe9")
+    file = cut(tmp_path, "10s").rename(tmp_path / f"{strange}.toml")
+    out = tmp_path / strange
+    ended = catnip("run", file, "--seeds", 2, "--out", out, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    _, tables = results.read(out)
+    assert len(tables["connections"]["seed"]) == 2
+    logs = [out / f"x.{kind}" for kind in ("pcapng", "qlog")]
+    assert catnip("run", file, "--packets", logs[0], "--qlog", logs[1]).code == 0
+    assert all(log.stat().st_size > 0 for log in logs)
+    missing = catnip("run", tmp_path / f"no{strange}.toml")
+    assert missing.code == BAD_INPUT
+    assert missing.err.endswith(".toml: No such file or directory (os error 2)\n")
+
+
 def test_a_file_with_any_name_is_a_scenario(
     catnip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,13 @@
 """The compiled simulator."""
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+_StrPath: TypeAlias = str | PathLike[str]
 _Table: TypeAlias = dict[str, NDArray[Any] | list[str] | list[bool]]
 
 __all__ = [
@@ -36,9 +38,9 @@ class Scenario:
     """An experiment read from a TOML file."""
 
     @staticmethod
-    def load(path: str) -> Scenario: ...
+    def load(path: _StrPath) -> Scenario: ...
     @staticmethod
-    def parse(path: str, text: str) -> Scenario: ...
+    def parse(path: _StrPath, text: str) -> Scenario: ...
     @property
     def id(self) -> str: ...
     @property
@@ -69,9 +71,9 @@ class Scenario:
         self,
         variant: str,
         seed: int,
-        packets: str | None,
+        packets: _StrPath | None,
         packets_at: list[str],
-        qlog: str | None,
+        qlog: _StrPath | None,
     ) -> None: ...
 
 def trace(
@@ -93,7 +95,7 @@ def trace(
     seed: int,
 ) -> _Table: ...
 def fingerprint(scenario: Scenario, seed: int) -> list[tuple[str, int]]: ...
-def read_har(path: str) -> tuple[str, list[dict[str, Any]]]: ...
+def read_har(path: _StrPath) -> tuple[str, list[dict[str, Any]]]: ...
 def seconds(text: str) -> float: ...
 def bytes(text: str) -> int: ...
 def models() -> list[

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import metadata
@@ -38,6 +38,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 PART_S = 3.0
 """About so long a run goes on before what it has done is safe."""
 ROW_GROUP = 1 << 20
+QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 LONGEST_TEXT = 1 << 18
 """Bytes of a file that a manifest holds as it is."""
 
@@ -181,10 +182,7 @@ def _token(manifest: Manifest, tables: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Runs that are done: one folder each for some that follow each other, by variant and then by seed.
-
-    Its name says which; its files are such that they need not be read to be used.
-    """
+    """Runs that are done: a folder, which says so, for some that follow each other by variant and seed."""
 
     folder: Path
     manifest: Manifest
@@ -217,14 +215,18 @@ class _Parts:
         for name, table in made.items():
             shifted = {**table, "variant": np.asarray(table["variant"]) + np.uint64(variant)}
             arrow = _to_arrow(shifted, self.manifest.variants)
-            with _named(new / f"{name}.arrow") as file, pa.ipc.new_file(str(file), arrow.schema) as writer:
+            with (
+                _named(new / f"{name}.arrow") as path,
+                path.open("wb") as file,
+                pa.ipc.new_file(file, arrow.schema, options=QUICKLY_PACKED) as writer,
+            ):
                 writer.write_table(arrow)
         new.rename(self.folder / f"{first:012}-{end:012}")
 
     def tables(self, name: str) -> Iterator[pa.Table]:
         """Of all parts, in order, one at a time."""
         for part in self._folders():
-            with pa.memory_map(str(part / f"{name}.arrow")) as file:
+            with (part / f"{name}.arrow").open("rb") as file:
                 yield pa.ipc.open_file(file).read_all()
 
     def columns(self, name: str, wanted: Sequence[str]) -> Table:
@@ -261,13 +263,16 @@ def _replace(folder: Path, manifest: Manifest, tables: Mapping[str, Iterable[pa.
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write_parquet(file: Path, parts: Iterable[pa.Table]) -> None:
+def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
     """Groups of rows are equally long wherever parts end, so that the same rows give the same bytes."""
-    writer: pq.ParquetWriter | None = None
     pending: list[pa.Table] = []
-    with _named(file):
+    with _named(path), ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
         for part in parts:
-            writer = writer or pq.ParquetWriter(file, part.schema, compression="zstd", store_schema=False)
+            if writer is None:
+                file = stack.enter_context(path.open("wb"))
+                writer = pq.ParquetWriter(file, part.schema, compression="zstd", store_schema=False)
+                stack.enter_context(writer)
             pending.append(part)
             while sum(table.num_rows for table in pending) >= ROW_GROUP:
                 whole = pa.concat_tables(pending)
@@ -275,7 +280,6 @@ def _write_parquet(file: Path, parts: Iterable[pa.Table]) -> None:
                 pending = [whole.slice(ROW_GROUP)]
         if writer is not None:
             writer.write_table(pa.concat_tables(pending).combine_chunks(), ROW_GROUP)
-            writer.close()
 
 
 @contextmanager
@@ -296,7 +300,12 @@ def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, d
         raise InputError(f"{path}: manifest: {error}") from error
     files = sorted(folder.glob("*.parquet"))
     chosen = [file for file in files if tables is None or file.stem in tables]
-    return manifest, {file.stem: _from_arrow(pq.read_table(file), manifest.variants) for file in chosen}
+    return manifest, {file.stem: _from_arrow(_read_parquet(file), manifest.variants) for file in chosen}
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    with path.open("rb") as file:
+        return pq.read_table(file)
 
 
 def _to_arrow(table: Table, variants: Sequence[str]) -> pa.Table:

@@ -14,7 +14,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 create_exception!(_core, InputError, PyValueError, "Bad input: one line that names file, key and value.");
 
@@ -47,14 +48,14 @@ struct PyScenario(Scenario);
 impl PyScenario {
     /// Reads a scenario file. Raises InputError.
     #[staticmethod]
-    fn load(path: &str) -> PyResult<Self> {
-        Scenario::load(Path::new(path)).map(Self).map_err(bad_input)
+    fn load(path: PathBuf) -> PyResult<Self> {
+        Scenario::load(&path).map(Self).map_err(bad_input)
     }
 
     /// Reads a scenario from text; `path` is what errors call it. Raises InputError.
     #[staticmethod]
-    fn parse(path: &str, text: &str) -> PyResult<Self> {
-        Scenario::parse(Path::new(path), text).map(Self).map_err(bad_input)
+    fn parse(path: PathBuf, text: &str) -> PyResult<Self> {
+        Scenario::parse(&path, text).map(Self).map_err(bad_input)
     }
 
     /// What it reproduces.
@@ -71,8 +72,8 @@ impl PyScenario {
 
     /// Where it came from.
     #[getter]
-    fn path(&self) -> String {
-        self.0.path.display().to_string()
+    fn path(&self) -> OsString {
+        self.0.path.clone().into_os_string()
     }
 
     /// Its text.
@@ -83,8 +84,8 @@ impl PyScenario {
 
     /// Other files that it names: recordings, traces, pages.
     #[getter]
-    fn files(&self) -> Vec<String> {
-        self.0.files.iter().map(|file| file.display().to_string()).collect()
+    fn files(&self) -> Vec<OsString> {
+        self.0.files.iter().map(|file| file.clone().into_os_string()).collect()
     }
 
     /// Replicates unless something else is asked for.
@@ -136,7 +137,7 @@ impl PyScenario {
         seed: u64,
     ) -> PyResult<(String, Bound<'py, PyDict>)> {
         let plan = self.0.plan(variant).map_err(bad_input)?;
-        let wrong = |key: &str, what: String| bad_input(BadInput::new(&self.path(), key, what));
+        let wrong = |key: &str, what: String| bad_input(BadInput::new(&self.shown(), key, what));
         let form = form.parse().map_err(|error: ParseError| wrong("form", error.to_string()))?;
         let vectors = py.detach(|| plan.vectors(group, seed)).map_err(|what| wrong("traffic", what))?;
         let text = py.detach(|| tmix::write(&vectors, form)).map_err(|what| wrong("traffic", what))?;
@@ -169,7 +170,7 @@ impl PyScenario {
             .map_err(|error: ParseError| bad_input(BadInput::new("", "tables", error.to_string())))?;
         if variants.is_empty() || seeds.is_empty() {
             let key = if seeds.is_empty() { "seeds" } else { "variants" };
-            return Err(bad_input(BadInput::new(&self.path(), key, "0: at least one is needed")));
+            return Err(bad_input(BadInput::new(&self.shown(), key, "0: at least one is needed")));
         }
         let total = variants.len() * seeds.len();
         let request = RunRequest {
@@ -206,12 +207,12 @@ impl PyScenario {
         py: Python<'_>,
         variant: &str,
         seed: u64,
-        packets: Option<&str>,
+        packets: Option<PathBuf>,
         packets_at: Vec<String>,
-        qlog: Option<&str>,
+        qlog: Option<PathBuf>,
     ) -> PyResult<()> {
-        let packets = packets.map(|path| PacketLog { path: Path::new(path), at: &packets_at });
-        let request = LogRequest { variant, seed, packets, qlog: qlog.map(Path::new) };
+        let packets = packets.as_deref().map(|path| PacketLog { path, at: &packets_at });
+        let request = LogRequest { variant, seed, packets, qlog: qlog.as_deref() };
         let mut failure = None;
         let mut go_on = || {
             failure = Python::attach(|py| py.check_signals()).err();
@@ -220,6 +221,13 @@ impl PyScenario {
         let result = py.detach(|| catnip_lab::write_logs(&self.0, &request, &mut go_on));
         failure.map_or(Ok(()), Err)?;
         result.map_err(bad_input).map(|_| ())
+    }
+}
+
+impl PyScenario {
+    /// Where it came from, as messages call it.
+    fn shown(&self) -> String {
+        self.0.path.display().to_string()
     }
 }
 
@@ -324,8 +332,8 @@ fn trace<'py>(
 
 /// What a HAR becomes: the text of a page file, and what was read of each page. Raises InputError.
 #[pyfunction]
-fn read_har<'py>(py: Python<'py>, path: &str) -> PyResult<(String, Bound<'py, PyList>)> {
-    let (site, pages) = py.detach(|| catnip_lab::read_har(Path::new(path))).map_err(bad_input)?;
+fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py, PyList>)> {
+    let (site, pages) = py.detach(|| catnip_lab::read_har(&path)).map_err(bad_input)?;
     let told = pages.into_iter().map(|page| {
         let out = PyDict::new(py);
         out.set_item("url", page.url)?;

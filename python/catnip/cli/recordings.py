@@ -25,7 +25,7 @@ def har(recording: Path, out: Path | None, as_json: bool) -> None:
     written. Left out, with the reason, is what did not cross the network.
     """
     check_writable([out])
-    text, pages = _core.read_har(str(recording))
+    text, pages = _core.read_har(recording)
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if as_json:

@@ -91,8 +91,7 @@ def run(
             manifest = results.Manifest.of(loaded, chosen, numbers)
             made = results.run_to(out, loaded, manifest, written, summary.TABLES, threads, told)
     if logs:
-        capture, log = (None if file is None else str(file) for file in (packets, qlog))
-        loaded.write_logs(chosen[0], seed, packets=capture, packets_at=list(packets_at), qlog=log)
+        loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
 
     summaries = summary.summarize(made, chosen, numbers)
     predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
