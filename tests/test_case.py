@@ -112,6 +112,8 @@ def test_a_sweep_is_drawn_and_tabulated(catnip: Run, tmp_path: Path, sweep: str)
         (["--sweep", "loss=5%"], "--sweep: '5%': expected two values, FROM:TO"),
         (["--sweep", "loss=5%:1%"], "--sweep: '5%:1%': expected the lower value first"),
         (["--plot", "x.svg"], "--plot: there is nothing to draw without --sweep"),
+        (["--sweep", "loss=0%:5%", "--plot", "x.pdf"], "--plot: x.pdf: drawings are SVG"),
+        (["--size", "8KB", "--packets", "9"], "--size: --packets says the same; give one of them"),
         (["--mss", "0B"], "--mss: '0B': expected 1 to 65495 bytes"),
     ],
 )

@@ -50,6 +50,7 @@ SMALL = "catnip-e2"
         (["trace", "--packets", "0"], "--packets: 0 is not"),
         (["trace", "--json", "--csv", "-"], "both want stdout"),
         (["trace", "--plot", "/dev/null/p.svg"], "/dev/null"),
+        (["trace", "--plot", "p.png"], "--plot: p.png: drawings are SVG: expected a name that ends in .svg"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

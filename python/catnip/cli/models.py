@@ -9,7 +9,7 @@ import click
 from catnip import _core, case, output
 from catnip._core import InputError, __version__
 from catnip.case import Case
-from catnip.cli.options import OUTPUT_FILE, check_writable, common
+from catnip.cli.options import DRAWING, check_writable, common
 from catnip.stats import Interval
 
 MODEL_POINTS, SIMULATED_POINTS = 60, 9
@@ -19,7 +19,7 @@ MODEL_POINTS, SIMULATED_POINTS = 60, 9
     epilog="Examples: catnip model --size 32KB --loss 5% --rtt 200ms;"
     " catnip model --sweep loss=0%:15% --plot build/loss.svg"
 )
-@click.option("--size", default="32KB", show_default=True, help="What is transferred.")
+@click.option("--size", help="What is transferred.  [default: 32KB]")
 @click.option("--packets", type=click.IntRange(1, case.PACKETS_AT_MOST), help="The same in full segments.")
 @click.option("--loss", default="5%", show_default=True, metavar="P", help="Loss of each data packet.")
 @click.option("--rtt", default="200ms", show_default=True, help="Round trip without a delayed ACK's wait.")
@@ -43,10 +43,10 @@ MODEL_POINTS, SIMULATED_POINTS = 60, 9
     "--trials", type=click.IntRange(0, 1_000_000), default=1000, show_default=True, help="Simulated; 0: none."
 )
 @click.option("--sweep", metavar="WHAT=FROM:TO", help="Vary size, loss or rtt, as in loss=0%:15%.")
-@click.option("--plot", type=OUTPUT_FILE, metavar="FILE.svg", help="Draw the sweep.")
+@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Draw the sweep.")
 @common
 def model(
-    size: str,
+    size: str | None,
     packets: int | None,
     loss: str,
     rtt: str,
@@ -68,6 +68,8 @@ def model(
 
     The defaults are the hysteresis paper's. With --sweep, one quantity is varied and the others stay.
     """
+    if size is not None and packets is not None:
+        raise click.UsageError("--size: --packets says the same; give one of them")
     if plot is not None and sweep is None:
         raise click.UsageError("--plot: there is nothing to draw without --sweep")
     mss_bytes = _read("--mss", mss, _core.bytes)
@@ -75,7 +77,7 @@ def model(
         raise InputError(f"--mss: {mss!r}: expected 1 to 65495 bytes")
     default_wait = "100ms" if ack_every > 1 else "0s"
     asked = Case(
-        packets=packets or _read("--size", size, lambda text: case.packets_of(text, mss_bytes)),
+        packets=packets or _read("--size", size or "32KB", lambda text: case.packets_of(text, mss_bytes)),
         p=_read("--loss", loss, case.probability),
         p_high=_read("--high-loss", high_loss, case.probability),
         rtt_s=_positive("--rtt", rtt),

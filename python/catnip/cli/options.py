@@ -18,6 +18,19 @@ OUTPUT_FILE = click.Path(path_type=Path, dir_okay=False)
 STDOUT = Path("-")
 
 
+class _Drawing(click.Path):
+    """A file for a drawing, whose name must not promise another kind of picture."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuses names that end otherwise."""
+        if Path(value).suffix.lower() != ".svg":
+            self.fail(f"{value}: drawings are SVG: expected a name that ends in .svg", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+DRAWING = _Drawing(path_type=Path, dir_okay=False)
+
+
 def _scenario_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """For completion: file names without ending, and files."""
     from catnip import paths  # noqa: PLC0415 -- only a shell asks

@@ -10,7 +10,7 @@ import click
 from catnip import _core, output, paths, tracing
 from catnip._core import InputError, __version__
 from catnip.cli.options import (
-    OUTPUT_FILE,
+    DRAWING,
     STDOUT,
     check_writable,
     common,
@@ -39,7 +39,7 @@ from catnip.cli.options import (
     metavar="FILE.csv",
     help="Write every event; - is stdout.",
 )
-@click.option("--plot", type=OUTPUT_FILE, metavar="FILE.svg", help="Draw packet numbers over time.")
+@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Draw packet numbers over time.")
 @common
 def trace(
     packets: int, drop: str | None, csv: Path | None, plot: Path | None, as_json: bool, **options: Any
