@@ -151,6 +151,13 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
             return Err((key.into(), "0: expected a time above zero".into()));
         }
     }
+    let (least, most) = (file.rto_min.unwrap_or(base.rto.min), file.rto_max.unwrap_or(base.rto.max));
+    if least > most {
+        return Err(match file.rto_min {
+            Some(_) => ("rto_min".into(), format!("{least}: expected at most rto_max, {most}")),
+            None => ("rto_max".into(), format!("{most}: expected at least rto_min, {least}")),
+        });
+    }
     let handshake = file.handshake.unwrap_or(base.handshake);
     Ok(TcpConfig {
         segment_bytes,
@@ -172,8 +179,8 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         rto: RtoConfig {
             tick,
             first: file.rto_first.unwrap_or(base.rto.first),
-            min: file.rto_min.unwrap_or(base.rto.min),
-            max: file.rto_max.unwrap_or(base.rto.max),
+            min: least,
+            max: most,
             ..base.rto
         },
         ..base

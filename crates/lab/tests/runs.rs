@@ -264,7 +264,7 @@ fn error_of(change: impl Fn(&str) -> String) -> InputError {
 
 #[test]
 fn bad_input_is_one_line_that_names_file_key_and_value() {
-    let cases: [(&str, &str, &[&str]); 21] = [
+    let cases: [(&str, &str, &[&str]); 25] = [
         ("rate = \"1.5Mbit\"", "rate = \"-3Mbit\"", &["link.bottleneck.rate", "-3Mbit"]),
         ("rate = \"1.5Mbit\"", "rate = \"1.5Mbps\"", &["link.bottleneck.rate", "1.5Mbps"]),
         ("rate = \"1.5Mbit\"", "rate = 5", &["link.bottleneck.rate", "5"]),
@@ -310,6 +310,26 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
             &["traffic.web.clients", "client[0..50:0]"],
         ),
         ("http = \"1.0\"", "http = \"2\"", &["traffic.web.http", "\"2\""]),
+        (
+            "http = \"1.0\"",
+            "http = \"1.0\"\npipelining = true",
+            &["traffic.web.pipelining", "true: without effect with http = \"1.0\""],
+        ),
+        (
+            "http = \"1.0\"",
+            "http = \"approximate-1.1\"",
+            &["traffic.web.max_connections", ": without effect with http = \"approximate-1.1\""],
+        ),
+        (
+            "servers = \"server\"",
+            "servers = \"client[3]\"",
+            &["traffic.web.clients", "client[3] would talk to itself"],
+        ),
+        (
+            "recovery = \"reno\"",
+            "recovery = \"reno\"\nrto_min = \"100s\"\nrto_max = \"1s\"",
+            &["tcp.rto_min", "expected at most rto_max"],
+        ),
         (
             "name = \"ECA/CATNIP-Good\"",
             "name = \"ECA/CATNIP-Good\"\ntcp.colour = 1",

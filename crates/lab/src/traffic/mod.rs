@@ -339,7 +339,11 @@ impl Ends {
             return Err((key, "background traffic is between simulated hosts".into()));
         }
         let server = |i: usize| server_nodes[i * server_nodes.len() / client_nodes.len()];
-        let pairs = client_nodes.iter().enumerate().map(|(i, &client)| (server(i), client)).collect();
+        let pairs: Vec<_> = client_nodes.iter().enumerate().map(|(i, &client)| (server(i), client)).collect();
+        if let Some(&(_, client)) = pairs.iter().find(|(server, client)| server == client) {
+            let host = network.topology.name(client);
+            return Err((key, format!("{text:?}: {host} would talk to itself, over no link")));
+        }
         Ok(Self { pairs, servers: server_nodes, real: [real_servers, real_clients] })
     }
 }

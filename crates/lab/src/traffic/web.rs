@@ -26,14 +26,12 @@ pub(crate) struct WebFile {
     endless: bool,
     #[serde(default = "http_10")]
     http: String,
-    #[serde(default = "four")]
-    max_connections: u32,
+    /// Four unless said.
+    max_connections: Option<u32>,
     /// HTTP/1.1: requests do not wait for answers to earlier ones.
-    #[serde(default)]
-    pipelining: bool,
-    /// HTTP/1.1: connections outlive the page.
-    #[serde(default = "yes")]
-    keep_alive: bool,
+    pipelining: Option<bool>,
+    /// HTTP/1.1: connections outlive the page; they do unless said.
+    keep_alive: Option<bool>,
     think_s: DistributionText,
     /// Images are asked for after so many packets of the HTML.
     images_after_packets: Option<u32>,
@@ -68,10 +66,6 @@ fn http_10() -> String {
     "1.0".into()
 }
 
-fn four() -> u32 {
-    4
-}
-
 impl TrafficKind for WebFile {
     fn ends(&self) -> [(&'static str, &str); 2] {
         [("servers", &self.servers), ("clients", &self.clients)]
@@ -90,7 +84,8 @@ impl TrafficKind for WebFile {
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         let pages = self.pages(scene)?;
-        let &Self { max_connections, pipelining, keep_alive, .. } = self;
+        let max_connections = self.max_connections.unwrap_or(4);
+        let (pipelining, keep_alive) = (self.pipelining.unwrap_or(false), self.keep_alive.unwrap_or(true));
         let http = match self.http.as_str() {
             "1.0" => Http::V10 { max_connections },
             "1.1" => Http::V11 { max_connections, pipelining, keep_alive },
@@ -100,6 +95,17 @@ impl TrafficKind for WebFile {
                 return Err((scene.key("http"), format!("{other:?}: {expected}")));
             }
         };
+        let not_approximate = self.max_connections.map(|most| ("max_connections", most.to_string()));
+        let only_11 = [("pipelining", self.pipelining), ("keep_alive", self.keep_alive)];
+        let only_11 = only_11.into_iter().find_map(|(key, said)| Some((key, said?.to_string())));
+        let without_effect = match http {
+            Http::V11 { .. } => None,
+            Http::V10 { .. } => only_11,
+            Http::Approximate => not_approximate.or(only_11),
+        };
+        if let Some((key, said)) = without_effect {
+            return Err((scene.key(key), format!("{said}: without effect with http = {:?}", self.http)));
+        }
         if max_connections == 0 {
             return Err((scene.key("max_connections"), "0: no connections".into()));
         }
