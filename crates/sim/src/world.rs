@@ -1,21 +1,21 @@
+mod connections;
 mod engine;
 mod hosts;
 
 use self::hosts::Hosts;
 use crate::app::{AnyApp, AppEvent, Application, Unfinished};
-use crate::connection::{Account, Connection};
+use crate::connection::Connection;
 use crate::datagram::{DatagramCounters, Datagrams, FlowId};
-use crate::dialogue::{Message, News, Stream};
+use crate::dialogue::Message;
 use crate::host::{Conn, Host, ServiceOptions};
 use crate::medium::{End, Medium, Numbers, Owner};
-use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions, tick_phase};
+use crate::parties::{CLIENT, Parties, SERVER, TcpId, TcpOptions};
 use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{ConnectionRecord, DatagramStep, Event, NOBODY, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
-use catnip_net::mark::AnyMarker;
 use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, Topology};
-use catnip_tcp::{Endpoint, Sender};
+use catnip_tcp::Endpoint;
 use std::collections::VecDeque;
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
@@ -348,16 +348,6 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.hosts.medium.unfinished(tell);
     }
 
-    /// How many bytes of the next message have arrived at the end of a connection that a program has.
-    fn arrived(&self, conn: Conn, program: u32) -> u64 {
-        if conn.as_foreign().is_some() {
-            return self.hosts.medium.arrived(conn);
-        }
-        let Some(end) = self.end_of(conn, program) else { return 0 };
-        let connection = &self.hosts.connections[conn.id];
-        connection.streams[1 - end].arrived(connection.ends[end].received())
-    }
-
     /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,
     /// this is the same number as inside the fabric, or a packet was lost silently.
     pub fn packets_out(&self) -> usize {
@@ -467,99 +457,6 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.launch(now, from, packet);
     }
 
-    fn connect(&mut self, now: Time, program: u32, parties: Parties) -> Conn {
-        self.tally.open += 1;
-        let Parties { client, server, opener, tcp } = parties;
-        let peer = 1 - opener;
-        if self.hosts.medium.is_outside(parties.node(peer)) {
-            return M::open(self, now, program, parties);
-        }
-        let routes = [self.fabric.checked_route(client, server), self.fabric.checked_route(server, client)];
-        let (number, mut rng) = self.number();
-        let (clock, fixed) = (self.tcp(tcp).config.slowest_clock(), self.tick_phase);
-        let mut phase = || {
-            let drawn = tick_phase(clock, rng.uniform());
-            fixed.unwrap_or(drawn)
-        };
-        let (server_phase, client_phase) = (phase(), phase());
-        let answers = self.service(parties.node(peer), tcp);
-        let hosts = &mut self.hosts;
-        let options = &hosts.tcp[tcp.0 as usize];
-        let ends =
-            hosts.medium.connect(now, &parties, &options.config, [client_phase, server_phase], &mut rng);
-        let mut programs = [program; 2];
-        programs[peer] = answers;
-        // What the client sends, the server hears.
-        let streams = [SERVER, CLIENT].map(|end| Stream::new(self.programs.wants(programs[end]).opened));
-        let account = Account::new(number, program, parties, now, options, &rng);
-        let id = hosts.connections.insert(Connection {
-            ends,
-            routes,
-            planned: [Time::NEVER; 2],
-            news_at: [streams[SERVER].news_at(), streams[CLIENT].news_at()],
-            account,
-            programs,
-            streams,
-        });
-        let weight = self.tcp(tcp).weight;
-        if weight != 1 {
-            [CLIENT, SERVER].into_iter().for_each(|end| self.weigh(id, end, weight));
-        }
-        self.touch(id, opener);
-        for end in [opener, peer] {
-            if self.hosts.connections[id].news_at[end] == 0 {
-                self.note_news(now, id, end);
-            }
-        }
-        Conn { id, number: number as u32 }
-    }
-
-    /// Gives a connection a weight where what this end sends leaves its host.
-    fn weigh(&mut self, id: u32, end: usize, weight: u32) {
-        let account = &mut self.hosts.connections[id].account;
-        account.is_weighted |= weight != 1;
-        self.fabric.set_weight(account.parties.node(end), id as u16, weight);
-    }
-
-    /// Which end of a connection this program has, if there still is such a connection.
-    fn end_of(&self, conn: Conn, program: u32) -> Option<usize> {
-        let connection = &self.hosts.connections[conn.id];
-        let is_it = connection.account.number as u32 == conn.number && connection.account.closed.is_none();
-        let end = || connection.programs.iter().position(|&it| it == program);
-        is_it.then(end).flatten()
-    }
-
-    /// Notes what there is to tell the program at an end of a connection.
-    fn note_news(&mut self, now: Time, id: u32, end: usize) {
-        loop {
-            let connection = &mut self.hosts.connections[id];
-            let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-            let Some(news) = connection.news(end, config) else { break };
-            let conn = Conn { id, number: connection.account.number as u32 };
-            let event = match news {
-                News::Open if end == connection.account.parties.opener => AppEvent::Opened(conn),
-                News::Open => AppEvent::Accepted(conn),
-                News::Message(message) => {
-                    self.tally.waiting -= 1;
-                    if end == CLIENT {
-                        self.tally.completed += 1;
-                        connection.account.received = Some(now);
-                    }
-                    self.tally.last_end = now;
-                    AppEvent::Message { conn, message, whole: true }
-                }
-                News::Progress(tag) => AppEvent::Progress { conn, tag },
-                News::PeerClosed => AppEvent::PeerClosed(conn),
-            };
-            let program = connection.programs[end];
-            if program == NOBODY {
-                connection.streams[end].closed |= news == News::PeerClosed;
-            } else if news != News::PeerClosed || self.programs.wants(program).peer_closed {
-                self.news.push_back((program, event));
-            }
-        }
-    }
-
     #[inline]
     fn on_delivery(&mut self, now: Time, node: NodeId, packet: Packet) {
         let hosts = &mut self.hosts;
@@ -575,88 +472,6 @@ impl<M: Handler, W: Watch> World<M, W> {
                 hosts.record_datagram(now, flow, packet.len, DatagramStep::Received(now - sent));
             }
             Owner::Other => M::delivered(self, now, node, packet),
-        }
-    }
-
-    /// A segment comes to this end of a connection. If its program hears of that, what it has to say to it at once carries the
-    /// ACK; what it has to say to others leaves behind the ACK.
-    fn on_segment(&mut self, now: Time, packet: Packet, id: u32, end: usize) {
-        let hosts = &mut self.hosts;
-        let connection = &mut hosts.connections[id];
-        connection.account.in_network -= 1;
-        if connection.account.closed.is_some() {
-            hosts.medium.release(packet.body);
-            return hosts.retire_if_over(now, id);
-        }
-        let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-        let heard = hosts.medium.hear(now, packet.body, &mut connection.ends[end], config);
-        hosts.medium.release(packet.body);
-        let Some(segment) = heard else { return };
-        let is_closing = connection.streams[CLIENT].closed && connection.streams[SERVER].closed;
-        let news_at = connection.news_at[end];
-        let mut has_news = news_at == 0;
-        if segment.span() > 0 {
-            connection.account.hears(end, packet.dscp);
-            has_news |= segment.flags.fin || connection.ends[end].received() >= news_at;
-        }
-        let sender = connection.ends[end].sender();
-        if W::PACKETS
-            && let Some(event) = connection.account.acked(end, sender, &segment, packet.len)
-        {
-            hosts.watch.record(now, &event);
-        }
-        if W::PACKETS
-            && end == SERVER
-            && segment.flags.ack
-            && let Some(una) = connection.ends[end].sender().map(Sender::una)
-        {
-            let step = ServedStep::Acked { una };
-            hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
-        }
-        if has_news {
-            self.note_news(now, id, end);
-            if !self.news.is_empty() {
-                self.touch(id, end);
-                return self.tell_news(now);
-            }
-        }
-        self.pump(now, id, end);
-        if is_closing || has_news {
-            self.close_if_done(now, id);
-        }
-    }
-
-    /// A connection is over once both programs have closed it and all is acknowledged. Asked seldom: inside of the loop that hears
-    /// segments this would take registers from it.
-    #[inline(never)]
-    fn close_if_done(&mut self, now: Time, id: u32) {
-        let connection = &self.hosts.connections[id];
-        if connection.account.closed.is_none() && connection.is_done() {
-            self.end_connection(now, id);
-        }
-    }
-
-    #[inline(never)]
-    fn end_connection(&mut self, now: Time, id: u32) {
-        let connection = &mut self.hosts.connections[id];
-        let &mut Connection { ref mut account, programs, .. } = connection;
-        account.closed = Some(now);
-        let conn = Conn { id, number: account.number as u32 };
-        if account.is_weighted {
-            // The number goes to another connection.
-            for end in [CLIENT, SERVER] {
-                self.fabric.set_weight(account.parties.node(end), id as u16, 1);
-            }
-        }
-        self.tally.open -= 1;
-        self.hosts.retire_if_over(now, id);
-        for program in programs {
-            if self.programs.wants(program).closed {
-                self.news.push_back((program, AppEvent::Closed(conn)));
-            }
-        }
-        if !self.news.is_empty() {
-            self.tell_news(now);
         }
     }
 
@@ -700,76 +515,6 @@ impl<M: Handler, W: Watch> World<M, W> {
         *self.programs.running(is_source) -= 1;
         if !(is_source && self.only_sources_are_left()) {
             self.tell(now, number, AppEvent::Timer(key));
-        }
-    }
-
-    /// Sends what this end has to send, and plans its timer.
-    fn pump(&mut self, now: Time, id: u32, end: usize) {
-        loop {
-            let hosts = &mut self.hosts;
-            let connection = &mut hosts.connections[id];
-            let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-            let owner = Owner::End { connection: id, end };
-            let packed = hosts.medium.pack(now, &mut connection.ends[end], owner, config);
-            let Some((out, body)) = packed else { break };
-            let segment = &out.segment;
-            let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
-            let route = connection.routes[end];
-            let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
-            match &connection.account.markers[end] {
-                AnyMarker::None => {}
-                AnyMarker::Spm(marker) => {
-                    if segment.span() > 0 {
-                        let place = connection.ends[end].place(segment.seq);
-                        packet.dscp = marker.mark_of(&place, config.segment_bytes);
-                        connection.account.counts(end, packet.dscp);
-                        hosts.medium.stamp(&packet);
-                    }
-                }
-                _ => {
-                    packet.dscp = connection.mark(now, end, out, packet, config);
-                    hosts.medium.stamp(&packet);
-                }
-            }
-            connection.account.enters();
-            self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);
-            let &Account { number, ref parties, .. } = &connection.account;
-            hosts.watch.made(now, &packet, Made::Segment { connection: number, end, parties, segment });
-            let sender = connection.ends[end].sender();
-            if W::PACKETS
-                && let Some(event) = connection.account.sent(end, sender, &out, &packet)
-            {
-                hosts.watch.record(now, &event);
-            }
-            if W::PACKETS && end == SERVER && segment.len > 0 {
-                let (seq, bytes, retransmission) = (segment.seq, segment.len, out.retransmission);
-                let step = ServedStep::Sent { seq, bytes, retransmission };
-                hosts.watch.served(now, &connection.account.served(connection.account.bytes, step));
-            }
-            let from = connection.account.parties.node(end);
-            self.launch(now, from, packet);
-        }
-        let connection = &mut self.hosts.connections[id];
-        if let Some(deadline) = connection.ends[end].deadline()
-            && deadline < connection.planned[end]
-        {
-            connection.planned[end] = deadline;
-            self.hosts.timers.push(deadline, Timer::End { connection: id, end }.pack());
-        }
-        if connection.streams[end].awaits_drain() {
-            self.note_drained(now, id, end);
-        }
-    }
-
-    /// Tells the program at an end if little of what it has written has yet to be sent.
-    #[inline(never)]
-    fn note_drained(&mut self, now: Time, id: u32, end: usize) {
-        let connection = &mut self.hosts.connections[id];
-        let sent = connection.ends[end].sender().map_or(0, Sender::sent_to);
-        if connection.streams[end].is_drained(sent) {
-            let conn = Conn { id, number: connection.account.number as u32 };
-            let program = connection.programs[end];
-            self.tell(now, program, AppEvent::Drained(conn));
         }
     }
 }
