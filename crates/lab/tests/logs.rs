@@ -18,30 +18,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Readers of lossy pages, files both ways, typists, and background traffic; all of it marked.
-const OFFICE: &str = "
-id = 'X'
-title = 'Conversations over a lossy link'
-duration = '20s'
-[node]
-near = { kind = 'host', count = 3 }
-r = { kind = 'router' }
-far = { kind = 'host' }
-[link.near]
-from = 'near'
-to = 'r'
-rate = '10Mbit'
-delay = '2ms'
-queue = 'drop-tail:20'
-[link.far]
-from = 'r'
-to = 'far'
-rate = '3Mbit'
-delay = '15ms'
-queue = 'drop-tail:12'
-loss = 'bernoulli:0.02'
-[tcp]
-profile = 'rfc'
-marker = 'tcp-state'
+const OFFICE: &str = concat!(
+    "duration = '20s'\n",
+    include_str!("lossy_link.toml"),
+    "marker = 'tcp-state'
 [traffic.web]
 kind = 'web'
 clients = 'near'
@@ -73,7 +53,8 @@ rate = '300kbit'
 peak = '5Mbit'
 burst = '20ms'
 packet_bytes = { distribution = 'uniform', minimum = 40, maximum = 984 }
-";
+"
+);
 
 fn office() -> Scenario {
     parse(OFFICE)

@@ -8,30 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Readers by all versions of HTTP, files both ways, typists, a recorded page and connections of a trace, over a lossy link.
-const OFFICE: &str = "
-id = 'X'
-title = 'Conversations over a lossy link'
-[node]
-near = { kind = 'host', count = 3 }
-r = { kind = 'router' }
-far = { kind = 'host' }
-[link.near]
-from = 'near'
-to = 'r'
-rate = '10Mbit'
-delay = '2ms'
-queue = 'drop-tail:20'
-[link.far]
-from = 'r'
-to = 'far'
-rate = '3Mbit'
-delay = '15ms'
-queue = 'drop-tail:12'
-loss = 'bernoulli:0.02'
-[tcp]
-profile = 'rfc'
-[traffic.web10]
+/// Readers by all versions of HTTP, files both ways, typists and connections of a trace.
+const OFFICE: &str = concat!(
+    include_str!("lossy_link.toml"),
+    "[traffic.web10]
 kind = 'web'
 clients = 'near'
 servers = 'far'
@@ -86,7 +66,8 @@ idle_s = 'constant:value=0.3'
 epochs = 'uniform:minimum=1,maximum=4'
 request_bytes = 'constant:value=300'
 response_bytes = 'lognormal:mu=9,sigma=1,maximum=90000'
-";
+"
+);
 
 /// The tables of things that end, and the columns that name one of them, say when it begins and how long it takes.
 const TABLES: [(TableName, &[&str]); 4] = [

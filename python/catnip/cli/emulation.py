@@ -72,4 +72,3 @@ emulate = _hands_over(
     "emulate", "Run a scenario in real time, with real programs at some of its nodes.", _with_path
 )
 router = _hands_over("router", "Shape what passes between two network interfaces.")
-COMMANDS = (link, emulate, router)

@@ -98,7 +98,7 @@ def _variant(summary: Summary) -> dict[str, Any]:
 
 def _group(of: OfGroup) -> dict[str, Any]:
     return {
-        "of": of.kind,
+        "kind": of.kind,
         "started": of.started,
         "finished": of.finished,
         "means": _intervals(of.means),

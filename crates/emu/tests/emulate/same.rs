@@ -172,30 +172,10 @@ fn a_capture_of_the_simulator_has_the_packets_of_the_emulator() {
 }
 
 /// Typists, readers and downloads over one lossy link, in both directions.
-const TALK: &str = "
-id = 'X'
-title = 'Conversations over a lossy link'
-duration = '30s'
-[node]
-near = { kind = 'host', count = 3 }
-r = { kind = 'router' }
-far = { kind = 'host' }
-[link.near]
-from = 'near'
-to = 'r'
-rate = '10Mbit'
-delay = '2ms'
-queue = 'drop-tail:20'
-[link.far]
-from = 'r'
-to = 'far'
-rate = '3Mbit'
-delay = '15ms'
-queue = 'drop-tail:12'
-loss = 'bernoulli:0.02'
-[tcp]
-profile = 'rfc'
-marker = 'tcp-state'
+const TALK: &str = concat!(
+    "duration = '30s'\n",
+    include_str!("../../../lab/tests/lossy_link.toml"),
+    "marker = 'tcp-state'
 [traffic.telnet]
 kind = 'telnet'
 clients = 'near'
@@ -234,7 +214,8 @@ request_bytes = 50
 bytes = { distribution = 'exponential', mean = 30000 }
 gap_s = { distribution = 'exponential', mean = 0.5 }
 tcp = { marker = 'app' }
-";
+"
+);
 
 #[test]
 fn conversations_are_the_simulators_event_by_event() {

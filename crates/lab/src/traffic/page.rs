@@ -1,7 +1,6 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
 use crate::har::read_site;
-
 use crate::real::Protocol;
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, yes};

@@ -1,6 +1,5 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
-
 use crate::real::{ObjectName, Protocol};
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, from_text, yes};
