@@ -1,17 +1,18 @@
 """docs/models: a page for every model with all its inputs, figures that exist, links that lead somewhere."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import case, model_plots, models, paths
+from catnip import case, model_plots, models
 from catnip.case import Case
 from catnip.stats import Interval
 
-FOLDER = paths.root() / "docs" / "models"
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "models"
 PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
 PREDICTING = sorted({name for name, _, _ in case.RATES} | {one.name for one in case.LATENCIES})
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from catnip import paths
 from catnip._core import InputError
 from catnip.papers import reference, runner, statement
 from catnip.papers.runner import PAPERS, judge
@@ -16,16 +15,18 @@ from catnip.papers.testbed import latency
 from catnip.progress import Progress
 from catnip.stats import Interval
 
+ROOT = Path(__file__).resolve().parent.parent
+
 
 def anchors() -> set[str]:
     """The headings of docs/deviations.md as a link names them."""
-    headings = re.findall(r"^#+ (.+)$", (paths.root() / "docs" / "deviations.md").read_text(), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "deviations.md").read_text(), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def published(name: str) -> Iterator[tuple[str, str, str, str, str]]:
     """The rows of a committed table: id, sentence, value as shown, band, verdict."""
-    text = (paths.root() / "validation" / f"{name}.md").read_text(encoding="utf-8")
+    text = (ROOT / "validation" / f"{name}.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 8 and re.match(r"[A-Z]{2,3}-[SE]\d", cells[0]):
@@ -116,7 +117,7 @@ def test_a_short_run_gives_the_values_of_the_published_table(
 
 
 def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_losses() -> None:
-    text = (paths.root() / "validation" / "testbed.md").read_text(encoding="utf-8")
+    text = (ROOT / "validation" / "testbed.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| 3 KB, load (\d+) % \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
     with Progress(quiet=True) as progress:
         links = latency.cases(
@@ -130,7 +131,7 @@ def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_loss
 
 def test_every_link_of_the_published_tables_leads_somewhere() -> None:
     for name in PAPERS:
-        text = (paths.root() / "validation" / f"{name}.md").read_text(encoding="utf-8")
+        text = (ROOT / "validation" / f"{name}.md").read_text(encoding="utf-8")
         assert set(re.findall(r"deviations\.md#([^)]+)\)", text)) <= anchors()
 
 

@@ -1,38 +1,67 @@
-"""The checkout is found from anywhere, or its absence is explained."""
+"""The package is complete: its commands find all that they read wherever it stands."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from catnip import InputError, paths
+from catnip import paths
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-def test_found_around_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CATNIP_ROOT", raising=False)
-    monkeypatch.chdir(CHECKOUT / "tests")
-    assert paths.root() == CHECKOUT
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the package, away from the checkout."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    shutil.copytree(paths.PACKAGE, folder / "catnip", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
-def test_found_around_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("CATNIP_ROOT", raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert paths.root() == CHECKOUT
+def run(elsewhere: Path, *arguments: str) -> str:
+    """What the copied package prints, without the checkout's path and packages of its own."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(elsewhere)}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=elsewhere,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
-def test_named_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "scenarios").mkdir()
-    (tmp_path / "validation" / "reference").mkdir(parents=True)
-    monkeypatch.setenv("CATNIP_ROOT", str(tmp_path))
-    assert paths.reference() == tmp_path / "validation" / "reference"
-    assert {Path(one.path).parents[2] for one in paths.scenarios()} == {paths.PAPERS}
+def test_the_package_knows_its_checkout() -> None:
+    assert paths.checkout() == CHECKOUT
 
 
-def test_a_wrong_name_is_bad_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CATNIP_ROOT", str(tmp_path))
-    with pytest.raises(InputError, match="CATNIP_ROOT: "):
-        paths.root()
+def test_an_installed_copy_knows_of_no_checkout(elsewhere: Path) -> None:
+    assert run(
+        elsewhere, "-c", "from catnip import paths; print(paths.PACKAGE, paths.checkout())"
+    ).split() == [
+        str(elsewhere / "catnip"),
+        "None",
+    ]
+
+
+def test_an_installed_copy_lists_and_runs_the_same_scenarios(elsewhere: Path) -> None:
+    ours = {Path(one.path).relative_to(paths.PACKAGE) for one in paths.scenarios()}
+    listed = "from catnip import paths\nfor one in paths.scenarios(): print(one.path)"
+    theirs = {Path(path).relative_to(elsewhere / "catnip") for path in run(elsewhere, "-c", listed).split()}
+    assert theirs == ours
+    assert "Single-loss profile" in run(elsewhere, "-m", "catnip", "run", "catnip-e1", "--seeds", "1")
+
+
+def test_an_installed_copy_judges_by_the_same_tables(elsewhere: Path) -> None:
+    experiment = ("catnip", "--experiment", "CAT-E1", "--quick", "--table", "claims.md")
+    run(elsewhere, "-m", "catnip", "reproduce", *experiment)
+    claims = (elsewhere / "claims.md").read_text(encoding="utf-8")
+    assert "CAT-E1" in claims
+    assert "](" not in claims, "a link to a document that is not there"
 
 
 def test_every_scenario_reads_and_has_its_own_id() -> None:

@@ -16,6 +16,7 @@ import pytest
 from catnip import InputError, _core, paths, results, summary
 from catnip._core import Scenario
 from catnip.cli import emulation
+from catnip.tables import TABLES, Table
 from conftest import Run
 
 MANIFEST = results.Manifest(
@@ -26,7 +27,7 @@ MANIFEST = results.Manifest(
     variants=["good", "bad"],
     seeds=[7, 8],
 )
-PAGES: results.Table = {
+PAGES: Table = {
     "variant": np.array([1, 1, 0, 0], dtype=np.uint64),
     "seed": np.array([7, 8, 7, 8], dtype=np.uint64),
     "group": ["eca", "reno", "eca", "reno"],
@@ -35,7 +36,7 @@ PAGES: results.Table = {
 
 
 COLUMNS = {name: [key for key, *_ in columns] for name, _, columns in _core.tables()}
-WRITTEN = [name for name in results.TABLES if name != "events"]
+WRITTEN = [name for name in TABLES if name != "events"]
 OF_REAL_TIME = ("duration_s", "cpu_s", "real_time")
 TINY = """
 id = "X-2"
@@ -148,7 +149,7 @@ def stop_after(runs: int) -> Callable[[int, int], None]:
     return stop
 
 
-def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, results.Table]:
+def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, Table]:
     scenario = paths.scenario("hysteresis-priority")
     manifest = results.Manifest.of(scenario, scenario.variants, seeds)
     return results.run_to(folder, scenario, manifest, ["connections", "runs"], WANTED, 1, told)

@@ -6,8 +6,8 @@ import numpy as np
 from pytest import approx
 
 from catnip import summary
-from catnip.results import Table
 from catnip.summary import Summary
+from catnip.tables import Table
 
 SEEDS = [3, 4]
 NAN = math.nan

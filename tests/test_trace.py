@@ -10,14 +10,14 @@ import pytest
 from pytest import approx
 
 from catnip import paths, tracing
-from catnip.results import Table
+from catnip.tables import Table
 from conftest import Run
 
 HEADER = ["time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size"]
 
 
 def ns2(name: str) -> list[dict[str, str]]:
-    with (paths.reference() / "ns2" / "traces" / f"{name}.csv").open() as file:
+    with (paths.REFERENCE / "ns2" / "traces" / f"{name}.csv").open() as file:
         return list(csv.DictReader(file))
 
 

@@ -12,12 +12,13 @@ from catnip import measures, paths
 from catnip._core import Scenario
 from conftest import Run
 
+ROOT = Path(__file__).resolve().parent.parent
 WIDE = "132"
 
 
 def blocks(page: str, kind: str) -> list[str]:
     """The fenced blocks of a page of docs/ in one language."""
-    text = (paths.root() / "docs" / page).read_text(encoding="utf-8")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
@@ -50,7 +51,7 @@ def test_the_tutorial_of_a_recorded_page_answers_what_it_prints(tmp_path: Path) 
     page = "tutorial-har.md"
     for text in (*blocks(page, "toml"), *blocks(page, "python")):
         (tmp_path / text.split()[1]).write_text(text, encoding="utf-8")
-    shutil.copy(paths.root() / "scenarios" / "pages" / "site.har", tmp_path)
+    shutil.copy(paths.PACKAGE / "scenarios" / "pages" / "site.har", tmp_path)
     consoles = blocks(page, "console")
     assert len(consoles) == 3
     programs = {"catnip": Path(sys.executable).with_name("catnip"), "python": Path(sys.executable)}
@@ -74,7 +75,7 @@ def test_the_numbers_that_the_tutorial_of_a_recorded_page_explains_are_those_of_
     tmp_path: Path,
 ) -> None:
     [scenario] = blocks("tutorial-har.md", "toml")
-    har = paths.root() / "scenarios" / "pages" / "site.har"
+    har = paths.PACKAGE / "scenarios" / "pages" / "site.har"
     text = scenario.replace('"site.page.json"', f'"{har}"')
     loaded = Scenario.parse(str(tmp_path / "site.toml"), text)
     seeds = list(range(1, loaded.seeds + 1))
@@ -92,7 +93,7 @@ def test_the_numbers_that_the_tutorial_of_a_recorded_page_explains_are_those_of_
     assert [round(100 * float((of > 1).mean())) for of in times] == [47, 14]
     assert round(100 * float((times[0] < 0.5).mean())) == 53
     assert 0.02 < times[1].min() - times[0].min() < 0.1
-    prose = (paths.root() / "docs" / "tutorial-har.md").read_text(encoding="utf-8")
+    prose = (ROOT / "docs" / "tutorial-har.md").read_text(encoding="utf-8")
     assert all(str(number) in prose for row in counted for number in row[1:])
 
 
@@ -100,7 +101,7 @@ def test_the_page_about_results_tells_what_a_shorter_run_of_the_tutorial_does(
     tmp_path: Path, catnip: Run
 ) -> None:
     [text] = (text for text in blocks("tutorial.md", "toml") if text.startswith("id ="))
-    page = (paths.root() / "docs" / "results.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     cells = (line.split("|") for line in page.splitlines() if line.startswith("| 10"))
     rows = {row[1].strip(): row[2:-1] for row in cells}
     cut, whole = (tmp_path / name for name in ("cut.toml", "whole.toml"))

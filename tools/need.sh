@@ -2,14 +2,14 @@
 # Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
 # with rustup, Python packages in .venv. No other file says what is needed.
 #
-# usage: tools/need.sh build|test|lint|validate|bench|profile|fresh
+# usage: tools/need.sh build|test|lint|wheel|validate|bench|profile|fresh
 #
 # Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$1
 python=${PYTHON:-python3}
-compiled=build,test,lint,validate,bench
+compiled=build,test,lint,wheel,validate,bench
 # rustup and Debian put programs where the PATH of ordinary users may not lead.
 PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin
 
@@ -43,7 +43,8 @@ main() {
   if ((${#packages[@]})) && install_packages; then look; fi
   if is_for $compiled; then
     has cargo || misses "Rust: not installed, take it from https://rustup.rs"
-    [[ $target != lint ]] || install_parts_of_rust
+    [[ $target != lint ]] || install_parts_of_rust rustfmt clippy
+    [[ $target != wheel ]] || install_parts_of_rust llvm-tools
     ((${#fatal[@]})) || ! has_venv || install_python_packages
   fi
   local line
@@ -92,27 +93,40 @@ install_packages() {
 }
 
 install_parts_of_rust() {
-  local part
-  for part in rustfmt clippy; do
-    cargo "${part/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$part" ||
-      misses "$part is not installed (rustup component add $part)"
+  local part what
+  for part; do
+    # Without profiles a wheel is only slower.
+    what=$([[ $part != llvm-tools ]] || echo "the wheel's profile")
+    has_part "$part" || rustup --quiet component add "$part" ||
+      misses "$part is not installed (rustup component add $part)" "$what"
   done
 }
 
-# What pyproject.toml asks for; for tests and lints also what it asks of developers.
+has_part() {
+  case $1 in
+    llvm-tools) [[ -e $(rustc --print target-libdir)/../bin/llvm-profdata ]] ;;
+    *) cargo "${1/rustfmt/fmt}" --version >/dev/null 2>&1 ;;
+  esac
+}
+
+# What pyproject.toml asks for, with all extras; for tests, lints and wheels also what it asks of developers.
 install_python_packages() {
-  local extra=
-  if [[ $target == test || $target == lint ]]; then extra=dev; fi
-  local stamp=.venv/packages-${extra:-run}
+  local group=
+  case $target in
+    test | lint) group=dev ;;
+    wheel) group=wheel ;;
+  esac
+  local stamp=.venv/packages-${group:-run}
   if [[ $stamp -nt pyproject.toml ]]; then return; fi
   rm -f "$stamp"
   [[ -x .venv/bin/pip ]] || "$python" -m venv .venv
   local ask='import sys, tomllib
 file = tomllib.load(open("pyproject.toml", "rb"))
 project = file["project"]
-print(*file["build-system"]["requires"], *project["dependencies"],
-      *project["optional-dependencies"].get(sys.argv[1], []), sep="\n")'
-  if .venv/bin/python -c "$ask" "$extra" | .venv/bin/pip install --quiet --requirement /dev/stdin; then
+extras = [one for extra in project["optional-dependencies"].values() for one in extra if project["name"] not in one]
+print(*file["build-system"]["requires"], *project["dependencies"], *extras,
+      *file["dependency-groups"].get(sys.argv[1], []), sep="\n")'
+  if .venv/bin/python -c "$ask" "$group" | .venv/bin/pip install --quiet --requirement /dev/stdin; then
     touch "$stamp"
   else
     misses "pip cannot install what pyproject.toml asks for" "$in_python"

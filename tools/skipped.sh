@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Counts the tests, and the parts of tests, that could not run, by reason. Fails if all had to run.
+# Counts the tests, and the parts of tests and wheels, that could not run, by reason. Fails if all had to run.
 set -euo pipefail
 if [[ ! -s $CATNIP_SKIPPED ]]; then
   echo "skipped: nothing"

@@ -1,5 +1,5 @@
 # Short flows under ns-2 2.35, one after the other: 36 packets of 1433 B + 40 B, 10 Mbit/s, 100 ms each way, 5 % of the
-# data packets lost, the `s001` settings of validation/reference/ns2/README.md.
+# data packets lost, the `s001` settings of python/catnip/reference/ns2/README.md.
 #
 #   ns short.tcl [AGENTS [FLOWS [SEED [SCHEDULER]]]]
 #

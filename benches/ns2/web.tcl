@@ -1,5 +1,5 @@
 # The 100 clients of the scenario catnip-e4 (Reno over DropTail) under ns-2 2.35, with the `era` settings of
-# validation/reference/ns2/README.md. With PAGES, the name of a file, the time of every page goes there as CSV.
+# python/catnip/reference/ns2/README.md. With PAGES, the name of a file, the time of every page goes there as CSV.
 #
 #   ns web.tcl [SEED [SCHEDULER [AGENTS [PAGES]]]]
 #

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip import measures, resampling, stats
-from catnip.results import Table
 from catnip.stats import Interval
+from catnip.tables import Table
 
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = Mapping[str, NDArray[Any]]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip.results import Table
+from catnip.tables import Table
 
 Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]

@@ -96,8 +96,10 @@ def tables_document() -> dict[str, Any]:
 
 
 def markdown(outcome: Reproduction, file: Path) -> str:
-    """The claims as a Markdown page; links lead from `file` to the documented deviations."""
-    deviations = os.path.relpath(paths.root() / "docs" / "deviations.md", file.resolve().parent)
+    """The claims as a Markdown page; links lead from `file` to docs/deviations.md, if it is here."""
+    root = paths.checkout()
+    documented = root and root / "docs" / "deviations.md"
+    deviations = None if documented is None else os.path.relpath(documented, file.resolve().parent)
     parts = (
         f"# {outcome.title}",
         outcome.headline,

@@ -1,4 +1,4 @@
-"""Where things are: scenarios and tables of the papers in their folders, everything else in the checkout."""
+"""Where things are: the package holds all that its commands read, and it may stand in a checkout."""
 
 import os
 from difflib import get_close_matches
@@ -6,25 +6,18 @@ from pathlib import Path
 
 from catnip._core import InputError, Scenario
 
-PAPERS = Path(__file__).resolve().parent / "papers"
+PACKAGE = Path(__file__).resolve().parent
+PAPERS = PACKAGE / "papers"
+MEASURED = PACKAGE / "measured"
+"""What tests of single components keep."""
+REFERENCE = PACKAGE / "reference"
+"""The measured and worked out numbers that belong to no paper alone."""
 
 
-def root() -> Path:
-    """The checkout: $CATNIP_ROOT, else the nearest one around the working directory or the package."""
-    if named := os.environ.get("CATNIP_ROOT"):
-        if not _is_root(Path(named)):
-            raise InputError(f"CATNIP_ROOT: {named} does not hold scenarios/ and validation/reference/")
-        return Path(named)
-    here, package = Path.cwd(), Path(__file__).resolve().parent
-    for folder in (here, *here.parents, *package.parents):
-        if _is_root(folder):
-            return folder
-    raise InputError("CATNIP_ROOT: not set, and no checkout of CATNIP around the working directory")
-
-
-def reference() -> Path:
-    """The measured and worked out numbers that belong to no paper alone."""
-    return root() / "validation" / "reference"
+def checkout() -> Path | None:
+    """The sources around the package, unless it is an installed copy."""
+    root = PACKAGE.parents[1]
+    return root if (root / "crates").is_dir() else None
 
 
 def tables() -> list[Path]:
@@ -33,7 +26,7 @@ def tables() -> list[Path]:
 
 
 def scenarios() -> list[Scenario]:
-    """Every scenario of the papers and of the checkout, in the order of their file names."""
+    """Every scenario, in the order of their file names."""
     return [Scenario.load(str(path)) for path in scenario_files()]
 
 
@@ -67,10 +60,6 @@ def scenario_file(name: str) -> Path | None:
 
 
 def scenario_files() -> list[Path]:
-    """Those of the checkout and of the papers, by name."""
-    found = [*(root() / "scenarios").glob("*.toml"), *PAPERS.glob("*/scenarios/*.toml")]
+    """Those of no paper and those of the papers, by name."""
+    found = [*(PACKAGE / "scenarios").glob("*.toml"), *PAPERS.glob("*/scenarios/*.toml")]
     return sorted(found, key=lambda path: path.name)
-
-
-def _is_root(folder: Path) -> bool:
-    return (folder / "scenarios").is_dir() and (folder / "validation" / "reference").is_dir()

@@ -26,13 +26,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from catnip import _core
 from catnip._core import InputError, Scenario, __version__
+from catnip.tables import TABLES, Column, Table
 
-Column: TypeAlias = NDArray[Any] | list[str] | list[bool]
-Table: TypeAlias = Mapping[str, Column]
 Progress: TypeAlias = Callable[[int, int], None]
 
 PART_S = 3.0
@@ -41,8 +38,6 @@ ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 LONGEST_TEXT = 1 << 18
 """Bytes of a file that a manifest holds as it is."""
-
-TABLES = tuple(name for name, _, _ in _core.tables())
 
 
 @dataclass(frozen=True)

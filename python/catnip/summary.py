@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from catnip import measures, stats
 from catnip.measures import Floats
-from catnip.results import Table
 from catnip.stats import Interval
+from catnip.tables import Table
 
 _RUN = ("variant", "seed")
 _TIMED = (*_RUN, "group", "start_s", "time_s")

@@ -1,4 +1,4 @@
-"""Packet traces as rows, in the form of the ns-2 traces under validation/reference."""
+"""Packet traces as rows, in the form of the ns-2 traces under python/catnip/reference."""
 
 import csv
 import math
@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from catnip.results import Table
+from catnip.tables import Table
 
 FIELDS = ("time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size")
 

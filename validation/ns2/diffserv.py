@@ -2,7 +2,7 @@
 
     python3 validation/ns2/diffserv.py [SEEDS]
 
-Into validation/reference/ns2 it writes diffserv_tree.csv, a row for each case and seed, and
+Into python/catnip/reference/ns2 it writes diffserv_tree.csv, a row for each case and seed, and
 diffserv_single.csv, what one page, file or echo takes alone. Debian's package ns2 must be installed.
 """
 
@@ -16,8 +16,8 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, quantiles
 
-HERE = Path(__file__).parent
-FOLDER = HERE.parent / "reference" / "ns2"
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parents[1] / "python" / "catnip" / "reference" / "ns2"
 PAIRS, FROM_S, END_S, PARALLEL = 80, 50, 350, 2
 ALONE = {"ample": "1", "bottleneck_mbps": "100"}
 CASES = {

@@ -1,5 +1,5 @@
 # Telnet, Web and FTP over a congested tree under ns-2 2.35: a fifth of the network of Noureddine and Tobagi (2002).
-# What it is, and what it prints, is in validation/reference/ns2/README.md.
+# What it is, and what it prints, is in python/catnip/reference/ns2/README.md.
 #
 #   ns diffserv.tcl NAME VALUE NAME VALUE ...
 #

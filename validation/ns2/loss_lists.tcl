@@ -1,4 +1,4 @@
-# One transfer under ns-2 2.35 with the `s001` settings of validation/reference/ns2/README.md, over 10 Mbit/s and
+# One transfer under ns-2 2.35 with the `s001` settings of python/catnip/reference/ns2/README.md, over 10 Mbit/s and
 # 100 ms each way, that loses the data packets with the given numbers (from 0, in the order in which they are offered
 # to the link). Prints: completion time in s, timeouts, retransmitted packets.
 #

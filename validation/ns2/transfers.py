@@ -1,4 +1,4 @@
-"""Measures the transfers of validation/reference/ns2/transfers.csv with ns-2, packet by packet.
+"""Measures the transfers of python/catnip/reference/ns2/transfers.csv with ns-2, packet by packet.
 
     python3 validation/ns2/transfers.py
 
@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-HERE = Path(__file__).parent
-FOLDER = HERE.parent / "reference" / "ns2"
+HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parents[1] / "python" / "catnip" / "reference" / "ns2"
 INPUTS = ("preset", "variant", "delayed_ack", "window", "packets", "queue_limit", "rate_mbps", "delay_ms")
 
 

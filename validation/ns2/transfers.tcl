@@ -1,4 +1,4 @@
-# One transfer under ns-2 2.35, packet by packet. The settings are those of validation/reference/ns2/README.md; the data
+# One transfer under ns-2 2.35, packet by packet. The settings are those of python/catnip/reference/ns2/README.md; the data
 # packets with the given numbers (from 0, in the order in which they are offered to the link) are lost.
 #
 #   ns transfers.tcl PRESET VARIANT DELAYED_ACK WINDOW PACKETS QUEUE_LIMIT RATE_MBPS DELAY_MS LOST,LOST,... SEED

@@ -1,5 +1,5 @@
-//! Components driven on their own by many random arrivals. What is measured is kept in validation/components.csv, from where
-//! the reproduction of the CATNIP paper takes it.
+//! Components driven on their own by many random arrivals. What is measured is kept in
+//! python/catnip/measured/components.csv, from where the reproduction of the CATNIP paper takes it.
 
 use catnip_base::{Distribution, Rate, Rng, Stream, Time};
 use catnip_net::queue::{CatnipQueue, QueueDiscipline, Red, RedLaw, RedParameters, Verdict, VictimRule};

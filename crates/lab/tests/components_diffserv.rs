@@ -1,5 +1,5 @@
 //! Components of the DiffServ study (Noureddine and Tobagi 2002) driven by many random arrivals. What is measured is kept in
-//! validation/components-diffserv.csv, from where its reproduction takes it.
+//! python/catnip/measured/components-diffserv.csv, from where its reproduction takes it.
 
 #[path = "components_diffserv/buckets.rs"]
 mod buckets;

@@ -1,4 +1,4 @@
-//! Against measurements made with ns-2 2.35 (validation/reference/ns2/README.md): the single-loss profile for every
+//! Against measurements made with ns-2 2.35 (python/catnip/reference/ns2/README.md): the single-loss profile for every
 //! lost packet, and the mean latency of short transfers under random loss.
 
 use catnip_base::{FlowContext, Rate, Span, Time};
@@ -13,7 +13,7 @@ use catnip_tcp::{TcpConfig, profile};
 use std::path::PathBuf;
 
 fn rows(file: &str) -> Vec<Vec<String>> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/reference/ns2").join(file);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/reference/ns2").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().skip(1).map(|line| line.split(',').map(String::from).collect()).collect()
 }

@@ -7,7 +7,7 @@ use catnip_net::queue::{DropTailSpec, QueueSpec};
 use catnip_tcp::{TcpConfig, profile};
 use std::path::{Path, PathBuf};
 
-/// 100 packets of 1000 B, 1 Mbit/s, 50 ms, window 64 (validation/reference/ns2/README.md).
+/// 100 packets of 1000 B, 1 Mbit/s, 50 ms, window 64 (python/catnip/reference/ns2/README.md).
 fn request(preset: &str, variant: &str, scenario: &str, limit: u32) -> TraceRequest {
     let drop = match scenario {
         "base" => vec![],
@@ -86,7 +86,7 @@ fn difference(expected: &[Expected], ours: &[TraceRow], tick_s: f64) -> Option<S
 
 #[test]
 fn every_send_and_ack_of_80_transfers_agrees_with_ns2() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/reference/ns2/traces");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/reference/ns2/traces");
     let mut compared = 0;
     let mut exact = 0;
     let mut differences = Vec::new();
@@ -124,7 +124,7 @@ fn every_send_and_ack_of_80_transfers_agrees_with_ns2() {
 /// Transfers over other windows, sizes and losses, with and without delayed ACKs (validation/ns2/transfers.tcl).
 #[test]
 fn every_packet_of_transfers_with_lists_of_losses_agrees_with_ns2() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/reference/ns2");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/reference/ns2");
     let rows = |name: &str| {
         let text = std::fs::read_to_string(folder.join(name)).unwrap();
         text.lines().skip(1).map(|line| line.split(',').map(String::from).collect()).collect::<Vec<Vec<_>>>()

@@ -1,5 +1,5 @@
 //! Telnet, Web and FTP over a congested tree, beside ns-2 with the same traffic: `validation/ns2/diffserv.tcl`, measured over ten
-//! seeds in `validation/reference/ns2/diffserv_tree.csv`.
+//! seeds in `python/catnip/reference/ns2/diffserv_tree.csv`.
 
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn measured(case: &str) -> BTreeMap<&'static str, f64> {
 /// Least and greatest value over ns-2's seeds.
 fn of_ns2(case: &str, column: &str) -> (f64, f64) {
     let file =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/reference/ns2/diffserv_tree.csv");
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/reference/ns2/diffserv_tree.csv");
     let mut reader = csv::Reader::from_path(file).unwrap();
     let at = reader.headers().unwrap().iter().position(|name| name == column).unwrap();
     let rows = reader.records().map(Result::unwrap).filter(|row| &row[0] == case);

@@ -1,4 +1,4 @@
-//! Every check value of `validation/reference/model_check_values.csv`, through the registry.
+//! Every check value of `python/catnip/reference/model_check_values.csv`, through the registry.
 
 use catnip_model::{Model, Parameter, by_name};
 use std::path::Path;
@@ -42,7 +42,7 @@ fn inputs(model: &Model, params: &str, setting: Option<(&str, f64)>) -> Vec<f64>
 #[test]
 fn every_check_value_is_met_to_its_printed_digits() {
     let file =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../validation/reference/model_check_values.csv");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/reference/model_check_values.csv");
     let rows = std::fs::read_to_string(&file).unwrap().lines().count() - 1;
     let mut checked = 0;
     let mut wrong = Vec::new();

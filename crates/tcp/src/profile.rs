@@ -42,7 +42,7 @@ pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
     }
 }
 
-/// The CATNIP paper's ns-2: the `era` preset of the ns-2 measurements in `validation/reference/ns2`.
+/// The CATNIP paper's ns-2: the `era` preset of the ns-2 measurements in `python/catnip/reference/ns2`.
 pub fn ns2_2002() -> TcpConfig {
     TcpConfig {
         segment_bytes: 512,

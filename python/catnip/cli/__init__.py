@@ -13,6 +13,7 @@ from importlib import import_module
 import click
 from click.shell_completion import shell_complete
 
+from catnip import extras
 from catnip._core import InputError, __version__
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
 
@@ -53,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; Python must not complain of it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        if error.name not in extras.EXTRAS:
+            raise
+        return _complain(extras.missing("this command", error.name))
     except OSError as error:
         return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (KeyboardInterrupt, click.Abort):

@@ -4,28 +4,40 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 
 import click
 
 from catnip import paths
 from catnip._core import InputError
+from catnip.extras import DISTRIBUTION
 
 PROGRAM = "catnip-emu"
 
 
 def program() -> Path:
-    """The emulator: $CATNIP_EMU, else beside the interpreter, in the checkout's build, or on the PATH."""
+    """The emulator: $CATNIP_EMU, else beside Python, of the wheel, of the checkout, or on the PATH."""
     if named := os.environ.get("CATNIP_EMU"):
         if not os.access(named, os.X_OK):
             raise InputError(f"CATNIP_EMU: {named} is not a program")
         return Path(named)
     beside = Path(sys.executable).parent / PROGRAM
-    built = paths.root() / "target" / "release" / PROGRAM
-    for candidate in (beside, built, shutil.which(PROGRAM)):
+    root = paths.checkout()
+    built = root and root / "target" / "release" / PROGRAM
+    for candidate in (beside, _installed(), built, shutil.which(PROGRAM)):
         if candidate is not None and os.access(candidate, os.X_OK):
             return Path(candidate)
     raise InputError(f"{PROGRAM}: not found; `make build` makes it, CATNIP_EMU names it")
+
+
+def _installed() -> Path | None:
+    """Where the wheel of this package has put it."""
+    try:
+        files = metadata.files(DISTRIBUTION) or ()
+    except metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in files if file.name == PROGRAM), None)
 
 
 def cannot_emulate() -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from catnip import _core, case, output
+from catnip import _core, case, extras, output
 from catnip._core import InputError, __version__
 from catnip.case import Case
 from catnip.cli.options import DRAWING, check_writable, common
@@ -91,6 +91,8 @@ def model(
     )
     if asked.p_high > asked.p:
         raise InputError(f"--high-loss: {high_loss!r}: expected at most the loss of other packets, {loss!r}")
+    if plot is not None:
+        extras.need("--plot", "matplotlib")
     check_writable([plot])
     if sweep is None:
         _one(asked, trials, seed, as_json)

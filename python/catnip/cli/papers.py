@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from catnip import output
+from catnip import extras, output
 from catnip._core import InputError
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
 from catnip.papers import claims, runner
@@ -43,6 +43,9 @@ def reproduce(
         raise InputError(f"PAPER: {paper_name} is not one of {', '.join(runner.PAPERS)}")
     known = runner.experiments(paper_name)
     ids = [_experiment(name, known) for name in experiments]
+    extras.need("reproduce", "matplotlib")
+    if report is not None:
+        extras.need("--report", "jinja2")
     written = [path for path in (report, table) if path is not None]
     check_writable(written)
 

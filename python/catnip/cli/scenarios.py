@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from catnip import _core, case, output, paths, results, summary
+from catnip import _core, case, extras, output, paths, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
     NOTHING_FINISHED,
@@ -19,6 +19,7 @@ from catnip.cli.options import (
 )
 from catnip.cli.summaries import document, print_predictions, print_summary
 from catnip.progress import Progress
+from catnip.tables import TABLES, Table
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -79,15 +80,16 @@ def run(
         seeds = 1
     numbers = list(range(seed, seed + (seeds or loaded.seeds)))
     if out is not None:
+        extras.need("--out", "pyarrow")
         out.mkdir(parents=True, exist_ok=True)
 
     with Progress(quiet=as_json) as progress:
         told = progress.task(loaded.id)
         if out is None:
-            made: Mapping[str, results.Table] = loaded.run(
-                chosen, numbers, list(summary.TABLES), threads, told
-            )
+            made: Mapping[str, Table] = loaded.run(chosen, numbers, list(summary.TABLES), threads, told)
         else:
+            from catnip import results  # noqa: PLC0415 -- only what is written needs it
+
             manifest = results.Manifest.of(loaded, chosen, numbers)
             made = results.run_to(out, loaded, manifest, written, summary.TABLES, threads, told)
     if logs:
@@ -128,9 +130,7 @@ def list_(seed: int, as_json: bool) -> None:
         output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
 
 
-def _check_finished(
-    scenario: Scenario, runs: results.Table, summaries: Mapping[str, summary.Summary]
-) -> None:
+def _check_finished(scenario: Scenario, runs: Table, summaries: Mapping[str, summary.Summary]) -> None:
     """Says so if there was something to finish, and nothing has."""
     counts = [one.counts() for one in summaries.values()]
     finished, started = (sum(column) for column in zip(*counts, strict=True))
@@ -161,8 +161,8 @@ def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], see
 
 def _table_names(listed: str | None) -> set[str]:
     # What is made of packets takes time and room.
-    usual = set(results.TABLES) - {"bursts", "events"}
+    usual = set(TABLES) - {"bursts", "events"}
     names = usual if listed is None else {name.strip() for name in listed.split(",")}
-    for name in sorted(names - set(results.TABLES)):
-        raise InputError(f"--tables: {name} is not one of {', '.join(results.TABLES)}")
+    for name in sorted(names - set(TABLES)):
+        raise InputError(f"--tables: {name} is not one of {', '.join(TABLES)}")
     return names

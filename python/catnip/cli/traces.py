@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from catnip import _core, output, paths, tracing
+from catnip import _core, extras, output, paths, tracing
 from catnip._core import InputError, __version__
 from catnip.cli.options import (
     DRAWING,
@@ -47,6 +47,8 @@ def trace(
     """Send one transfer over one link and tell what happens to each of its packets."""
     if as_json and csv == STDOUT:
         raise click.UsageError("--json and --csv -: both want stdout")
+    if plot is not None:
+        extras.need("--plot", "matplotlib")
     check_writable(path for path in (csv, plot) if path not in (None, STDOUT))
     events = _core.trace(packets=packets, drop=_packet_numbers(drop), **options)
 

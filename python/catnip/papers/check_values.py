@@ -1,4 +1,4 @@
-"""Models driven by the rows of validation/reference/model_check_values.csv."""
+"""Models driven by the rows of python/catnip/reference/model_check_values.csv."""
 
 from collections.abc import Iterable
 

@@ -112,12 +112,12 @@ def table(claims: Sequence[Claim]) -> Table:
     return shown
 
 
-def markdown(claims: Sequence[Claim], deviations: str) -> str:
-    """The claims as a Markdown table; `deviations` is the path from it to docs/deviations.md."""
+def markdown(claims: Sequence[Claim], deviations: str | None) -> str:
+    """The claims as a Markdown table; `deviations` is the path to docs/deviations.md, if there is one."""
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     for claim in claims:
         *cells, verdict = (cell.replace("|", "\\|") for cell in claim.cells())
-        linked = f"[{verdict}]({deviations}#{claim.note})" if claim.note else verdict
+        linked = f"[{verdict}]({deviations}#{claim.note})" if claim.note and deviations else verdict
         rows.append((*cells, linked))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

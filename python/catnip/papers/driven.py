@@ -1,4 +1,4 @@
-"""What tests of components keep in validation/components*.csv: parts driven alone by many random arrivals."""
+"""What tests of components keep in python/catnip/measured: parts driven alone by many random arrivals."""
 
 import csv
 from functools import cache
@@ -14,7 +14,7 @@ def alone(says: str) -> list[float]:
 @cache
 def _values() -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
-    for file in sorted((paths.root() / "validation").glob("components*.csv")):
+    for file in sorted(paths.MEASURED.glob("*.csv")):
         with file.open(encoding="utf-8", newline="") as opened:
             for row in csv.DictReader(opened):
                 values.setdefault(row["claim"], []).append(float(row["value"]))

@@ -1,4 +1,4 @@
-"""Published and measured numbers, from the papers' folders and from validation/reference."""
+"""Published and measured numbers, from the papers' folders and from python/catnip/reference."""
 
 import csv
 from functools import cache
@@ -10,7 +10,7 @@ from catnip import paths
 def rows(file: str) -> list[dict[str, str]]:
     """The rows of a reference table."""
     of_papers = {path.name: path for path in paths.tables()}
-    with (of_papers.get(file) or paths.reference() / file).open(encoding="utf-8", newline="") as opened:
+    with (of_papers.get(file) or paths.REFERENCE / file).open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 

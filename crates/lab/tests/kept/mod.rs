@@ -17,9 +17,10 @@ pub(crate) struct Check {
     pub(crate) limit: f64,
 }
 
-/// Makes these checks with several seeds; none is above its limit, and the table in `validation/` tells of all of them.
+/// Makes these checks with several seeds; none is above its limit, and the table in `python/catnip/measured` tells of
+/// all of them.
 pub(crate) fn keep(file: &str, checks: impl Fn(u64) -> Vec<Check>) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../validation").join(file);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/measured").join(file);
     let mut table = csv::Writer::from_writer(Vec::new());
     table.write_record(["id", "claim", "seed", "value", "limit"]).unwrap();
     let mut above = Vec::new();

@@ -11,8 +11,8 @@ from catnip import measures, paths, stats
 from catnip._core import Scenario
 from catnip.measures import Floats, PortLoss
 from catnip.progress import Progress
-from catnip.results import Table
 from catnip.stats import Interval
+from catnip.tables import Table
 
 TABLES = ["pages", "ports", "connections", "runs"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from catnip import measures, paths, stats
 from catnip.measures import Floats
 from catnip.papers.campaign import Campaign
-from catnip.results import Table
 from catnip.stats import Interval
+from catnip.tables import Table
 
 WARM_UP_S, END_S = 50, 350
 COUNTED_S = END_S - WARM_UP_S

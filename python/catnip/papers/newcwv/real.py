@@ -28,6 +28,7 @@ from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
 from catnip.stats import Interval
+from catnip.tables import Table as ResultTable
 
 measured = Quantities()
 
@@ -402,7 +403,7 @@ def read_run(
     out: str,
     err: str,
     certificate: Mapping[str, Any],
-    tables: Mapping[str, results.Table],
+    tables: Mapping[str, ResultTable],
     seed: int,
 ) -> Run:
     """What the client and the server have printed, and what the emulator has counted."""
@@ -451,7 +452,7 @@ def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Vari
     return made
 
 
-def _of_trace(table: results.Table, place: int, group: str, variant: Variant) -> Rows:
+def _of_trace(table: ResultTable, place: int, group: str, variant: Variant) -> Rows:
     """Bursts of the Web server, their connections counted as in the trace."""
     rows = measures.select(table, place, group)
     before = OPENED_BEFORE[variant.setting]

@@ -1,0 +1,21 @@
+"""What a plain install leaves out: the libraries that draw, make reports, and write tables."""
+
+from importlib.util import find_spec
+
+from catnip._core import InputError
+
+DISTRIBUTION = "catnip-net"
+EXTRAS = {"jinja2": "report", "matplotlib": "plot", "pyarrow": "parquet"}
+"""The extra of pyproject.toml that brings a library."""
+
+
+def need(what: str, *libraries: str) -> None:
+    """Refuses what a library is missing for, before the long work and without loading it."""
+    for library in libraries:
+        if find_spec(library) is None:
+            raise InputError(missing(what, library))
+
+
+def missing(what: str, library: str) -> str:
+    """What to do about it."""
+    return f"{what}: needs {library}: pip install '{DISTRIBUTION}[{EXTRAS[library]}]'"

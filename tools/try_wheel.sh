@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Installs the wheel in an empty environment, away from the checkout, and has it do all that it is for: plain, then with its extras.
+#
+# usage: tools/try_wheel.sh [WHEEL]    by default dist/*.whl
+#
+# PYTHON names the interpreter. What cannot run here, because users may have no namespaces, is counted as skipped.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+wheel=$(realpath "${1:-$(echo dist/*.whl)}")
+python=$(command -v "${PYTHON:-python3}")
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+
+main() {
+  "$python" -m venv venv
+  install "$wheel"
+  answers CAT-E4 list
+  answers "CATNIP-Good" run catnip-e4 --seeds 1
+  answers rtt_mean_s list --json
+  answers hysteresis model
+  answers timeouts trace --drop 20,22
+  answers tcp trace --csv -
+  refuses "--out: needs pyarrow: pip install 'catnip-net[parquet]'" run catnip-e1 --out tables
+  refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" trace --plot packets.svg
+  refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" model --sweep loss=0%:15% --plot loss.svg
+  refuses "reproduce: needs matplotlib: pip install 'catnip-net[plot]'" reproduce catnip
+  emulates
+
+  install "$wheel[plot]"
+  answers packets trace --plot packets.svg
+  refuses "--report: needs jinja2: pip install 'catnip-net[report]'" reproduce catnip --report report.html
+
+  install "$wheel[all]"
+  answers "Reno/DropTail" run catnip-e4 --seeds 1 --out tables
+  answers "36 %" reproduce catnip --quick --report report.html --table claims.md
+  grep -q "<svg" report.html
+  grep -q "CAT-E4" claims.md
+  echo "the wheel does what it is for"
+}
+
+install() { venv/bin/pip install --quiet "$1"; }
+
+emulates() {
+  answers "catnip-emu" emulate --help
+  answers "" emulate fading-link --quiet --tolerance 60s
+  local why
+  if why=$(venv/bin/catnip link --quiet --tolerance 60s -- true 2>&1); then
+    echo "catnip link -- true"
+  else
+    # The emulator says in one line what is not permitted; anything else is a fault.
+    [[ $why == *"no right to make"* || $why == *"/dev/net/tun"* ]] || fails "link -- true" "$why"
+    echo "wheel::link: $why" | tee -a "${CATNIP_SKIPPED:-/dev/null}"
+  fi
+}
+
+# answers TEXT ARGUMENT…: leaves with 0 and prints the text
+answers() {
+  local text=$1 told
+  shift
+  told=$(catnip "$@" 2>&1) || fails "$*" "$told"
+  [[ $told == *"$text"* ]] || fails "$*" "$told"
+  echo "catnip $*"
+}
+
+# refuses TEXT ARGUMENT…: leaves with 2 and says in one line what is missing
+refuses() {
+  local text=$1 told code=0
+  shift
+  told=$(catnip "$@" 2>&1) || code=$?
+  [[ $code == 2 && $told == "error: $text" ]] || fails "$*" "$told"
+  echo "catnip $*: refused"
+}
+
+# Nothing of this machine is in its environment.
+catnip() { env -i HOME="$place" LANG=C.UTF-8 PATH=/usr/bin:/bin venv/bin/catnip "$@"; }
+
+fails() {
+  echo "catnip $1: not as it should: $2" >&2
+  exit 1
+}
+
+main
