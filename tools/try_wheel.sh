@@ -20,7 +20,7 @@ main() {
   answers rtt_mean_s list --json
   answers hysteresis model
   answers timeouts trace --drop 20,22
-  answers tcp trace --csv -
+  answers "time,event" trace --csv -
   refuses "--out: needs pyarrow: pip install 'catnip-net[parquet]'" run catnip-e1 --out tables
   refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" trace --plot packets.svg
   refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" model --sweep loss=0%:15% --plot loss.svg
@@ -28,12 +28,12 @@ main() {
   emulates
 
   install "$wheel[plot]"
-  answers packets trace --plot packets.svg
+  answers retransmitted trace --plot packets.svg
   refuses "--report: needs jinja2: pip install 'catnip-net[report]'" reproduce catnip --report report.html
 
   install "$wheel[all]"
   answers "Reno/DropTail" run catnip-e4 --seeds 1 --out tables
-  answers "36 %" reproduce catnip --quick --report report.html --table claims.md
+  answers CAT-E4 reproduce catnip --quick --report report.html --table claims.md
   grep -q "<svg" report.html
   grep -q "CAT-E4" claims.md
   echo "the wheel does what it is for"
@@ -76,7 +76,7 @@ refuses() {
 catnip() { env -i HOME="$place" LANG=C.UTF-8 PATH=/usr/bin:/bin venv/bin/catnip "$@"; }
 
 fails() {
-  echo "catnip $1: not as it should: $2" >&2
+  printf 'catnip %s: not as it should:\n%s\n' "$1" "$(tail -n 5 <<<"$2")" >&2
   exit 1
 }
 

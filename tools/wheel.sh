@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds dist/*.whl for any Linux with the glibc of 2018 or newer, whatever the machine has: zig brings its own C library to link
-# with. The module is compiled twice, the second time for what the first one was seen to do most; the emulator's program
-# goes where pip installs programs.
+# Builds dist/*.whl for any Linux with the glibc of 2018 or newer, whatever this machine has: zig brings what to link with. The
+# module is compiled twice, the second time for what the first one was seen to do most. The emulator's program goes where pip
+# installs programs.
 #
 # usage: tools/wheel.sh    called by `make wheel`, which has the packages that it takes
 set -euo pipefail
@@ -32,7 +32,7 @@ module() { maturin build --quiet --release --strip --target "$rust_host" "$@"; }
 # What the hot paths did in the training; fails if there is no program to read it with.
 merge_profiles() {
   local tool
-  tool=$(rustc --print sysroot)/lib/rustlib/$rust_host/bin/llvm-profdata
+  tool=$(rustc --print target-libdir)/../bin/llvm-profdata
   if [[ ! -x $tool ]]; then
     echo "wheel::profile: llvm-tools is not installed" >>"${CATNIP_SKIPPED:-/dev/null}"
     return 1
