@@ -33,6 +33,22 @@ def test_without_the_emulator_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch
         emulation.program()
 
 
+def test_the_emulator_of_a_wheel_is_found_wherever_it_was_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "bin" / emulation.PROGRAM
+    program.parent.mkdir()
+    program.touch(0o755)
+    told = tmp_path / "catnip_net-1.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Name: catnip-net\n")
+    (told / "RECORD").write_text(f"bin/{emulation.PROGRAM},,\n")
+    monkeypatch.delenv("CATNIP_EMU", raising=False)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert emulation.program() == program
+
+
 @pytest.mark.parametrize("name", ["link", "emulate", "router"])
 def test_emulator_commands_hand_their_arguments_over(
     catnip: Run, monkeypatch: pytest.MonkeyPatch, name: str

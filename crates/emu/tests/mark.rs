@@ -318,7 +318,8 @@ fn ends_by_the_header() -> [u64; 2] {
 
 #[test]
 fn marks_measure_what_the_reproduction_reports() {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/catnip/measured/components-marks.csv");
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../python/catnip/measured/components-marks.csv");
     let ([must, found], [otherwise, with_ecn]) = (planted(), misread());
     let [low_by_size, high_without] = ends_by_the_header();
     let clean = [&[16_000][..], &[10_000, 1, 20_000, 512, 30_000]].map(|documents| {

@@ -11,7 +11,8 @@ pub(crate) fn file(name: &str) -> PathBuf {
 pub(crate) fn all() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let papers = entries(&root.join("python/catnip/papers")).into_iter().map(|path| path.join("scenarios"));
-    let folders = std::iter::once(root.join("python/catnip/scenarios")).chain(papers.filter(|path| path.is_dir()));
+    let folders =
+        std::iter::once(root.join("python/catnip/scenarios")).chain(papers.filter(|path| path.is_dir()));
     let mut found: Vec<_> = folders.flat_map(|folder| entries(&folder)).collect();
     found.retain(|path| path.extension().is_some_and(|end| end == "toml"));
     found.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
