@@ -10,7 +10,7 @@ from pytest import approx
 
 from catnip import bursts, paths, resampling, results
 from catnip.cli.options import BAD_INPUT
-from catnip.results import Table
+from catnip.runs import Column, Table
 from conftest import Run
 
 COUNTS = ("variant", "seed", "connection", "first_byte", "bytes")
@@ -21,9 +21,7 @@ REFERENCE, OTHER = 0, 1
 
 def table(*rows: tuple[float | str, ...]) -> Table:
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-    made: dict[str, results.Column] = {
-        key: np.array(columns[key], dtype=np.uint64) for key in (*COUNTS, *PACKETS)
-    }
+    made: dict[str, Column] = {key: np.array(columns[key], dtype=np.uint64) for key in (*COUNTS, *PACKETS)}
     made |= {key: np.array(columns[key], dtype=np.float64) for key in ("idle_s", "time_s")}
     return {**made, "group": [str(group) for group in columns["group"]]}
 
@@ -115,7 +113,12 @@ def test_no_restart_after_idle_saves_time_after_silence(catnip: Run, tmp_path: P
 
 def test_bursts_have_to_be_asked_for(catnip: Run, tmp_path: Path) -> None:
     assert catnip("run", "bursts", "--seeds", 1, "--out", tmp_path).code == 0
-    assert set(results.read(tmp_path)[1]) == set(results.TABLES) - {"bursts", "events"}
+    assert set(results.read(tmp_path)[1]) == set(results.TABLES) - {
+        "bursts",
+        "events",
+        "link_series",
+        "connection_series",
+    }
     ended = catnip("run", "bursts", "--bursts")
     assert (ended.code, ended.out) == (BAD_INPUT, "")
     assert "--bursts" in ended.err

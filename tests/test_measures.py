@@ -4,7 +4,7 @@ import numpy as np
 from pytest import approx
 
 from catnip import measures
-from catnip.results import Table
+from catnip.runs import Table
 
 SEEDS = [3, 4]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import paths, results
+from catnip import paths
 from catnip._core import InputError
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv import real, replay
@@ -27,6 +27,7 @@ from catnip.papers.newcwv.real import (
 from catnip.papers.newcwv.replay import Connection, Exchange
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.progress import Progress
+from catnip.runs import Table
 
 TRACE = """SEQ 100000 2 0 0
 w 65535 65535
@@ -269,7 +270,7 @@ def test_counts_of_a_kernel_come_from_its_server_and_those_of_a_simulated_one_fr
     response = {"connection": 0, "first_byte": 0, "bytes": 5, "idle_s": 0.0, "time_s": 0.1}
     out = "\n".join(json.dumps(line) for line in (response, {"late_s": [0.1, 0.2, 0.3], "errors": 2}))
     err = '{"sent": 7, "retransmitted": 2}\nsomething else\n{"sent": 3, "retransmitted": 0}\n'
-    tables: dict[str, results.Table] = {
+    tables: dict[str, Table] = {
         "bursts": {
             "variant": np.zeros(2),
             "group": ["http", "whole_file"],

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from catnip import InputError, _core, paths, results, summary
+from catnip import InputError, _core, paths, results, runs, summary
 from catnip._core import Scenario
 from catnip.cli import emulation
+from catnip.runs import Table
 from conftest import Run
 
 MANIFEST = results.Manifest(
@@ -26,7 +27,7 @@ MANIFEST = results.Manifest(
     variants=["good", "bad"],
     seeds=[7, 8],
 )
-PAGES: results.Table = {
+PAGES: Table = {
     "variant": np.array([1, 1, 0, 0], dtype=np.uint64),
     "seed": np.array([7, 8, 7, 8], dtype=np.uint64),
     "group": ["eca", "reno", "eca", "reno"],
@@ -35,7 +36,7 @@ PAGES: results.Table = {
 
 
 COLUMNS = {name: [key for key, *_ in columns] for name, _, columns in _core.tables()}
-WRITTEN = [name for name in results.TABLES if name != "events"]
+WRITTEN = [name for name in results.TABLES if name != "events" and not name.endswith("_series")]
 OF_REAL_TIME = ("duration_s", "cpu_s", "real_time")
 TINY = """
 id = "X-2"
@@ -116,10 +117,19 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
             if key not in OF_REAL_TIME:
                 np.testing.assert_array_equal(np.asarray(made[key]), np.asarray(really[key]), f"{name}.{key}")
     rows = {name: len(emulated_tables[name]["seed"]) for name in WRITTEN}
-    with_rows = {"runs": 1, "pages": 1, "objects": 2, "connections": 2, "ports": 2, "bursts": 2}
+    with_rows = {
+        "runs": 1,
+        "groups": 1,
+        "transfers": 1,
+        "pages": 1,
+        "objects": 2,
+        "connections": 2,
+        "ports": 2,
+        "bursts": 2,
+    }
     assert rows == {**with_rows, "echoes": 0, "datagrams": 0}
-    summarized = summary.summarize(emulated_tables, did.variants, did.seeds)
-    assert str(summarized) == str(summary.summarize(simulated_tables, ran.variants, ran.seeds))
+    summarized = summary.of_tables(emulated_tables, did.variants, did.seeds)
+    assert str(summarized) == str(summary.of_tables(simulated_tables, ran.variants, ran.seeds))
 
 
 def test_same_tables_same_bytes(tmp_path: Path) -> None:
@@ -137,21 +147,33 @@ def test_a_folder_without_results_is_bad_input(tmp_path: Path, text: str | None)
         results.read(tmp_path)
 
 
-WANTED = {"connections": ["variant", "seed", "acked_s"], "ports": ["port", "loss"]}
+WANTED = {"connections": ["variant", "seed", "acked_s"], "ports": ["variant", "port", "loss"]}
 
 
-def stop_after(runs: int) -> Callable[[int, int], None]:
+def stop_after(most: int) -> Callable[[int, int], None]:
     def stop(done: int, _total: int) -> None:
-        if done >= runs:
+        if done >= most:
             raise KeyboardInterrupt
 
     return stop
 
 
-def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, results.Table]:
+def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, list[runs.Rows]]:
+    """Of each wanted table, the rows of each variant."""
     scenario = paths.scenario("hysteresis-priority")
     manifest = results.Manifest.of(scenario, scenario.variants, seeds)
-    return results.run_to(folder, scenario, manifest, ["connections", "runs"], WANTED, 1, told)
+    tables = {"connections", "runs", *WANTED}
+    with results.carried_out(folder, scenario, manifest, tables, threads=1, progress=told) as made:
+        made.write(folder, ["connections", "runs"])
+        return rows_of(made)
+
+
+def rows_of(keeper: runs.Keeper) -> dict[str, list[runs.Rows]]:
+    count = len(paths.scenario("hysteresis-priority").variants)
+    return {
+        name: [keeper.rows(name, columns, variant) for variant in range(count)]
+        for name, columns in WANTED.items()
+    }
 
 
 def tables_of(folder: Path) -> dict[str, bytes]:
@@ -163,36 +185,41 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: list[int]
 ) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    monkeypatch.setattr(results, "PART_S", 0.0)
+    monkeypatch.setattr(runs, "PART_S", 0.0)
     monkeypatch.setattr(results, "ROW_GROUP", 10)
     made = run_to(whole, seeds, lambda *_: None)
     begun: list[int] = []
-    for runs in (5, 9, 12):
+    for done in (5, 9, 12):
         with pytest.raises(KeyboardInterrupt):
-            run_to(broken, seeds, stop_after(runs))
+            run_to(broken, seeds, stop_after(done))
         assert not (broken / "manifest.json").exists(), "what is not whole is no result"
     # Other parts than those of the run that was not interrupted.
-    monkeypatch.setattr(results, "PART_S", 3.0)
+    monkeypatch.setattr(runs, "PART_S", 3.0)
     again = run_to(broken, seeds, lambda done, _: begun.append(done))
     assert min(begun) >= 8, "what was done is not done again"
     assert tables_of(broken) == tables_of(whole)
     assert sorted(tables_of(whole)) == ["connections.parquet", "runs.parquet"]
     assert not (broken / "parts").exists()
     scenario = paths.scenario("hysteresis-priority")
+    kept = runs.InMemory(WANTED)
+    runs.complete(kept, scenario, scenario.variants, seeds, list(WANTED), threads=1)
     at_once = scenario.run(scenario.variants, seeds, list(WANTED))
     for name, columns in WANTED.items():
-        assert list(again[name]) == list(made[name]) == columns
-        for key in columns:
-            for told in (again, made):
-                np.testing.assert_array_equal(np.asarray(told[name][key]), np.asarray(at_once[name][key]))
+        whole_table = {key: np.asarray(values) for key, values in at_once[name].items()}
+        for told in (again, made, rows_of(kept)):
+            for variant, rows in enumerate(told[name]):
+                here = whole_table["variant"] == variant
+                assert list(rows) == [key for key in columns if key != "variant"]
+                for key, values in rows.items():
+                    np.testing.assert_array_equal(values, whole_table[key][here])
 
 
 def test_what_was_done_for_other_seeds_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "PART_S", 0.0)
+    monkeypatch.setattr(runs, "PART_S", 0.0)
     for seeds in ([1], [2]):
         with pytest.raises(KeyboardInterrupt):
             run_to(tmp_path, seeds, stop_after(5))
-    assert set(np.asarray(run_to(tmp_path, [2], lambda *_: None)["connections"]["seed"])) == {2}
+    assert {*run_to(tmp_path, [2], lambda *_: None)["connections"][0]["seed"].tolist()} == {2}
 
 
 def test_the_manifest_says_what_was_run_by_which_code_and_how(catnip: Run, tmp_path: Path) -> None:

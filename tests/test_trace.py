@@ -10,7 +10,7 @@ import pytest
 from pytest import approx
 
 from catnip import paths, tracing
-from catnip.results import Table
+from catnip.runs import Table
 from conftest import Run
 
 HEADER = ["time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size"]

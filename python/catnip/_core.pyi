@@ -52,6 +52,8 @@ class Scenario:
     @property
     def seeds(self) -> int: ...
     @property
+    def axes(self) -> dict[str, list[Any]]: ...
+    @property
     def text(self) -> str: ...
     @property
     def files(self) -> list[str]: ...
@@ -66,6 +68,7 @@ class Scenario:
         tables: list[str],
         threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        every: str | None = None,
     ) -> dict[str, _Table]: ...
     def write_logs(
         self,

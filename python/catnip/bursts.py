@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip import measures, resampling, stats
-from catnip.results import Table
+from catnip.runs import Table
 from catnip.stats import Interval
 
 Floats: TypeAlias = NDArray[np.float64]

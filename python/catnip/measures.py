@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip.results import Table
+from catnip.runs import Table
 
 Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]

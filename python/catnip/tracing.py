@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from catnip.results import Table
+from catnip.runs import Table
 
 FIELDS = ("time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size")
 

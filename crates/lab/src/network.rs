@@ -3,6 +3,7 @@
 use crate::error::Wrong;
 use crate::files::Files;
 use crate::kinds::Kinds;
+use crate::memory;
 use crate::real::{NodeFile, NodeKind, RealNode};
 use catnip_net::{NodeId, PortId, References, Sla, Topology, WireSpec};
 use serde::Deserialize;
@@ -145,6 +146,12 @@ pub(crate) fn build(
     links: &BTreeMap<String, LinkFile>,
     kinds: &Kinds,
 ) -> Result<Network, Wrong> {
+    let count = nodes.values().map(|node| u64::from(node.count)).sum();
+    if let Some((name, most)) = nodes.iter().max_by_key(|(_, node)| node.count)
+        && let Some(why) = memory::refusal(memory::of_nodes(count))
+    {
+        return Err((format!("node.{name}.count"), format!("{}: {why}", most.count)));
+    }
     let mut topology = Topology::default();
     let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
     let (mut real, mut addresses) = (Vec::new(), Vec::new());

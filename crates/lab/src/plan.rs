@@ -29,6 +29,9 @@ pub(crate) struct ScenarioFile {
     /// The run ends here at the latest.
     #[serde(default = "a_day", deserialize_with = "from_text")]
     duration: Span,
+    /// Sums and means leave out what happens before.
+    #[serde(default, deserialize_with = "from_text")]
+    warm_up: Span,
     node: BTreeMap<String, NodeFile>,
     link: BTreeMap<String, LinkFile>,
     #[serde(default)]
@@ -44,6 +47,7 @@ pub struct Plan {
     ports: Vec<NamedPorts>,
     traffic: Vec<Traffic>,
     duration: Span,
+    warm_up: Span,
     real: Vec<RealNode>,
     /// For real hosts outside of all traffic groups.
     marker: Option<MarkerSpec>,
@@ -56,6 +60,10 @@ impl Plan {
     pub(crate) fn new(files: &Files, file: &ScenarioFile, kinds: &Kinds) -> Result<Self, Wrong> {
         if file.seeds == 0 {
             return Err(("seeds".into(), "0: at least one replicate is needed".into()));
+        }
+        if file.warm_up > Span::ZERO && file.warm_up >= file.duration {
+            let what = format!("{}: expected less than duration, {}", file.warm_up, file.duration);
+            return Err(("warm_up".into(), what));
         }
         let network = network::build(files, &file.node, &file.link, kinds)?;
         let mut traffic = Vec::new();
@@ -82,7 +90,8 @@ impl Plan {
         let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
         topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
         let marker = file.tcp.marker.flatten();
-        Ok(Self { topology, ports, traffic, duration: file.duration, real, marker, addresses, groups })
+        let &ScenarioFile { duration, warm_up, .. } = file;
+        Ok(Self { topology, ports, traffic, duration, warm_up, real, marker, addresses, groups })
     }
 
     /// The run with this seed, from beginning to end.
@@ -92,9 +101,15 @@ impl Plan {
 
     /// The same in the memory of an earlier run.
     pub fn run_in<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
+        let mut sim = self.begin(seed, watch, memory);
+        sim.run(Time::ZERO + self.duration);
+        sim
+    }
+
+    /// The run at time zero.
+    pub fn begin<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
         let mut sim = Sim::with_memory(&self.topology, seed, watch, memory);
         self.start(seed, &mut sim);
-        sim.run(Time::ZERO + self.duration);
         sim
     }
 
@@ -114,6 +129,16 @@ impl Plan {
     /// The run is over after so long at the latest.
     pub fn duration(&self) -> Span {
         self.duration
+    }
+
+    /// Sums and means leave out what happens before.
+    pub fn warm_up(&self) -> Span {
+        self.warm_up
+    }
+
+    /// How many users there are, of all groups.
+    pub(crate) fn users(&self) -> usize {
+        self.traffic.iter().map(|traffic| traffic.users.len()).sum()
     }
 
     /// The same plan, over at this time at the latest.

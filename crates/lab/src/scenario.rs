@@ -23,6 +23,8 @@ pub struct Scenario {
     pub title: String,
     /// Replicates unless something else is asked for.
     pub seeds: u32,
+    /// In what variants differ: keys of the scenario, each with its value in every variant.
+    pub axes: Vec<(String, Vec<toml::Value>)>,
     plans: Vec<(String, Plan)>,
 }
 
@@ -53,7 +55,8 @@ impl Scenario {
         let files = Files::new(path);
         let mut plans = Vec::new();
         let mut head = None;
-        for (name, changes) in variants {
+        let axes = by_axis(&variants);
+        for Variant { name, changes, .. } in variants {
             let (parsed, plan) = changed(base.clone(), changes)
                 .and_then(|whole| check(&files, whole, kinds))
                 .map_err(|(key, what)| {
@@ -68,7 +71,7 @@ impl Scenario {
             plans.push((name, plan));
         }
         let (id, title, seeds) = head.expect("there is at least one variant");
-        Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, plans })
+        Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, axes, plans })
     }
 
     /// The names of the variants, in order.
@@ -160,28 +163,53 @@ fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(Scenar
     Ok((parsed, plan))
 }
 
-/// Takes `[[variant]]` out of a scenario: names and what each changes.
-fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<(String, toml::Table)>, InputError> {
+/// What a variant is called, what it changes, and where it stands on each axis.
+#[derive(Clone, Debug)]
+struct Variant {
+    name: String,
+    changes: toml::Table,
+    levels: Vec<(String, toml::Value)>,
+}
+
+/// The axis of variants that have names.
+const NAMES: &str = "variant.name";
+
+/// Takes `[[variant]]` out of a scenario.
+fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, InputError> {
     let Some(value) = base.remove("variant") else {
-        return Ok(vec![(DEFAULT_VARIANT.into(), toml::Table::new())]);
+        return Ok(vec![Variant {
+            name: DEFAULT_VARIANT.into(),
+            changes: toml::Table::new(),
+            levels: Vec::new(),
+        }]);
     };
     let toml::Value::Array(list) = value else {
         return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
     };
-    let mut variants: Vec<(String, toml::Table)> = Vec::new();
+    let mut variants: Vec<Variant> = Vec::new();
     for entry in list {
         let toml::Value::Table(mut changes) = entry else {
             return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
         };
         let Some(toml::Value::String(name)) = changes.remove("name") else {
-            return Err(InputError::new(file, "variant.name", "every variant needs a name"));
+            return Err(InputError::new(file, NAMES, "every variant needs a name"));
         };
-        if variants.iter().any(|(other, _)| *other == name) {
-            return Err(InputError::new(file, "variant.name", format!("{name:?} is there twice")));
+        if variants.iter().any(|other| other.name == name) {
+            return Err(InputError::new(file, NAMES, format!("{name:?} is there twice")));
         }
-        variants.push((name, changes));
+        let levels = vec![(NAMES.to_string(), toml::Value::String(name.clone()))];
+        variants.push(Variant { name, changes, levels });
     }
     Ok(variants)
+}
+
+/// The levels of variants, which all have the same axes, by axis.
+fn by_axis(variants: &[Variant]) -> Vec<(String, Vec<toml::Value>)> {
+    // Names alone say no more than the variants do.
+    let several = |variant: &&Variant| variant.levels.iter().any(|(key, _)| key != NAMES);
+    let axes = variants.first().filter(several).into_iter().flat_map(|first| first.levels.iter().enumerate());
+    let of = |axis: usize| variants.iter().map(|variant| variant.levels[axis].1.clone()).collect();
+    axes.map(|(axis, (key, _))| (key.clone(), of(axis))).collect()
 }
 
 /// A key and the values that it takes in turn.
@@ -215,18 +243,20 @@ fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError
 }
 
 /// Every variant with every value of every axis, the last axis changing fastest.
-fn cross(variants: Vec<(String, toml::Table)>, axes: &[Axis]) -> Vec<(String, toml::Table)> {
+fn cross(variants: Vec<Variant>, axes: &[Axis]) -> Vec<Variant> {
     axes.iter().fold(variants, |variants, axis| {
-        let with = |(name, changes): &(String, toml::Table), value: &toml::Value| {
+        let with = |variant: &Variant, value: &toml::Value| {
             let short = axis.key.rsplit('.').next().unwrap_or(&axis.key);
             let shown = value.as_str().map_or_else(|| value.to_string(), String::from);
             let level = format!("{short}={shown}");
+            let Variant { name, changes, mut levels } = variant.clone();
             let name = if name == DEFAULT_VARIANT { level } else { format!("{name} / {level}") };
             let change = axis.key.rsplit('.').fold(value.clone(), |inner, key| {
                 toml::Value::Table(toml::Table::from_iter([(key.to_string(), inner)]))
             });
             let toml::Value::Table(change) = change else { unreachable!("a key has at least one part") };
-            (name, merge(changes.clone(), change))
+            levels.push((axis.key.clone(), value.clone()));
+            Variant { name, changes: merge(changes, change), levels }
         };
         variants
             .iter()

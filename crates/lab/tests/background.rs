@@ -16,7 +16,13 @@ fn parse(text: &str) -> Scenario {
 }
 
 fn table(scenario: &Scenario, variant: &str, name: TableName) -> Table {
-    let request = RunRequest { variants: vec![variant], seeds: vec![1, 2], tables: vec![name], threads: 0 };
+    let request = RunRequest {
+        variants: vec![variant],
+        seeds: vec![1, 2],
+        tables: vec![name],
+        threads: 0,
+        every: None,
+    };
     run_all(scenario, &request, &mut |_| true).unwrap().unwrap().remove(&name).unwrap()
 }
 

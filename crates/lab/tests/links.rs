@@ -227,8 +227,13 @@ fn a_trace_is_used_to_the_last_opportunity() {
     let path = scenarios::file("fading-link.toml");
     let text = std::fs::read_to_string(&path).unwrap().replace("\"4MB\"", "\"40MB\"");
     let scenario = Scenario::parse(Path::new(&path), &text).unwrap();
-    let request =
-        RunRequest { variants: vec!["default"], seeds: vec![1], tables: vec![TableName::Ports], threads: 1 };
+    let request = RunRequest {
+        variants: vec!["default"],
+        seeds: vec![1],
+        tables: vec![TableName::Ports],
+        threads: 1,
+        every: None,
+    };
     let ports =
         run_all(&scenario, &request, &mut |_| true).unwrap().unwrap().remove(&TableName::Ports).unwrap();
     let Some((_, Column::Float(utilization))) =

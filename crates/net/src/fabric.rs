@@ -158,6 +158,18 @@ impl Fabric {
         }
     }
 
+    /// Lets every port serve up to `now`: all that arrives by then must have been taken. A port does so by itself when something
+    /// comes or goes; who looks at it in between wants it done.
+    pub fn catch_up<F: NetworkFate>(&mut self, now: Time, fate: &mut F) {
+        for (station, id) in self.ports.iter_mut().zip(0..) {
+            station.port.advance(now, &mut AtPort { port: PortId(id), fate });
+            if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
+                station.planned = next;
+                self.calendar.push(next, id);
+            }
+        }
+    }
+
     /// What a connection of this host weighs against its others in the queue of the host's uplink, if that matters there.
     pub fn set_weight(&mut self, from: NodeId, flow: u16, weight: u32) {
         if let Some(PortId(port)) = self.routes.uplink(from) {
@@ -168,6 +180,11 @@ impl Fabric {
     /// What has happened at a port.
     pub fn counters(&self, port: PortId) -> PortCounters {
         self.ports[port.0 as usize].port.counters()
+    }
+
+    /// How many ports there are.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
     }
 
     /// The port itself, to look at.

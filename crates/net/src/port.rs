@@ -93,6 +93,19 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// What has been counted since then.
+    pub fn since(&self, then: &Self) -> Self {
+        let dropped = |of: usize| std::array::from_fn(|why| self.dropped[of][why] - then.dropped[of][why]);
+        Self {
+            arrived: std::array::from_fn(|of| self.arrived[of] - then.arrived[of]),
+            delivered: self.delivered - then.delivered,
+            delivered_bytes: self.delivered_bytes - then.delivered_bytes,
+            started: self.started - then.started,
+            waited: self.waited.saturating_sub(then.waited),
+            dropped: std::array::from_fn(dropped),
+        }
+    }
+
     /// Drops of one priority for any reason.
     pub fn dropped_of(&self, priority: Colour) -> u64 {
         self.dropped[priority as usize].iter().sum()
@@ -293,6 +306,20 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             packets: waiting.packets + self.wire.packets().count() as u32,
             bytes: waiting.bytes + bytes,
         }
+    }
+
+    /// Packets and bytes that wait for the wire at `now`, up to which everything has happened.
+    pub fn waiting(&self, now: Time) -> Backlog {
+        if self.room.is_none() {
+            return self.queue.backlog();
+        }
+        // On the wire stands who waits, too: a packet starts when the one before it has left.
+        let behind = self.wire.packets().skip(1);
+        let waits = self.wire.packets().zip(behind).filter(|(before, _)| before.arrived > now + self.delay);
+        waits.fold(Backlog::default(), |sum, (_, packet)| Backlog {
+            packets: sum.packets + 1,
+            bytes: sum.bytes + u64::from(packet.len),
+        })
     }
 
     /// What a connection weighs against others in the queue from now on, if that matters there.

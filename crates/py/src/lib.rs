@@ -1,5 +1,6 @@
 //! The Python module `catnip._core`: converts, calls, releases the interpreter. Nothing else happens here.
 
+mod memory;
 mod models;
 
 use catnip_base::{Bytes, ParseError, Span, notation};
@@ -10,10 +11,11 @@ use catnip_lab::{
 };
 use catnip_tcp::{TcpConfig, profile};
 use numpy::IntoPyArray;
+use pyo3::IntoPyObjectExt;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -100,6 +102,17 @@ impl PyScenario {
         self.0.variants().collect()
     }
 
+    /// In what variants differ: keys of the scenario, each with its value in every variant.
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for (key, values) in &self.0.axes {
+            let values = values.iter().map(|value| level(py, value)).collect::<PyResult<Vec<_>>>()?;
+            out.set_item(key, PyList::new(py, values)?)?;
+        }
+        Ok(out)
+    }
+
     /// What the analytical models need to know of a variant; None where they do not apply.
     fn single_flow<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let plan = self.0.plan(variant).map_err(bad_input)?;
@@ -136,6 +149,7 @@ impl PyScenario {
         form: &str,
         seed: u64,
     ) -> PyResult<(String, Bound<'py, PyDict>)> {
+        has_arrays(py)?;
         let plan = self.0.plan(variant).map_err(bad_input)?;
         let wrong = |key: &str, what: String| bad_input(BadInput::new(&self.shown(), key, what));
         let form = form.parse().map_err(|error: ParseError| wrong("form", error.to_string()))?;
@@ -152,8 +166,10 @@ impl PyScenario {
         Ok((text, out))
     }
 
-    /// Runs every variant with every seed, over all cores unless `threads` says otherwise.
-    #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None))]
+    /// Runs every variant with every seed, over all cores unless `threads` says otherwise. `every` is the interval of time series,
+    /// such as 100ms.
+    #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None, every = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -162,7 +178,10 @@ impl PyScenario {
         tables: Vec<String>,
         threads: usize,
         progress: Option<Py<PyAny>>,
+        every: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        has_arrays(py)?;
+        let every = every.map(interval).transpose()?;
         let names = tables
             .iter()
             .map(|name| name.parse())
@@ -178,6 +197,7 @@ impl PyScenario {
             seeds,
             tables: names,
             threads,
+            every,
         };
         let mut failure = None;
         let mut report = |done: usize| {
@@ -224,6 +244,32 @@ impl PyScenario {
     }
 }
 
+/// Loads the library that arrays come from: who interrupts that meets an error here, and nothing worse later.
+fn has_arrays(py: Python<'_>) -> PyResult<()> {
+    py.import("numpy").map(|_| ())
+}
+
+/// A value of an axis: a number, a truth, or else a text.
+fn level<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        toml::Value::Integer(number) => number.into_bound_py_any(py),
+        toml::Value::Float(number) => number.into_bound_py_any(py),
+        toml::Value::Boolean(truth) => truth.into_bound_py_any(py),
+        toml::Value::String(text) => text.into_bound_py_any(py),
+        other => other.to_string().into_bound_py_any(py),
+    }
+}
+
+/// From one sample to the next.
+fn interval(text: &str) -> PyResult<Span> {
+    match text.parse() {
+        Ok(Span::ZERO) => {
+            Err(bad_input(BadInput::new("", "series", format!("{text:?}: expected a time above zero"))))
+        }
+        read => read.map_err(|error: ParseError| bad_input(BadInput::new("", "series", error.to_string()))),
+    }
+}
+
 impl PyScenario {
     /// Where it came from, as messages call it.
     fn shown(&self) -> String {
@@ -262,6 +308,7 @@ fn trace<'py>(
     tick_phase: Option<&str>,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
+    has_arrays(py)?;
     let named = |key: &'static str| move |error: ParseError| bad_input(BadInput::new("", key, error));
     let positive = |key: &'static str, value: u64| {
         if value > 0 {
@@ -396,7 +443,11 @@ fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
         match column {
             Column::Float(values) => out.set_item(name, values.into_pyarray(py))?,
             Column::Integer(values) => out.set_item(name, values.into_pyarray(py))?,
-            Column::Text(values) => out.set_item(name, PyList::new(py, values)?)?,
+            Column::Text(values) => {
+                let (names, rows) = values.into_parts();
+                let names: Vec<_> = names.iter().map(|name| PyString::new(py, name)).collect();
+                out.set_item(name, PyList::new(py, rows.iter().map(|&number| &names[number as usize]))?)?;
+            }
         }
     }
     Ok(out)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
-import numpy as np
 
-from catnip import _core, case, output, paths, results, summary
+from catnip import _core, case, output, paths, results, runs, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
     NOTHING_FINISHED,
@@ -17,8 +17,10 @@ from catnip.cli.options import (
     common,
     scenario_argument,
 )
-from catnip.cli.summaries import document, print_predictions, print_summary
+from catnip.cli.summaries import bases, document, print_differences, print_predictions, print_summary
 from catnip.progress import Progress
+
+SERIES = ("link_series", "connection_series")
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -27,9 +29,15 @@ from catnip.progress import Progress
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option("--threads", type=click.IntRange(0, 4096), default=0, help="0, the default, takes every core.")
 @click.option("--out", type=OUTPUT_FOLDER, help="Write tables there.")
-@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all but bursts and events]")
+@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all that need no option]")
 @click.option("--bursts", is_flag=True, help="Also write the table of the bursts in which servers send.")
 @click.option("--events", is_flag=True, help="Also write the table of every packet.")
+@click.option(
+    "--series", metavar="INTERVAL", help="Also write queues, cwnd and goodput over time, as in 100ms."
+)
+@click.option(
+    "--against", metavar="VARIANT", help="Compare with it, or along an axis, as in queue=drop-tail:10."
+)
 @click.option("--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Write the packets of a run.")
 @click.option(
     "--packets-at",
@@ -48,6 +56,8 @@ def run(
     tables: str | None,
     bursts: bool,
     events: bool,
+    series: str | None,
+    against: str | None,
     packets: Path | None,
     packets_at: tuple[str, ...],
     qlog: Path | None,
@@ -65,8 +75,9 @@ def run(
     with the seed of --seed.
     """
     asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
+    asked_for |= set(SERIES) if series is not None else set()
     if out is None and (tables or asked_for):
-        raise click.UsageError("--tables, --bursts and --events: nothing is written without --out")
+        raise click.UsageError("--tables, --bursts, --events and --series: nothing is written without --out")
     written = _table_names(tables) | asked_for if out else set()
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: nothing is written without --packets")
@@ -77,30 +88,37 @@ def run(
         _check_one_run(loaded, logs[0], chosen, seeds)
         check_writable([packets, qlog])
         seeds = 1
+    if against is not None:
+        bases(against, runs.axes_of(loaded, chosen), chosen)
     numbers = list(range(seed, seed + (seeds or loaded.seeds)))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
 
     with Progress(quiet=as_json) as progress:
         told = progress.task(loaded.id)
+        settings: Any = {"threads": threads, "every": series, "progress": told}
         if out is None:
-            made: Mapping[str, results.Table] = loaded.run(
-                chosen, numbers, list(summary.TABLES), threads, told
-            )
+            kept = runs.InMemory(summary.TABLES)
+            runs.complete(kept, loaded, chosen, numbers, list(summary.TABLES), **settings)
+            summaries = summary.summarize(_reader(kept), chosen, numbers)
         else:
             manifest = results.Manifest.of(loaded, chosen, numbers)
-            made = results.run_to(out, loaded, manifest, written, summary.TABLES, threads, told)
+            needed = written | set(summary.TABLES)
+            with results.carried_out(out, loaded, manifest, needed, **settings) as made:
+                summaries = summary.summarize(_reader(made), chosen, numbers)
+                made.write(out, written)
     if logs:
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
 
-    summaries = summary.summarize(made, chosen, numbers)
     predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
     if as_json:
-        output.print_json(document(loaded, numbers, summaries, predicted))
+        output.print_json(document(loaded, numbers, summaries, predicted, against))
     else:
         print_summary(loaded.title, numbers, summaries)
+        if against is not None:
+            print_differences(against, runs.axes_of(loaded, chosen), summaries)
         print_predictions(summaries, predicted)
-    _check_finished(loaded, made["runs"], summaries)
+    _check_finished(loaded, summaries)
 
 
 @click.command("list", epilog="Example: catnip list --json")
@@ -128,16 +146,18 @@ def list_(seed: int, as_json: bool) -> None:
         output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
 
 
-def _check_finished(
-    scenario: Scenario, runs: results.Table, summaries: Mapping[str, summary.Summary]
-) -> None:
+def _reader(keeper: runs.Keeper) -> summary.Read:
+    return lambda table, variant: keeper.rows(table, summary.TABLES[table], variant)
+
+
+def _check_finished(scenario: Scenario, summaries: Mapping[str, summary.Summary]) -> None:
     """Says so if there was something to finish, and nothing has."""
     counts = [one.counts() for one in summaries.values()]
     finished, started = (sum(column) for column in zip(*counts, strict=True))
     what = ""
     if started and not finished:
         what = f"nothing has finished: {started} transfers were begun, and the run ended before any was over"
-    elif not np.any(runs["hops"]):
+    elif not any(one.hops for one in summaries.values()):
         what = "nothing has begun: the run ended before any packet was sent"
     if what:
         click.echo(f"error: {scenario.path}: duration: {what}", err=True)
@@ -161,7 +181,7 @@ def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], see
 
 def _table_names(listed: str | None) -> set[str]:
     # What is made of packets takes time and room.
-    usual = set(results.TABLES) - {"bursts", "events"}
+    usual = set(results.TABLES) - {"bursts", "events", *SERIES}
     names = usual if listed is None else {name.strip() for name in listed.split(",")}
     for name in sorted(names - set(results.TABLES)):
         raise InputError(f"--tables: {name} is not one of {', '.join(results.TABLES)}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from catnip import paths
 from catnip.progress import Progress
-from catnip.results import Table
+from catnip.runs import Table
 
 Made = TypeVar("Made")
 

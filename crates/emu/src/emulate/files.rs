@@ -100,8 +100,7 @@ pub fn write_parquet(table: &Table, variant: &str, out: impl Write + Send) -> Re
                     write::<Int64Type>(&mut group, &bits)?;
                 }
                 Column::Text(values) => {
-                    let texts: Vec<ByteArray> =
-                        values[rows.clone()].iter().map(|text| text.as_str().into()).collect();
+                    let texts: Vec<ByteArray> = rows.clone().map(|row| values[row].into()).collect();
                     write::<ByteArrayType>(&mut group, &texts)?;
                 }
             }
@@ -138,7 +137,7 @@ pub fn write_csv(table: &Table, out: &mut impl Write) -> io::Result<()> {
                 Column::Text(values) if values[row].contains([',', '"']) => {
                     write!(out, "{separator}\"{}\"", values[row].replace('"', "\"\""))?;
                 }
-                Column::Text(values) => write!(out, "{separator}{}", values[row])?,
+                Column::Text(values) => write!(out, "{separator}{}", &values[row])?,
             }
         }
         writeln!(out)?;
@@ -153,7 +152,7 @@ pub fn json(tables: &BTreeMap<TableName, Table>) -> serde_json::Map<String, Valu
             let values = match column {
                 Column::Float(values) => json!(values),
                 Column::Integer(values) => json!(values),
-                Column::Text(values) => json!(values),
+                Column::Text(values) => values.iter().collect(),
             };
             (name.to_string(), values)
         });

@@ -13,8 +13,10 @@ use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
 
 /// What a run is told in: all tables but those of bursts, which have to be asked for, and of events.
-pub(super) const TABLES: [TableName; 7] = [
+pub(super) const TABLES: [TableName; 9] = [
     TableName::Runs,
+    TableName::Groups,
+    TableName::Transfers,
     TableName::Pages,
     TableName::Objects,
     TableName::Connections,

@@ -10,6 +10,7 @@ mod web;
 
 use crate::error::Wrong;
 use crate::files::Files;
+use crate::groups::Unit;
 use crate::kinds::Kinds;
 use crate::network::{Network, select};
 use crate::real::{self, ObjectName, Protocol, Service as Reached};
@@ -148,6 +149,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
     /// Does it send packets without connections?
     fn is_datagrams(&self) -> bool {
         false
+    }
+    /// What its users wait for.
+    fn unit(&self) -> Unit {
+        Unit::Transfer
     }
 }
 

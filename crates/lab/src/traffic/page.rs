@@ -1,5 +1,6 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
+use crate::groups::Unit;
 use crate::har::read_site;
 use crate::real::Protocol;
 use crate::tcp::TcpFile;
@@ -161,6 +162,10 @@ impl PageWorkload {
 }
 
 impl Workload for PageWorkload {
+    fn unit(&self) -> Unit {
+        Unit::Page
+    }
+
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         let servers = user.servers.iter().map(|&server| Parties { server, ..user.parties() }).collect();
         AnyApp::Loader(Box::new(Loader::new(self.config.clone(), servers, user.seed, user.number)))

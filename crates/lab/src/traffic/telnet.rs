@@ -1,5 +1,6 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
+use crate::groups::Unit;
 use crate::real::Protocol;
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, yes};
@@ -65,6 +66,10 @@ impl TrafficKind for TelnetFile {
 struct TelnetWorkload(Arc<TelnetConfig>);
 
 impl Workload for TelnetWorkload {
+    fn unit(&self) -> Unit {
+        Unit::Keystroke
+    }
+
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         AnyApp::Telnet(Box::new(Telnet::new(self.0.clone(), user.parties(), user.seed, user.number)))
     }

@@ -2,6 +2,7 @@ use super::files::read_delay;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::error::Wrong;
 use crate::files::Files;
+use crate::groups::Unit;
 use crate::real::{ObjectName, Protocol};
 use crate::tcp::TcpFile;
 use crate::text::{DistributionText, yes};
@@ -164,6 +165,10 @@ struct WebWorkload {
 }
 
 impl Workload for WebWorkload {
+    fn unit(&self) -> Unit {
+        Unit::Page
+    }
+
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         AnyApp::Web(Box::new(WebClient::new(self.config.clone(), user.parties(), user.seed, user.number)))
     }

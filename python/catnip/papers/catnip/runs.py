@@ -11,7 +11,7 @@ from catnip import measures, paths, stats
 from catnip._core import Scenario
 from catnip.measures import Floats, PortLoss
 from catnip.progress import Progress
-from catnip.results import Table
+from catnip.runs import Table
 from catnip.stats import Interval
 
 TABLES = ["pages", "ports", "connections", "runs"]

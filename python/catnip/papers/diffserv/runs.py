@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from catnip import measures, paths, stats
 from catnip.measures import Floats
 from catnip.papers.campaign import Campaign
-from catnip.results import Table
+from catnip.runs import Table
 from catnip.stats import Interval
 
 WARM_UP_S, END_S = 50, 350

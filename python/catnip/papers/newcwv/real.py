@@ -25,8 +25,9 @@ from catnip.bursts import Pairs, Rows
 from catnip.cli.emulation import cannot_emulate, program
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
-from catnip.papers.outcome import Table
+from catnip.papers.outcome import Table as ReportTable
 from catnip.papers.quantity import Quantities
+from catnip.runs import Table
 from catnip.stats import Interval
 
 measured = Quantities()
@@ -314,7 +315,7 @@ def class_of(
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
 
-def table(runs: Campaign) -> Table:
+def table(runs: Campaign) -> ReportTable:
     """Everything measured, and the same simulated."""
     real, rows = of(runs), []
     for variant, run in real.runs.items():
@@ -345,7 +346,7 @@ def table(runs: Campaign) -> Table:
         "shared: a file beside it. Gains are those of bursts after more than 1 s of "
         "silence over NewReno. Measured times are a real client's, simulated ones the server's."
     )
-    return Table("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
+    return ReportTable("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
 
 
 def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
@@ -402,7 +403,7 @@ def read_run(
     out: str,
     err: str,
     certificate: Mapping[str, Any],
-    tables: Mapping[str, results.Table],
+    tables: Mapping[str, Table],
     seed: int,
 ) -> Run:
     """What the client and the server have printed, and what the emulator has counted."""
@@ -451,7 +452,7 @@ def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Vari
     return made
 
 
-def _of_trace(table: results.Table, place: int, group: str, variant: Variant) -> Rows:
+def _of_trace(table: Table, place: int, group: str, variant: Variant) -> Rows:
     """Bursts of the Web server, their connections counted as in the trace."""
     rows = measures.select(table, place, group)
     before = OPENED_BEFORE[variant.setting]

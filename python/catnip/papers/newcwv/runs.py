@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from catnip import bursts, measures, paths
 from catnip.bursts import Pairs
 from catnip.papers.campaign import Campaign
-from catnip.results import Table
+from catnip.runs import Table
 
 SEEDS, BEYOND_SEEDS, QUICK_SEEDS = 30, 5, 2
 """The paper has five iterations (cwvp10); with thirty a verdict is settled."""

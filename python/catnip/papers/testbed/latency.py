@@ -14,7 +14,7 @@ from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, packets
 from catnip.papers.testbed.runs import SIZES_KB, Measured, Point, Runs
-from catnip.results import Table
+from catnip.runs import Table
 from catnip.stats import Interval
 
 measured = Quantities()
