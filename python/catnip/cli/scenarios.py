@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from catnip import _core, case, output, paths, results, summary
+from catnip import _core, compared, output, paths, results, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
     NOTHING_FINISHED,
@@ -94,7 +94,7 @@ def run(
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
 
     summaries = summary.summarize(made, chosen, numbers)
-    predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
+    predicted = {name: compared.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
     if as_json:
         output.print_json(document(loaded, numbers, summaries, predicted))
     else:

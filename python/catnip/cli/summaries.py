@@ -5,12 +5,16 @@ from typing import Any, TypeAlias
 
 import click
 
+from catnip import compared
 from catnip._core import Scenario, __version__
+from catnip.compared import Nearby, Prediction, near_document
 from catnip.output import finite, interval, print_table, span
 from catnip.stats import Interval
 from catnip.summary import OfGroup, Summary
 
 Summaries: TypeAlias = Mapping[str, Summary]
+Predictions: TypeAlias = Mapping[str, Mapping[str, Prediction]]
+"""By variant and model."""
 
 TIMES = {
     "page_time_s": "page time, s",
@@ -55,28 +59,28 @@ def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> Non
     _print_links(title or "Links", summaries)
 
 
-def print_predictions(summaries: Summaries, predicted: Mapping[str, Mapping[str, float]]) -> None:
+def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
     """Simulated transfer times of single transfers, and what the models that match say of them."""
     labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
-    rows = []
+    rows, told = [], list[Nearby]()
     for name, row in predicted.items():
         # A single transfer is the only group there is.
         for of in summaries[name].groups.values():
             if mean := of.means.get("completed_s"):
-                said = (
-                    f"{row[key]:.3f} ({row[key] / mean.mean - 1:+.0%})" if key in row else "–"
-                    for key in labels
-                )
+                said = (_beside(row[key], mean) if key in row else "–" for key in labels)
                 rows.append((name, _mean(of, "completed_s"), *said))
+                told += (one.near for one in row.values())
     if labels and rows:
         print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
+        for note in compared.notes(told):
+            click.echo(note)
 
 
 def document(
     scenario: Scenario,
     seeds: Sequence[int],
     summaries: Summaries,
-    predicted: Mapping[str, Mapping[str, float]],
+    predicted: Predictions,
 ) -> dict[str, Any]:
     """What a run gave, by variant, and what models say of single transfers."""
     return {
@@ -85,8 +89,18 @@ def document(
         "version": __version__,
         "seeds": list(seeds),
         "variants": {name: _variant(one) for name, one in summaries.items()},
-        "models_s": predicted,
+        "models_s": {
+            name: {label: one.time_s for label, one in row.items()} for name, row in predicted.items()
+        },
+        "models_trust": {
+            name: {label: near_document(one.near) for label, one in row.items()}
+            for name, row in predicted.items()
+        },
     }
+
+
+def _beside(said: Prediction, mean: Interval) -> str:
+    return f"{said.time_s:.3f} ({said.time_s / mean.mean - 1:+.0%}) {said.near.mark}".rstrip()
 
 
 def _variant(summary: Summary) -> dict[str, Any]:
