@@ -57,9 +57,9 @@ def run(
     """Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows.
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
-    transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports,
-    datagrams, bursts and events as Parquet files, and manifest.json; if it is interrupted, the same command
-    goes on from there.
+    transfer what the models say of it, marked where they were far off (!) or never compared (?). --out writes
+    the tables runs, pages, objects, connections, ports, datagrams, bursts and events as Parquet files, and
+    manifest.json; if it is interrupted, the same command goes on from there.
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
