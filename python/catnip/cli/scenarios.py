@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from catnip import _core, case, output, paths, results, runs, summary
+from catnip import _core, compared, output, paths, results, runs, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
     NOTHING_FINISHED,
@@ -67,9 +67,9 @@ def run(
     """Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows.
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
-    transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports,
-    datagrams, bursts and events as Parquet files, and manifest.json; if it is interrupted, the same command
-    goes on from there.
+    transfer what the models say of it, marked where they were far off (!) or never compared (?). --out writes
+    the tables runs, pages, objects, connections, ports, datagrams, bursts and events as Parquet files, and
+    manifest.json; if it is interrupted, the same command goes on from there.
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
@@ -110,7 +110,7 @@ def run(
     if logs:
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
 
-    predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
+    predicted = {name: compared.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
     if as_json:
         output.print_json(document(loaded, numbers, summaries, predicted, against))
     else:

@@ -6,7 +6,9 @@ from typing import Any, TypeAlias
 
 import click
 
+from catnip import compared
 from catnip._core import InputError, Scenario, __version__
+from catnip.compared import Nearby, Prediction, near_document
 from catnip.output import finite, interval, print_table, span
 from catnip.papers.outcome import Table as Told
 from catnip.runs import axes_of
@@ -15,6 +17,8 @@ from catnip.summary import OfGroup, Summary
 
 Summaries: TypeAlias = Mapping[str, Summary]
 Axes: TypeAlias = Mapping[str, Sequence[Any]]
+Predictions: TypeAlias = Mapping[str, Mapping[str, Prediction]]
+"""By variant and model."""
 
 TIMES = {
     "page_time_s": "page time, s",
@@ -106,15 +110,15 @@ def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
 
 def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Told]:
     """The same as tables, one for each group."""
-    compared = bases(against, axes, list(summaries))
+    other = bases(against, axes, list(summaries))
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for group in groups:
         rows: dict[str, tuple[OfGroup, dict[str, Interval]]] = {}
-        for name, base in compared.items():
+        for name, base in other.items():
             here, there = (summaries[one].groups.get(group) for one in (name, base))
             if here is not None and there is not None:
                 rows[name] = there, here.less(there)
-        told = [*rows, *compared.values()]
+        told = [*rows, *other.values()]
         shown = [one for name in told if (one := summaries[name].groups.get(group)) is not None]
         keys = [
             key
@@ -142,33 +146,33 @@ def _shown(level: Any) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
-def print_predictions(summaries: Summaries, predicted: Mapping[str, Mapping[str, float]]) -> None:
+def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
     """Simulated transfer times of single transfers, and what the models that match say of them."""
     labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
-    rows = []
+    rows, told = [], list[Nearby]()
     for name, row in predicted.items():
         # A single transfer is the only group there is.
         for of in summaries[name].groups.values():
             if mean := of.means.get("completed_s"):
-                said = (
-                    f"{row[key]:.3f} ({row[key] / mean.mean - 1:+.0%})" if key in row else "–"
-                    for key in labels
-                )
+                said = (_beside(row[key], mean) if key in row else "–" for key in labels)
                 rows.append((name, _mean(of, "completed_s"), *said))
+                told += (one.near for one in row.values())
     if labels and rows:
         print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
+        for note in compared.notes(told):
+            click.echo(note)
 
 
 def document(
     scenario: Scenario,
     seeds: Sequence[int],
     summaries: Summaries,
-    predicted: Mapping[str, Mapping[str, float]],
+    predicted: Predictions,
     against: str | None = None,
 ) -> dict[str, Any]:
     """What a run gave, by variant, and what models say of single transfers."""
     axes = axes_of(scenario, list(summaries))
-    compared = bases(against, axes, list(summaries)) if against is not None else {}
+    other = bases(against, axes, list(summaries)) if against is not None else {}
     return {
         "scenario": scenario.id,
         "title": scenario.title,
@@ -178,10 +182,20 @@ def document(
         "variants": {name: _variant(one) for name, one in summaries.items()},
         "differences": {
             name: {"to": base, "groups": _differences(summaries[name], summaries[base])}
-            for name, base in compared.items()
+            for name, base in other.items()
         },
-        "models_s": predicted,
+        "models_s": {
+            name: {label: one.time_s for label, one in row.items()} for name, row in predicted.items()
+        },
+        "models_trust": {
+            name: {label: near_document(one.near) for label, one in row.items()}
+            for name, row in predicted.items()
+        },
     }
+
+
+def _beside(said: Prediction, mean: Interval) -> str:
+    return f"{said.time_s:.3f} ({said.time_s / mean.mean - 1:+.0%}) {said.near.mark}".rstrip()
 
 
 def _variant(summary: Summary) -> dict[str, Any]:
