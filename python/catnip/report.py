@@ -20,6 +20,8 @@ from catnip.papers.outcome import Command, Figure, Reproduction, Table
 
 LIBRARIES = ("matplotlib", "numpy", "scipy")
 """Those on which the bytes of a page depend."""
+NUMBER = re.compile(r"[-–≤≥]?\d|–$")
+UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=page|able|gure) (?=\d)")
 
 
 def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
@@ -32,6 +34,8 @@ def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
         lstrip_blocks=True,
     )
     environment.tests["has_gaps"] = _has_gaps
+    environment.filters["unbroken"] = _unbroken
+    environment.filters["columns_in_words"] = _columns_in_words
     return environment.get_template("report.html.j2").render(
         outcome=outcome,
         command=command,
@@ -97,6 +101,17 @@ def _made(commit: str | None) -> str:
 def _again(command: Command, figure: Figure) -> str:
     experiments = [figure.experiment] if figure.experiment else []
     return replace(command, experiments=experiments).line("--figures figures")
+
+
+def _unbroken(text: str) -> str:
+    """Numbers stay on the line of their units, and of what they count."""
+    return UNBROKEN.sub("\u00a0", text)
+
+
+def _columns_in_words(table: Table) -> set[int]:
+    """Places of the first column, which names the row, and of those without any number."""
+    columns = enumerate(zip(*table.rows, strict=True))
+    return {0, *(at for at, cells in columns if not any(map(NUMBER.match, cells)))}
 
 
 def _has_gaps(table: Table) -> bool:

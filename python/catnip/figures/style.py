@@ -169,11 +169,12 @@ def svg(figure: Figure, title: str) -> str:
 
 
 def in_page(svg: str) -> str:
-    """A drawing with the colours of the page that it stands in: variables that `variables` sets."""
+    """A drawing on the ground and in the colours of the page that it stands in, which `variables` sets."""
+    groundless = re.sub(rf'<path d="[^"]*" style="fill: {PAPER}"/>\n', "", svg, count=1)
     return re.sub(
         r"#[0-9a-f]{6}\b",
         lambda found: f"var({_variable(found[0])})" if found[0] in ON_DARK else found[0],
-        svg,
+        groundless,
     )
 
 

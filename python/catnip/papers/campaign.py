@@ -23,8 +23,8 @@ class Campaign:
     first_seed: int
     progress: Progress
     sample: int = 1
-    """Seeds of the scenario asked for last."""
-    _kept: dict[object, Any] = field(default_factory=dict)
+    """Seeds of the scenario with the most that was asked for since this was last set."""
+    _kept: dict[object, tuple[Any, int]] = field(default_factory=dict)
     _costs: list[tuple[str, int, float]] = field(default_factory=list)
 
     def usual_seeds(self, name: str) -> int:
@@ -36,10 +36,14 @@ class Campaign:
         return list(range(self.first_seed, self.first_seed + (self.seed_count or self.usual_seeds(name))))
 
     def kept(self, key: object, make: Callable[[], Made]) -> Made:
-        """What several quantities share, made once."""
+        """What several quantities share, made once; the seeds behind it are those of whoever asks for it."""
         if key not in self._kept:
-            self._kept[key] = make()
-        return cast(Made, self._kept[key])
+            before, self.sample = self.sample, 1
+            self._kept[key] = make(), self.sample
+            self.sample = before
+        made, sample = self._kept[key]
+        self.sample = max(self.sample, sample)
+        return cast(Made, made)
 
     def run(
         self, name: str, variants: Sequence[str], wanted: Sequence[str], told: Callable[[int, int], Any]
