@@ -84,7 +84,7 @@ def _anchor(title: str) -> str:
 def _order(outcome: Reproduction) -> Callable[[Claim], int]:
     """By experiment, as the paper's claims list them."""
     places = {id: place for place, id in enumerate(outcome.experiments)}
-    return lambda claim: places[claim.id]
+    return lambda claim: places.get(claim.id, len(places))
 
 
 def _id(claim: Claim) -> str:
