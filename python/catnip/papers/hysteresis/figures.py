@@ -38,8 +38,8 @@ LOOKS = {
     CARDWELL00.name: 1,
     SIKDAR.name: 2,
     CARDWELL00_SEND.name: 3,
-    PARTIAL: 6,
-    PARTIAL_MODEL: 6,
+    PARTIAL: 5,
+    PARTIAL_MODEL: 5,
     FULL: 4,
     RENO_SIMULATED: BASE,
 }
