@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -284,3 +285,23 @@ def test_a_disk_that_is_full_is_named_with_the_file(monkeypatch: pytest.MonkeyPa
     assert str(failed.value.filename).endswith("pages.parquet")
     assert tables_of(tmp_path) == before, "what was there is still there"
     assert results.read(tmp_path)[0] == MANIFEST
+
+
+def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True)
+    files = [tmp_path / name for name in ("validation/a.html", "docs/figures/a.svg", "validation/a.csv")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("old")
+    git(["git", "init"])
+    git(["git", "add", "."])
+    git(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-m", "all"])
+    monkeypatch.setattr(results, "__file__", str(tmp_path / "python" / "catnip" / "results.py"))
+    clean = results.commit()
+    assert clean is not None
+    assert not clean.endswith("+")
+    for file, told in zip(files, (clean, clean, f"{clean}+"), strict=True):
+        file.write_text("new")
+        assert results.commit() == told

@@ -29,8 +29,7 @@ from catnip._core import Scenario
 from catnip.case import Case, Simulated
 from catnip.compared import Point
 from catnip.figures import style
-from catnip.figures.latency import DASHES, LINES
-from catnip.figures.style import FAINT, INK, STYLE, WIDTH
+from catnip.figures.style import FAINT, INK, LOOKS, PAPER, STYLE, WIDTH
 from catnip.stats import Interval
 
 TRIALS, SEED = 10_000, 1
@@ -238,13 +237,13 @@ def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
             simulated = [means[n, p, marks] for n in SIZES]
             at = np.array([one.mean for one in simulated])
             for index, one in enumerate(shown):
-                line: dict[str, Any] = {"color": LINES[index], "ls": DASHES[index], "lw": 1.8}
+                line = LOOKS[index].line
                 above.plot(fine, one.of(fine, p), **line)
                 off = 100 * (np.asarray(one.of(np.array(SIZES), p)) / at - 1)
                 below.plot(SIZES, off, marker="o", ms=3.5, **line)
             if marks:
                 plain = [means[n, p, False].mean for n in SIZES]
-                above.scatter(SIZES, plain, s=18, facecolors="white", edgecolors=FAINT, zorder=3)
+                above.scatter(SIZES, plain, s=18, facecolors=PAPER, edgecolors=FAINT, zorder=3)
             _points(above, SIZES, simulated)
             _band(below, SIZES, simulated)
             above.set(xscale="log", yscale="log", title=f"{100 * p:g} % loss", ylim=(0.25, 35))
@@ -256,7 +255,7 @@ def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
         grid[1, 0].set_ylabel("model apart from simulation, %")
         handles: list[Artist] = [_dot(INK, "simulated"), BAND]
         if marks:
-            handles.append(_dot("white", "simulated, nothing marked", FAINT))
+            handles.append(_dot(PAPER, "simulated, nothing marked", FAINT))
         _legend(figure, handles, [one.label for one in shown])
         return style.svg(figure, title)
 
@@ -272,7 +271,7 @@ def rate_figure(title: str, shown: Sequence[Rate], goodput: Mapping[float, Inter
         left, right = figure.subplots(1, 2, sharex=True)
         style.title(figure, title)
         for index, one in enumerate(shown):
-            line: dict[str, Any] = {"color": LINES[index], "ls": DASHES[index], "lw": 1.8}
+            line = LOOKS[index].line
             left.plot(100 * fine, one.of(fine), **line)
             off = 100 * (np.asarray(one.of(p)) / at - 1)
             right.plot(100 * p, off, marker="o", ms=3.5, **line)
@@ -300,9 +299,9 @@ def cubic_figure() -> str:
         style.title(figure, title)
         for axes, (rtt_s, table) in zip(grid, RFC9438_WINDOWS.items(), strict=True):
             windows = models.evaluate("cubic", p=fine, RTT_s=rtt_s)
-            axes.plot(fine, windows["rate_pps"] * rtt_s, color=LINES[4], lw=6, alpha=0.35)
+            axes.plot(fine, windows["rate_pps"] * rtt_s, color=LOOKS[4].colour, lw=6, alpha=0.35)
             for index, key in enumerate(labels):
-                axes.plot(fine, windows[key], color=LINES[index], ls=DASHES[index], lw=1.8)
+                axes.plot(fine, windows[key], **LOOKS[index].line)
             axes.scatter(list(table), list(table.values()), s=24, color=INK, zorder=4)
             axes.set(xscale="log", yscale="log", xlabel="loss rate", title=f"round trip {1e3 * rtt_s:g} ms")
             axes.invert_xaxis()
@@ -311,7 +310,7 @@ def cubic_figure() -> str:
         grid[0].set_ylabel("average window, packets")
         handles: list[Artist] = [
             _dot(INK, "RFC 9438, Tables 1 and 2"),
-            Patch(color=LINES[4], alpha=0.35, label="the larger: the model"),
+            Patch(color=LOOKS[4].colour, alpha=0.35, label="the larger: the model"),
         ]
         _legend(figure, handles, list(labels.values()))
         return style.svg(figure, title)
@@ -325,7 +324,7 @@ def download_figure(title: str, panels: Sequence[tuple[str, Any, Any]], xlabel: 
         style.title(figure, title)
         for axes, (name, packets, loss) in zip(grid, panels, strict=True):
             for index, one in enumerate(DOWNLOADS):
-                axes.plot(x, one.of(packets, loss), color=LINES[index], ls=DASHES[index], lw=1.8)
+                axes.plot(x, one.of(packets, loss), **LOOKS[index].line)
             axes.set(title=name, xlabel=xlabel, ylim=(0, None), xlim=(0, None))
         grid[0].set_ylabel("time with set-up and request, s")
         _legend(figure, [], [one.label for one in DOWNLOADS])
@@ -618,10 +617,7 @@ def _dot(colour: str, label: str, edge: str | None = None) -> Line2D:
 
 
 def _legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    lines = [
-        Line2D([], [], color=LINES[index], ls=DASHES[index], lw=1.8, label=label)
-        for index, label in enumerate(labels)
-    ]
+    lines = [Line2D([], [], **LOOKS[index].line, label=label) for index, label in enumerate(labels)]
     figure.legend(handles=[*handles, *lines], loc="outside lower left", ncols=6, columnspacing=1.6)
 
 

@@ -27,6 +27,11 @@ def reference() -> Path:
     return root() / "validation" / "reference"
 
 
+def deviations() -> Path:
+    """The reasons of claims that miss their bands, a section each."""
+    return root() / "docs" / "deviations.md"
+
+
 def tables() -> list[Path]:
     """The tables of the papers: what they print, and what others measured for them."""
     return sorted(PAPERS.glob("*/reference/*.csv"))

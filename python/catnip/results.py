@@ -37,6 +37,9 @@ QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 LONGEST_TEXT = 1 << 18
 """Bytes of a file that a manifest holds as it is."""
 
+WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
+"""Files in the checkout that come of runs, as git leaves them out."""
+
 TABLES = tuple(name for name, _, _ in _core.tables())
 
 
@@ -76,7 +79,7 @@ class Manifest:
             seeds=list(seeds),
             axes=runs.axes_of(scenario, variants),
             created=created,
-            commit=_commit(),
+            commit=commit(),
             text=scenario.text,
             files={
                 os.path.relpath(file, Path(scenario.path).parent): _contents(Path(file))
@@ -108,14 +111,17 @@ def _contents(file: Path) -> dict[str, str]:
     return told
 
 
-def _commit() -> str | None:
-    """Of the checkout that the package is in, if it is in one."""
+def commit() -> str | None:
+    """Of the checkout that the package is in, if it is in one; `+` behind it says that files were changed.
+
+    What reproductions write does not count: no run reads it, and every second report would have the mark.
+    """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
     try:
         git = partial(subprocess.run, cwd=root, capture_output=True, text=True, check=True)
-        changed = git(["git", "status", "--porcelain", "--untracked-files=no"]).stdout
+        changed = git(["git", "status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN]).stdout
         return git(["git", "rev-parse", "HEAD"]).stdout.strip() + "+" * bool(changed)
     except (OSError, subprocess.CalledProcessError):
         return None
