@@ -127,7 +127,7 @@ impl Distribution {
         if let Some(value) = values.read(text) {
             return Self::Constant(value).checked().map_err(|expected| ParseError::new(text, expected));
         }
-        if !text.trim_start().starts_with(|c: char| c.is_ascii_alphabetic()) {
+        if !text.trim_start().starts_with(|c: char| c.is_ascii_alphabetic() || c == ':') {
             return Err(ParseError::new(text, format!("{}, or a distribution", values.expected())));
         }
         // The name must be right before what follows it.

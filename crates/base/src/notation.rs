@@ -295,6 +295,12 @@ impl<'a> Notation<'a> {
         }
     }
 
+    /// The value that belongs to a key, or `None` if it is not given.
+    pub fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, ParseError> {
+        let said = self.take(key);
+        said.map(|value| value.parse().map_err(|_| self.not_a_value(key, value))).transpose()
+    }
+
     /// What stands behind a key is not what it takes.
     pub(crate) fn not_a_value(&self, key: &str, value: &str) -> ParseError {
         self.error(format!("a value for {key}, not {value:?}"))

@@ -21,22 +21,44 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-#[derive(Clone, Debug, Deserialize)]
+/// What a scenario says.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScenarioFile {
+    /// What lists and results call the scenario.
+    #[schemars(example = &"MY-1")]
     pub(crate) id: String,
+    /// What it shows, in one line above its results.
+    #[schemars(example = &"Does a longer queue help?")]
     pub(crate) title: String,
+    /// Runs of each variant, unless the command line says otherwise; they have the seeds 1, 2, 3 and so on.
     #[serde(default = "one")]
+    #[schemars(range(min = 1), example = 10)]
     pub(crate) seeds: u32,
-    /// The run ends here at the latest.
-    #[serde(default = "a_day", deserialize_with = "from_text")]
-    duration: Span,
+    /// The run ends after so long at the latest, and before if all that was begun is over. The default is a day.
+    #[serde(default = "a_day")]
+    #[schemars(example = &"60s")]
+    duration: Text<Span>,
+    /// Hosts and routers by name.
+    #[schemars(example = json!({ "server": { "kind": "host" } }))]
     node: BTreeMap<String, NodeFile>,
+    /// Links by name, which is also what results call their ways: `NAME` that from `from` to `to`, `NAME:back` the other one.
+    #[schemars(example = json!({
+        "line": { "from": "server", "to": "client", "rate": "1Mbit", "delay": "5ms", "queue": "drop-tail:10" }
+    }))]
     link: BTreeMap<String, LinkFile>,
+    /// Parameters of all TCP connections; a group of traffic has its own beside them.
     #[serde(default)]
+    #[schemars(example = json!({ "profile": "rfc" }), extend("x-default" = "as the profile says"))]
     tcp: TcpFile,
+    /// Groups of traffic by name. In a variant, and where a scenario builds on another one, `"none"` does without a group.
     #[serde(default)]
-    traffic: BTreeMap<String, TrafficFile>,
+    #[schemars(
+        with = "BTreeMap<String, TrafficFile>",
+        example = json!({ "file": { "kind": "bulk", "from": "server", "to": "client", "bytes": "32KB" } }),
+        extend("x-default" = "none: then programs at real hosts make the traffic"),
+    )]
+    traffic: BTreeMap<String, toml::Table>,
 }
 
 /// One variant of a scenario, checked and ready: with a seed it is a run.
@@ -62,7 +84,9 @@ impl Plan {
         let network = network::build(files, &file.node, &file.link, kinds)?;
         let mut traffic = Vec::new();
         let mut users = 0;
-        for (name, there) in file.traffic.iter().map(|(name, file)| (name, file.kind())) {
+        for (name, said) in &file.traffic {
+            let said = TrafficFile::read(name, said)?;
+            let there = said.kind();
             let back = there.back();
             for kind in [Some(there), back.as_deref()].into_iter().flatten() {
                 let built = Traffic::new(files, name, kind, &file.tcp, &network, users, kinds)?;
@@ -83,8 +107,8 @@ impl Plan {
         let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
         let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
         topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
-        let marker = file.tcp.marker.flatten();
-        Ok(Self { topology, ports, traffic, duration: file.duration, real, marker, addresses, groups })
+        let marker = file.tcp.marker.and_then(|said| said.0.0);
+        Ok(Self { topology, ports, traffic, duration: file.duration.0, real, marker, addresses, groups })
     }
 
     /// The run with this seed, from beginning to end.

@@ -1,10 +1,12 @@
 //! Scenario files: TOML parsed into plain data, each key checked where it is read.
 
-use crate::error::Wrong;
+use crate::error::{Wrong, in_plain_words};
 use crate::files::{Files, beside};
 use crate::kinds::Kinds;
 use crate::plan::ScenarioFile;
+use crate::text::read_table;
 use crate::{InputError, Plan, define, sla};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -154,8 +156,7 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
 fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
     define::fill_in(&mut table)?;
     sla::fill_in(&mut table)?;
-    let parsed: ScenarioFile = serde_path_to_error::deserialize(toml::Value::Table(table))
-        .map_err(|error| (error.path().to_string(), first_line(error.inner().message()).to_string()))?;
+    let parsed: ScenarioFile = read_table("", table)?;
     let plan = Plan::new(files, &parsed, kinds)?;
     Ok((parsed, plan))
 }
@@ -185,10 +186,15 @@ fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<(String, toml
 }
 
 /// A key and the values that it takes in turn.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Axis {
+#[schemars(rename = "axis")]
+pub(crate) struct Axis {
+    /// The path of the key, with points in between.
+    #[schemars(example = &"link.line.queue")]
     key: String,
+    /// What it takes, one after the other.
+    #[schemars(with = "Vec<serde_json::Value>", length(min = 1), example = serde_json::json!(["drop-tail:10", "red:10"]))]
     values: Vec<toml::Value>,
 }
 
@@ -196,7 +202,7 @@ struct Axis {
 fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError> {
     let Some(value) = base.remove("axis") else { return Ok(Vec::new()) };
     let axes: Vec<Axis> = serde_path_to_error::deserialize(value).map_err(|error| {
-        InputError::new(file, &format!("axis{}", error.path()), first_line(error.inner().message()))
+        InputError::new(file, &format!("axis{}", error.path()), in_plain_words(error.inner().message()))
     })?;
     for axis in &axes {
         if axis.values.is_empty() {
@@ -265,8 +271,4 @@ fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Tabl
         }
     }
     Ok(merge(base, changes))
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or(text)
 }
