@@ -188,9 +188,10 @@ fn wire_key(key: &Key) -> Value {
     };
     schema.insert("description".into(), format!("{}.", key.about).into());
     schema.insert("examples".into(), json!([key.example]));
-    if let Some(usual) = key.usual {
-        schema.insert("default".into(), usual.into());
-    }
+    match key.usual {
+        Some(usual) => schema.insert("default".into(), usual.into()),
+        None => schema.insert(OTHERWISE.into(), "none: it has to be said, of the link or of each way".into()),
+    };
     schema.to_value()
 }
 

@@ -30,8 +30,9 @@ pub(crate) fn in_plain_words(message: &str) -> String {
     let first = message.lines().next().unwrap_or(message);
     let Some((before, expected)) = first.split_once(", expected ") else { return first.into() };
     let expected = match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" | "nonzero u32" | "nonzero u64" => "a whole number, not negative".into(),
-        "i8" | "i16" | "i32" | "i64" => "a whole number".into(),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" => "a whole number, not negative".into(),
         "f32" | "f64" => "a number, with a point or without".into(),
         "a sequence" => "a list".into(),
         "a map" => "a table".into(),

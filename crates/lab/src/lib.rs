@@ -44,7 +44,7 @@ pub use records::Records;
 pub use rows::{Row, TableName};
 pub use run::{Progress, RunRequest, run_all};
 pub use scenario::Scenario;
-pub use schema::{NOTATION, OLDER_NAME, OTHERWISE, notations, schema};
+pub use schema::{NOTATION, Notation, OLDER_NAME, OTHERWISE, notations, schema, schema_text};
 pub use single_flow::{Marking, SingleFlow};
 pub use site_file::{RecordedObject, RecordedPage, SiteFile};
 pub use table::{Table, Tables};

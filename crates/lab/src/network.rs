@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 /// Wires between two nodes, one there and one back. The keys of a wire hold for both, unless one of them has its own; files
 /// that they name are beside the scenario.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "link")]
+#[schemars(rename = "link", extend("additionalProperties" = false))]
 pub(crate) struct LinkFile {
     /// Where it begins: a node, or several, which are joined with those of `to` one by one; of the fewer each has a block of
     /// neighbours.

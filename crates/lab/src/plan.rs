@@ -157,6 +157,11 @@ impl Plan {
         &self.ports
     }
 
+    /// How many links each entry of `[link]` makes.
+    pub fn links(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.ports.iter().step_by(2).map(|port| (port.name.as_str(), port.ids.len()))
+    }
+
     /// The network.
     pub fn topology(&self) -> &Topology {
         &self.topology

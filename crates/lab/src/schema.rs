@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use crate::describe::{NOTATION, OTHERWISE, notations};
+pub use crate::describe::{NOTATION, Notation, OTHERWISE, notations};
 
 /// The extension of an older name of a key: which key it is.
 pub const OLDER_NAME: &str = "x-older-name-of";
@@ -73,7 +73,7 @@ pub fn schema() -> Value {
     definitions["variant"]["additionalProperties"] = false.into();
     definitions["sla"] = definitions[&part_of("sla")].clone();
     definitions.retain(|name, _| {
-        !["tcp", "times", "sizes", "counts", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name)
+        !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name)
     });
     around.extend(part);
     // What others say, or variants, may be left out here.
@@ -89,6 +89,11 @@ pub fn schema() -> Value {
         "then": scenario,
         "$defs": definitions,
     })
+}
+
+/// The same as a text, as it is kept in a file.
+pub fn schema_text() -> String {
+    format!("{:#}\n", schema())
 }
 
 fn part_of(name: &str) -> String {
@@ -134,7 +139,9 @@ fn without_null(map: &mut Map<String, Value>) {
         if let [Value::Object(one)] = &any[..] {
             let one = one.clone();
             map.remove("anyOf");
-            one.into_iter().for_each(|(key, value)| drop(map.entry(key).or_insert(value)));
+            for (key, value) in one {
+                map.entry(key).or_insert(value);
+            }
         }
     }
 }
@@ -180,10 +187,7 @@ fn without_requirements(schema: &mut Value) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(without_requirements),
         Value::Object(map) => {
-            // Distributions are values of their own, of which no part can be said.
-            if map.contains_key(NOTATION) {
-                return;
-            }
+            merge_forms(map);
             map.values_mut().for_each(without_requirements);
             if map.contains_key("properties") {
                 map.remove("required");
@@ -191,13 +195,26 @@ fn without_requirements(schema: &mut Value) {
             }
             if let Some(Value::String(reference)) = map.get_mut("$ref")
                 && let Some(name) = reference.strip_prefix("#/$defs/")
-                && !matches!(name, "tcp" | "times" | "sizes" | "counts")
+                && name != "tcp"
             {
                 *reference = format!("#/$defs/{}", part_of(name));
             }
         }
         _ => {}
     }
+}
+
+/// A table of several forms, of which a part has keys of any.
+fn merge_forms(map: &mut Map<String, Value>) {
+    let Some(Value::Array(forms)) = map.get("oneOf") else { return };
+    // Kinds of traffic are told apart by what they say of themselves.
+    let Some(names) = forms.iter().map(|form| form.pointer("/properties/distribution/const").cloned()).collect() else {
+        return;
+    };
+    let names: Vec<Value> = names;
+    let mut keys: Map<String, Value> = forms.iter().flat_map(|form| object(&form["properties"]).clone()).collect();
+    keys.insert("distribution".into(), json!({ "enum": names }));
+    *map = object(&json!({ "type": "object", "properties": keys, "additionalProperties": false })).clone();
 }
 
 /// Some keys of a group: of one kind if it says which, otherwise of any. Or nothing, if the group is left out.
