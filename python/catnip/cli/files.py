@@ -48,7 +48,8 @@ def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) ->
 def new(file: Path, seed: int, as_json: bool) -> None:
     """Write a small scenario that runs, to begin with.
 
-    FILE is scenario.toml unless said. Nothing is overwritten. The first line tells editors where the schema is, which comes with this program.
+    FILE is scenario.toml unless said; nothing is overwritten. The first line tells editors where the schema
+    is, which comes with this program.
     """
     folder = file.resolve().parent
     text = TEMPLATE.read_text().replace("{schema}", Path(os.path.relpath(SCHEMA, folder)).as_posix())
@@ -67,9 +68,9 @@ def new(file: Path, seed: int, as_json: bool) -> None:
 @click.command(epilog="Example: catnip schema > scenario.schema.json")
 @common
 def schema(seed: int, as_json: bool) -> None:
-    """Print the JSON Schema of scenario files, by which editors complete, explain and check them.
+    """Print the JSON Schema of scenario files.
 
-    Even Better TOML and taplo take it from a first line such as `#:schema scenario.schema.json`.
+    Editors complete, explain and check scenarios by it. Even Better TOML and taplo take it from a first line such as `#:schema scenario.schema.json`.
     """
     del seed, as_json
     click.echo(_core.schema(), nl=False)
