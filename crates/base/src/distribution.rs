@@ -327,7 +327,10 @@ mod tests {
         assert_eq!(time("empirical:points=0s/0;200ms/25%;1/1"), time("empirical:points=0/0;0.2/0.25;1/1"));
         let size = |text| Distribution::with_units(text, Measure::Size).unwrap();
         assert_eq!(size("32KB"), Distribution::Constant(32768.0));
-        assert_eq!(size("pareto:shape=1.2,minimum=1KB,maximum=1MB"), size("pareto:shape=1.2,minimum=1024,maximum=1048576"));
+        assert_eq!(
+            size("pareto:shape=1.2,minimum=1KB,maximum=1MB"),
+            size("pareto:shape=1.2,minimum=1024,maximum=1048576")
+        );
         for (text, measure, named) in [
             ("5s", Measure::Count, "a number such as 8"),
             ("5s", Measure::Size, "a size such as 32KB"),

@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn percent_are_hundredths_to_the_last_bit() {
-        for (text, share) in [("5%", 0.05), ("0.1%", 0.001), ("33.3 %", 0.333), ("0.07", 0.07), ("7%", 0.07)] {
+        for (text, share) in [("5%", 0.05), ("0.1%", 0.001), ("33.3 %", 0.333), ("0.07", 0.07), ("7%", 0.07)]
+        {
             assert_eq!(text.parse(), Ok(Share(share)), "{text}");
         }
         for bad in ["%", "five%", "1e3%", "5 percent", "nan", "inf", ""] {

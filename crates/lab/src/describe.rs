@@ -30,22 +30,40 @@ pub fn notations() -> Vec<Notation> {
     fn quantity<Q: Quantity>(examples: &[&'static str]) -> Notation {
         let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
         let bare = if Q::UNITS.contains(&"") { "a number, or a text with" } else { "a text with" };
-        let about = format!("{bare} one of the units {}: {}", units.join(", "), Q::ABOUT);
+        let about = format!("{bare} the unit {}; {}", units.join(", "), Q::ABOUT);
         (Q::NAME, about, examples.to_vec())
     }
     let nodes = "a node or several of one name: all, one by its number from 0, a range without its end, with a step, \
                  or without some of them";
-    let selections =
-        ["client", "client[3]", "client[0..50]", "client[0..50:2]", "client[1..:2]", "client[0.. except 3, 7..9]"];
+    let selections = [
+        "client",
+        "client[3]",
+        "client[0..50]",
+        "client[0..50:2]",
+        "client[1..:2]",
+        "client[0.. except 3, 7..9]",
+    ];
     vec![
         quantity::<Span>(&["200ms", "5s", "1.5min"]),
         quantity::<Rate>(&["1.5Mbit", "10Gbit"]),
         quantity::<Bytes>(&["1500", "32KB", "1GB"]),
         quantity::<Share>(&["0.05", "5%"]),
         ("nodes", nodes.into(), selections.to_vec()),
-        (measure_name(Measure::Time), distribution_of("times", "seconds"), vec!["5s", "0.2", "exponential:mean=2s"]),
-        (measure_name(Measure::Size), distribution_of("sizes", "bytes"), vec!["32KB", "1000", "pareto:shape=1.2,minimum=32KB"]),
-        (measure_name(Measure::Count), distribution_of("counts", "numbers"), vec!["8", "pareto:shape=2.43,minimum=1"]),
+        (
+            measure_name(Measure::Time),
+            distribution_of("times", "seconds"),
+            vec!["5s", "0.2", "exponential:mean=2s"],
+        ),
+        (
+            measure_name(Measure::Size),
+            distribution_of("sizes", "bytes"),
+            vec!["32KB", "1000", "pareto:shape=1.2,minimum=32KB"],
+        ),
+        (
+            measure_name(Measure::Count),
+            distribution_of("counts", "numbers"),
+            vec!["8", "pareto:shape=2.43,minimum=1"],
+        ),
     ]
 }
 
@@ -174,7 +192,8 @@ impl JsonSchema for Wire {
         "wire".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let keys: Map<String, Value> = WireSpec::KEYS.iter().map(|key| (key.name.to_string(), wire_key(key))).collect();
+        let keys: Map<String, Value> =
+            WireSpec::KEYS.iter().map(|key| (key.name.to_string(), wire_key(key))).collect();
         json_schema!({ "type": "object", "properties": keys, "additionalProperties": false })
     }
 }
@@ -204,7 +223,8 @@ pub(crate) fn drawn(measure: Measure) -> Schema {
         Measure::Size => Bytes::UNITS,
         Measure::Count => &[],
     };
-    let pattern = format!(r"^\s*[0-9]*\.?[0-9]*\s*({})?\s*$|^\s*({}):|{BY_NAME}", units.join("|"), names.join("|"));
+    let pattern =
+        format!(r"^\s*[0-9]*\.?[0-9]*\s*({})?\s*$|^\s*({}):|{BY_NAME}", units.join("|"), names.join("|"));
     let forms: Vec<Value> = Distribution::USAGE.iter().copied().map(table_of).collect();
     json_schema!({
         "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "pattern": pattern }, { "oneOf": forms }],

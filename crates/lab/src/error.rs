@@ -41,15 +41,16 @@ pub(crate) fn in_plain_words(message: &str) -> String {
         other if other.starts_with("struct ") || other.contains("enum ") => "a table".into(),
         other => format!("{other}{}", guess(before, other)),
     };
-    let before = before.replace("invalid type: map", "invalid type: table").replace("invalid type: sequence", "invalid type: list");
+    let before = before
+        .replace("invalid type: map", "invalid type: table")
+        .replace("invalid type: sequence", "invalid type: list");
     format!("{before}, expected {expected}")
 }
 
 /// What was meant by a name in backticks, of those that were expected.
 fn guess(before: &str, expected: &str) -> String {
-    let in_backticks = |text: &'_ str| -> Vec<String> {
-        text.split('`').skip(1).step_by(2).map(String::from).collect()
-    };
+    let in_backticks =
+        |text: &'_ str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(String::from).collect() };
     let known = in_backticks(expected);
     match &in_backticks(before)[..] {
         [said] => did_you_mean(said, known.iter().map(String::as_str)),

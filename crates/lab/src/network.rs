@@ -23,7 +23,7 @@ pub(crate) struct LinkFile {
     #[schemars(with = "Nodes", example = &"server")]
     from: String,
     /// Where it ends.
-    #[schemars(with = "Nodes", example = &"client")]
+    #[schemars(with = "Nodes", example = &"router")]
     to: String,
     /// What the way from `from` to `to` has of its own.
     #[serde(default)]

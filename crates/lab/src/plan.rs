@@ -44,7 +44,7 @@ pub(crate) struct ScenarioFile {
     node: BTreeMap<String, NodeFile>,
     /// Links by name, which is also what results call their ways: `NAME` that from `from` to `to`, `NAME:back` the other one.
     #[schemars(example = json!({
-        "line": { "from": "server", "to": "client", "rate": "1Mbit", "delay": "5ms", "queue": "drop-tail:10" }
+        "line": { "from": "server", "to": "router", "rate": "1Mbit", "delay": "5ms", "queue": "drop-tail:10" }
     }))]
     link: BTreeMap<String, LinkFile>,
     /// Parameters of all TCP connections; a group of traffic has its own beside them.

@@ -72,7 +72,10 @@ impl Scenario {
             base = with_key_set(base, key, said).map_err(|(key, what)| InputError::new(&file, &key, what))?;
         }
         if !set.is_empty() {
-            text = set.iter().map(|(key, said)| format!("# Set: {key} = {}\n", said.replace('\n', " "))).collect();
+            text = set
+                .iter()
+                .map(|(key, said)| format!("# Set: {key} = {}\n", said.replace('\n', " ")))
+                .collect();
             text.push_str(&toml::to_string(&base).expect("what was read can be written"));
         }
         let axes = take_axes(&file, &mut base)?;
@@ -264,9 +267,9 @@ fn cross(variants: Vec<(String, toml::Table)>, axes: &[Axis]) -> Vec<(String, to
 
 /// The change of one key, named by its path.
 fn change_of(key: &str, value: toml::Value) -> toml::Table {
-    let change = key.rsplit('.').fold(value, |inner, key| {
-        toml::Value::Table(toml::Table::from_iter([(key.to_string(), inner)]))
-    });
+    let change = key
+        .rsplit('.')
+        .fold(value, |inner, key| toml::Value::Table(toml::Table::from_iter([(key.to_string(), inner)])));
     let toml::Value::Table(change) = change else { unreachable!("a key has at least one part") };
     change
 }
@@ -298,7 +301,8 @@ fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::T
     // What is a text stays one: 1.1 may be a version of HTTP.
     let is_text = everywhere.iter().filter_map(value_at).any(|value| value.is_str());
     let as_value = format!("value = {said}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
-    let value = as_value.and_then(|mut table| table.remove("value")).filter(|value| !is_text || value.is_str());
+    let value =
+        as_value.and_then(|mut table| table.remove("value")).filter(|value| !is_text || value.is_str());
     let change = change_of(key, value.unwrap_or_else(|| said.into()));
     if let Some(toml::Value::Array(axes)) = whole.get_mut("axis") {
         axes.retain(|axis| axis.get("key").and_then(toml::Value::as_str) != Some(key));
@@ -353,7 +357,9 @@ fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
 fn merge_keys(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     for (key, change) in changes {
         let merged = match (base.remove(&key), change) {
-            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => toml::Value::Table(merge_keys(old, new)),
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
+                toml::Value::Table(merge_keys(old, new))
+            }
             (_, new) => new,
         };
         base.insert(key, merged);

@@ -4,8 +4,8 @@ use crate::describe;
 use crate::plan::ScenarioFile;
 use crate::scenario::Axis;
 use crate::sla::SlaFile;
-use schemars::generate::SchemaSettings;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -55,6 +55,12 @@ pub fn schema() -> Value {
     let mut definitions = Value::Object(generator.take_definitions(false));
     [&mut scenario, &mut around, &mut definitions].into_iter().for_each(tidy);
 
+    for kind in definitions["traffic"]["oneOf"].as_array_mut().into_iter().flatten() {
+        let (about, key) = (kind["description"].clone(), &mut kind["properties"]["kind"]);
+        key["examples"] = json!([key["const"]]);
+        key["description"] = about;
+    }
+
     let mut part = scenario.clone();
     let parts = object(&definitions).iter().map(|(name, whole)| (part_of(name), whole.clone()));
     let mut parts = Value::Object(parts.collect());
@@ -72,9 +78,7 @@ pub fn schema() -> Value {
     variant.extend(["define", "sla"].map(|key| (key.to_string(), around[key].clone())));
     definitions["variant"]["additionalProperties"] = false.into();
     definitions["sla"] = definitions[&part_of("sla")].clone();
-    definitions.retain(|name, _| {
-        !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name)
-    });
+    definitions.retain(|name, _| !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name));
     around.extend(part);
     // What others say, or variants, may be left out here.
     let elsewhere = ["base", "variant", "axis"].map(|key| json!({ "required": [key] }));
@@ -91,9 +95,21 @@ pub fn schema() -> Value {
     })
 }
 
-/// The same as a text, as it is kept in a file.
+/// The same as a text, as it is kept in a file, with keys in the order of the alphabet.
 pub fn schema_text() -> String {
-    format!("{:#}\n", schema())
+    format!("{:#}\n", sorted(schema()))
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let keys: BTreeMap<String, Value> =
+                map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(keys.into_iter().collect())
+        }
+        Value::Array(list) => list.into_iter().map(sorted).collect(),
+        other => other,
+    }
 }
 
 fn part_of(name: &str) -> String {
@@ -109,6 +125,9 @@ fn tidy(schema: &mut Value) {
             without_null(map);
             for name in ["format", "$schema"] {
                 map.remove(name);
+            }
+            if map.contains_key(OTHERWISE) {
+                map.remove("default");
             }
             if let Some(Value::String(about)) = map.get_mut("description") {
                 *about = about.replace('\n', " ");
@@ -161,9 +180,11 @@ fn add_forms(map: &mut Map<String, Value>) {
 /// Keys of times have older names, which say that numbers are seconds.
 fn add_older_names(map: &mut Map<String, Value>) {
     let times = json!("#/$defs/times");
-    let refers = |said: &Value| said.get("$ref") == Some(&times) || said.pointer("/allOf/0/$ref") == Some(&times);
+    let refers =
+        |said: &Value| said.get("$ref") == Some(&times) || said.pointer("/allOf/0/$ref") == Some(&times);
     let Some(Value::Object(keys)) = map.get_mut("properties") else { return };
-    let names: Vec<String> = keys.iter().filter(|(_, said)| refers(said)).map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> =
+        keys.iter().filter(|(_, said)| refers(said)).map(|(name, _)| name.clone()).collect();
     for name in &names {
         let about = format!("The older name of `{name}`; its numbers are seconds, too.");
         let older = json!({ "allOf": [{ "$ref": times }], "description": about, OLDER_NAME: name });
@@ -172,7 +193,8 @@ fn add_older_names(map: &mut Map<String, Value>) {
     let Some(Value::Array(required)) = map.get_mut("required") else { return };
     let needed: Vec<String> = names.into_iter().filter(|name| required.contains(&json!(name))).collect();
     required.retain(|key| !needed.iter().any(|name| key == name));
-    let either = |name: &String| json!({ "oneOf": [{ "required": [name] }, { "required": [older_name(name)] }] });
+    let either =
+        |name: &String| json!({ "oneOf": [{ "required": [name] }, { "required": [older_name(name)] }] });
     if !needed.is_empty() {
         map.insert("allOf".into(), needed.iter().map(either).collect());
     }
@@ -208,18 +230,23 @@ fn without_requirements(schema: &mut Value) {
 fn merge_forms(map: &mut Map<String, Value>) {
     let Some(Value::Array(forms)) = map.get("oneOf") else { return };
     // Kinds of traffic are told apart by what they say of themselves.
-    let Some(names) = forms.iter().map(|form| form.pointer("/properties/distribution/const").cloned()).collect() else {
+    let Some(names) =
+        forms.iter().map(|form| form.pointer("/properties/distribution/const").cloned()).collect()
+    else {
         return;
     };
     let names: Vec<Value> = names;
-    let mut keys: Map<String, Value> = forms.iter().flat_map(|form| object(&form["properties"]).clone()).collect();
+    let mut keys: Map<String, Value> =
+        forms.iter().flat_map(|form| object(&form["properties"]).clone()).collect();
     keys.insert("distribution".into(), json!({ "enum": names }));
     *map = object(&json!({ "type": "object", "properties": keys, "additionalProperties": false })).clone();
 }
 
 /// Some keys of a group: of one kind if it says which, otherwise of any. Or nothing, if the group is left out.
 fn part_of_traffic(kinds: &Value) -> Value {
-    let Value::Array(mut kinds) = kinds["oneOf"].clone() else { unreachable!("a group is one of several kinds") };
+    let Value::Array(mut kinds) = kinds["oneOf"].clone() else {
+        unreachable!("a group is one of several kinds")
+    };
     let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for kind in &mut kinds {
         for (key, said) in object(&kind["properties"]).iter().filter(|(key, _)| *key != "kind") {

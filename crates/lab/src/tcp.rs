@@ -148,7 +148,9 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
     let segment_bytes = match file.segment {
         None => base.segment_bytes,
         Some(Text(bytes)) if (1..=65_495).contains(&bytes.0) => bytes.0 as u32,
-        Some(Text(bytes)) => return Err(("segment".into(), format!("{}: expected 1 to 65495 bytes", bytes.0))),
+        Some(Text(bytes)) => {
+            return Err(("segment".into(), format!("{}: expected 1 to 65495 bytes", bytes.0)));
+        }
     };
     let at_least_one = |key: &str, value: Option<u32>, default: u64| match value {
         Some(0) => Err((key.to_string(), "0: at least one segment is needed".to_string())),
@@ -194,8 +196,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         return Err(("weight".into(), "0: expected at least 1".into()));
     }
     let tick = rto_tick.unwrap_or(base.rto.tick);
-    for (key, span) in [("rto_tick", rto_tick), ("rto_first", rto_first), ("rto_max", rto_max)]
-    {
+    for (key, span) in [("rto_tick", rto_tick), ("rto_first", rto_first), ("rto_max", rto_max)] {
         if span == Some(Span::ZERO) {
             return Err((key.into(), "0: expected a time above zero".into()));
         }

@@ -115,7 +115,10 @@ fn plain(value: &toml::Value) -> String {
 pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) -> Result<T, Wrong> {
     serde_path_to_error::deserialize(toml::Value::Table(said)).map_err(|error| {
         let path = error.path().to_string();
-        let key = [place, path.trim_start_matches('.')].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        let key = [place, path.trim_start_matches('.')]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>();
         (key.join("."), in_plain_words(error.inner().message()))
     })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 const SCENARIO: &str = r#"
 id = "X"
 title = "x"
+duration = "5s"
 [node]
 server = { kind = "host" }
 router = { kind = "router" }
@@ -75,25 +76,69 @@ fn a_mistake_is_told_with_its_whole_key_and_in_no_words_of_programs() {
             "x.toml: traffic.far.bytes: \"-32KB\": expected a size such as 512, 512B, 32KB, 1MB or 1GB (not negative)",
         ),
         ("\"32KB\"", "\"2 apples\"", "x.toml: traffic.far.bytes: \"2 apples\": expected a size such as"),
-        ("mean = 2", "mean = \"2 parsecs\"", "x.toml: traffic.far.start_s: \"exponential:mean=2 parsecs\": expected a value for mean"),
+        (
+            "mean = 2",
+            "mean = \"2 parsecs\"",
+            "x.toml: traffic.far.start_s: \"exponential:mean=2 parsecs\": expected a value for mean",
+        ),
         ("exponential", "exponental", "did you mean exponential?"),
-        ("images = 2", "images = \"2s\"", "x.toml: traffic.page.generate.images: \"2s\": expected a number such as 8"),
-        ("kind = \"bulk\"", "kind = \"blk\"", "x.toml: traffic.far.kind: \"blk\": expected one of bulk, background, ftp, page, telnet, tmix, web; did you mean bulk?"),
+        (
+            "images = 2",
+            "images = \"2s\"",
+            "x.toml: traffic.page.generate.images: \"2s\": expected a number such as 8",
+        ),
+        (
+            "kind = \"bulk\"",
+            "kind = \"blk\"",
+            "x.toml: traffic.far.kind: \"blk\": expected one of bulk, background, ftp, page, telnet, tmix, web; did you mean bulk?",
+        ),
         ("kind = \"bulk\"\n", "", "x.toml: traffic.far.kind: missing: expected one of bulk,"),
-        ("bytes = \"32KB\"", "bites = \"32KB\"", "x.toml: traffic.far.bites: unknown field `bites`, expected one of"),
+        (
+            "bytes = \"32KB\"",
+            "bites = \"32KB\"",
+            "x.toml: traffic.far.bites: unknown field `bites`, expected one of",
+        ),
         ("bytes = \"32KB\"", "bites = \"32KB\"", "; did you mean bytes?"),
         ("start_s =", "start = 1\nstart_s =", "x.toml: traffic.far"),
         ("title = \"x\"", "title = \"x\"\nsedes = 3", "x.toml: sedes: unknown field `sedes`"),
         ("title = \"x\"", "", "x.toml: missing field `title`"),
-        ("queue = \"drop-tail:10\"\n[link.access]", "qeue = \"red:10\"\n[link.access]", "x.toml: link.line.qeue: expected one of from, to, "),
-        ("queue = \"drop-tail:10\"\n[link.access]", "qeue = \"red:10\"\n[link.access]", "; did you mean queue?"),
+        (
+            "queue = \"drop-tail:10\"\n[link.access]",
+            "qeue = \"red:10\"\n[link.access]",
+            "x.toml: link.line.qeue: expected one of from, to, ",
+        ),
+        (
+            "queue = \"drop-tail:10\"\n[link.access]",
+            "qeue = \"red:10\"\n[link.access]",
+            "; did you mean queue?",
+        ),
         ("drop-tail:10\"\n[link.access]", "droptail:10\"\n[link.access]", "did you mean drop-tail?"),
-        ("drop-tail:10\"\n[link.access]", "drop-tail:1000000000000000000\"\n[link.access]", "at most 4294967296"),
-        ("delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]", "delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"gilbert-elliott:\"\n[tcp]", "link.access.loss: \"gilbert-elliott:\": expected to_bad=, to_good= and loss_bad="),
-        ("delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]", "delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"priority:\"\n[tcp]", "expected high= or low="),
+        (
+            "drop-tail:10\"\n[link.access]",
+            "drop-tail:1000000000000000000\"\n[link.access]",
+            "at most 4294967296",
+        ),
+        (
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]",
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"gilbert-elliott:\"\n[tcp]",
+            "link.access.loss: \"gilbert-elliott:\": expected to_bad=, to_good= and loss_bad=",
+        ),
+        (
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]",
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"priority:\"\n[tcp]",
+            "expected high= or low=",
+        ),
         ("profile = \"rfc\"", "profile = \"rfc\"\ncontrol = \"cubik\"", "did you mean cubic?"),
-        ("profile = \"rfc\"", "profile = \"rfc\"\nnagle = 1", "x.toml: tcp.nagle: invalid type: integer `1`, expected true or false"),
-        ("profile = \"rfc\"", "profile = \"rfc\"\nrto_min = 1", "x.toml: tcp.rto_min: \"1\": expected a time such as 200ms"),
+        (
+            "profile = \"rfc\"",
+            "profile = \"rfc\"\nnagle = 1",
+            "x.toml: tcp.nagle: invalid type: integer `1`, expected true or false",
+        ),
+        (
+            "profile = \"rfc\"",
+            "profile = \"rfc\"\nrto_min = 1",
+            "x.toml: tcp.rto_min: \"1\": expected a time such as 200ms",
+        ),
     ] {
         let error = told(from, to);
         assert!(error.contains(message), "{error}\n{message}");
@@ -119,7 +164,13 @@ fn one_notation_says_the_same_as_another() {
     ] {
         same(start, to);
     }
-    for to in ["think = 1", "think = 1.0", "think = \"1s\"", "think_s = \"1000ms\"", "think = { distribution = \"constant\", value = \"1s\" }"] {
+    for to in [
+        "think = 1",
+        "think = 1.0",
+        "think = \"1s\"",
+        "think_s = \"1000ms\"",
+        "think = { distribution = \"constant\", value = \"1s\" }",
+    ] {
         same("think_s = 1", to);
     }
     for to in ["bytes = 32768", "bytes = \"32768\"", "bytes = \"32768B\""] {
@@ -127,7 +178,12 @@ fn one_notation_says_the_same_as_another() {
     }
     same("image_bytes = \"2KB\"", "image_bytes = 2048");
     let lossy = |loss: &str| format!("delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"{loss}\"\n[tcp]");
-    let plan = |loss: &str| format!("{:?}", only(&read(&changed("delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]", &lossy(loss))).unwrap()));
+    let plan = |loss: &str| {
+        format!(
+            "{:?}",
+            only(&read(&changed("delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]", &lossy(loss))).unwrap())
+        )
+    };
     assert_eq!(plan("bernoulli:5%"), plan("bernoulli:0.05"));
     assert_eq!(plan("priority:high=1%,low=10%"), plan("priority:high=0.01,low=0.1"));
     assert_eq!(
@@ -156,7 +212,12 @@ fn a_key_set_from_outside_holds_in_all_variants_and_the_text_does_the_same_run()
         "{SCENARIO}\n[[variant]]\nname = 'a'\nlink.line.queue = 'red:10'\n[[variant]]\nname = 'b'\n\
          [[axis]]\nkey = 'link.line.rate'\nvalues = ['1Mbit', '3Mbit']\n"
     );
-    let changes = [("link.line.queue", "codel:10"), ("traffic.page.http", "1.0"), ("seeds", "3"), ("traffic.far.start", "2s")];
+    let changes = [
+        ("link.line.queue", "codel:10"),
+        ("traffic.page.http", "1.0"),
+        ("seeds", "3"),
+        ("traffic.far.start", "2s"),
+    ];
     let scenario = set(&varied, &changes).unwrap();
     assert_eq!(scenario.seeds, 3);
     let again = read(&scenario.text).unwrap();
@@ -173,7 +234,15 @@ fn a_key_set_from_outside_holds_in_all_variants_and_the_text_does_the_same_run()
     let one_rate = set(&varied, &[("link.line.rate", "2Mbit")]).unwrap();
     assert_eq!(one_rate.variants().collect::<Vec<_>>(), ["a", "b"], "the axis has one value now");
     assert_eq!(read(&one_rate.text).unwrap().variants().count(), 2);
-    assert_eq!(set(&varied, &[("traffic.far", "none")]).unwrap().emulation("a / rate=1Mbit").unwrap().groups().count(), 1);
+    assert_eq!(
+        set(&varied, &[("traffic.far", "none")])
+            .unwrap()
+            .emulation("a / rate=1Mbit")
+            .unwrap()
+            .groups()
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -185,7 +254,11 @@ fn a_key_set_from_outside_must_be_one() {
         ("sedes", "3", "x.toml: sedes: unknown field `sedes`"),
         ("sedes", "3", "did you mean seeds?"),
         ("tcp.contrl", "cubic", "did you mean control?"),
-        ("seeds", "many", "x.toml: seeds: invalid type: string \"many\", expected a whole number from 0 to 4294967295"),
+        (
+            "seeds",
+            "many",
+            "x.toml: seeds: invalid type: string \"many\", expected a whole number from 0 to 4294967295",
+        ),
         ("axis", "[]", "x.toml: axis: only a file says on what it builds, and how it varies"),
         ("link.line", "fast", "x.toml: link.line: invalid type: string \"fast\", expected a table"),
     ] {

@@ -122,7 +122,11 @@ fn stages_in_a_row_take_what_each_leaves() {
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
     // Nobody can say of a single packet what these do.
-    for text in ["gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%", "bernoulli:0.5 | packets:1", "tb-marker:high=1Mbit/1500B"] {
+    for text in [
+        "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
+        "bernoulli:0.5 | packets:1",
+        "tb-marker:high=1Mbit/1500B",
+    ] {
         assert_eq!(stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap()), None, "{text}");
     }
 }

@@ -70,7 +70,8 @@ def new(file: Path, seed: int, as_json: bool) -> None:
 def schema(seed: int, as_json: bool) -> None:
     """Print the JSON Schema of scenario files.
 
-    Editors complete, explain and check scenarios by it. Even Better TOML and taplo take it from a first line such as `#:schema scenario.schema.json`.
+    Editors complete, explain and check scenarios by it. Even Better TOML and taplo take it from a first line
+    such as `#:schema scenario.schema.json`.
     """
     del seed, as_json
     click.echo(_core.schema(), nl=False)

@@ -84,9 +84,7 @@ impl TrafficKind for BackgroundFile {
             }
         }
         let sizes = self.packet_bytes.0.clone();
-        Ok(Arc::new(BackgroundWorkload(Arc::new(BackgroundConfig::new(
-            mean, peak, burst, shapes, sizes,
-        )))))
+        Ok(Arc::new(BackgroundWorkload(Arc::new(BackgroundConfig::new(mean, peak, burst, shapes, sizes)))))
     }
 
     fn back(&self) -> Option<Box<dyn TrafficKind>> {

@@ -26,8 +26,8 @@ pub(crate) struct WebFile {
     /// Who answers.
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Pages that are known: a CSV file beside the scenario with the columns page, object_index and bytes, pages and objects in
-    /// order from 0, the HTML first; or `generate`.
+    /// Pages that are known: a CSV file beside the scenario with the columns page, object_index and bytes, pages in order from
+    /// 1, their objects from 0, the HTML first; or `generate`.
     #[schemars(example = &"pages.csv", extend("x-default" = "`generate` says it"))]
     pages: Option<PathBuf>,
     /// Pages that are drawn, or `pages`.

@@ -16,7 +16,8 @@ pub enum Capacity {
 
 impl Capacity {
     /// What is expected where one is read.
-    pub(super) const EXPECTED: &str = "a limit such as 10 (packets, at least 2 and at most 4294967296) or 15KB (above zero)";
+    pub(super) const EXPECTED: &str =
+        "a limit such as 10 (packets, at least 2 and at most 4294967296) or 15KB (above zero)";
 
     /// How many packets that is, as far as it says so.
     pub(super) fn holds(self) -> Holds {

@@ -41,8 +41,9 @@ impl Kind for RedSpec {
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let waiting =
-            text.value("a limit in packets, at least 1 and at most 4294967295 (RED counts no bytes and no time)")?;
+        let waiting = text.value(
+            "a limit in packets, at least 1 and at most 4294967295 (RED counts no bytes and no time)",
+        )?;
         let usual = RedParameters::of_the_paper(waiting);
         let parameters = RedParameters {
             min_threshold: text.option("min", usual.min_threshold)?,

@@ -28,8 +28,9 @@ impl Kind for RioSpec {
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let waiting =
-            text.value("a limit in packets, at least 1 and at most 4294967295 (RED counts no bytes and no time)")?;
+        let waiting = text.value(
+            "a limit in packets, at least 1 and at most 4294967295 (RED counts no bytes and no time)",
+        )?;
         let mut p = RioParameters::default();
         for (key, colour) in LEVELS {
             let band = &mut p.bands[colour as usize];

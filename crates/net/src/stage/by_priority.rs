@@ -15,8 +15,10 @@ pub struct ByPrioritySpec {
 }
 
 impl Kind for ByPrioritySpec {
-    const USAGE: &'static [Usage] =
-        &[("priority:high=P,low=P[,med=P]", "loses each packet with the probability of its priority; med is low unless said")];
+    const USAGE: &'static [Usage] = &[(
+        "priority:high=P,low=P[,med=P]",
+        "loses each packet with the probability of its priority; med is low unless said",
+    )];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (high, low) = (text.optional("high")?, text.optional("low")?);
         let (Share(high), Share(low)) = match (high, low) {
