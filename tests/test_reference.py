@@ -69,7 +69,7 @@ def test_a_misspelled_key_is_refused_wherever_it_stands(validator: Draft7Validat
         (("duration",), "5"),
         (("node", "client", "kind"), "switch"),
         (("traffic", "web", "kind"), "wed"),
-        (("traffic", "web", "think_s"), {"distribution": "exponential"}),
+        (("traffic", "web", "think_s"), {"distribution": "exponental", "mean": 2}),
         (("traffic", "web", "servers"), "server[a]"),
     ],
 )
