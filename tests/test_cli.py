@@ -75,7 +75,7 @@ def test_an_error_in_a_scenario_names_file_key_and_value(catnip: Run, tmp_path: 
 
 
 def test_ctrl_c_is_one_line(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(name: str) -> None:
+    def interrupt(name: str, changes: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(paths, "scenario", interrupt)

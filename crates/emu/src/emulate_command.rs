@@ -24,6 +24,9 @@ use std::path::{Path, PathBuf};
 /// real hosts it is the simulator's run, in real time.
 ///
 /// A run ends when all simulated users are done, when a command with ends_run has ended, or with its duration.
+///
+/// Exit codes: 0, or that of the command that ended the run; 2: bad input; 3: the certificate is red; 126, 127: a command cannot
+/// be run, or is not there; 130: interrupted.
 #[derive(Args, Debug)]
 #[command(args_override_self = true)]
 pub(crate) struct Emulate {

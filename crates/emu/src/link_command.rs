@@ -20,6 +20,9 @@ use std::path::PathBuf;
 ///
 /// Ordinary users get namespaces of their own, if the kernel allows it. Then the caller's namespace is a new one too,
 /// and empty: start the server in an enclosing link, as in the last example.
+///
+/// Exit codes: that of the command; 2: bad input; 3: the certificate is red; 126, 127: the command cannot be run, or is not
+/// there; 130: interrupted.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Link {
@@ -60,7 +63,7 @@ const EXAMPLES: &str = "Examples:
       sh -c 'curl -o /dev/null http://$CATNIP_OUTSIDE:8000/'
 
   A fast way in and a slow, lossy way out:
-    catnip-emu link --delay 10ms --down rate=16Mbit --up rate=1Mbit,loss=bernoulli:0.01 -- bash
+    catnip-emu link --delay 10ms --down rate=16Mbit --up rate=1Mbit,loss=bernoulli:1% -- bash
 
   The same for ordinary users, with the server in an enclosing link:
     catnip-emu link -- sh -c 'python3 -m http.server 8000 & sleep 1;

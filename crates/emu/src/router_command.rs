@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Both interfaces become promiscuous as long as this runs; nothing else is changed, so nothing has to be restored.
 /// They should have no addresses: what this machine itself answers or forwards does not cross the link.
+///
+/// Exit codes: 0: done; 2: bad input; 3: the certificate is red; 130: interrupted.
 #[derive(Args, Debug)]
 #[command(args_override_self = true)]
 pub(crate) struct Router {

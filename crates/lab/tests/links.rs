@@ -206,7 +206,7 @@ fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
         "jitter = \"uniform:20ms\"",
         "jitter = \"exponential:20ms\"",
         "wire_loss = \"bernoulli:0.05\"\nback.wire_loss = \"none\"",
-        "wire_loss = \"gilbert-elliott:to_bad=0.1\"\njitter = \"normal:5ms\"\nback.wire_loss = \"bernoulli:0.1\"",
+        "wire_loss = \"gilbert-elliott:to_bad=0.1,to_good=0.3,loss_bad=0.5\"\njitter = \"normal:5ms\"\nback.wire_loss = \"bernoulli:0.1\"",
     ] {
         let (time, dropped) = transfer(&format!("{PLAIN}\n{line}"), 1);
         assert!(time != plain && (time > plain || !line.contains("loss")), "{line}: {time} against {plain}");

@@ -50,9 +50,10 @@ const TEXTS: &[(&str, &[&str])] = &[
         "losses",
         &[
             "bernoulli:F",
+            "bernoulli:F%",
             "priority:high=F,low=F",
             "priority:low=F",
-            "gilbert-elliott",
+            "gilbert-elliott:to_bad=F%,to_good=F%,loss_bad=F%",
             "gilbert-elliott:to_bad=F,to_good=F,loss_good=F,loss_bad=1",
             "packets:N,N,N",
             "policer:high=Nkbit/NB",

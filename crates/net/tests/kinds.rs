@@ -53,8 +53,8 @@ fn what_is_read_is_written_as_it_was() {
         "bernoulli:0.05",
         "priority:high=0.01,low=0.1",
         "priority:high=0.01,low=0.1,med=0.05",
-        "gilbert-elliott",
-        "gilbert-elliott:to_bad=0.02,loss_good=0.01",
+        "gilbert-elliott:to_bad=0.02,to_good=0.3,loss_good=0.01,loss_bad=0.5",
+        "gilbert-elliott:to_bad=0.01,to_good=0.3,loss_bad=1",
         "packets:1,3 | bernoulli:0.5",
         "policer:high=250kbit/6000B",
         "policer:high=250kbit/6000B,med=500kbit/3KB,action=drop",
@@ -122,7 +122,11 @@ fn stages_in_a_row_take_what_each_leaves() {
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
     // Nobody can say of a single packet what these do.
-    for text in ["gilbert-elliott", "bernoulli:0.5 | packets:1", "tb-marker:high=1Mbit/1500B"] {
+    for text in [
+        "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
+        "bernoulli:0.5 | packets:1",
+        "tb-marker:high=1Mbit/1500B",
+    ] {
         assert_eq!(stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap()), None, "{text}");
     }
 }

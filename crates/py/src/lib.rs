@@ -9,6 +9,7 @@ use catnip_lab::{
     Column, InputError as BadInput, LogRequest, Marking, PacketLog, RunRequest, Scenario, Table, TableName,
     TraceRequest, TraceRow,
 };
+use catnip_net::NodeId;
 use catnip_tcp::{TcpConfig, profile};
 use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
@@ -35,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_har, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(tables, module)?)
 }
 
@@ -48,16 +50,19 @@ struct PyScenario(Scenario);
 
 #[pymethods]
 impl PyScenario {
-    /// Reads a scenario file. Raises InputError.
+    /// Reads a scenario file, with these keys set to these values. Raises InputError.
     #[staticmethod]
-    fn load(path: PathBuf) -> PyResult<Self> {
-        Scenario::load(&path).map(Self).map_err(bad_input)
+    #[pyo3(signature = (path, set = vec![]))]
+    fn load(path: PathBuf, set: Vec<(String, String)>) -> PyResult<Self> {
+        let read = if set.is_empty() { Scenario::load(&path) } else { Scenario::load_set(&path, &set) };
+        read.map(Self).map_err(bad_input)
     }
 
     /// Reads a scenario from text; `path` is what errors call it. Raises InputError.
     #[staticmethod]
-    fn parse(path: PathBuf, text: &str) -> PyResult<Self> {
-        Scenario::parse(&path, text).map(Self).map_err(bad_input)
+    #[pyo3(signature = (path, text, set = vec![]))]
+    fn parse(path: PathBuf, text: &str, set: Vec<(String, String)>) -> PyResult<Self> {
+        Scenario::parse_set(&path, text, &set).map(Self).map_err(bad_input)
     }
 
     /// What it reproduces.
@@ -110,6 +115,22 @@ impl PyScenario {
             let values = values.iter().map(|value| level(py, value)).collect::<PyResult<Vec<_>>>()?;
             out.set_item(key, PyList::new(py, values)?)?;
         }
+        Ok(out)
+    }
+
+    /// What a variant is made of: hosts, routers, links by name, and for each group of traffic its pairs of hosts.
+    fn overview<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Bound<'py, PyDict>> {
+        let plan = self.0.emulation(variant).map_err(bad_input)?;
+        let topology = plan.topology();
+        let nodes = topology.node_count() as u32;
+        let routers = (0..nodes).filter(|&node| topology.is_router(NodeId(node))).count();
+        let out = PyDict::new(py);
+        out.set_item("hosts", nodes as usize - routers)?;
+        out.set_item("real", plan.real_nodes().len())?;
+        out.set_item("routers", routers)?;
+        out.set_item("links", plan.links().collect::<Vec<_>>())?;
+        let groups = plan.groups().map(|group| (group.name, group.pairs.len()));
+        out.set_item("traffic", groups.collect::<Vec<_>>())?;
         Ok(out)
     }
 
@@ -422,6 +443,12 @@ fn profiles() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn kinds() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     catnip_lab::built_in().to_vec()
+}
+
+/// All that a scenario file may say: JSON Schema, as a text.
+#[pyfunction]
+fn schema() -> String {
+    catnip_lab::schema_text()
 }
 
 /// Name, type, unit and meaning of a column.

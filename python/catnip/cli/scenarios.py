@@ -13,9 +13,11 @@ from catnip.cli.options import (
     OUTPUT_FILE,
     OUTPUT_FOLDER,
     SEED_COUNT,
+    Changes,
     check_writable,
     common,
     scenario_argument,
+    set_option,
 )
 from catnip.cli.summaries import bases, document, print_differences, print_predictions, print_summary
 from catnip.progress import Progress
@@ -25,6 +27,7 @@ SERIES = ("link_series", "connection_series")
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
 @scenario_argument
+@set_option
 @click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: the scenario's]")
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option("--threads", type=click.IntRange(0, 4096), default=0, help="0, the default, takes every core.")
@@ -46,9 +49,11 @@ SERIES = ("link_series", "connection_series")
     help="Where they are seen, such as 'client[3]'; repeatable.  [default: each once, at its server]",
 )
 @click.option("--qlog", type=OUTPUT_FILE, metavar="FILE.qlog", help="Write what senders do in a run.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be run, and run nothing.")
 @common
 def run(
     scenario: str,
+    changes: Changes,
     seeds: int | None,
     variants: tuple[str, ...],
     threads: int,
@@ -61,15 +66,17 @@ def run(
     packets: Path | None,
     packets_at: tuple[str, ...],
     qlog: Path | None,
+    dry_run: bool,
     seed: int,
     as_json: bool,
 ) -> None:
     """Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows.
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
-    transfer what the models say of it, marked where they were far off (!) or never compared (?). --out writes
-    the tables runs, pages, objects, connections, ports, datagrams, bursts and events as Parquet files, and
-    manifest.json; if it is interrupted, the same command goes on from there.
+    transfer what the models say of it, marked where they were far off (!) or never compared (?). SCENARIO - is
+    standard input; files that it names are then beside the working directory. --out writes the tables runs,
+    groups, transfers, pages, objects, connections, ports and datagrams as Parquet files, those that have an
+    option of their own, and manifest.json; if it is interrupted, the same command goes on from there.
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
@@ -81,7 +88,7 @@ def run(
     written = _table_names(tables) | asked_for if out else set()
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: nothing is written without --packets")
-    loaded = paths.scenario(scenario)
+    loaded = paths.scenario(scenario, changes)
     chosen = _choose_variants(loaded, variants)
     logs = [option for option, file in (("--packets", packets), ("--qlog", qlog)) if file is not None]
     if logs:
@@ -91,6 +98,9 @@ def run(
     if against is not None:
         bases(against, runs.axes_of(loaded, chosen), chosen)
     numbers = list(range(seed, seed + (seeds or loaded.seeds)))
+    if dry_run:
+        _print_what_would_be_run(loaded, chosen, numbers, sorted(written), as_json)
+        return
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
 
@@ -148,6 +158,24 @@ def list_(seed: int, as_json: bool) -> None:
 
 def _reader(keeper: runs.Keeper) -> summary.Read:
     return lambda table, variant: keeper.rows(table, summary.TABLES[table], variant)
+
+
+def _print_what_would_be_run(
+    scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], tables: Sequence[str], as_json: bool
+) -> None:
+    count = len(variants) * len(seeds)
+    if as_json:
+        told = {"scenario": scenario.id, "title": scenario.title, "runs": count}
+        output.print_json({**told, "variants": variants, "seeds": seeds, "tables": tables})
+        return
+    rows = [
+        ("scenario", f"{scenario.id}: {scenario.title}"),
+        ("variants", ", ".join(variants)),
+        ("seeds", f"{seeds[0]} to {seeds[-1]}"),
+        ("runs", str(count)),
+        ("tables", ", ".join(tables) or "none: --out writes them"),
+    ]
+    output.print_table("Would be run", ("", ""), rows)
 
 
 def _check_finished(scenario: Scenario, summaries: Mapping[str, summary.Summary]) -> None:

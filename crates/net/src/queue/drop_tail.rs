@@ -56,7 +56,7 @@ impl Kind for DropTailSpec {
             room.or_else(|| limit.parse().ok().and_then(Self::wait))
         });
         limit.ok_or_else(|| {
-            text.error("a limit such as drop-tail:10 (packets; at least 2), drop-tail:15KB or drop-tail:200ms (above zero)")
+            text.error("a limit such as drop-tail:10 (packets; at least 2, at most 4294967296), drop-tail:15KB or drop-tail:200ms (above zero)")
         })
     }
 

@@ -16,7 +16,8 @@ pub enum Capacity {
 
 impl Capacity {
     /// What is expected where one is read.
-    pub(super) const EXPECTED: &str = "a limit such as 10 (packets, at least 2) or 15KB (above zero)";
+    pub(super) const EXPECTED: &str =
+        "a limit such as 10 (packets, at least 2 and at most 4294967296) or 15KB (above zero)";
 
     /// How many packets that is, as far as it says so.
     pub(super) fn holds(self) -> Holds {
@@ -63,7 +64,7 @@ pub struct Places {
 impl Places {
     /// What is expected where one is read.
     pub(super) const EXPECTED: &str =
-        "a limit in packets, at least 2 packets (RED counts no bytes and no time)";
+        "a limit in packets, at least 2 and at most 4294967296 (RED counts no bytes and no time)";
 
     /// A buffer for `limit` packets.
     pub fn new(limit: u64) -> Option<Self> {

@@ -65,6 +65,11 @@ fn what_is_wrong_with_a_queue_is_named() {
     for (text, named) in [
         ("drop-tail", "limit"),
         ("drop-tail:1", "at least 2"),
+        ("drop-tail:1000000000000000000", "at most 4294967296"),
+        ("red:1000000000000000000", "at most 4294967295"),
+        ("codel:1000000000000000000", "at most 4294967296"),
+        ("droptail:10", "did you mean drop-tail?"),
+        ("red:10,gentel=true", "did you mean gentle?"),
         ("drop-tail:-5", "limit"),
         (
             "fifo:10",
