@@ -46,6 +46,8 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
         before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),
         behind: vec![],
         conditioner: vec![],
+        outage: None,
+        link_layer: None,
     }
 }
 

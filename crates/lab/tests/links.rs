@@ -72,8 +72,10 @@ wire_loss = "packets:3""#,
         wire.written().into_iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
     };
     let conditioner = "conditioner tb-marker:high=250kbit/6000B | policer:high=1Mbit/6000B";
-    assert_eq!(said(&there)[4..], ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1", conditioner]);
-    assert_eq!(said(&back)[4..], ["loss none", "wire_loss packets:3", "conditioner none"]);
+    assert_eq!(said(&there)[4..7], ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1", conditioner]);
+    assert_eq!(said(&back)[4..7], ["loss none", "wire_loss packets:3", "conditioner none"]);
+    assert_eq!(said(&there)[7..], ["outage every=30s,for=2s", "link_layer arq:loss=0.05,retry=8ms"]);
+    assert_eq!(said(&back)[7..], ["outage none", "link_layer arq:loss=0.05,retry=8ms,tries=3,in_order=true"]);
     let by_time = parse(&PLAIN.replace("drop-tail:50", "drop-tail:200ms"));
     assert_eq!(wire(&by_time, 0).queue.to_string(), "drop-tail:200ms");
 }

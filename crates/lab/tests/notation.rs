@@ -171,6 +171,8 @@ proptest! {
             ("loss", stages(&format!("bernoulli:{p}"))),
             ("wire_loss", stages("packets:3,1")),
             ("conditioner", stages("tb-marker:high=1Mbit/1500B,med=3Mbit/6KB")),
+            ("outage", format!("mean_up={}ns,mean_down=2s", jitter_ns + 1000)),
+            ("link_layer", format!("arq:loss={p},retry={more_ns}ns,tries={limit}")),
         ]);
         let wire = read_wire(&said)?;
         let written: BTreeMap<_, _> = wire.written().into_iter().collect();
