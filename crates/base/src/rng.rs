@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn no_two_components_share_a_stream() {
         use Stream::*;
-        let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server, Outage, Arq].map(|of| vec![of(3)]);
+        let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server, Outage, Arq]
+            .map(|of| vec![of(3)]);
         let of_several = [PartOfQueue, PartOfVictim, Before, Behind, Conditioner];
         let of_several = of_several.map(|of| (0..5).map(|part| of(3, part)).collect::<Vec<_>>());
         let mut words: Vec<_> =

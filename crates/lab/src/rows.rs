@@ -395,7 +395,9 @@ impl Row for DatagramRow<'_> {
         to.integer("source", "Number of the source, counted with the users.", |source| source.source.into());
         to.integer("sent", "Packets it sent.", |source| source.counters.sent);
         to.integer("sent_bytes", "Their size.", |source| source.counters.sent_bytes);
-        to.integer("duplicated", "Copies of them that the network made.", |source| source.counters.duplicated);
+        to.integer("duplicated", "Copies of them that the network made.", |source| {
+            source.counters.duplicated
+        });
         to.integer("received", "Packets that arrived, copies included.", |source| source.counters.received);
         to.integer("dropped", "Packets that the network dropped.", |source| source.counters.dropped);
         to.float("delay_mean_s", "Mean time from source to sink; NaN if nothing arrived.", |source| {

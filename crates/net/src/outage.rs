@@ -18,7 +18,8 @@ enum When {
 /// Shorter periods would make a run a list of outages.
 const SHORTEST: Span = Span::from_micros(1);
 
-const EXPECTED: &str = "every=30s,for=2s[,first=10s] (for below every) or mean_up=30s,mean_down=2s, times of 1us or more";
+const EXPECTED: &str =
+    "every=30s,for=2s[,first=10s] (for below every) or mean_up=30s,mean_down=2s, times of 1us or more";
 
 impl OutageSpec {
     /// The ways to write one, with what each does.
@@ -161,7 +162,10 @@ mod tests {
         assert_eq!(down("every=30ms,for=2ms,first=0ms"), [0, 1, 30, 31, 60, 61, 90, 91]);
         assert_eq!(down("every=30ms,for=3ms,first=95ms"), [95, 96, 97]);
         // Whoever asks seldom hears the same.
-        assert!(outages("every=30ms,for=2ms").is_down(ms(30_031)) && !outages("every=30ms,for=2ms").is_down(ms(30_032)));
+        assert!(
+            outages("every=30ms,for=2ms").is_down(ms(30_031))
+                && !outages("every=30ms,for=2ms").is_down(ms(30_032))
+        );
     }
 
     #[test]
@@ -191,8 +195,17 @@ mod tests {
             assert_eq!(text.parse::<OutageSpec>().unwrap().to_string(), text);
         }
         for text in [
-            "", "every=30s", "for=2s", "every=2s,for=2s", "every=2s,for=0s", "every=2s,for=1", "mean_up=1s",
-            "mean_up=0s,mean_down=1s", "mean_up=1s,mean_down=1s,first=1s", "every=2s,for=1s,mean_up=1s", "every=100ns,for=50ns",
+            "",
+            "every=30s",
+            "for=2s",
+            "every=2s,for=2s",
+            "every=2s,for=0s",
+            "every=2s,for=1",
+            "mean_up=1s",
+            "mean_up=0s,mean_down=1s",
+            "mean_up=1s,mean_down=1s,first=1s",
+            "every=2s,for=1s,mean_up=1s",
+            "every=100ns,for=50ns",
         ] {
             let error = text.parse::<OutageSpec>().unwrap_err().to_string();
             assert!(error.contains(&format!("{text:?}")) && error.contains("mean_up=30s"), "{error}");

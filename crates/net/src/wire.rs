@@ -137,7 +137,9 @@ impl WireSpec {
         }
         if self.link_layer.is_some() && self.queue.counts_time() {
             let queue = self.queue.to_string();
-            let what = format!("{queue:?}: expected a limit in packets or bytes: where packets are sent again, nobody knows how long others will wait");
+            let what = format!(
+                "{queue:?}: expected a limit in packets or bytes: where packets are sent again, nobody knows how long others will wait"
+            );
             return Err(("queue", what));
         }
         Ok(self)

@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn a_wire_without_a_rate_lets_packets_pass_at_once_or_after_the_outage() {
-        let mut wire = wire("unlimited", "every=20ms,for=5ms,first=10ms");
-        assert_eq!([9, 10, 14, 15, 30].map(|at| wire.finish(ms(at), 1000)), [9, 15, 15, 15, 35].map(ms));
+        let finish = |at| wire("unlimited", "every=20ms,for=5ms,first=10ms").finish(ms(at), 1000);
+        assert_eq!([9, 10, 14, 15, 30].map(finish), [9, 15, 15, 15, 35].map(ms));
     }
 
     #[test]

@@ -20,7 +20,10 @@ const USUAL_WITHIN: Span = Span::from_millis(100);
 
 impl Kind for ReorderSpec {
     const USAGE: &'static [Usage] = &[
-        ("reorder:P[,by=10ms]", "behind the wire: holds packets back, each with probability P, so that others overtake them"),
+        (
+            "reorder:P[,by=10ms]",
+            "behind the wire: holds packets back, each with probability P, so that others overtake them",
+        ),
         ("reorder:P,by=3[,within=100ms]", "the same until 3 others have overtaken it, or for 100 ms"),
     ];
 
