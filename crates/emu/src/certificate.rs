@@ -511,6 +511,26 @@ mod tests {
     }
 
     #[test]
+    fn copies_count_as_packets_in_and_links_out_of_step_are_not_held_to_a_rate_or_a_buffer() {
+        let mut up = direction();
+        up.duplicated = 1;
+        assert_eq!(of(&up).len(), 1, "it has not come out");
+        up.delivered += 1;
+        assert!(of(&up).is_empty());
+        let mut slow = direction();
+        slow.busy.actual_ns = 900_000_000;
+        (1..=7).for_each(|ms| slow.queue.change(Time::from_nanos(ms), 1));
+        slow.queue.left(Time::from_nanos(7));
+        assert_eq!(of(&slow).len(), 2);
+        let layer = WireSpec { link_layer: Some("arq:loss=0.1,retry=1ms".parse().unwrap()), ..wire() };
+        let outage = WireSpec { outage: Some("every=2s,for=1s".parse().unwrap()), ..wire() };
+        let reorder = WireSpec { behind: vec!["reorder:0.1".parse().unwrap()], ..wire() };
+        for wire in [layer, outage, reorder] {
+            assert!(failures(&wire, &slow, GateCounts::default(), &outcome()).is_empty(), "{wire:?}");
+        }
+    }
+
+    #[test]
     fn a_delay_below_what_was_asked_makes_it_red() {
         let mut early = direction();
         early.ideal_delay.record(Span::from_millis(9));
