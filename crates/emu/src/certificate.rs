@@ -348,8 +348,10 @@ impl fmt::Display for Certificate {
         )?;
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
         row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]))?;
-        if [&self.up, &self.down].iter().any(|r| r.asked.get("jitter") != "none") {
-            row("jitter", both(&|r| [r.asked.get("jitter").into(), String::new()]))?;
+        for (key, name) in [("jitter", "jitter"), ("outage", "outage"), ("link_layer", "link")] {
+            if [&self.up, &self.down].iter().any(|r| r.asked.get(key) != "none") {
+                row(name, both(&|r| [r.asked.get(key).into(), String::new()]))?;
+            }
         }
         let share = |r: &Report| {
             let [low, high] = r.loss_interval.map(|share| 100.0 * share);

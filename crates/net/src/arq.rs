@@ -98,6 +98,13 @@ pub(crate) struct Attempt {
     lost: u32,
 }
 
+impl Attempt {
+    /// Of a packet that no link layer sends again.
+    pub(crate) fn only(packet: Packet) -> Self {
+        Self { packet, number: 0, lost: 0 }
+    }
+}
+
 impl Arq {
     /// When something is sent again, if the wire is free then.
     pub(crate) fn wake_at(&self) -> Option<Time> {
@@ -116,7 +123,7 @@ impl Arq {
         if self.spec.in_order {
             self.arriving.push_back(None);
         }
-        Attempt { packet, number, lost: 0 }
+        Attempt { number, ..Attempt::only(packet) }
     }
 
     /// An attempt that began at `start` would arrive at the time in its packet, which is no earlier than that of the one before.

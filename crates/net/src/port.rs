@@ -283,21 +283,23 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.room.is_some() {
             return self.wire.pop();
         }
-        let late = self.aside.as_mut().and_then(|aside| aside.late.take(now));
+        if let Some(aside) = &mut self.aside
+            && let Some(packet) = aside.late.take(now)
+        {
+            self.advance(now, fate);
+            return Some(packet);
+        }
         // Or the turn has come of one that was held back, while others are on their way.
-        let arrives = late.is_none() && self.wire.first().is_some_and(|packet| packet.arrived <= now);
+        let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
         self.advance(now, fate);
-        late.or_else(|| self.arrives(packet?, fate))
+        self.arrives(packet?, fate)
     }
 
     /// The packet, which has come to the end of the wire, unless the link layer has given it up.
     #[inline]
     fn arrives(&mut self, packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
-        if let Some(aside) = &mut self.aside
-            && let Some(arq) = &mut aside.extras.arq
-            && !arq.arrives()
-        {
+        if self.arq().is_some_and(|arq| !arq.arrives()) {
             let (mut counting, _) = self.counting(fate);
             counting.dropped(packet.arrived, packet, DropReason::Loss);
             return None;
@@ -383,58 +385,48 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Puts the next packet on the wire at `start`, or falls idle.
     #[inline]
     fn serve(&mut self, start: Time, fate: &mut dyn Fate) {
-        if self.aside.as_ref().is_some_and(|aside| aside.extras.arq.is_some()) {
-            return self.serve_attempt(start, fate);
+        if self.aside.is_some() {
+            return self.serve_aside(start, fate);
         }
         let (mut counting, queue) = self.counting(fate);
         let next = queue.dequeue(start, &mut counting);
         self.idle = next.is_none();
         if let Some(packet) = next {
             self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
-            match &self.aside {
-                Some(aside) if aside.extras.jitter.is_some() => self.start_jittered(start, packet),
-                _ => self.start(start, packet),
-            }
+            self.start(start, packet);
         }
     }
 
-    /// The same with a link layer that sends again what was lost, before anything new.
+    /// The same where propagation varies, or a link layer sends again what was lost, before anything new.
     #[inline(never)]
-    fn serve_attempt(&mut self, start: Time, fate: &mut dyn Fate) {
-        let attempt = match self.arq().again(start) {
-            Some(attempt) => {
-                self.queue.released();
-                Some(attempt)
-            }
-            None => self.first_attempt(start, fate),
-        };
+    fn serve_aside(&mut self, start: Time, fate: &mut dyn Fate) {
+        let again = self.arq().and_then(|arq| arq.again(start));
+        if again.is_some() {
+            self.queue.released();
+        }
+        let attempt = again.or_else(|| self.first_attempt(start, fate));
         self.idle = attempt.is_none();
         let Some(mut attempt) = attempt else { return };
         self.free_at = self.shaper.finish(start, attempt.packet.len);
         attempt.packet.arrived = self.arrival();
-        let Self { aside: Some(aside), wire, .. } = self else { unreachable!("the caller saw it") };
-        let arq = aside.extras.arq.as_mut().expect("the caller saw it");
-        arq.attempt(start, attempt, |packet| wire.push(packet));
+        let Self { aside, wire, .. } = self;
+        match aside.as_mut().and_then(|aside| aside.extras.arq.as_mut()) {
+            Some(arq) => arq.attempt(start, attempt, |packet| wire.push(packet)),
+            None => wire.push(attempt.packet),
+        }
     }
 
     fn first_attempt(&mut self, start: Time, fate: &mut dyn Fate) -> Option<Attempt> {
         let (mut counting, queue) = self.counting(fate);
         let packet = queue.dequeue(start, &mut counting)?;
         self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
-        Some(self.arq().first(packet))
+        Some(self.arq().map_or_else(|| Attempt::only(packet), |arq| arq.first(packet)))
     }
 
     #[inline]
     fn start(&mut self, start: Time, mut packet: Packet) {
         self.free_at = self.shaper.finish(start, packet.len);
         packet.arrived = self.free_at + self.delay;
-        self.wire.push(packet);
-    }
-
-    #[inline(never)]
-    fn start_jittered(&mut self, start: Time, mut packet: Packet) {
-        self.free_at = self.shaper.finish(start, packet.len);
-        packet.arrived = self.arrival();
         self.wire.push(packet);
     }
 
@@ -445,9 +437,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay))
     }
 
-    fn arq(&mut self) -> &mut Arq {
-        let aside = self.aside.as_mut().expect("who asks has seen it");
-        aside.extras.arq.as_mut().expect("who asks has seen it")
+    fn arq(&mut self) -> Option<&mut Arq> {
+        self.aside.as_mut().and_then(|aside| aside.extras.arq.as_mut())
     }
 
     #[inline]
