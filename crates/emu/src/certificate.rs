@@ -248,8 +248,9 @@ fn judge(
 ) {
     let dropped: u64 = direction.dropped.iter().sum();
     let accounted = report.counts.packets_out + report.counts.unwritable + dropped + report.counts.held;
-    if report.packets_in != accounted {
-        fail(format!("{} packets in, {accounted} accounted for", report.packets_in));
+    let entered = report.packets_in + report.counts.duplicated;
+    if entered != accounted {
+        fail(format!("{entered} packets in, {accounted} accounted for"));
     }
     let late_ms = report.lateness_us.p99 / 1e3;
     if late_ms > tolerance.lateness_p99_ms {
@@ -258,6 +259,7 @@ fn judge(
     // Whoever waits for something else than the wire does not say how fast it is.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
         && wire.queue.conserves_work()
+        && wire.is_steady()
         && report.busy_s >= tolerance.busy_s
     {
         let asked = rate.bits_per_second() as f64;
@@ -269,7 +271,7 @@ fn judge(
     {
         fail(format!("delay {} ms is less than asked", report.ideal_delay_ms.min));
     }
-    if let Some(limit) = wire.queue.holds().at_most.filter(|_| wire.jitter.is_none())
+    if let Some(limit) = wire.queue.holds().at_most.filter(|_| wire.jitter.is_none() && wire.is_steady())
         && report.largest_queue > limit
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
@@ -277,6 +279,7 @@ fn judge(
     // Where both models take packets, nobody knows which one took a packet.
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
+        _ if wire.link_layer.is_some() => None,
         (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
         // Who has crossed is counted by the marks with which it comes out.
         ([], stages) if wire.conditioner.is_empty() => stage::loss_of(stages).zip(Some(direction.crossed)),
@@ -345,8 +348,10 @@ impl fmt::Display for Certificate {
         )?;
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
         row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]))?;
-        if [&self.up, &self.down].iter().any(|r| r.asked.get("jitter") != "none") {
-            row("jitter", both(&|r| [r.asked.get("jitter").into(), String::new()]))?;
+        for (key, name) in [("jitter", "jitter"), ("outage", "outage"), ("link_layer", "link")] {
+            if [&self.up, &self.down].iter().any(|r| r.asked.get(key) != "none") {
+                row(name, both(&|r| [r.asked.get(key).into(), String::new()]))?;
+            }
         }
         let share = |r: &Report| {
             let [low, high] = r.loss_interval.map(|share| 100.0 * share);
@@ -505,6 +510,26 @@ mod tests {
         assert!(of(&fast).is_empty(), "within a hundredth");
         fast.busy.actual_ns = 400_000_000;
         assert!(of(&fast).is_empty(), "too short to say");
+    }
+
+    #[test]
+    fn copies_count_as_packets_in_and_links_out_of_step_are_not_held_to_a_rate_or_a_buffer() {
+        let mut up = direction();
+        up.duplicated = 1;
+        assert_eq!(of(&up).len(), 1, "it has not come out");
+        up.delivered += 1;
+        assert!(of(&up).is_empty());
+        let mut slow = direction();
+        slow.busy.actual_ns = 900_000_000;
+        (1..=7).for_each(|ms| slow.queue.change(Time::from_nanos(ms), 1));
+        slow.queue.left(Time::from_nanos(7));
+        assert_eq!(of(&slow).len(), 2);
+        let layer = WireSpec { link_layer: Some("arq:loss=0.1,retry=1ms".parse().unwrap()), ..wire() };
+        let outage = WireSpec { outage: Some("every=2s,for=1s".parse().unwrap()), ..wire() };
+        let reorder = WireSpec { behind: vec!["reorder:0.1".parse().unwrap()], ..wire() };
+        for wire in [layer, outage, reorder] {
+            assert!(failures(&wire, &slow, GateCounts::default(), &outcome()).is_empty(), "{wire:?}");
+        }
     }
 
     #[test]

@@ -157,7 +157,7 @@ pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
     let takes = |wire: &WireSpec| {
         let plain = wire.jitter.is_none() && wire.before.is_empty() && wire.behind.is_empty();
-        plain && !wire.queue.counts_packets()
+        plain && wire.is_steady() && !wire.queue.counts_packets()
     };
     if wires.iter().all(takes) {
         return Ok(());

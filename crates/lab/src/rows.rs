@@ -503,8 +503,13 @@ impl Row for PortRow<'_> {
             dropped(port, Colour::Yellow)
         });
         to.integer("dropped_low", "All others that were dropped.", |port| dropped(port, Colour::Red));
-        to.integer("delivered", "Packets that came to the other end.", |port| port.counters.delivered);
+        to.integer("delivered", "Packets that came to the other end, copies included.", |port| {
+            port.counters.delivered
+        });
         to.integer("delivered_bytes", "Their size, headers included.", |port| port.counters.delivered_bytes);
+        to.integer("duplicated", "Copies of packets that were made behind the wire.", |port| {
+            port.counters.duplicated
+        });
         to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |port| {
             port.counters.delivered_bytes as f64 * 8.0 / port.capacity_bits
         });
@@ -648,7 +653,10 @@ impl Row for DatagramRow<'_> {
         to.integer("source", "Number of the source, counted with the users.", |source| source.source.into());
         to.integer("sent", "Packets it sent.", |source| source.counters.sent);
         to.integer("sent_bytes", "Their size.", |source| source.counters.sent_bytes);
-        to.integer("received", "Packets that arrived.", |source| source.counters.received);
+        to.integer("duplicated", "Copies of them that the network made.", |source| {
+            source.counters.duplicated
+        });
+        to.integer("received", "Packets that arrived, copies included.", |source| source.counters.received);
         to.integer("dropped", "Packets that the network dropped.", |source| source.counters.dropped);
         to.float("delay_mean_s", "Mean time from source to sink; NaN if nothing arrived.", |source| {
             source.counters.delay_s.mean()

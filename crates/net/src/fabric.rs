@@ -63,6 +63,10 @@ pub trait NetworkFate {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason);
     /// `packet` was given the CE codepoint.
     fn marked(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
+    /// `packet` comes out of this port twice: see [`Fate::copied`].
+    fn copied(&mut self, _now: Time, _at: PortId, _packet: &Packet) -> Option<u32> {
+        None
+    }
     /// `packet` comes to this port, which may drop it.
     #[inline(always)]
     fn entered(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
@@ -82,6 +86,9 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
     }
     fn marked(&mut self, now: Time, packet: &Packet) {
         self.fate.marked(now, self.port, packet);
+    }
+    fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
+        self.fate.copied(now, self.port, packet)
     }
 }
 
@@ -236,9 +243,11 @@ impl Fabric {
         packet: Packet,
         fate: &mut F,
     ) -> Option<(Time, NodeId, Packet)> {
-        let local = &mut AtPort { port: PortId(id), fate };
-        let packet = self.ports[id as usize].port.passes(packet, local)?;
-        self.hand_on(at, id, end_of(&self.routes, node), packet, fate)
+        let station = &mut self.ports[id as usize];
+        let packet = station.port.passes(packet, &mut AtPort { port: PortId(id), fate });
+        // A stage may have held it back, or copied it.
+        Self::plan(station, &mut self.calendar, id);
+        self.hand_on(at, id, end_of(&self.routes, node), packet?, fate)
     }
 
     /// The packet comes out of this port and goes on, if it has not arrived.
@@ -292,9 +301,15 @@ impl Fabric {
         let station = &mut self.ports[id.0 as usize];
         fate.entered(at, id, &packet);
         station.port.arrive(at, packet, &mut AtPort { port: id, fate });
+        Self::plan(station, &mut self.calendar, id.0);
+    }
+
+    /// Something may happen at a port before what is planned.
+    #[inline(always)]
+    fn plan(station: &mut Station, calendar: &mut Calendar, id: u32) {
         if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
             station.planned = next;
-            self.calendar.push(next, id.0);
+            calendar.push(next, id);
         }
     }
 }
@@ -304,7 +319,8 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let queue = spec.queue.build(&Site::new(&spec.rate, seed, id));
+    let site = Site::new(&spec.rate, seed, id).with_outages(spec.outage);
+    let queue = spec.queue.build(&site);
     let stages = |stages: &[StageSpec], stream: fn(u32, u32) -> Stream| {
         let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
         (0..).zip(stages).map(build).collect::<Vec<_>>()
@@ -316,7 +332,8 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
     let extras = Extras {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
+        arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
         behind,
     };
-    Port::new(queue, spec.rate.build(), spec.delay).with(extras)
+    Port::new(queue, site.wire(), spec.delay).with(extras)
 }

@@ -1,8 +1,8 @@
-use crate::Sla;
 use crate::jitter::JitterSpec;
 use crate::queue::{CustomQueues, QueueKind, QueueSpec};
 use crate::shape::RateSpec;
 use crate::stage::{self, CustomStages, StageKind, StageSpec};
+use crate::{ArqSpec, OutageSpec, Sla};
 use catnip_base::notation::{Family, Usage, optional, or_none};
 use catnip_base::{ParseError, Span};
 
@@ -85,6 +85,12 @@ wire! {
     conditioner: Vec<StageSpec> = "conditioner", Some("none"), "policer:high=250kbit/6000B",
         "Meters, markers and policers (RFC 2475) that packets meet as they come out of the wire, after wire_loss",
         StageSpec::usages, |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+    outage: Option<OutageSpec> = "outage", Some("none"), "every=30s,for=2s",
+        "Times at which the wire stands still and packets wait",
+        || OutageSpec::USAGE.to_vec(), |text, _| optional(text), |outage| or_none(outage.as_ref());
+    link_layer: Option<ArqSpec> = "link_layer", Some("none"), "arq:loss=5%,retry=8ms",
+        "Retransmission by the link itself of what is lost on the wire", ArqSpec::usages,
+        |text, _| optional(text), |arq| or_none(arq.as_ref());
 }
 
 impl WireSpec {
@@ -99,6 +105,8 @@ impl WireSpec {
             before: none(),
             behind: none(),
             conditioner: none(),
+            outage: None,
+            link_layer: None,
         }
     }
 
@@ -113,6 +121,12 @@ impl WireSpec {
         of_queue.into_iter().chain(of_stages).collect()
     }
 
+    /// Is it always as fast as its rate, and does each packet that crosses it arrive once, behind those before it?
+    pub fn is_steady(&self) -> bool {
+        let behind = self.behind.iter().chain(&self.conditioner);
+        self.outage.is_none() && self.link_layer.is_none() && !behind.into_iter().any(StageKind::needs_wire)
+    }
+
     /// Values that are right by themselves must fit together, too.
     fn checked(self) -> Result<Self, (&'static str, String)> {
         let least = self.jitter.map_or(Span::ZERO, |jitter| jitter.least_delay());
@@ -120,6 +134,16 @@ impl WireSpec {
             let delay = self.delay;
             let what = format!("the delay of {delay} is below {least}, so that packets would arrive early");
             return Err(("jitter", what));
+        }
+        if let Some(stage) = self.before.iter().find(|stage| stage.needs_wire()) {
+            return Err(("loss", format!("{:?}: expected behind the wire, as wire_loss", stage.to_string())));
+        }
+        if self.link_layer.is_some() && self.queue.counts_time() {
+            let queue = self.queue.to_string();
+            let what = format!(
+                "{queue:?}: expected a limit in packets or bytes: where packets are sent again, nobody knows how long others will wait"
+            );
+            return Err(("queue", what));
         }
         Ok(self)
     }

@@ -125,7 +125,7 @@ impl Watch for Kept {
                 host.written[usize::from(!written)] += 1;
                 host.lateness.record(actual.since(now));
             }
-            Step::Sent(_) | Step::Entered(_) | Step::Passed(_) | Step::Dropped(..) => {}
+            Step::Sent(_) | Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Dropped(..) => {}
         }
     }
 

@@ -79,7 +79,7 @@ impl QueueKind for DropTailSpec {
                 DropTail::with(Room::Bytes { limit: limit.get(), in_transmission: 0 })
             }
             Limit::Wait(limit) => {
-                let wire = site.rate.build();
+                let wire = site.wire();
                 DropTail::with(Room::Wait(Box::new(Waiting { limit, wire, free_at: Time::ZERO })))
             }
         }

@@ -1,7 +1,9 @@
 //! How long a packet occupies the wire.
 
+mod pausing;
 mod trace;
 
+pub use pausing::Pausing;
 pub use trace::{Trace, TraceDriven, TraceError};
 
 use catnip_base::notation::Usage;
@@ -119,6 +121,8 @@ pub enum AnyShaper {
     Trace(Box<TraceDriven>),
     /// Transmission takes no time.
     Unlimited,
+    /// See [`Pausing`].
+    Pausing(Box<Pausing>),
 }
 
 impl AnyShaper {
@@ -129,6 +133,7 @@ impl AnyShaper {
             Self::Constant(shaper) => shaper.finish(start, len),
             Self::Trace(shaper) => shaper.finish(start, len),
             Self::Unlimited => start,
+            Self::Pausing(shaper) => shaper.finish(start, len),
         }
     }
 }
