@@ -17,7 +17,7 @@ from catnip._core import InputError, __version__
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
 
 COMMANDS = {
-    "emulate": ("emulation", "Run a scenario in real time, with real programs at some of its nodes."),
+    "emulate": ("real_time", "Run a scenario in real time, with real programs at some of its nodes."),
     "har": ("recordings", "Read a HAR 1.2, as browsers export it, and tell what it says of each page."),
     "link": ("emulation", "Run a command behind one emulated link."),
     "list": ("scenarios", "List the scenarios, all that scenarios name, and the tables of results."),

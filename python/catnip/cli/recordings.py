@@ -8,7 +8,7 @@ import click
 
 from catnip import _core, output
 from catnip._core import __version__
-from catnip.cli.options import OUTPUT_FILE, check_writable
+from catnip.cli.options import OUTPUT_FILE, check_writable, voice
 
 COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 
@@ -17,6 +17,7 @@ COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 @click.argument("recording", metavar="FILE.har", type=click.Path(path_type=Path))
 @click.option("--out", type=OUTPUT_FILE, metavar="FILE.page.json", help="Write a page file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
+@voice
 def har(recording: Path, out: Path | None, as_json: bool) -> None:
     """Read a HAR 1.2, as browsers export it, and tell what it says of each page.
 

@@ -19,6 +19,7 @@ from catnip.cli.options import (
 )
 from catnip.cli.summaries import document, print_predictions, print_summary
 from catnip.progress import Progress
+from catnip.voice import note
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -63,6 +64,8 @@ def run(
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
+
+    Leaves with 4 if nothing has finished, or nothing has begun.
     """
     asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
     if out is None and (tables or asked_for):
@@ -71,6 +74,7 @@ def run(
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: nothing is written without --packets")
     loaded = paths.scenario(scenario)
+    note(f"read {loaded.path}")
     chosen = _choose_variants(loaded, variants)
     logs = [option for option, file in (("--packets", packets), ("--qlog", qlog)) if file is not None]
     if logs:
@@ -90,8 +94,11 @@ def run(
         else:
             manifest = results.Manifest.of(loaded, chosen, numbers)
             made = results.run_to(out, loaded, manifest, written, summary.TABLES, threads, told)
+    if out is not None:
+        note(f"the tables are in {out}")
     if logs:
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
+        note("the logs are written")
 
     summaries = summary.summarize(made, chosen, numbers)
     predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
