@@ -33,7 +33,7 @@ def test_without_the_emulator_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch
         emulation.program()
 
 
-@pytest.mark.parametrize("name", ["link", "emulate", "router"])
+@pytest.mark.parametrize("name", ["link", "router"])
 def test_emulator_commands_hand_their_arguments_over(
     catnip: Run, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -41,16 +41,7 @@ def test_emulator_commands_hand_their_arguments_over(
     monkeypatch.setattr(emulation, "program", lambda: Path("/emulator"))
     monkeypatch.setattr(os, "execv", lambda _, arguments: handed.append(arguments))
     catnip(name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3")
-    assert handed == [["catnip-emu", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
-
-
-def test_the_emulator_takes_a_scenario_by_its_name_and_leaves_everything_else_alone() -> None:
-    made = emulation._with_path(["testbed-web", "--seed", "1", "--out", "testbed-web"])
-    assert (Path(made[0]).name, Path(made[0]).is_file()) == ("testbed-web.toml", True)
-    assert made[1:] == ["--seed", "1", "--out", "testbed-web"]
-    assert emulation._with_path(["x.toml", "testbed-web"]) == ["x.toml", "testbed-web"]
-    assert emulation._with_path(["--help"]) == ["--help"]
-    assert emulation._with_path([]) == []
+    assert handed == [["catnip", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
 
 
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
