@@ -1,6 +1,7 @@
 """The testbed: what it reads, what it refuses, and one real measurement where the machine allows."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,17 @@ def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() ->
     assert down["packets_in"] == down["packets_out"] + down["held"]
     assert measured.log is not None
     assert measured.log.startswith("event,")
+
+
+def test_who_waits_for_measurements_hears_of_each_as_it_ends() -> None:
+    needs_a_testbed()
+    told: list[tuple[int, int]] = []
+
+    class Told(Progress):
+        def task(self, label: str) -> Callable[[int, int], None]:
+            return lambda done, total: told.append((done, total))
+
+    points = [Point(name, ["--tolerance", "60s"], "3", 2) for name in ("one", "two", "three")]
+    made = Runs(1.0, 1, Told(quiet=True)).of("a test", points)
+    assert [one.errors for one in made.values()] == [0, 0, 0]
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]
