@@ -111,6 +111,14 @@ def test_verbose_says_when_what_is_done_and_the_last_word_counts(catnip: Run, tm
     assert times == sorted(times)
 
 
+@pytest.mark.parametrize("command", ["list", "trace --packets 5", "tmix bursts", "model --trials 10"])
+def test_every_command_has_something_to_say_to_who_asks(catnip: Run, command: str) -> None:
+    usual, verbose = (catnip(*command.split(), *option) for option in ((), ("-v",)))
+    assert (usual.code, verbose.code, usual.err) == (0, 0, "")
+    assert verbose.out == usual.out
+    assert re.fullmatch(r"( *\d+\.\d{3} s  .+\n)+", verbose.err)
+
+
 def test_without_a_command_there_is_help(catnip: Run) -> None:
     ended = catnip()
     assert ended.code == 0

@@ -100,7 +100,10 @@ class _Lazy(click.Group):
 @click.version_option(__version__, prog_name="catnip")
 @click.pass_context
 def catnip(context: click.Context) -> None:
-    """Packet-level simulation of context-aware Web transport."""
+    """Packet-level simulation of context-aware Web transport.
+
+    Leaves with 2 after bad input, with 130 if interrupted; what else a command leaves with, its help says.
+    """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

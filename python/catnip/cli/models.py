@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from catnip import _core, case, output
+from catnip import _core, case, output, voice
 from catnip._core import InputError, __version__
 from catnip.case import Case
 from catnip.cli.options import DRAWING, check_writable, common
@@ -102,6 +102,7 @@ def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
     simulated = (
         {marks: case.simulated(asked, marks, trials, seed) for marks in (False, True)} if trials else {}
     )
+    voice.note(f"simulated {len(simulated) * trials} transfers")
     times = {model.name: case.latency(model, asked) for model in case.LATENCIES}
     rates = {name: case.rate(name, asked) for name, _, _ in case.RATES}
     if as_json:
@@ -163,6 +164,7 @@ def _sweep(
         else []
         for marks in (False, True)
     }
+    voice.note(f"simulated {sum(map(len, simulated.values())) * trials} transfers")
     scale, unit = {"packets": (1, "packets"), "p": (100, "loss, %"), "rtt_s": (1e3, "round trip, ms")}[key]
     if plot is not None:
         from catnip.figures.latency import Curve, Panel, latency_panels  # noqa: PLC0415 -- slow to load

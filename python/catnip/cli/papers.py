@@ -10,6 +10,7 @@ from catnip._core import InputError
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
 from catnip.papers import claims, runner
 from catnip.progress import Progress
+from catnip.voice import note
 
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
@@ -60,6 +61,7 @@ def reproduce(
         for figure in outcome.figures:
             (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
 
+    note("the claims are judged, and what was asked for is written")
     if as_json:
         output.print_json_lines(claim.as_json() for claim in outcome.claims)
     else:

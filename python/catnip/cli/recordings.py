@@ -9,6 +9,7 @@ import click
 from catnip import _core, output
 from catnip._core import __version__
 from catnip.cli.options import OUTPUT_FILE, check_writable, voice
+from catnip.voice import note
 
 COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 
@@ -27,6 +28,7 @@ def har(recording: Path, out: Path | None, as_json: bool) -> None:
     """
     check_writable([out])
     text, pages = _core.read_har(recording)
+    note(f"read {recording}")
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if as_json:

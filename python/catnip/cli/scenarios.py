@@ -118,6 +118,7 @@ def list_(seed: int, as_json: bool) -> None:
     --json has the columns of the tables too, with their types and units.
     """
     scenarios, profiles, kinds = paths.scenarios(), _core.profiles(), _core.kinds()
+    note(f"read {len(scenarios)} scenarios")
     if as_json:
         listed = {
             "scenarios": [output.scenario_document(scenario, seed) for scenario in scenarios],
