@@ -108,12 +108,11 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
         outputs.finish(world.into_watch().capture),
         certificate_file.map_or(Ok(()), |file| file.write_json(&results.certificate)),
         options.out.as_deref().map_or(Ok(()), |folder| {
-            if options.hand_over {
-                let file = folder.join(TOLD);
-                fs::write(&file, in_lines(&told)).map_err(|error| cannot(&file, error))?;
-            }
             write_files(folder, &results, &Manifest::new(&scenario, name, options.seed), name)
         }),
+        handed
+            .map(|folder| folder.join(TOLD))
+            .map_or(Ok(()), |file| fs::write(&file, in_lines(&told)).map_err(|error| cannot(&file, error))),
         if options.hand_over { Ok(()) } else { print(options, &results, name) },
     ];
     if !options.hand_over {
