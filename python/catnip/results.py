@@ -1,6 +1,6 @@
 """Tables on disk: Parquet with units in the column names, and a manifest that says where they come from.
 
-The core declares the tables, `catnip list` describes them, and the emulator writes the same files.
+The core declares the tables, `catnip list` describes them, and an emulation gives the same files.
 
 Running and reporting are separate: whoever draws or compares reads these tables and nothing else.
 """
@@ -34,6 +34,8 @@ from catnip.runs import Column, Progress, Rows, Table
 
 ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+CERTIFICATE = "certificate.json"
+"""What an emulation was asked and what it did."""
 LONGEST_TEXT = 1 << 18
 """Bytes of a file that a manifest holds as it is."""
 
@@ -87,9 +89,12 @@ class Manifest:
             },
         )
 
+    def made_in(self, seconds: float) -> "Manifest":
+        """The same of a run by this program, on this machine, in so long."""
+        return replace(self, made=_made_here(seconds))
+
 
 def _made_here(seconds: float) -> dict[str, Any]:
-    """By this program, on this machine, in so long."""
     libraries = {name: metadata.version(name) for name in ("numpy", "pyarrow", "scipy")}
     return {
         "command": shlex.join(["catnip", *sys.argv[1:]]),
@@ -141,10 +146,16 @@ def check_folder(folder: Path, manifest: Manifest) -> None:
             raise InputError(f"--out: {told}; name another folder, or remove that one")
 
 
-def write(folder: Path, manifest: Manifest, tables: Mapping[str, Table]) -> None:
-    """One Parquet file per table, with variants by name, and manifest.json, in place of what is there."""
+def write(
+    folder: Path,
+    manifest: Manifest,
+    tables: Mapping[str, Table],
+    certificate: Mapping[str, Any] | None = None,
+) -> None:
+    """One Parquet file per table, with variants by name, and manifest.json, in place of what is there; of an
+    emulation its certificate, too."""
     arrow = {name: [to_arrow(table, manifest.variants, manifest.axes)] for name, table in tables.items()}
-    _replace(folder, manifest, arrow)
+    _replace(folder, manifest, arrow, certificate)
 
 
 @contextmanager
@@ -200,7 +211,7 @@ class Made:
 
     def write(self, folder: Path, tables: Iterable[str]) -> None:
         """One Parquet file per table and manifest.json, in place of what is there."""
-        manifest = replace(self.manifest, made=_made_here(perf_counter() - self.began_s))
+        manifest = self.manifest.made_in(perf_counter() - self.began_s)
         _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
     def done(self) -> int:
@@ -246,7 +257,12 @@ class Made:
         return sorted(self.parts.glob("*-*"))
 
 
-def _replace(folder: Path, manifest: Manifest, tables: Mapping[str, Iterable[pa.Table]]) -> None:
+def _replace(
+    folder: Path,
+    manifest: Manifest,
+    tables: Mapping[str, Iterable[pa.Table]],
+    certificate: Mapping[str, Any] | None = None,
+) -> None:
     """Writes all aside and puts it in the place of what was there; the manifest comes last."""
     aside = folder / "new"
     shutil.rmtree(aside, ignore_errors=True)
@@ -254,12 +270,15 @@ def _replace(folder: Path, manifest: Manifest, tables: Mapping[str, Iterable[pa.
     try:
         for name, parts in tables.items():
             _write_parquet(aside / f"{name}.parquet", parts)
-        with _named(aside / "manifest.json") as file:
-            file.write_text(json.dumps(asdict(manifest), indent=2) + "\n")
-        (folder / "manifest.json").unlink(missing_ok=True)
+        documents = {CERTIFICATE: certificate} if certificate else {}
+        for name, document in {**documents, "manifest.json": asdict(manifest)}.items():
+            with _named(aside / name) as file:
+                file.write_text(json.dumps(document, indent=2) + "\n")
+        for name in ("manifest.json", CERTIFICATE):
+            (folder / name).unlink(missing_ok=True)
         for name in TABLES:
             (folder / f"{name}.parquet").unlink(missing_ok=True)
-        for file in sorted(aside.glob("*.parquet")):
+        for file in [*sorted(aside.glob("*.parquet")), *(aside / name for name in documents)]:
             file.rename(folder / file.name)
         (aside / "manifest.json").rename(folder / "manifest.json")
     finally:

@@ -269,6 +269,11 @@ impl<'a> Notation<'a> {
         ParseError::new(self.text.as_str(), expected)
     }
 
+    /// What is wrong with a part of it: that it is too large, or that something else was expected.
+    pub fn error_of(&self, part: ParseError, expected: impl Into<String>) -> ParseError {
+        if part.is_too_large() { part.about(self.text.as_str()) } else { self.error(expected) }
+    }
+
     /// The next value without a key.
     pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, ParseError> {
         let value = self.values.next().and_then(|value| value.parse().ok());

@@ -9,12 +9,28 @@ use std::str::FromStr;
 pub struct ParseError {
     value: String,
     expected: String,
+    is_too_large: bool,
 }
 
 impl ParseError {
     /// `value` cannot be read; `expected` completes the sentence "expected …".
     pub fn new(value: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self { value: value.into(), expected: expected.into() }
+        Self { value: value.into(), expected: expected.into(), is_too_large: false }
+    }
+
+    /// `value` is more than a number can hold; `most` is what it can.
+    pub fn too_large(value: impl Into<String>, most: impl fmt::Display) -> Self {
+        Self { is_too_large: true, ..Self::new(value, format!("at most {most}")) }
+    }
+
+    /// The same of a text that `value` is a part of.
+    pub fn about(self, text: impl Into<String>) -> Self {
+        Self { value: text.into(), ..self }
+    }
+
+    /// Would a smaller value do?
+    pub fn is_too_large(&self) -> bool {
+        self.is_too_large
     }
 }
 
@@ -56,26 +72,35 @@ fn parse(text: &str, units: &Units, expected: &str) -> Result<u64, ParseError> {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = (text[..split].trim(), &text[split..]);
     let size = units.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
-    size.and_then(|size| scaled(number, size)).ok_or_else(|| ParseError::new(text, expected))
+    let Some((size, decimal)) = size.zip(Decimal::of(number)) else {
+        return Err(ParseError::new(text, expected));
+    };
+    decimal.times(size).ok_or_else(|| ParseError::too_large(text, format!("{}{unit}", u64::MAX / size)))
 }
 
-/// `number`, a decimal without a sign, times `size`.
-fn scaled(number: &str, size: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
+/// A number without a sign: digits before the point, and behind it.
+struct Decimal<'a>(&'a str, &'a str);
+
+impl<'a> Decimal<'a> {
+    fn of(number: &'a str) -> Option<Self> {
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        (digits(whole) && digits(fraction) && whole.len() + fraction.len() > 0)
+            .then_some(Self(whole, fraction))
     }
-    let digits = |text: &str| match text {
-        "" => Some(0),
-        text if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse::<u64>().ok().map(u128::from),
-        _ => None,
-    };
-    // More digits than these are below half of the smallest unit.
-    let (fraction, rest) = fraction.split_at(fraction.len().min(18));
-    digits(rest)?;
-    let tens = 10u128.pow(fraction.len() as u32);
-    let parts = digits(whole)? * tens + digits(fraction)?;
-    u64::try_from((parts.checked_mul(u128::from(size))? + tens / 2) / tens).ok()
+
+    /// Nothing if that is too much.
+    fn times(&self, size: u64) -> Option<u64> {
+        let digits = |text: &str| match text {
+            "" => Some(0),
+            text => text.parse::<u64>().ok().map(u128::from),
+        };
+        // More digits than these are below half of the smallest unit.
+        let fraction = &self.1[..self.1.len().min(18)];
+        let tens = 10u128.pow(fraction.len() as u32);
+        let parts = digits(self.0)? * tens + digits(fraction)?;
+        u64::try_from((parts.checked_mul(u128::from(size))? + tens / 2) / tens).ok()
+    }
 }
 
 /// Writes a value in the largest unit that it reaches, to the last digit.
@@ -227,6 +252,22 @@ mod tests {
         reads::<Bytes>();
         reads::<Share>();
         assert_eq!("1GB".parse(), Ok(Bytes(1 << 30)));
+    }
+
+    #[test]
+    fn what_is_more_than_a_number_can_hold_is_said_to_be() {
+        for (text, most) in [
+            ("18446744074s", "18446744073s"),
+            ("99999999999999999999999999ms", "18446744073709ms"),
+            ("307445735min", "307445734min"),
+        ] {
+            let error = text.parse::<Span>().unwrap_err();
+            assert!(error.is_too_large());
+            assert_eq!(error.to_string(), format!("{text:?}: expected at most {most}"));
+        }
+        assert!("18446744073s".parse::<Span>().is_ok());
+        assert!("1e400Mbit".parse::<Rate>().is_err_and(|error| !error.is_too_large()));
+        assert!("99999999999999999999KB".parse::<Bytes>().is_err_and(|error| error.is_too_large()));
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use crate::counts::Counts;
 use crate::histogram::Histogram;
+use crate::layout::{Line, table, wrapped};
 use crate::link::{EDGES, LinkSpec, Outcome};
 use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
@@ -320,37 +321,36 @@ fn bits(rate: f64) -> String {
 }
 
 impl fmt::Display for Certificate {
-    /// A table for people.
+    /// A table for people; `{:80}` is for a terminal with lines of 80 characters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = f.width().unwrap_or(usize::MAX);
         let verdict = if self.verdict == Verdict::Green { "green" } else { "red" };
         let scheduling = if self.real_time { "SCHED_FIFO" } else { "no SCHED_FIFO" };
         let cpu = 100.0 * self.cpu_share;
-        writeln!(f, "link certificate: {verdict}; {:.1} s, {scheduling}, {cpu:.1} % CPU", self.duration_s)?;
+        let title =
+            format!("link certificate: {verdict}; {:.1} s, {scheduling}, {cpu:.1} % CPU", self.duration_s);
+        writeln!(f, "{}", wrapped(&title, width, "  "))?;
         for failure in &self.failures {
-            writeln!(f, "  out of tolerance: {failure}")?;
+            writeln!(f, "{}", wrapped(&format!("  out of tolerance: {failure}"), width, "    "))?;
         }
-        let mut row = |name: &str, cells: [String; 4]| {
-            let [a, b, c, d] = cells;
-            let line = format!("  {name:<9} {a:<18} {b:<32} {c:<18} {d}");
-            writeln!(f, "{}", line.trim_end())
-        };
+        let mut rows: Vec<Line<'_>> = Vec::new();
+        let mut row = |name: &'static str, cells: [String; 4]| rows.push((name, cells));
         let both = |cells: &dyn Fn(&Report) -> [String; 2]| {
             let ([a, b], [c, d]) = (cells(&self.up), cells(&self.down));
             [a, b, c, d]
         };
-        row("", ["up: asked", "delivered", "down: asked", "delivered"].map(String::from))?;
         row(
             "rate",
             both(&|r| {
                 let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", bits(rate), r.busy_s));
                 [r.asked.get("rate").into(), busy.unwrap_or_else(|| "no wait".into())]
             }),
-        )?;
+        );
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
-        row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]))?;
+        row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]));
         for (key, name) in [("jitter", "jitter"), ("outage", "outage"), ("link_layer", "link")] {
             if [&self.up, &self.down].iter().any(|r| r.asked.get(key) != "none") {
-                row(name, both(&|r| [r.asked.get(key).into(), String::new()]))?;
+                row(name, both(&|r| [r.asked.get(key).into(), String::new()]));
             }
         }
         let share = |r: &Report| {
@@ -362,14 +362,14 @@ impl fmt::Display for Certificate {
             ("none", loss) => format!("{loss} (wire)"),
             (loss, wire_loss) => format!("{loss}, {wire_loss} (wire)"),
         };
-        row("loss", both(&|r| [models(&r.asked), share(r)]))?;
+        row("loss", both(&|r| [models(&r.asked), share(r)]));
         row(
             "queue",
             both(&|r| [r.asked.get("queue").into(), format!("{} packets at most", r.largest_queue)]),
-        )?;
+        );
         let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
-        row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]))?;
+        row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]));
         let packets = |r: &Report| {
             let dropped: u64 = r.counts.dropped.values().sum();
             let lost = if r.counts.unwritable > 0 {
@@ -379,20 +379,20 @@ impl fmt::Display for Certificate {
             };
             format!("{} + {dropped} dropped + {} held{lost}", r.counts.packets_out, r.counts.held)
         };
-        row("packets", both(&|r| [format!("{} in", r.packets_in), packets(r)]))?;
+        row("packets", both(&|r| [format!("{} in", r.packets_in), packets(r)]));
         let reasons = |counts: &BTreeMap<&str, u64>| {
             counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
         };
         if !(self.up.counts.dropped.is_empty() && self.down.counts.dropped.is_empty()) {
-            row("dropped", both(&|r| [String::new(), reasons(&r.counts.dropped)]))?;
+            row("dropped", both(&|r| [String::new(), reasons(&r.counts.dropped)]));
         }
         if self.up.counts.passed + self.down.counts.passed > 0 {
-            row("at once", both(&|r| [String::new(), format!("{} frames", r.counts.passed)]))?;
+            row("at once", both(&|r| [String::new(), format!("{} frames", r.counts.passed)]));
         }
         if !(self.up.counts.refused.is_empty() && self.down.counts.refused.is_empty()) {
-            row("refused", both(&|r| [String::new(), reasons(&r.counts.refused)]))?;
+            row("refused", both(&|r| [String::new(), reasons(&r.counts.refused)]));
         }
-        Ok(())
+        f.write_str(&table(&rows, width))
     }
 }
 
@@ -581,6 +581,34 @@ mod tests {
             gate.refused[refusal as usize] = 2;
             let failures = failures(&wire(), &direction(), gate, &outcome());
             assert!(failures.len() == 1 && failures[0].contains(said), "{failures:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_fits_into_a_narrow_terminal_and_no_number_is_cut() {
+        let mut gate = GateCounts::default();
+        gate.refused[Refusal::NoBuffer as usize] = 2;
+        let (wire, up) = (wire(), with(|up| up.unwritable = 1));
+        let directions = [(&up, gate), (&up, GateCounts::default())];
+        let tolerance = Tolerance::default();
+        let made = Certificate::new([&wire, &wire], 1, [None; 2], &outcome(), directions, tolerance);
+        let wide = made.to_string();
+        assert_eq!(format!("{made:200}"), wide);
+        assert!(wide.lines().any(|line| line.chars().count() > 100), "{wide}");
+        let words = |text: &str| {
+            let mut words: Vec<_> = text.split_whitespace().map(String::from).collect();
+            words.sort();
+            words
+        };
+        for width in [40, 60, 80, 100] {
+            let narrow = format!("{made:width$}");
+            assert!(narrow.lines().all(|line| line.chars().count() <= width), "{width}:\n{narrow}");
+            let mut numbers = words(&wide);
+            let mut told = words(&narrow);
+            for words in [&mut numbers, &mut told] {
+                words.retain(|word| word.contains(|c: char| c.is_ascii_digit()));
+            }
+            assert_eq!(told, numbers, "{width}:\n{narrow}");
         }
     }
 

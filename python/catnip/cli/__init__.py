@@ -18,7 +18,7 @@ from catnip.cli.options import BAD_INPUT, INTERRUPTED, told_exit_codes
 
 COMMANDS = {
     "check": ("files", "Read scenario FILEs and tell what is in them, or what is wrong with them."),
-    "emulate": ("emulation", "Run a scenario in real time, with real programs at some of its nodes."),
+    "emulate": ("real_time", "Run a scenario in real time, with real programs at some of its nodes."),
     "har": ("recordings", "Read a HAR 1.2, as browsers export it, and tell what it says of each page."),
     "link": ("emulation", "Run a command behind one emulated link."),
     "list": ("scenarios", "List the scenarios, all that scenarios name, and the tables of results."),
@@ -106,7 +106,10 @@ class _Lazy(click.Group):
 @click.version_option(__version__, prog_name="catnip")
 @click.pass_context
 def catnip(context: click.Context) -> None:
-    """Packet-level simulation of context-aware Web transport."""
+    """Packet-level simulation of context-aware Web transport.
+
+    Leaves with 2 after bad input, with 130 if interrupted; what else a command leaves with, its help says.
+    """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

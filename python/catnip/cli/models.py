@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from catnip import _core, case, compared, output
+from catnip import _core, case, compared, output, voice
 from catnip._core import InputError, __version__
 from catnip.case import Case, Simulated
 from catnip.cli.options import DRAWING, check_writable, common
@@ -111,6 +111,7 @@ def model(
 
 def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
     simulated = {what: case.simulated(asked, what, trials, seed) for what in SIMULATED} if trials else {}
+    voice.note(f"simulated {len(simulated) * trials} transfers")
     times = {model.key: case.latency(model, asked) for model in case.LATENCIES}
     rates = {model.key: case.rate(model.name, asked) for model in case.RATES}
     if as_json:
@@ -207,6 +208,7 @@ def _sweep(
         else []
         for what in SWEPT
     }
+    voice.note(f"simulated {sum(map(len, simulated.values())) * trials} transfers")
     scale, unit = {"packets": (1, "packets"), "p": (100, "loss, %"), "rtt_s": (1e3, "round trip, ms")}[key]
     if plot is not None:
         from catnip.figures.latency import Curve, Panel, latency_panels  # noqa: PLC0415 -- slow to load

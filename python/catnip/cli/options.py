@@ -7,8 +7,12 @@ from typing import Any, TypeAlias, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from catnip._core import __version__
+from catnip.voice import Loudness, speak
+
 CLAIM_FAILED = 1
 BAD_INPUT = 2
+RED = 3
 NOTHING_FINISHED = 4
 INTERRUPTED = 130
 
@@ -86,6 +90,22 @@ scenario_argument = click.argument("scenario", shell_complete=_scenario_names)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def _spoken(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        speak(context, Loudness(parameter.name))
+
+
+def voice(command: Command) -> Command:
+    """How much a command says on stderr beside errors; of two words the last one counts."""
+
+    def flag(short: str, long: str, about: str) -> Callable[[Command], Command]:
+        return click.option(short, long, is_flag=True, expose_value=False, callback=_spoken, help=about)
+
+    quiet = flag("-q", "--quiet", "Nothing on stderr but errors: no progress, no notes.")
+    verbose = flag("-v", "--verbose", "Say on stderr what is done, and when.")
+    return quiet(verbose(click.version_option(__version__, prog_name="catnip")(command)))
+
+
 def common(command: Command) -> Command:
     """The options of every command."""
     seed = click.option(
@@ -96,7 +116,7 @@ def common(command: Command) -> Command:
         help="Seed of the first run; the others count up from it.",
     )
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
-    return seed(as_json(command))
+    return seed(as_json(voice(command)))
 
 
 def check_writable(files: Iterable[Path | None]) -> None:

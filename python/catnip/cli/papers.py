@@ -11,6 +11,7 @@ from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_CO
 from catnip.papers import claims, runner
 from catnip.papers.outcome import Command
 from catnip.progress import Progress
+from catnip.voice import note
 
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
@@ -62,6 +63,7 @@ def reproduce(
         for figure in outcome.figures:
             (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
 
+    note("the claims are judged, and what was asked for is written")
     if as_json:
         output.print_json_lines(claim.as_json() for claim in outcome.claims)
     else:

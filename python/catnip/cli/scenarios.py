@@ -21,6 +21,7 @@ from catnip.cli.options import (
 )
 from catnip.cli.summaries import bases, document, print_differences, print_predictions, print_summary
 from catnip.progress import Progress
+from catnip.voice import note
 
 SERIES = ("link_series", "connection_series")
 
@@ -73,13 +74,15 @@ def run(
     """Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows.
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
-    transfer what the models say of it, marked where they were far off (!) or never compared (?). SCENARIO - is
-    standard input; files that it names are then beside the working directory. --out writes the tables runs,
-    groups, transfers, pages, objects, connections, ports and datagrams as Parquet files, those that have an
+    transfer what the models say of it, marked where they were far off (!) or never compared (?). SCENARIO -
+    is standard input; files that it names are then beside the working directory. --out writes the tables
+    runs, groups, transfers, pages, objects, connections, ports and datagrams as Parquet files, those that have an
     option of their own, and manifest.json; if it is interrupted, the same command goes on from there.
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
+
+    Leaves with 4 if nothing has finished, or nothing has begun.
     """
     asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
     asked_for |= set(SERIES) if series is not None else set()
@@ -89,6 +92,7 @@ def run(
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: nothing is written without --packets")
     loaded = paths.scenario(scenario, changes)
+    note(f"read {loaded.path}")
     chosen = _choose_variants(loaded, variants)
     logs = [option for option, file in (("--packets", packets), ("--qlog", qlog)) if file is not None]
     if logs:
@@ -105,20 +109,11 @@ def run(
         out.mkdir(parents=True, exist_ok=True)
 
     with Progress(quiet=as_json) as progress:
-        told = progress.task(loaded.id)
-        settings: Any = {"threads": threads, "every": series, "progress": told}
-        if out is None:
-            kept = runs.InMemory(summary.TABLES)
-            runs.complete(kept, loaded, chosen, numbers, list(summary.TABLES), **settings)
-            summaries = summary.summarize(_reader(kept), chosen, numbers)
-        else:
-            manifest = results.Manifest.of(loaded, chosen, numbers)
-            needed = written | set(summary.TABLES)
-            with results.carried_out(out, loaded, manifest, needed, **settings) as made:
-                summaries = summary.summarize(_reader(made), chosen, numbers)
-                made.write(out, written)
+        settings = {"threads": threads, "every": series, "progress": progress.task(loaded.id)}
+        summaries = _summarized(loaded, chosen, numbers, out, written, settings)
     if logs:
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
+        note("the logs are written")
 
     predicted = {name: compared.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
     if as_json:
@@ -139,6 +134,7 @@ def list_(seed: int, as_json: bool) -> None:
     --json has the columns of the tables too, with their types and units.
     """
     scenarios, profiles, kinds = paths.scenarios(), _core.profiles(), _core.kinds()
+    note(f"read {len(scenarios)} scenarios")
     if as_json:
         listed = {
             "scenarios": [output.scenario_document(scenario, seed) for scenario in scenarios],
@@ -154,6 +150,28 @@ def list_(seed: int, as_json: bool) -> None:
             output.print_table(family.capitalize(), ("name", "what it does"), members)
         described = [(name, about) for name, about, _ in _core.tables()]
         output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
+
+
+def _summarized(
+    scenario: Scenario,
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    out: Path | None,
+    written: set[str],
+    settings: Mapping[str, Any],
+) -> dict[str, summary.Summary]:
+    """Does the runs, and writes the tables if there is a folder for them."""
+    if out is None:
+        kept = runs.InMemory(summary.TABLES)
+        runs.complete(kept, scenario, variants, seeds, list(summary.TABLES), **settings)
+        return summary.summarize(_reader(kept), variants, seeds)
+    manifest = results.Manifest.of(scenario, variants, seeds)
+    needed = written | set(summary.TABLES)
+    with results.carried_out(out, scenario, manifest, needed, **settings) as made:
+        summaries = summary.summarize(_reader(made), variants, seeds)
+        made.write(out, written)
+    note(f"the tables are in {out}")
+    return summaries
 
 
 def _reader(keeper: runs.Keeper) -> summary.Read:

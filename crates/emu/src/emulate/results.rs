@@ -91,9 +91,9 @@ impl Results {
         Self { tables: tables.into_map(), certificate }
     }
 
-    /// Everything as one JSON document: tables by column, and the certificate.
-    pub fn json(&self) -> Value {
-        let mut document = files::json(&self.tables);
+    /// Everything as one JSON document: tables by column, with the variant by name, and the certificate.
+    pub fn json(&self, variant: &str) -> Value {
+        let mut document = files::json(&self.tables, variant);
         document.insert("certificate".into(), json!(self.certificate));
         Value::Object(document)
     }

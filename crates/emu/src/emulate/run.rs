@@ -31,6 +31,8 @@ pub struct Setup {
     pub timing: TimingSpec,
     /// Keep the bursts of simulated servers.
     pub bursts: bool,
+    /// What commands print goes to standard error, also if they end the run.
+    pub keeps_stdout: bool,
 }
 
 /// What a run was like.
@@ -78,7 +80,8 @@ pub fn run(
     let watched = [&ENDING[..], &[libc::SIGCHLD]].concat();
     let signals = Signals::new(&watched).map_err(failed("signals", "read them"))?;
     let addresses = plan.addresses();
-    let environment = Environment { plan, addresses: &addresses, folder, mtu: setup.mtu };
+    let environment =
+        Environment { plan, addresses: &addresses, folder, mtu: setup.mtu, keeps_stdout: setup.keeps_stdout };
     let mut real = RealHosts::start(&environment)?;
     let stopwatch = Stopwatch::start();
     let capture = capture(stopwatch)?;

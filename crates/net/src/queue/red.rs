@@ -1,4 +1,5 @@
 use super::fifo::Fifo;
+use super::places;
 use super::victim::VictimRule;
 use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
@@ -41,9 +42,7 @@ impl Kind for RedSpec {
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let waiting = text.value(
-            "a limit in packets, at least 1 and at most 4294967295 (RED counts no bytes and no time)",
-        )?;
+        let waiting = places::waiting_of_red(text)?;
         let usual = RedParameters::of_the_paper(waiting);
         let parameters = RedParameters {
             min_threshold: text.option("min", usual.min_threshold)?,

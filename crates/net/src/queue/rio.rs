@@ -1,4 +1,5 @@
 use super::fifo::Fifo;
+use super::places;
 use super::{Holds, QueueDiscipline, QueueKind, Site, Verdict};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -28,9 +29,7 @@ impl Kind for RioSpec {
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let waiting = text.value(
-            "a limit in packets, at least 1 and at most 4294967295 (RED counts no bytes and no time)",
-        )?;
+        let waiting = places::waiting_of_red(text)?;
         let mut p = RioParameters::default();
         for (key, colour) in LEVELS {
             let band = &mut p.bands[colour as usize];

@@ -86,7 +86,10 @@ impl RateSpec {
                 Ok(Self::Trace { file: file.into(), trace: Arc::new(trace) })
             }
             None if text == "unlimited" => Ok(Self::Unlimited),
-            _ => text.parse().map(Self::Constant).map_err(|_| {
+            _ => text.parse().map(Self::Constant).map_err(|error: ParseError| {
+                if error.is_too_large() {
+                    return error;
+                }
                 let expected = "a rate such as 1.5Mbit (bit, kbit, Mbit, Gbit per second; positive), trace:FILE or unlimited";
                 ParseError::new(text, expected)
             }),

@@ -364,6 +364,7 @@ def _measure(runs: Campaign) -> Real:
     simulation = paths.scenario(SIMULATED)
     text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
     emulation, told = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
+    told(0, len(variants))
     made: dict[Variant, Run] = {}
     with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
         trace = Path(folder) / "web.cvec"
