@@ -76,8 +76,8 @@ def run(
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
     transfer what the models say of it, marked where they were far off (!) or never compared (?). SCENARIO -
     is standard input; files that it names are then beside the working directory. --out writes the tables
-    runs, groups, transfers, pages, objects, connections, ports and datagrams as Parquet files, those that have an
-    option of their own, and manifest.json; if it is interrupted, the same command goes on from there.
+    runs, groups, transfers, pages, objects, connections, ports and datagrams as Parquet files, those that
+    have an option of their own, and manifest.json; if it is interrupted, the same command goes on from there.
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
