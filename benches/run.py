@@ -29,7 +29,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from catnip import _core
-from catnip.figures.style import BLUE, FAINT, INK, STYLE, VERMILION
+from catnip.figures import style
+from catnip.figures.style import BLUE, FAINT, STYLE, VERMILION, WIDTH
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCHES = ROOT / "benches"
@@ -542,8 +543,8 @@ def plot(document: Document) -> str:
     """Cost per packet-hop over the number of flows, as SVG."""
     colours = {CATNIP: BLUE, NS2: FAINT, NS3: VERMILION}
     lines = {name: list(points(document, name)) for name in SIMULATORS}
-    with mpl.rc_context(STYLE | {"svg.hashsalt": "catnip"}):
-        figure = Figure(figsize=(7.5, 4), layout="constrained")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
         axes = figure.subplots()
         for name, line in lines.items():
             if not line:
@@ -563,8 +564,8 @@ def plot(document: Document) -> str:
         axes.set_xticks([flows for flows, *_ in lines[CATNIP]])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.set_title(headline(document), weight="bold", color=INK)
-        return save(figure)
+        style.title(figure, headline(document))
+        return style.svg(figure, headline(document)) + "\n"
 
 
 def points(document: Document, name: str) -> Iterator[tuple[int, float, float, float]]:
@@ -589,14 +590,6 @@ def duration(nanoseconds: float) -> str:
     """As ns or µs, with two digits."""
     value, unit = (nanoseconds, "ns") if nanoseconds < 995 else (nanoseconds / 1000, "µs")
     return f"{float(f'{value:.2g}'):g} {unit}"
-
-
-def save(figure: Figure) -> str:
-    """The same figure gives the same text."""
-    path = BUILD / "results.svg"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None})
-    return "\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n"
 
 
 if __name__ == "__main__":

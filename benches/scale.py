@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
 from catnip import _core
+from catnip.figures import style
+from catnip.figures.style import LOOKS, STYLE, WIDTH
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "examples" / "bench"
@@ -33,7 +33,13 @@ def main() -> int:
     """Measures all points and draws them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--redraw", action="store_true", help="only redo the plot from scale.json")
+    arguments = parser.parse_args()
+    if arguments.redraw:
+        document = json.loads((ROOT / "benches" / "scale.json").read_text())
+        draw(document["flows"], document["links"])
+        return 0
+    rounds = arguments.rounds
     build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
     subprocess.run(build, cwd=ROOT, check=True)
     flows = [measure("flows", count, dumbbell(count), rounds) for count in FLOWS]
@@ -103,30 +109,26 @@ def ensemble(rounds: int = 5) -> dict[str, float]:
 
 def draw(flows: list[dict[str, float]], hops: list[dict[str, float]]) -> None:
     """Cost by flows, memory by flows, cost by hops."""
-    mpl.rcParams |= {"svg.hashsalt": "catnip", "svg.fonttype": "none", "font.size": 9}
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     count = [point["flows"] for point in flows]
     cost = [point["ns_per_hop"] for point in flows]
     memory = [1024 * point["peak_kb"] / point["flows"] for point in flows]
     links, by_links = [p["links"] for p in hops], [p["ns_per_hop"] for p in hops]
-    for panel, x, y, title, label in (
-        (axes[0], count, cost, "Cost grows as state outgrows the cache", "flows"),
-        (axes[1], count, memory, "A flow with its two access links: 2.4 KB", "flows"),
-        (axes[2], links, by_links, "A longer path costs no more per hop", "links in a row"),
-    ):
-        panel.plot(x, y, "o-", color="#0072b2")
-        panel.set_xscale("log")
-        panel.set_xlabel(label)
-        panel.set_title(title, loc="left", fontsize=9, fontweight="bold")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(alpha=0.3)
-    axes[0].set_ylabel("ns per packet-hop")
-    axes[0].set_ylim(bottom=0)
-    axes[1].set_ylabel("peak memory / flows, B")
-    axes[1].set_yscale("log")
-    axes[2].set_ylabel("ns per packet-hop")
-    axes[2].set_ylim(bottom=0)
-    figure.savefig(ROOT / "benches" / "scale.svg", metadata={"Date": None})
+    title = "Cost and memory from 10 to 100 000 flows, and cost over longer paths"
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")
+        axes = figure.subplots(1, 3)
+        style.title(figure, title)
+        for panel, x, y, finding, label in (
+            (axes[0], count, cost, "Cost grows as state outgrows the cache", "flows"),
+            (axes[1], count, memory, "A flow with its two access links: 2.4 KB", "flows"),
+            (axes[2], links, by_links, "A longer path costs no more per hop", "links in a row"),
+        ):
+            panel.plot(x, y, marker="o", ms=5, **LOOKS[0].line)
+            panel.set(xscale="log", xlabel=label, title=finding)
+        axes[0].set(ylabel="ns per packet-hop", ylim=(0, None))
+        axes[1].set(ylabel="peak memory / flows, B", yscale="log")
+        axes[2].set(ylabel="ns per packet-hop", ylim=(0, None))
+        (ROOT / "benches" / "scale.svg").write_text(style.svg(figure, title) + "\n")
 
 
 if __name__ == "__main__":

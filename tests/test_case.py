@@ -32,14 +32,28 @@ def test_sizes_are_rounded_up_to_packets() -> None:
 
 def test_the_simulated_mean_is_where_the_model_says_without_loss() -> None:
     one = Case(packets=36, p=0.0, b=1, delack_s=0.0)
-    simulated = case.simulated(one, marks=False, trials=2, seed=1)
+    simulated = case.simulated(one, "reno", trials=2, seed=1)
     # 1 + 2 + 4 + 8 + 16 packets, then the last five: six rounds.
     assert simulated.mean == pytest.approx(6 * 0.2, abs=2e-3)
 
 
+def test_a_simulated_download_has_a_set_up_a_request_and_the_rounds_of_its_packets() -> None:
+    one = Case(packets=7, p=0.0, b=1, delack_s=0.0)
+    simulated = case.simulated(one, "download", trials=2, seed=1)
+    # SYN and its ACK, then the request; 1 + 2 + 4 packets are there half a round after the third round began.
+    assert simulated.mean == pytest.approx((1 + 0.5 + 2.5) * 0.2, abs=2e-3)
+
+
+def test_simulated_rates_are_those_of_what_arrives_and_of_what_is_sent() -> None:
+    rates = case.simulated_rates(Case(packets=20_000, p=0.05), trials=20, seed=1)
+    lost = 1 - rates["goodput"].mean / rates["sent"].mean
+    assert lost == pytest.approx(0.05, abs=0.01)
+    assert rates["cubic"].mean > 1.2 * rates["goodput"].mean
+
+
 def test_models_and_simulation_agree_where_they_are_trusted() -> None:
     one = Case(packets=23, p=0.03)
-    simulated = case.simulated(one, marks=False, trials=2000, seed=1).mean
+    simulated = case.simulated(one, "reno", trials=2000, seed=1).mean
     hysteresis = next(model for model in case.LATENCIES if model.name == "hysteresis")
     assert case.latency(hysteresis, one) == pytest.approx(simulated, rel=0.1)
 
@@ -63,7 +77,7 @@ def test_a_single_transfer_of_a_scenario_is_predicted_by_the_models_that_match()
     scenario = paths.scenario("hysteresis")
     flow = {name: scenario.single_flow(f"{name} / packets=36 / loss=priority:low=0.1") for name in SENDERS}
     assert all(flow.values())
-    labels = {name: set(case.predictions(known)) for name, known in flow.items() if known}
+    labels = {name: {one.label for one in case.matching(known)} for name, known in flow.items() if known}
     assert labels == {
         "Reno": {"hysteresis", "Cardwell-00"},
         "Partial CATNIP": {"Partial CATNIP"},
@@ -74,8 +88,8 @@ def test_a_single_transfer_of_a_scenario_is_predicted_by_the_models_that_match()
 def test_model_prints_every_model_beside_the_simulation(catnip: Run) -> None:
     ended = catnip("model", "--size", "32KB", "--loss", "5%", "--rtt", "200ms", "--trials", 200)
     assert (ended.code, ended.err) == (0, "")
-    for label in (*(model.label for model in case.LATENCIES), *(label for _, label, _ in case.RATES)):
-        assert label in ended.out
+    for one in (*case.LATENCIES, *case.RATES):
+        assert one.label in ended.out
     assert "23 packets" in ended.out
     assert "±" in ended.out
 

@@ -76,7 +76,7 @@ def test_an_error_in_a_scenario_names_file_key_and_value(catnip: Run, tmp_path: 
 
 
 def test_ctrl_c_is_one_line(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(name: str) -> None:
+    def interrupt(name: str, changes: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(paths, "scenario", interrupt)
@@ -84,13 +84,40 @@ def test_ctrl_c_is_one_line(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (ended.code, ended.err) == (INTERRUPTED, "error: interrupted\n")
 
 
-@pytest.mark.parametrize("command", ["run", "reproduce", "list", "tmix", "trace"])
+@pytest.mark.parametrize("command", ["run", "reproduce", "list", "tmix", "trace", "emulate"])
 def test_help_has_an_example_and_the_common_options(catnip: Run, command: str) -> None:
     ended = catnip(command, "--help")
     assert ended.code == 0
     assert f"Example: catnip {command}" in ended.out
     assert "--json" in ended.out
     assert "--seed " in ended.out
+    assert "-q, --quiet" in ended.out
+    assert "-v, --verbose" in ended.out
+
+
+def test_verbose_says_when_what_is_done_and_the_last_word_counts(catnip: Run, tmp_path: Path) -> None:
+    def said(*options: str) -> str:
+        ended = catnip("run", SMALL, "--seeds", 1, "--out", tmp_path / "out", *options)
+        assert ended.code == 0
+        return ended.err
+
+    assert said() == said("--quiet") == said("-vq") == ""
+    notes = [re.fullmatch(r" *(\d+\.\d{3}) s  (.+)", line) for line in said("-qv").splitlines()]
+    assert [note and note[2] for note in notes] == [
+        f"read {paths.scenario(SMALL).path}",
+        "CAT-E2",
+        f"the tables are in {tmp_path / 'out'}",
+    ]
+    times = [float(note[1]) for note in notes if note]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("command", ["list", "trace --packets 5", "tmix bursts", "model --trials 10"])
+def test_every_command_has_something_to_say_to_who_asks(catnip: Run, command: str) -> None:
+    usual, verbose = (catnip(*command.split(), *option) for option in ((), ("-v",)))
+    assert (usual.code, verbose.code, usual.err) == (0, 0, "")
+    assert verbose.out == usual.out
+    assert re.fullmatch(r"( *\d+\.\d{3} s  .+\n)+", verbose.err)
 
 
 def test_without_a_command_there_is_help(catnip: Run) -> None:

@@ -1,15 +1,21 @@
 """Figures are valid, deterministic SVG that says its finding."""
 
+import re
 from collections.abc import Callable
+from importlib import import_module
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from catnip.figures import ccdf, pages
+from catnip.figures import bursts, ccdf, pages, style
 from catnip.figures.transfers import sequence_plots, single_loss_profile
+from catnip.papers.diffserv.figures import COMPARED
+from catnip.papers.diffserv.runs import SCHEMES
+from catnip.papers.newcwv.beyond import HOSTS, MARKED
 from catnip.stats import Interval
 
+SVG = "{http://www.w3.org/2000/svg}"
 TENTHS = [n / 10 for n in range(1, 11)]
 SERIES = pages.Series("Reno", TENTHS, TENTHS, [t + 0.1 for t in TENTHS], TENTHS)
 REFERENCED = pages.Series(
@@ -37,7 +43,74 @@ def test_it_stands_in_a_page(name: str) -> None:
     root = ElementTree.fromstring(DRAWN[name]())
     assert root.get("viewBox")
     assert root.get("width") is None
-    assert "text" in {element.tag.split("}")[-1] for element in root.iter()}
+    assert root.get("role") == "img"
+    title, description, *_ = root
+    assert (title.tag, description.tag) == (f"{SVG}title", f"{SVG}desc")
+    assert title.text
+    assert description.text
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_no_font_is_needed_where_it_is_shown(name: str) -> None:
+    root = ElementTree.fromstring(DRAWN[name]())
+    assert not list(root.iter(f"{SVG}text"))
+    assert "font" not in DRAWN[name]()
+    # Letters are outlines that are there once and used often.
+    outlines = {f"#{path.get('id')}" for path in root.iter(f"{SVG}path") if path.get("id")}
+    uses = [use.get("{http://www.w3.org/1999/xlink}href") for use in root.iter(f"{SVG}use")]
+    assert len(uses) > len(outlines) > 10
+    assert set(uses) <= outlines
+
+
+def test_the_description_says_what_is_written() -> None:
+    drawn = ccdf.ccdf_panels("Late", [ccdf.Panel("Pages", [ABOVE], (1,))], "page time, s")
+    assert "<desc>Panels: Pages. Across: page time, s. Shown: RED.</desc>" in drawn
+
+
+def colours(drawing: str) -> set[str]:
+    return set(re.findall(r"#[0-9a-f]{6}\b", drawing)) & {look.colour for look in style.LOOKS}
+
+
+def test_a_name_looks_the_same_wherever_it_stands() -> None:
+    looks = {"RED": 3}
+    alone = ccdf.ccdf_panels("One", [ccdf.Panel("", [ABOVE])], "s", looks)
+    after = ccdf.over_rates("Two", [1, 2, 3], {"other": ABOVE.share, "RED": ABOVE.share}, "", "", looks)
+    assert colours(alone) == {style.LOOKS[3].colour}
+    assert colours(after) == {style.LOOKS[3].colour, style.LOOKS[0].colour}
+
+
+def test_bars_differ_without_colours() -> None:
+    drawn = bursts.grouped_bars("Bars", ["a", "b", "c"], {f"{n}": ABOVE.share for n in range(8)}, "s")
+    patterns = ElementTree.fromstring(drawn).iter(f"{SVG}pattern")
+    strokes = [path.get("d") for pattern in patterns for path in pattern.iter(f"{SVG}path")]
+    # Blue and grey have none.
+    assert len(strokes) == len(set(strokes)) == 6
+
+
+def test_looks_differ_without_colours() -> None:
+    assert len({look.dashes for look in style.LOOKS[: style.RAMP]}) == style.RAMP
+    assert len({look.dashes for look in style.LOOKS[style.RAMP :]}) == len(style.LOOKS) - style.RAMP
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn_together"),
+    [
+        ("catnip", [["Reno", "Reno+RBPLW", "ECA", "ECA+RBPLW"]]),
+        ("hysteresis", [["Hysteresis", "Cardwell-00", "Sikdar"], ["Partial CATNIP", "CATNIP"]]),
+        ("diffserv", [[*SCHEMES], [*COMPARED]]),
+        ("newcwv", [[*HOSTS], [*MARKED], ["Tahoe", "Reno", "NewReno", "SACK"]]),
+    ],
+)
+def test_series_of_one_figure_look_different(name: str, drawn_together: list[list[str]]) -> None:
+    looks = import_module(f"catnip.papers.{name}.figures").LOOKS
+    assert set(looks.values()) <= set(range(len(style.LOOKS)))
+    for names in drawn_together:
+        assert len({looks[one] for one in names}) == len(names)
+
+
+def test_a_drawing_has_no_digit_that_nobody_sees() -> None:
+    lines = re.findall(r' d="([^"]*)" clip-path', DRAWN["bars"]())
+    assert {len(digits) for line in lines for digits in re.findall(r"\.(\d+)", line)} == {1, 2}
 
 
 def test_two_figures_share_no_id() -> None:
@@ -52,7 +125,7 @@ def test_the_title_names_the_packets_that_time_out() -> None:
     lost = range(1, 29)
     late = [k <= 3 or k >= 26 for k in lost]
     svg = single_loss_profile(lost, [2.0] * 28, [2.0] * 28, 1.0, late)
-    assert "Losing packet 1–3 or 26–28 costs a timeout" in svg
+    assert "<title>Losing packet 1–3 or 26–28 costs a timeout</title>" in svg
 
 
 def test_legends_name_only_what_is_drawn() -> None:

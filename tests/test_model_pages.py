@@ -14,7 +14,7 @@ from catnip.stats import Interval
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "models"
 PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
-PREDICTING = sorted({name for name, _, _ in case.RATES} | {one.name for one in case.LATENCIES})
+PREDICTING = sorted({one.name for one in (*case.RATES, *case.LATENCIES)})
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -57,7 +57,7 @@ def test_every_figure_is_drawn_and_shown_on_its_page() -> None:
 def test_same_data_same_bytes() -> None:
     means = {
         (n, p, marks): Interval(1 + n * p, 0.9 + n * p, 1.1 + n * p, 100)
-        for n in model_plots.SIZES
+        for n in (*model_plots.SIZES, *model_plots.LONGER)
         for p in model_plots.LOSSES
         for marks in (False, True)
     }
@@ -75,10 +75,13 @@ def test_simulations_are_repeatable_and_where_the_page_says() -> None:
     goodput = model_plots.simulate_steady([0.05], seeds=4)
     assert goodput == model_plots.simulate_steady([0.05], seeds=4)
     assert goodput[0.05].mean == approx(models.pftk_throughput(0.05), rel=0.1)
-    assert all(one.n == 5 for one in model_plots.simulate_elsewhere(5).values())
 
 
 def test_cubic_meets_the_tables_of_the_rfc() -> None:
     for rtt_s, table in model_plots.RFC9438_WINDOWS.items():
         window = models.cubic(np.array(list(table)), RTT_s=rtt_s) * rtt_s
         assert window == approx(np.array(list(table.values())), rel=0.025)
+
+
+def test_which_model_to_trust_is_what_the_data_say() -> None:
+    assert model_plots.with_trust(PAGES["index"]) == PAGES["index"]

@@ -1,82 +1,247 @@
-"""The report stands alone, and says what it was given."""
+"""The report stands alone, says what it was given, and can be read by everyone."""
 
 import re
+from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
+from pathlib import Path
 
 import pytest
 
+from catnip import paths, report, results
+from catnip.figures.style import ON_DARK, PAPER
 from catnip.figures.transfers import single_loss_profile
-from catnip.papers.claims import at_most, within
-from catnip.papers.outcome import Figure, Reproduction, Table
-from catnip.report import render
+from catnip.papers import claims, runner
+from catnip.papers.claims import at_most, reported, within
+from catnip.papers.outcome import Command, Figure, Reproduction, Table
 from catnip.stats import Interval
 
 PROFILE = single_loss_profile(
     k=[1, 2, 3, 4], ours_s=[7.6, 2.4, 2.5, 1.9], ns2_s=[7.7, 2.4, 2.5, 1.9], no_loss_s=1.07,
     timed_out=[True, True, False, True],
 )  # fmt: skip
+LOSS = at_most("CAT-E6", "loss, %", 4.0, 3.0, note="catnip-bad-is-less-bad")
 OUTCOME = Reproduction(
     title="A <title> & more",
     headline="Half the time.",
     claims=[
+        LOSS,
         within("CAT-E1", "transfer time, s", Interval(1.071, 1.07, 1.072, 10), 1.05, 1.12, paper=1.1),
-        at_most("CAT-E6", "loss, %", 4.0, 3.0, note="red-loses-less"),
+        within("CAT-E1", "page 1, s", 2e-8, 0, 1),
     ],
-    figures=[Figure("one-loss", "Figure 1", "One loss.", PROFILE)],
-    tables=[Table("Main", ["sender", "s"], [["Reno", "0.61 ± 0.03"]], "Ten seeds.")],
-    seeds=[1, 2, 3],
+    figures=[Figure("one-loss", "Figure 1", "One loss of 6 s.", PROFILE, "CAT-E1", [1, 2, 3])],
+    tables=[Table("Main", ["", "s"], [["Reno", "0.61 ± 0.03"], ["ECA", "–"]], "Ten seeds.")],
+    seeds=[*range(1, 20_001), 30_000],
+    experiments={"CAT-E1": "one loss", "CAT-E6": "routers"},
 )
+COMMAND = Command("catnip", ["CAT-E1", "CAT-E6"], ["--quick", "--seed 1"])
+COMMIT = 40 * "a"
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return render(OUTCOME, "catnip reproduce catnip --seed 1")
+    return report.render(OUTCOME, COMMAND, COMMIT)
 
 
-class Links(HTMLParser):
-    """Collects what a browser would fetch."""
+class Elements(HTMLParser):
+    """The elements of a page, with their attributes."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: str) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in ("src", "srcset", "href", "xlink:href", "data", "poster") and value:
-                self.found.append(value)
-        assert tag not in ("script", "link", "iframe", "object", "img")
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+    def all(self, *attributes: str) -> list[str]:
+        """The values of attributes, whatever has them."""
+        return [has[name] for _, has in self.found for name in attributes if name in has]
+
+
+def text(page: str) -> str:
+    """What is read, with plain spaces."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", page.replace("\u00a0", " ")))
 
 
 def test_nothing_is_fetched(page: str) -> None:
-    links = Links()
-    links.feed(page)
-    assert all(link.startswith("#") for link in links.found)
+    elements = Elements(page)
+    fetched = elements.all("src", "srcset", "href", "xlink:href", "data", "poster")
+    assert all(link.startswith("#") for link in fetched)
+    assert not {tag for tag, _ in elements.found} & {"script", "link", "iframe", "object", "img"}
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
     assert "@import" not in page
     assert set(re.findall(r'(\S+)="https?://', page)) <= {"xmlns", "xmlns:xlink"}
+
+
+def test_every_link_leads_to_one_place_in_the_page(page: str) -> None:
+    elements = Elements(page)
+    ids = Counter(elements.all("id"))
+    assert {count for count in ids.values()} == {1}
+    assert {link[1:] for link in elements.all("href", "xlink:href")} <= set(ids)
+    assert set(elements.all("for")) <= set(ids)
 
 
 def test_everything_is_shown(page: str) -> None:
     for expected in (
         "A &lt;title&gt; &amp; more",
         "Half the time.",
-        "[1.07, 1.07]",
+        "[1.07, 1.07], n = 10",
         "1.05 to 1.12",
+        "2×10⁻⁸",
         'class="badge pass"',
         'class="badge deviation"',
-        "deviations.md#red-loses-less",
         "0.61 ± 0.03",
-        "Ten seeds.",
-        "One loss.",
-        "catnip reproduce catnip --seed 1",
-        "1, 2, 3",
     ):
         assert expected in page
+    for expected in ("Ten seeds. – stands where there is no value.", "One loss of 6 s.", "CAT-E6: routers"):
+        assert expected in text(page)
+
+
+def test_a_page_of_many_seeds_is_as_short_as_one_of_few(page: str) -> None:
+    assert "seeds 1 to 20000, 30000<" in page
+    assert len(page) - len(report.render(replace(OUTCOME, seeds=[1]), COMMAND, COMMIT)) < 50
+
+
+def test_a_figure_says_what_draws_it_again(page: str) -> None:
+    line = f"commit {COMMIT[:12]}, seeds 1 to 3: catnip reproduce catnip --experiment CAT-E1 --quick --seed 1"
+    assert f"{line} --figures figures" in text(page)
+
+
+def test_the_page_says_what_makes_it_again(page: str) -> None:
+    assert COMMAND.line("--report report.html") in page
+    assert f"<dd>{COMMIT}</dd>" in page
+    assert "byte by byte" in page
+    assert all(f"{name} " in page for name in report.LIBRARIES)
+
+
+def test_a_page_that_cannot_be_made_again_says_so() -> None:
+    changed = text(report.render(OUTCOME, COMMAND, f"{COMMIT}+"))
+    assert f"{COMMIT}, with changes that are in no commit" in changed
+    assert f"commit {COMMIT[:12]}, changed, seeds" in changed
+    assert "byte by byte" not in changed
+    assert "no checkout" in report.render(OUTCOME, COMMAND, None)
+    assert "no seed repeats" in text(report.render(replace(OUTCOME, is_repeatable=False), COMMAND, COMMIT))
+
+
+def test_a_deviation_leads_to_its_reason_which_is_in_the_page(page: str) -> None:
+    anchor = f"why-{LOSS.note}"
+    assert f'href="#{anchor}"' in page
+    reason = page.split(f'id="{anchor}"')[1].split("</article>", maxsplit=1)[0]
+    assert "HIGH packets are lost 1.8 times as often" in text(reason)
+    assert f'href="#{LOSS.anchor}"' in reason
+
+
+@pytest.mark.parametrize("name", runner.PAPERS)
+def test_a_page_finds_every_reason(name: str) -> None:
+    made = [
+        at_most(one.id, one.says, 2, 1, note=one.deviation)
+        for one in runner.data(name).statements
+        if one.deviation
+    ]
+    outcome = Reproduction("T", "H", made, seeds=[1], experiments=runner.experiments(name))
+    page = report.render(outcome, COMMAND, COMMIT)
+    assert {f"why-{one.note}" for one in made} <= set(Elements(page).all("id"))
+
+
+def test_without_the_document_a_reason_is_named_only(
+    page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(paths, "deviations", lambda: tmp_path / "deviations.md")
+    alone = report.render(OUTCOME, COMMAND, COMMIT)
+    assert f"deviations.md#{LOSS.note}" in alone
+    assert "why-" not in alone
+
+
+@pytest.mark.parametrize("name", runner.PAPERS)
+def test_each_claim_of_a_paper_has_an_anchor_of_its_own(name: str) -> None:
+    made = [reported(one.id, one.says, 1.0) for one in runner.data(name).statements]
+    assert len({claim.anchor for claim in made}) == len(made)
+
+
+def test_an_anchor_stays_whatever_comes_out_and_whatever_else_is_claimed() -> None:
+    assert LOSS.anchor == at_most("CAT-E6", "loss, %", 1.0, 5.0).anchor == "CAT-E6-2f8e7c"
+
+
+def test_claims_stand_by_experiment_in_the_order_of_the_paper(page: str) -> None:
+    places = [page.index(f'id="{id}"') for id in ("CAT-E1", OUTCOME.claims[1].anchor, "CAT-E6", LOSS.anchor)]
+    assert places == sorted(places)
+
+
+def test_a_verdict_can_be_chosen_without_a_script(page: str) -> None:
+    for verdict in claims.tally(OUTCOME.claims):
+        assert f'id="only-{verdict}"' in page
+        assert f"main:has(#only-{verdict}:checked) tr.claim:not(.{verdict}, :target)" in page
+
+
+def test_every_table_names_itself_and_its_headers(page: str) -> None:
+    elements = Elements(page.split('id="reasons"', maxsplit=1)[0])
+    tags = Counter(tag for tag, _ in elements.found)
+    assert tags["caption"] == tags["table"] == 2
+    assert all("scope" in has for tag, has in elements.found if tag == "th")
 
 
 def test_the_same_outcome_gives_the_same_page(page: str) -> None:
-    assert render(OUTCOME, "catnip reproduce catnip --seed 1") == page
+    assert report.render(OUTCOME, COMMAND, COMMIT) == page
 
 
 def test_a_report_without_figures_and_tables() -> None:
-    assert "<figure>" not in render(Reproduction("T", "H", [], seeds=[1]), "catnip")
+    alone = report.render(Reproduction("T", "H", [], seeds=[1]), COMMAND, COMMIT)
+    assert "<figure" not in alone
+    assert "<tbody>" not in alone
+
+
+def test_the_commit_of_a_report_is_that_of_the_manifest() -> None:
+    assert re.fullmatch(r"[0-9a-f]{40}\+?", results.commit() or COMMIT)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of #rrggbb (WCAG 2.2)."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours (WCAG 2.2)."""
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_contrast_is_that_of_the_specification() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_every_text_of_a_page_has_a_contrast_of_4_5(page: str, mode: str) -> None:
+    light, dark = re.findall(r":root \{(.*?)\}", page, re.DOTALL)
+    variables = dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6});", light))
+    if mode == "dark":
+        variables |= dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6});", dark))
+    shown = set(re.findall(r"(?<![-\w])color: var\(--(\w[\w-]*)\)", page))
+    verdicts = {name for name in shown if f"{name}-wash" in variables}
+    assert verdicts == set(claims.VERDICTS)
+    pairs = {*product(shown - verdicts, ("paper", "wash")), *((name, f"{name}-wash") for name in verdicts)}
+    assert len(pairs) >= 12
+    for text, ground in pairs:
+        ratio = contrast(variables[text], variables[ground])
+        assert ratio >= 4.5, f"{text} on {ground}: {ratio:.2f}"
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_letters_of_a_drawing_have_a_contrast_of_4_5(mode: str) -> None:
+    colours = {light: dark if mode == "dark" else light for light, dark in ON_DARK.items()}
+    letters = set(re.findall(r'<g style="fill: (#[0-9a-f]{6})[^"]*"[^>]*>\s*<(?:defs|use)', PROFILE))
+    assert letters
+    for colour in letters:
+        assert contrast(colours[colour], colours[PAPER]) >= 4.5, colour
+
+
+def test_a_drawing_in_a_page_has_only_colours_that_the_page_sets(page: str) -> None:
+    drawing = page.split("<svg")[1].split("</svg>", maxsplit=1)[0]
+    assert not re.findall(r"#[0-9a-f]{6}\b(?![-\w])", re.sub(r"#f[0-9a-f]{8}-", "", drawing))
+    used = set(re.findall(r"var\((--c[0-9a-f]{6})\)", drawing))
+    for scheme in re.findall(r":root \{(.*?)\}", page, re.DOTALL):
+        assert used <= set(re.findall(r"(--c[0-9a-f]{6}):", scheme))

@@ -7,13 +7,14 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from catnip import InputError, _core, paths, results, summary
+from catnip import InputError, _core, paths, results, runs, summary
 from catnip._core import Scenario
 from catnip.cli import emulation
 from catnip.tables import TABLES, Table
@@ -36,7 +37,7 @@ PAGES: Table = {
 
 
 COLUMNS = {name: [key for key, *_ in columns] for name, _, columns in _core.tables()}
-WRITTEN = [name for name in TABLES if name != "events"]
+WRITTEN = [name for name in TABLES if name != "events" and not name.endswith("_series")]
 OF_REAL_TIME = ("duration_s", "cpu_s", "real_time")
 TINY = """
 id = "X-2"
@@ -117,10 +118,19 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
             if key not in OF_REAL_TIME:
                 np.testing.assert_array_equal(np.asarray(made[key]), np.asarray(really[key]), f"{name}.{key}")
     rows = {name: len(emulated_tables[name]["seed"]) for name in WRITTEN}
-    with_rows = {"runs": 1, "pages": 1, "objects": 2, "connections": 2, "ports": 2, "bursts": 2}
+    with_rows = {
+        "runs": 1,
+        "groups": 1,
+        "transfers": 1,
+        "pages": 1,
+        "objects": 2,
+        "connections": 2,
+        "ports": 2,
+        "bursts": 2,
+    }
     assert rows == {**with_rows, "echoes": 0, "datagrams": 0}
-    summarized = summary.summarize(emulated_tables, did.variants, did.seeds)
-    assert str(summarized) == str(summary.summarize(simulated_tables, ran.variants, ran.seeds))
+    summarized = summary.of_tables(emulated_tables, did.variants, did.seeds)
+    assert str(summarized) == str(summary.of_tables(simulated_tables, ran.variants, ran.seeds))
 
 
 def test_same_tables_same_bytes(tmp_path: Path) -> None:
@@ -138,21 +148,33 @@ def test_a_folder_without_results_is_bad_input(tmp_path: Path, text: str | None)
         results.read(tmp_path)
 
 
-WANTED = {"connections": ["variant", "seed", "acked_s"], "ports": ["port", "loss"]}
+WANTED = {"connections": ["variant", "seed", "acked_s"], "ports": ["variant", "port", "loss"]}
 
 
-def stop_after(runs: int) -> Callable[[int, int], None]:
+def stop_after(most: int) -> Callable[[int, int], None]:
     def stop(done: int, _total: int) -> None:
-        if done >= runs:
+        if done >= most:
             raise KeyboardInterrupt
 
     return stop
 
 
-def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, Table]:
+def run_to(folder: Path, seeds: list[int], told: Callable[[int, int], None]) -> dict[str, list[runs.Rows]]:
+    """Of each wanted table, the rows of each variant."""
     scenario = paths.scenario("hysteresis-priority")
     manifest = results.Manifest.of(scenario, scenario.variants, seeds)
-    return results.run_to(folder, scenario, manifest, ["connections", "runs"], WANTED, 1, told)
+    tables = {"connections", "runs", *WANTED}
+    with results.carried_out(folder, scenario, manifest, tables, threads=1, progress=told) as made:
+        made.write(folder, ["connections", "runs"])
+        return rows_of(made)
+
+
+def rows_of(keeper: runs.Keeper) -> dict[str, list[runs.Rows]]:
+    count = len(paths.scenario("hysteresis-priority").variants)
+    return {
+        name: [keeper.rows(name, columns, variant) for variant in range(count)]
+        for name, columns in WANTED.items()
+    }
 
 
 def tables_of(folder: Path) -> dict[str, bytes]:
@@ -164,36 +186,41 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: list[int]
 ) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    monkeypatch.setattr(results, "PART_S", 0.0)
+    monkeypatch.setattr(runs, "PART_S", 0.0)
     monkeypatch.setattr(results, "ROW_GROUP", 10)
     made = run_to(whole, seeds, lambda *_: None)
     begun: list[int] = []
-    for runs in (5, 9, 12):
+    for done in (5, 9, 12):
         with pytest.raises(KeyboardInterrupt):
-            run_to(broken, seeds, stop_after(runs))
+            run_to(broken, seeds, stop_after(done))
         assert not (broken / "manifest.json").exists(), "what is not whole is no result"
     # Other parts than those of the run that was not interrupted.
-    monkeypatch.setattr(results, "PART_S", 3.0)
+    monkeypatch.setattr(runs, "PART_S", 3.0)
     again = run_to(broken, seeds, lambda done, _: begun.append(done))
     assert min(begun) >= 8, "what was done is not done again"
     assert tables_of(broken) == tables_of(whole)
     assert sorted(tables_of(whole)) == ["connections.parquet", "runs.parquet"]
     assert not (broken / "parts").exists()
     scenario = paths.scenario("hysteresis-priority")
+    kept = runs.InMemory(WANTED)
+    runs.complete(kept, scenario, scenario.variants, seeds, list(WANTED), threads=1)
     at_once = scenario.run(scenario.variants, seeds, list(WANTED))
     for name, columns in WANTED.items():
-        assert list(again[name]) == list(made[name]) == columns
-        for key in columns:
-            for told in (again, made):
-                np.testing.assert_array_equal(np.asarray(told[name][key]), np.asarray(at_once[name][key]))
+        whole_table = {key: np.asarray(values) for key, values in at_once[name].items()}
+        for told in (again, made, rows_of(kept)):
+            for variant, rows in enumerate(told[name]):
+                here = whole_table["variant"] == variant
+                assert list(rows) == [key for key in columns if key != "variant"]
+                for key, values in rows.items():
+                    np.testing.assert_array_equal(values, whole_table[key][here])
 
 
 def test_what_was_done_for_other_seeds_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "PART_S", 0.0)
+    monkeypatch.setattr(runs, "PART_S", 0.0)
     for seeds in ([1], [2]):
         with pytest.raises(KeyboardInterrupt):
             run_to(tmp_path, seeds, stop_after(5))
-    assert set(np.asarray(run_to(tmp_path, [2], lambda *_: None)["connections"]["seed"])) == {2}
+    assert {*run_to(tmp_path, [2], lambda *_: None)["connections"][0]["seed"].tolist()} == {2}
 
 
 def test_the_manifest_says_what_was_run_by_which_code_and_how(catnip: Run, tmp_path: Path) -> None:
@@ -258,3 +285,23 @@ def test_a_disk_that_is_full_is_named_with_the_file(monkeypatch: pytest.MonkeyPa
     assert str(failed.value.filename).endswith("pages.parquet")
     assert tables_of(tmp_path) == before, "what was there is still there"
     assert results.read(tmp_path)[0] == MANIFEST
+
+
+def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True)
+    files = [tmp_path / name for name in ("validation/a.html", "docs/figures/a.svg", "validation/a.csv")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("old")
+    git(["git", "init"])
+    git(["git", "add", "."])
+    git(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-m", "all"])
+    monkeypatch.setattr(results, "__file__", str(tmp_path / "python" / "catnip" / "results.py"))
+    clean = results.commit()
+    assert clean is not None
+    assert not clean.endswith("+")
+    for file, told in zip(files, (clean, clean, f"{clean}+"), strict=True):
+        file.write_text("new")
+        assert results.commit() == told

@@ -1,6 +1,7 @@
 """The testbed: what it reads, what it refuses, and one real measurement where the machine allows."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def test_the_emulator_of_a_wheel_is_found_wherever_it_was_installed(
     assert emulation.program() == program
 
 
-@pytest.mark.parametrize("name", ["link", "emulate", "router"])
+@pytest.mark.parametrize("name", ["link", "router"])
 def test_emulator_commands_hand_their_arguments_over(
     catnip: Run, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -57,16 +58,7 @@ def test_emulator_commands_hand_their_arguments_over(
     monkeypatch.setattr(emulation, "program", lambda: Path("/emulator"))
     monkeypatch.setattr(os, "execv", lambda _, arguments: handed.append(arguments))
     catnip(name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3")
-    assert handed == [["catnip-emu", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
-
-
-def test_the_emulator_takes_a_scenario_by_its_name_and_leaves_everything_else_alone() -> None:
-    made = emulation._with_path(["testbed-web", "--seed", "1", "--out", "testbed-web"])
-    assert (Path(made[0]).name, Path(made[0]).is_file()) == ("testbed-web.toml", True)
-    assert made[1:] == ["--seed", "1", "--out", "testbed-web"]
-    assert emulation._with_path(["x.toml", "testbed-web"]) == ["x.toml", "testbed-web"]
-    assert emulation._with_path(["--help"]) == ["--help"]
-    assert emulation._with_path([]) == []
+    assert handed == [["catnip", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
 
 
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,3 +80,17 @@ def test_a_real_server_behind_a_link_answers_after_the_round_trips_it_needs() ->
     assert down["packets_in"] == down["packets_out"] + down["held"]
     assert measured.log is not None
     assert measured.log.startswith("event,")
+
+
+def test_who_waits_for_measurements_hears_of_each_as_it_ends() -> None:
+    needs_a_testbed()
+    told: list[tuple[int, int]] = []
+
+    class Told(Progress):
+        def task(self, label: str) -> Callable[[int, int], None]:
+            return lambda done, total: told.append((done, total))
+
+    points = [Point(name, ["--tolerance", "60s"], "3", 2) for name in ("one", "two", "three")]
+    made = Runs(1.0, 1, Told(quiet=True)).of("a test", points)
+    assert [one.errors for one in made.values()] == [0, 0, 0]
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 3)]

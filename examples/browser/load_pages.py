@@ -157,6 +157,7 @@ def serve_links(options: argparse.Namespace, folder: Path) -> None:
     # What was learned of one link must not help the next one.
     (settings / "tcp_no_metrics_save").write_text("1")
     links = []
+    progress = Progress(2 * options.repeat)
     with serve(needed("nginx", "nginx-light"), folder):
         for repetition in range(options.repeat):
             # Who comes first takes turns, should the machine be slower at times.
@@ -168,7 +169,7 @@ def serve_links(options: argparse.Namespace, folder: Path) -> None:
                 wire = ["--rate", options.rate, "--delay", options.delay, *queue, "--seed", str(seed)]
                 judged = ["--tolerance", options.tolerance, "--certificate", str(certificate)]
                 link = [emulator(), "link", "-q", *wire, *judged, "--"]
-                code = subprocess.call([*link, *stage_command("client", folder)])
+                code = call([*link, *stage_command("client", folder)], progress)
                 # A red certificate is told at the end; of anything else the reason was told.
                 if code not in (0, RED):
                     raise SystemExit(code)
@@ -180,11 +181,45 @@ def serve_links(options: argparse.Namespace, folder: Path) -> None:
                         "certificate": json.loads(certificate.read_text()),
                     }
                 )
-                if sys.stderr.isatty():
-                    print(f"\r{len(links)} of {2 * options.repeat} links", end="", file=sys.stderr)
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+                progress.done += 1
+    progress.clear()
     (folder / RESULTS).write_text(json.dumps({"links": links}))
+
+
+class Progress:
+    """How many links are done and how long it has taken, on standard error if that is a terminal."""
+
+    def __init__(self, total: int) -> None:
+        self.done, self.total, self.began_s = 0, total, time.monotonic()
+
+    def show(self) -> None:
+        """In place of what was shown before."""
+        minutes, seconds = divmod(round(time.monotonic() - self.began_s), 60)
+        self._write(f"links {self.done}/{self.total} {minutes}:{seconds:02}")
+
+    def clear(self) -> None:
+        """Leaves nothing behind."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def call(command: list[str], progress: Progress) -> int:
+    """Runs a program and says every second how far all is; gives its exit code."""
+    with subprocess.Popen(command) as process:
+        try:
+            while True:
+                progress.show()
+                try:
+                    return process.wait(1)
+                except subprocess.TimeoutExpired:
+                    pass
+        except BaseException:
+            process.terminate()
+            progress.clear()
+            raise
 
 
 def load_behind_link(options: argparse.Namespace, folder: Path) -> None:

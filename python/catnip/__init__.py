@@ -1,5 +1,43 @@
-"""CATNIP: packet-level simulation of context-aware Web transport."""
+"""CATNIP: context-aware Web transport, simulated, modelled and emulated.
 
-from catnip._core import InputError, Scenario, __version__, kinds, profiles, trace
+>>> import catnip
+>>> results = catnip.run("slow-start", seeds=2)
+>>> results.to_polars("groups").height
+18
+"""
 
-__all__ = ["InputError", "Scenario", "__version__", "kinds", "profiles", "trace"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from catnip._core import InputError, Scenario, __version__, kinds, profiles, trace
+    from catnip.api import Results, link, read, run
+
+_FROM = {
+    "catnip._core": ("InputError", "Scenario", "__version__", "kinds", "profiles", "trace"),
+    "catnip.api": ("Results", "link", "read", "run"),
+}
+__all__ = [
+    "InputError",
+    "Results",
+    "Scenario",
+    "__version__",
+    "kinds",
+    "link",
+    "profiles",
+    "read",
+    "run",
+    "trace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what is asked for: who only wants help should not wait."""
+    for module, names in _FROM.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

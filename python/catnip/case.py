@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from catnip.measures import Floats
 from catnip.stats import Interval
 
 PACKETS_AT_MOST = 100_000
+REQUEST_BYTES = 40
+"""Of a download."""
+
+Simulated: TypeAlias = Literal["reno", "partial_catnip", "download", "cubic"]
+"""A transfer of Reno; of Reno that marks the first and last three packets; a download from a Linux as old
+as its models, over a path that loses packets of both directions; a transfer of CUBIC."""
+SimulatedRate: TypeAlias = Literal["goodput", "sent", "cubic"]
+"""Packets per second that arrive, of long transfers of Reno; that it sends, retransmissions among them; that
+arrive of CUBIC's."""
 
 
 @dataclass(frozen=True)
@@ -35,40 +44,69 @@ class Case:
 
 @dataclass(frozen=True)
 class Latency:
-    """A model of transfer times in the table of all models."""
+    """A model of transfer times in the table of all models, or a form of one."""
 
     name: str
     label: str
-    trust: str
-    marks: bool = False
-    """It is the time with the first and last three packets marked."""
-    set_up: bool = False
-    """It includes the set-up of the connection and a request, and loses packets of both directions."""
+    note: str = ""
+    """What a reader must know beside where it is close to simulations."""
+    rate: str = ""
+    """Which steady rate it takes, of a model that can take several."""
+    simulated: Simulated = "reno"
+    """What it is compared with."""
+
+    @property
+    def key(self) -> str:
+        """What it is called in JSON and in tables of data."""
+        return f"{self.name}_{self.rate}" if self.rate else self.name
 
 
+@dataclass(frozen=True)
+class Rate:
+    """A model of steady rates in the table of all models."""
+
+    name: str
+    label: str
+    note: str = ""
+    simulated: SimulatedRate = "goodput"
+    """What it is compared with."""
+
+    @property
+    def key(self) -> str:
+        """What it is called in JSON and in tables of data."""
+        return self.name
+
+
+RECONSTRUCTION = "a reconstruction"
+WITH_SET_UP = "with set-up"
+PFTK_TIME = Latency("padhye_latency", "PFTK, receive rate", rate="receive")
 LATENCIES = (
-    Latency("hysteresis", "hysteresis", "12 packets and more; above 5 % loss high for long ones"),
-    Latency("cardwell00", "Cardwell-00", "50 packets and more; low for fewer"),
-    Latency("recursive_short_flow", "recursive, by rounds", "short transfers with few losses"),
-    Latency("sikdar_threecase", "Sikdar, three cases", "up to 3 % loss; its cases are a reconstruction"),
-    Latency("sikdar_empirical", "Sikdar, fitted", "short transfers; far too low for long lossy ones"),
-    Latency("cardwell98", "Cardwell-98", "short transfers with few losses"),
-    Latency("padhye_latency", "Padhye (PFTK)", "long transfers: it knows no slow start"),
-    Latency("partial_catnip", "Partial CATNIP", "short transfers whose ends are marked", marks=True),
-    Latency("wzk_new", "Wang-Zhang-Keshav", "short downloads on old Linux, losses below 10 %", set_up=True),
-    Latency("model_c_low", "Model C, low", "the same, older; only data is lost", set_up=True),
-    Latency("model_c_high", "Model C, high", "the same, older; data or its ACK is lost", set_up=True),
+    Latency("hysteresis", "hysteresis"),
+    Latency("cardwell00", "Cardwell-00"),
+    Latency("recursive_short_flow", "recursive, by rounds"),
+    Latency("sikdar_threecase", "Sikdar, three cases", RECONSTRUCTION),
+    Latency("sikdar_empirical", "Sikdar, fitted", RECONSTRUCTION),
+    Latency("cardwell98", "Cardwell-98"),
+    Latency("padhye_latency", "PFTK, send rate"),
+    PFTK_TIME,
+    Latency("partial_catnip", "Partial CATNIP", simulated="partial_catnip"),
+    Latency("wzk_new", "Wang-Zhang-Keshav", WITH_SET_UP, simulated="download"),
+    Latency("model_c_low", "Model C, low", WITH_SET_UP, simulated="download"),
+    Latency("model_c_high", "Model C, high", WITH_SET_UP, simulated="download"),
 )
 
 RATES = (
-    ("pftk_throughput", "PFTK, receive rate", "goodput of long transfers"),
-    ("pftk_full", "PFTK, send rate", "what long transfers put on the wire"),
-    ("pftk_approx", "PFTK, approximation", "the same in one line"),
-    ("pftk_td_only", "PFTK without timeouts", "large windows only"),
-    ("mathis", "Mathis", "rare losses, no timeouts"),
-    ("tfrc_rfc5348", "TFRC (RFC 5348)", "the rate that a TCP-friendly flow may take"),
-    ("cubic", "CUBIC (RFC 9438)", "losses up to 2 %, no timeouts"),
+    Rate("pftk_throughput", "PFTK, receive rate"),
+    Rate("pftk_full", "PFTK, send rate", "what is sent", simulated="sent"),
+    Rate("pftk_approx", "PFTK, approximation", "what is sent", simulated="sent"),
+    Rate("pftk_td_only", "PFTK without timeouts", "what is sent", simulated="sent"),
+    Rate("mathis", "Mathis"),
+    Rate("tfrc_rfc5348", "TFRC (RFC 5348)", "what is sent", simulated="sent"),
+    Rate("cubic", "CUBIC (RFC 9438)", simulated="cubic"),
 )
+
+STEADY_PACKETS = 2000
+"""From here on a transfer's time is hardly more than its packets over a steady rate."""
 
 
 def latency(model: Latency, case: Case) -> float:
@@ -78,8 +116,8 @@ def latency(model: Latency, case: Case) -> float:
 
 def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> Floats:
     """The same over arrays: `varied` replaces fields of the case, packets, p or rtt_s."""
-    symbols = _symbols(case, varied)
-    if model.set_up and np.max(symbols["pl"]) >= 0.5:
+    symbols = _symbols(case, varied) | ({"rate": model.rate} if model.rate else {})
+    if model.simulated == "download" and np.max(symbols["pl"]) >= 0.5:
         return np.full(np.broadcast(*symbols.values()).shape, math.nan)
     return next(iter(_evaluate(model.name, symbols).values()))
 
@@ -121,18 +159,35 @@ def _symbols(case: Case, varied: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def simulated(case: Case, marks: bool, trials: int, seed: int) -> Interval:
-    """The mean of simulated transfers, seconds: Reno, or Reno that marks the first and last three packets."""
-    scenario = Scenario.parse("case.toml", scenario_text(case, marks, trials))
+def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
+    """The mean of simulated transfers, seconds: until the last packet is acknowledged, or all is there."""
+    rows = _transfers(case, what, trials, seed)
+    return stats.mean(rows["received_s" if what == "download" else "acked_s"] - rows["start_s"])
+
+
+def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, Interval]:
+    """What simulated transfers come to over their whole time, packets per second."""
+    reno, cubic = (_transfers(case, what, trials, seed) for what in ("reno", "cubic"))
+    return {
+        "goodput": stats.mean(case.packets / (reno["acked_s"] - reno["start_s"])),
+        "sent": stats.mean(reno["sent"] / (reno["acked_s"] - reno["start_s"])),
+        "cubic": stats.mean(case.packets / (cubic["acked_s"] - cubic["start_s"])),
+    }
+
+
+def _transfers(case: Case, what: Simulated, trials: int, seed: int) -> dict[str, Floats]:
+    """Columns of the table of connections, a row per trial."""
+    scenario = Scenario.parse("case.toml", scenario_text(case, what, trials))
     rows = scenario.run(scenario.variants, list(range(seed, seed + trials)), ["connections"])["connections"]
-    return stats.mean(np.asarray(rows["acked_s"]) - np.asarray(rows["start_s"]))
+    return {key: np.asarray(rows[key], float) for key in ("start_s", "received_s", "acked_s", "sent")}
 
 
-def scenario_text(case: Case, marks: bool, trials: int) -> str:
+def scenario_text(case: Case, what: Simulated, trials: int) -> str:
     """The case as a scenario file."""
     # A fast path: nothing waits, and a packet takes no time worth mention.
     rate_mbit = max(100.0, 100 * case.w_max * case.mss_bytes * 8 / case.rtt_s / 1e6)
     delayed = "true" if case.b > 1 else "false"
+    downloads = what == "download"
     return f"""
 id = "CASE"
 title = "One transfer"
@@ -146,22 +201,37 @@ to = "client"
 rate = "{rate_mbit:.0f}Mbit"
 delay = "{case.rtt_s / 2 * 1e9:.0f}ns"
 queue = "drop-tail:{case.w_max + 100}"
-there.loss = "priority:high={case.p_high},low={case.p}"
+{"loss" if downloads else "there.loss"} = "priority:high={case.p_high},low={case.p}"
 [tcp]
-profile = "bsd-reno"
+profile = "{"linux-2.0" if downloads else "bsd-reno"}"
+control = "{"cubic" if what == "cubic" else "reno"}"
 segment = "{case.mss_bytes}B"
 window_segments = {case.w_max}
 initial_window_segments = {min(case.w1, case.w_max)}
 delayed_ack = {delayed}
 rto_min = "{case.t0_s * 1e9:.0f}ns"
 rto_first = "{case.first_timeout_s * 1e9:.0f}ns"
-marker = "{"spm:small_window=0" if marks else "none"}"
+marker = "{"spm:small_window=0" if what == "partial_catnip" else "none"}"
 [traffic.document]
-kind = "bulk"
+{_download(case) if downloads else _transfer(case)}
+"""
+
+
+def _transfer(case: Case) -> str:
+    return f"""kind = "bulk"
 from = "server"
 to = "client"
-packets = {case.packets}
-"""
+packets = {case.packets}"""
+
+
+def _download(case: Case) -> str:
+    return f"""kind = "ftp"
+from = "server"
+to = "client"
+files = 1
+bytes = {{ distribution = "constant", value = {case.packets * case.mss_bytes} }}
+gap_s = {{ distribution = "constant", value = 0 }}
+request_bytes = {REQUEST_BYTES}"""
 
 
 def of_flow(flow: Mapping[str, Any]) -> Case:
@@ -170,18 +240,21 @@ def of_flow(flow: Mapping[str, Any]) -> Case:
     return Case(**{key: flow[key] for key in keys})
 
 
-def predictions(flow: Mapping[str, Any]) -> dict[str, float]:
-    """What the models that match a scenario's single transfer say of it, by label, seconds."""
-    case = of_flow(flow)
-    matching = {"none": ("hysteresis", "cardwell00"), "ends": ("partial_catnip",), "other": ()}[
-        flow["marking"]
-    ]
-    set_up_s = 0.0
-    if flow["handshake_s"] is not None:
-        if case.p >= 0.5:
-            return {}
-        set_up_s = float(models.handshake(0.0, case.p, RTT_s=case.rtt_s, Ts_s=flow["handshake_s"]))
-    return {model.label: latency(model, case) + set_up_s for model in LATENCIES if model.name in matching}
+def matching(flow: Mapping[str, Any]) -> list[Latency]:
+    """The models that match a scenario's single transfer."""
+    of_marking = {"none": ("hysteresis", "cardwell00"), "ends": ("partial_catnip",), "other": ()}
+    if flow["handshake_s"] is not None and flow["p"] >= 0.5:
+        return []  # the set-up has no mean
+    found = [model for model in LATENCIES if model.name in of_marking[flow["marking"]]]
+    steady = flow["marking"] == "none" and flow["packets"] >= STEADY_PACKETS
+    return [*found, PFTK_TIME] if steady else found
+
+
+def prediction(model: Latency, flow: Mapping[str, Any]) -> float:
+    """What a matching model says of a scenario's single transfer, with its set-up if it has one, seconds."""
+    case, first_timeout_s = of_flow(flow), flow["handshake_s"]
+    set_up_s = models.handshake(0.0, case.p, RTT_s=case.rtt_s, Ts_s=first_timeout_s) if first_timeout_s else 0
+    return latency(model, case) + float(set_up_s)
 
 
 def probability(text: str) -> float:

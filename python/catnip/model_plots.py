@@ -1,13 +1,14 @@
 """What docs/models shows: every model beside simulations of the same transfers, drawn and in tables.
 
-`python -m catnip.model_plots docs/models` writes the figures and accuracy.md; `make validate` calls it. The
-same code gives the same bytes.
+`python -m catnip.model_plots docs/models` writes figures, accuracy.md and a part of index.md there, and also
+compared.csv, from which commands tell where models can be trusted; `make validate` calls it. The same code
+gives the same bytes.
 """
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +24,27 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from catnip import case, models, paths, stats
+from catnip import case, compared, models, paths, stats
 from catnip._core import Scenario
-from catnip.case import Case
+from catnip.case import Case, Simulated
+from catnip.compared import Point
 from catnip.figures import style
-from catnip.figures.latency import DASHES, LINES
-from catnip.figures.style import FAINT, INK, STYLE, WIDTH
+from catnip.figures.style import FAINT, INK, LOOKS, PAPER, STYLE, WIDTH
 from catnip.stats import Interval
 
 TRIALS, SEED = 10_000, 1
 SHORT, LONG = (1, 3, 6, 12, 23, 36), (46, 65, 79, 92, 115, 129, 143)
 SIZES = SHORT + LONG
 """Packets; the 1 to 200 KB of the hysteresis paper."""
+LONGER = {500: 1000, 2000: 300, 10_000: 100, 20_000: 100}
+"""More sizes, and how many transfers of each are simulated: their means vary less."""
 LOSSES = (0.0, 0.01, 0.03, 0.05, 0.08, 0.1)
+COMPARED_LOSSES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2)
 DRAWN = (0.01, 0.05, 0.1)
 STEADY_LOSSES = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
+PATHS = (Case(1, 0.0), Case(1, 0.0, rtt_s=0.05), Case(1, 0.0, b=1, delack_s=0.0))
+"""The hysteresis paper's, one with a shorter round trip, and one with an ACK for every packet."""
+WHAT: Sequence[Simulated] = ("reno", "partial_catnip", "download")
 DELAY_S = 0.033
 """One-way delay where the models of WZK are drawn."""
 
@@ -108,7 +115,7 @@ LATENCIES: Mapping[str, tuple[str, Sequence[Latency]]] = {
         ),
     ),
     "hysteresis": (
-        "Hysteresis: within 11 % from 12 packets and 5 % loss on",
+        "Hysteresis: within 11 % for 12 to 143 packets at 5 to 10 % loss",
         (
             HYSTERESIS,
             Latency(
@@ -118,7 +125,7 @@ LATENCIES: Mapping[str, tuple[str, Sequence[Latency]]] = {
         ),
     ),
     "partial-catnip": (
-        "Partial CATNIP: within 20 % of the simulation everywhere",
+        "Partial CATNIP: within 20 % of the simulation up to 143 packets",
         (Latency("Partial CATNIP", models.partial_catnip, marks=True),),
     ),
     "recursive": (
@@ -167,14 +174,42 @@ IN_TABLE = tuple(one for _, shown in LATENCIES.values() for one in shown)
 FIGURES = (*RATES, "cubic", *LATENCIES, "wang-zhang-keshav", "model-c")
 
 
-def simulate(trials: int = TRIALS) -> Means:
-    """Mean transfer times over the path of the hysteresis paper."""
+def simulate(paths: Sequence[Case] = PATHS, trials: int = TRIALS) -> list[Point]:
+    """All that models are compared with: transfers of every size and rates of long ones, on every path."""
+    times = [
+        Point.of(what, at, case.simulated(at, what, min(trials, LONGER.get(packets, trials)), SEED))
+        for path in paths
+        for packets in (*SIZES, *LONGER)
+        for p in COMPARED_LOSSES
+        for what in WHAT
+        for at in [replace(path, packets=packets, p=p)]
+    ]
+    rates = [
+        Point.of(what, at, mean)
+        for path in paths
+        for p in STEADY_LOSSES
+        for at in [replace(path, packets=max(LONGER), p=p)]
+        for what, mean in case.simulated_rates(at, min(trials, LONGER[at.packets]), SEED).items()
+    ]
+    return times + rates
+
+
+def means_of(points: Iterable[Point]) -> Means:
+    """Mean transfer times over the path of the hysteresis paper, by packets and loss."""
     return {
-        (packets, p, marks): case.simulated(Case(packets, p), marks, trials, SEED)
-        for packets in SIZES
-        for p in LOSSES
-        for marks in (False, True)
+        (one.case.packets, one.case.p, one.simulated == "partial_catnip"): one.mean
+        for one in points
+        if one.simulated in ("reno", "partial_catnip")
+        and one.case == Case(one.case.packets, one.case.p)
+        and one.case.p in LOSSES
     }
+
+
+def elsewhere_of(points: Iterable[Point]) -> dict[Case, Interval]:
+    """Mean transfer times with a shorter round trip."""
+    cases = [Case(n, p, rtt_s=0.05) for n in (1, 6, 23, 143) for p in (0.01, 0.1)]
+    times = {one.case: one.mean for one in points if one.simulated == "reno"}
+    return {one: times[one] for one in cases if one in times}
 
 
 def simulate_steady(losses: Sequence[float] = STEADY_LOSSES, seeds: int = 20) -> dict[float, Interval]:
@@ -190,12 +225,6 @@ def simulate_steady(losses: Sequence[float] = STEADY_LOSSES, seeds: int = 20) ->
     return goodput
 
 
-def simulate_elsewhere(trials: int = TRIALS) -> dict[Case, Interval]:
-    """Mean transfer times with a shorter round trip."""
-    cases = [Case(n, p, rtt_s=0.05) for n in (1, 6, 23, 143) for p in (0.01, 0.1)]
-    return {one: case.simulated(one, False, trials, SEED) for one in cases}
-
-
 def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
     """Times over the size above, and how far the models are from the simulation below."""
     marks = shown[0].marks
@@ -208,13 +237,13 @@ def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
             simulated = [means[n, p, marks] for n in SIZES]
             at = np.array([one.mean for one in simulated])
             for index, one in enumerate(shown):
-                line: dict[str, Any] = {"color": LINES[index], "ls": DASHES[index], "lw": 1.8}
+                line = LOOKS[index].line
                 above.plot(fine, one.of(fine, p), **line)
                 off = 100 * (np.asarray(one.of(np.array(SIZES), p)) / at - 1)
                 below.plot(SIZES, off, marker="o", ms=3.5, **line)
             if marks:
                 plain = [means[n, p, False].mean for n in SIZES]
-                above.scatter(SIZES, plain, s=18, facecolors="white", edgecolors=FAINT, zorder=3)
+                above.scatter(SIZES, plain, s=18, facecolors=PAPER, edgecolors=FAINT, zorder=3)
             _points(above, SIZES, simulated)
             _band(below, SIZES, simulated)
             above.set(xscale="log", yscale="log", title=f"{100 * p:g} % loss", ylim=(0.25, 35))
@@ -226,7 +255,7 @@ def latency_figure(title: str, shown: Sequence[Latency], means: Means) -> str:
         grid[1, 0].set_ylabel("model apart from simulation, %")
         handles: list[Artist] = [_dot(INK, "simulated"), BAND]
         if marks:
-            handles.append(_dot("white", "simulated, nothing marked", FAINT))
+            handles.append(_dot(PAPER, "simulated, nothing marked", FAINT))
         _legend(figure, handles, [one.label for one in shown])
         return style.svg(figure, title)
 
@@ -242,7 +271,7 @@ def rate_figure(title: str, shown: Sequence[Rate], goodput: Mapping[float, Inter
         left, right = figure.subplots(1, 2, sharex=True)
         style.title(figure, title)
         for index, one in enumerate(shown):
-            line: dict[str, Any] = {"color": LINES[index], "ls": DASHES[index], "lw": 1.8}
+            line = LOOKS[index].line
             left.plot(100 * fine, one.of(fine), **line)
             off = 100 * (np.asarray(one.of(p)) / at - 1)
             right.plot(100 * p, off, marker="o", ms=3.5, **line)
@@ -270,9 +299,9 @@ def cubic_figure() -> str:
         style.title(figure, title)
         for axes, (rtt_s, table) in zip(grid, RFC9438_WINDOWS.items(), strict=True):
             windows = models.evaluate("cubic", p=fine, RTT_s=rtt_s)
-            axes.plot(fine, windows["rate_pps"] * rtt_s, color=LINES[4], lw=6, alpha=0.35)
+            axes.plot(fine, windows["rate_pps"] * rtt_s, color=LOOKS[4].colour, lw=6, alpha=0.35)
             for index, key in enumerate(labels):
-                axes.plot(fine, windows[key], color=LINES[index], ls=DASHES[index], lw=1.8)
+                axes.plot(fine, windows[key], **LOOKS[index].line)
             axes.scatter(list(table), list(table.values()), s=24, color=INK, zorder=4)
             axes.set(xscale="log", yscale="log", xlabel="loss rate", title=f"round trip {1e3 * rtt_s:g} ms")
             axes.invert_xaxis()
@@ -281,7 +310,7 @@ def cubic_figure() -> str:
         grid[0].set_ylabel("average window, packets")
         handles: list[Artist] = [
             _dot(INK, "RFC 9438, Tables 1 and 2"),
-            Patch(color=LINES[4], alpha=0.35, label="the larger: the model"),
+            Patch(color=LOOKS[4].colour, alpha=0.35, label="the larger: the model"),
         ]
         _legend(figure, handles, list(labels.values()))
         return style.svg(figure, title)
@@ -295,7 +324,7 @@ def download_figure(title: str, panels: Sequence[tuple[str, Any, Any]], xlabel: 
         style.title(figure, title)
         for axes, (name, packets, loss) in zip(grid, panels, strict=True):
             for index, one in enumerate(DOWNLOADS):
-                axes.plot(x, one.of(packets, loss), color=LINES[index], ls=DASHES[index], lw=1.8)
+                axes.plot(x, one.of(packets, loss), **LOOKS[index].line)
             axes.set(title=name, xlabel=xlabel, ylim=(0, None), xlim=(0, None))
         grid[0].set_ylabel("time with set-up and request, s")
         _legend(figure, [], [one.label for one in DOWNLOADS])
@@ -340,11 +369,13 @@ def accuracy(means: Means, goodput: Mapping[float, Interval], elsewhere: Mapping
         " window 24, least timeout 1 s, first timeout 3 s, random loss of data;"
         f" {trials} transfers per point, 95 % intervals of ±{width:.1f} % or less.",
         "Short transfers are 1 to 50 KB (1 to 36 packets), long ones 64 to 200 KB (46 to 143), the sizes of"
-        " the hysteresis paper. What follows from the numbers: [index](index.md#which-model-to-trust).",
+        f" the hysteresis paper; of 500 packets and more {min(LONGER.values())} to {max(LONGER.values())}"
+        " transfers are simulated. What follows from the numbers: [index](index.md#which-model-to-trust).",
         "",
         "## Mean absolute difference, %, and in brackets the bias",
     ]
-    for name, sizes in (("Short transfers", SHORT), ("Long transfers", LONG)):
+    groups = (("Short transfers", SHORT), ("Long transfers", LONG), ("500 packets and more", tuple(LONGER)))
+    for name, sizes in groups:
         lines += ["", *_table([name, *map(_percent, LOSSES)], _average_rows(means, sizes))]
     lines += [
         "",
@@ -390,6 +421,84 @@ def accuracy(means: Means, goodput: Mapping[float, Interval], elsewhere: Mapping
     return "\n".join(lines)
 
 
+BEGIN, END = "<!-- written by `make validate` -->", "<!-- until here -->"
+GROUPS = {
+    "1 packet": (1,),
+    "3 and 6": (3, 6),
+    "12 to 36": (12, 23, 36),
+    "46 to 143": LONG,
+    "500 and 2000": (500, 2000),
+    "10 000 and 20 000": (10_000, 20_000),
+}
+LOSS_GROUPS = {
+    "none": (0.0,),
+    "0.1 and 0.3 %": (0.001, 0.003),
+    "1 %": (0.01,),
+    "3 and 5 %": (0.03, 0.05),
+    "8 and 10 %": (0.08, 0.1),
+    "15 and 20 %": (0.15, 0.2),
+}
+
+
+def with_trust(page: str) -> str:
+    """A page with what compared.csv says of where models can be trusted, in place of what is said there."""
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{trust()}\n{END}{after}"
+
+
+def trust() -> str:
+    """Where each model is within the limit, on each path; and the closest ones to each kind of transfer."""
+    columns = [f"round trip {1e3 * path.rtt_s:g} ms{', an ACK per packet' * (path.b == 1)}" for path in PATHS]
+    trusted = [
+        [f"{one.label}, {unit}", *(compared.trusted_for(one, path) for path in PATHS)]
+        for listed, unit in ((case.LATENCIES, "time"), (case.RATES, "rate"))
+        for one in listed
+    ]
+    closest = [
+        [name, *(_closest(sizes, losses) for losses in LOSS_GROUPS.values())]
+        for name, sizes in GROUPS.items()
+    ]
+    width = 100 * max((one.mean.high - one.mean.low) / 2 / one.mean.mean for one in compared.points())
+    return "\n".join(
+        [
+            "",
+            f"Regions by path; the means have 95 % intervals of ±{width:.1f} % or less:",
+            "",
+            *_table(["model", *columns], trusted),
+            "",
+            "The two models of transfer times that stay closest, if they are within the limit, and how far"
+            f" off they are, %; {columns[0]}:",
+            "",
+            *_table(["transfer", *LOSS_GROUPS], closest),
+            "",
+        ]
+    )
+
+
+def _closest(sizes: Sequence[int], losses: Sequence[float]) -> str:
+    """The models within the limit at all of these points of the first path, best first."""
+    cells = [
+        one.errors
+        for one in compared.points()
+        if one.simulated == "reno"
+        and one.case == replace(PATHS[0], packets=one.case.packets, p=one.case.p)
+        and one.case.packets in sizes
+        and one.case.p in losses
+    ]
+    ends = {key: (min(at[key] for at in cells), max(at[key] for at in cells)) for key in cells[0]}
+    by_worst = sorted(ends, key=lambda key: max(-ends[key][0], ends[key][1]))
+    good = [key for key in by_worst if max(-ends[key][0], ends[key][1]) <= compared.LIMIT][:2]
+    labels = {one.key: one.label for one in case.LATENCIES}
+    said = (f"{labels[key]} {_signed(*ends[key])}" for key in good)
+    return "; ".join(said) or "none"
+
+
+def _signed(low: float, high: float) -> str:
+    ends = dict.fromkeys(f"{100 * end:+.0f}" for end in (low, high))
+    return " to ".join(ends)
+
+
 def _average_rows(means: Means, sizes: Sequence[int]) -> list[list[str]]:
     rows = []
     for one in IN_TABLE:
@@ -417,7 +526,7 @@ def _elsewhere_rows(elsewhere: Mapping[Case, Interval]) -> list[list[str]]:
             *(f"{100 * (case.latency(model, at) / one.mean - 1):+.0f}" for at, one in elsewhere.items()),
         ]
         for model in case.LATENCIES
-        if not model.marks and not model.set_up
+        if model.simulated == "reno"
     ]
 
 
@@ -508,22 +617,23 @@ def _dot(colour: str, label: str, edge: str | None = None) -> Line2D:
 
 
 def _legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    lines = [
-        Line2D([], [], color=LINES[index], ls=DASHES[index], lw=1.8, label=label)
-        for index, label in enumerate(labels)
-    ]
+    lines = [Line2D([], [], **LOOKS[index].line, label=label) for index, label in enumerate(labels)]
     figure.legend(handles=[*handles, *lines], loc="outside lower left", ncols=6, columnspacing=1.6)
 
 
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def main(folder: Path) -> None:
-    """Writes accuracy.md into the folder, and the figures into its figures/."""
-    means, goodput, elsewhere = simulate(), simulate_steady(), simulate_elsewhere()
+    """Writes accuracy.md and a section of index.md into the folder, and the figures into its figures/."""
+    points, goodput = simulate(), simulate_steady()
+    means, elsewhere = means_of(points), elsewhere_of(points)
+    compared.FILE.write_text(compared.text(points), encoding="utf-8")
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in figures(means, goodput).items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
     (folder / "accuracy.md").write_text(accuracy(means, goodput, elsewhere), encoding="utf-8")
+    index = folder / "index.md"
+    index.write_text(with_trust(index.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ Vastola, 2001 and 2003); Mathis (Mathis, Semke, Mahdavi, Ott, 1997); RFC 5348; R
 source of each model.
 """
 
+from __future__ import annotations  # signatures as they are written here
+
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from catnip import _core, paths
 from catnip._core import Scenario, __version__
+from catnip.numbering import runs_of
 from catnip.papers import claims
 from catnip.papers.outcome import Reproduction
 from catnip.papers.outcome import Table as ReportTable
@@ -97,9 +98,8 @@ def tables_document() -> dict[str, Any]:
 
 def markdown(outcome: Reproduction, file: Path) -> str:
     """The claims as a Markdown page; links lead from `file` to docs/deviations.md, if it is here."""
-    root = paths.checkout()
-    documented = root and root / "docs" / "deviations.md"
-    deviations = None if documented is None else os.path.relpath(documented, file.resolve().parent)
+    reasons = paths.deviations()
+    deviations = os.path.relpath(reasons, file.resolve().parent) if reasons.is_file() else None
     parts = (
         f"# {outcome.title}",
         outcome.headline,
@@ -117,8 +117,9 @@ def _markdown_table(table: ReportTable) -> str:
 
 
 def span(seeds: Sequence[int]) -> str:
-    """Consecutive seeds in words."""
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    """Seeds in words: those that follow each other by the first and the last."""
+    runs = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in runs_of(seeds))
+    return f"seed {runs}" if len(seeds) == 1 else f"seeds {runs}"
 
 
 def _seeds(scenario: Scenario, first: int) -> list[int]:

@@ -1,6 +1,8 @@
 """Where things are: the package holds all that its commands read, and it may stand in a checkout."""
 
 import os
+import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -20,6 +22,11 @@ def checkout() -> Path | None:
     return root if (root / "crates").is_dir() else None
 
 
+def deviations() -> Path:
+    """The reasons of claims that miss their bands, a section each; an installed copy has no such file."""
+    return PACKAGE.parents[1] / "docs" / "deviations.md"
+
+
 def tables() -> list[Path]:
     """The tables of the papers: what they print, and what others measured for them."""
     return sorted(PAPERS.glob("*/reference/*.csv"))
@@ -30,23 +37,33 @@ def scenarios() -> list[Scenario]:
     return [Scenario.load(str(path)) for path in scenario_files()]
 
 
-def scenario(name: str) -> Scenario:
-    """A scenario by path, by file name without ending, or by id."""
+def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
+    """A scenario by path, by file name without ending, by id, or from standard input; with changed keys."""
+    if name == "-":
+        return Scenario.parse(name, _standard_input(), changes)
     if is_path(name):
-        return Scenario.load(name)
+        return Scenario.load(name, changes)
     if file := scenario_file(name):
-        return Scenario.load(str(file))
+        return Scenario.load(str(file), changes)
     known = scenarios()
     for candidate in known:
         if candidate.id.lower() == name.lower():
-            return candidate
+            return Scenario.load(candidate.path, changes) if changes else candidate
     if Path(name).is_file():
-        return Scenario.load(name)
+        return Scenario.load(name, changes)
     names = [spelled for one in known for spelled in (one.id, Path(one.path).stem)]
     by_small = {spelled.lower(): spelled for spelled in names}
     near = [by_small[small] for small in get_close_matches(name.lower(), by_small, 3)]
     guess = f"; did you mean {' or '.join(near)}?" if near else ""
     raise InputError(f"SCENARIO: {name} is no file and no scenario that `catnip list` shows{guess}")
+
+
+def _standard_input() -> str:
+    """Its text. Files that it names are beside the working directory."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"-: standard input is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def is_path(name: str) -> bool:

@@ -5,8 +5,10 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+
+from catnip.voice import Loudness, loudness, note
 
 
 class Progress:
@@ -18,14 +20,16 @@ class Progress:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
+            TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
             transient=True,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or loudness() is Loudness.QUIET or not console.is_terminal,
         )
 
     def task(self, label: str) -> Callable[[int, int], None]:
         """A new bar; what it returns is told (done, total) and fits `Scenario.run(progress=...)`."""
+        note(label)
         task = self._bars.add_task(label, total=None)
         return lambda done, total: self._bars.update(task, completed=done, total=total)
 

@@ -1,15 +1,31 @@
-"""A reproduction as one HTML page that needs nothing else: styles and figures are inside."""
+"""A reproduction as one HTML page that needs nothing else: styles, figures and reasons are inside."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib import metadata
+from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from catnip import paths
 from catnip._core import __version__
+from catnip.figures import style
+from catnip.output import span
 from catnip.papers import claims
-from catnip.papers.outcome import Reproduction
+from catnip.papers.claims import Claim
+from catnip.papers.outcome import Command, Figure, Reproduction, Table
+
+LIBRARIES = ("matplotlib", "numpy", "scipy")
+"""Those on which the bytes of a page depend."""
+NUMBER = re.compile(r"[-–≤≥]?\d|–$")
+UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=page|able|gure) (?=\d)")
 
 
-def render(outcome: Reproduction, command: str) -> str:
-    """The page; `command` is what makes it again."""
+def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
+    """The page; `command` is what makes it again, from a `commit` as `results.commit` tells it."""
     environment = Environment(
         loader=PackageLoader("catnip"),
         autoescape=True,
@@ -17,11 +33,86 @@ def render(outcome: Reproduction, command: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.tests["has_gaps"] = _has_gaps
+    environment.filters["unbroken"] = _unbroken
+    environment.filters["columns_in_words"] = _columns_in_words
     return environment.get_template("report.html.j2").render(
         outcome=outcome,
         command=command,
+        commit=commit,
         version=__version__,
+        made=_made(commit),
+        libraries=", ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES),
         show=claims.show,
+        span=span,
         tally=claims.tally(outcome.claims),
-        figures=[(figure, Markup(figure.svg)) for figure in outcome.figures],
+        groups={id: list(group) for id, group in groupby(sorted(outcome.claims, key=_order(outcome)), _id)},
+        reasons=_reasons(claim.note for claim in outcome.claims if claim.note),
+        figures=[(figure, Markup(style.in_page(figure.svg))) for figure in outcome.figures],
+        again=lambda figure: _again(command, figure),
+        drawings=lambda dark: Markup(style.variables(dark)),
     )
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """A section of docs/deviations.md."""
+
+    title: str
+    html: Markup
+
+
+def _reasons(anchors: Iterable[str]) -> Mapping[str, _Reason]:
+    """The sections with these anchors, in their order; none without the document."""
+    file = paths.deviations()
+    if not file.is_file():
+        return {}
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    wanted, found = set(anchors), {}
+    for section in re.split(r"^## ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        title, text = section.split("\n", 1)
+        if (anchor := _anchor(title)) in wanted:
+            found[anchor] = _Reason(title, Markup(markdown.render(text)))
+    return found
+
+
+def _anchor(title: str) -> str:
+    """Of a heading, as those who show Markdown make it."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def _order(outcome: Reproduction) -> Callable[[Claim], int]:
+    """By experiment, as the paper's claims list them."""
+    places = {id: place for place, id in enumerate(outcome.experiments)}
+    return lambda claim: places.get(claim.id, len(places))
+
+
+def _id(claim: Claim) -> str:
+    return claim.id
+
+
+def _made(commit: str | None) -> str:
+    if commit is None:
+        return f"catnip {__version__}"
+    changed = ", changed" if commit.endswith("+") else ""
+    return f"catnip {__version__}, commit {commit[:12]}{changed}"
+
+
+def _again(command: Command, figure: Figure) -> str:
+    experiments = [figure.experiment] if figure.experiment else []
+    return replace(command, experiments=experiments).line("--figures figures")
+
+
+def _unbroken(text: str) -> str:
+    """Numbers stay on the line of their units, and of what they count."""
+    return UNBROKEN.sub("\u00a0", text)
+
+
+def _columns_in_words(table: Table) -> set[int]:
+    """Places of the first column, which names the row, and of those without any number."""
+    columns = enumerate(zip(*table.rows, strict=True))
+    return {0, *(at for at, cells in columns if not any(map(NUMBER.match, cells)))}
+
+
+def _has_gaps(table: Table) -> bool:
+    return any("–" in row[1:] for row in table.rows)

@@ -1,6 +1,6 @@
 """Tables on disk: Parquet with units in the column names, and a manifest that says where they come from.
 
-The core declares the tables, `catnip list` describes them, and the emulator writes the same files.
+The core declares the tables, `catnip list` describes them, and an emulation gives the same files.
 
 Running and reporting are separate: whoever draws or compares reads these tables and nothing else.
 """
@@ -13,31 +13,35 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from catnip import runs
 from catnip._core import InputError, Scenario, __version__
+from catnip.runs import Progress, Rows
 from catnip.tables import TABLES, Column, Table
 
-Progress: TypeAlias = Callable[[int, int], None]
-
-PART_S = 3.0
-"""About so long a run goes on before what it has done is safe."""
 ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+CERTIFICATE = "certificate.json"
+"""What an emulation was asked and what it did."""
 LONGEST_TEXT = 1 << 18
 """Bytes of a file that a manifest holds as it is."""
+
+WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
+"""Files in the checkout that come of runs, as git leaves them out."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Manifest:
     scenario_sha256: str
     variants: list[str]
     seeds: list[int]
+    axes: Mapping[str, list[Any]] = field(default_factory=dict)
+    """In what variants differ: keys of the scenario, each with its value in every variant."""
     created: str | None = None
     commit: str | None = None
     """Of the checkout that has run it; `+` behind it says that files were changed."""
@@ -72,8 +78,9 @@ class Manifest:
             scenario_sha256=hashlib.sha256(scenario.text.encode()).hexdigest(),
             variants=list(variants),
             seeds=list(seeds),
+            axes=runs.axes_of(scenario, variants),
             created=created,
-            commit=_commit(),
+            commit=commit(),
             text=scenario.text,
             files={
                 os.path.relpath(file, Path(scenario.path).parent): _contents(Path(file))
@@ -81,9 +88,12 @@ class Manifest:
             },
         )
 
+    def made_in(self, seconds: float) -> "Manifest":
+        """The same of a run by this program, on this machine, in so long."""
+        return replace(self, made=_made_here(seconds))
+
 
 def _made_here(seconds: float) -> dict[str, Any]:
-    """By this program, on this machine, in so long."""
     libraries = {name: metadata.version(name) for name in ("numpy", "pyarrow", "scipy")}
     return {
         "command": shlex.join(["catnip", *sys.argv[1:]]),
@@ -105,14 +115,17 @@ def _contents(file: Path) -> dict[str, str]:
     return told
 
 
-def _commit() -> str | None:
-    """Of the checkout that the package is in, if it is in one."""
+def commit() -> str | None:
+    """Of the checkout that the package is in, if it is in one; `+` behind it says that files were changed.
+
+    What reproductions write does not count: no run reads it, and every second report would have the mark.
+    """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
     try:
         git = partial(subprocess.run, cwd=root, capture_output=True, text=True, check=True)
-        changed = git(["git", "status", "--porcelain", "--untracked-files=no"]).stdout
+        changed = git(["git", "status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN]).stdout
         return git(["git", "rev-parse", "HEAD"]).stdout.strip() + "+" * bool(changed)
     except (OSError, subprocess.CalledProcessError):
         return None
@@ -132,113 +145,123 @@ def check_folder(folder: Path, manifest: Manifest) -> None:
             raise InputError(f"--out: {told}; name another folder, or remove that one")
 
 
-def write(folder: Path, manifest: Manifest, tables: Mapping[str, Table]) -> None:
-    """One Parquet file per table, with variants by name, and manifest.json, in place of what is there."""
-    arrow = {name: [_to_arrow(table, manifest.variants)] for name, table in tables.items()}
-    _replace(folder, manifest, arrow)
+def write(
+    folder: Path,
+    manifest: Manifest,
+    tables: Mapping[str, Table],
+    certificate: Mapping[str, Any] | None = None,
+) -> None:
+    """One Parquet file per table, with variants by name, and manifest.json, in place of what is there; of an
+    emulation its certificate, too."""
+    arrow = {name: [to_arrow(table, manifest.variants, manifest.axes)] for name, table in tables.items()}
+    _replace(folder, manifest, arrow, certificate)
 
 
-def run_to(
+@contextmanager
+def carried_out(
     folder: Path,
     scenario: Scenario,
     manifest: Manifest,
-    written: Iterable[str],
-    wanted: Mapping[str, Sequence[str]],
-    threads: int,
-    progress: Progress,
-) -> dict[str, Table]:
-    """Does the runs of a manifest a few at a time and writes their tables; gives `wanted` columns of them.
+    tables: Iterable[str],
+    *,
+    threads: int = 0,
+    every: str | None = None,
+    progress: Progress | None = None,
+) -> Iterator["Made"]:
+    """The runs of a manifest, kept in `folder` while they are looked at.
 
-    What is done stays in `folder` until all is. If it is interrupted, the next call with the same manifest
-    goes on from there; another manifest, or another version, begins anew.
+    If it is interrupted, the next call with the same manifest goes on from there; another manifest, or
+    another version, begins anew. `every` is the interval of time series.
     """
     began_s = perf_counter()
     check_folder(folder, manifest)
-    written = sorted(written)
-    needed = sorted({*written, *wanted})
+    needed = sorted(set(tables))
     kept = folder / "parts"
-    parts = _Parts(kept / _token(manifest, needed), manifest)
-    if not parts.folder.exists():
+    made = Made(kept / _token(manifest, needed, every), manifest, began_s)
+    if not made.parts.exists():
         shutil.rmtree(kept, ignore_errors=True)
-        parts.folder.mkdir(parents=True)
-    parts.complete(scenario, needed, threads, progress)
-    made = {name: parts.columns(name, columns) for name, columns in wanted.items()}
-    arrow = {name: parts.tables(name) for name in written}
-    whole = replace(manifest, made=_made_here(perf_counter() - began_s))
-    _replace(folder, whole, arrow)
+        made.parts.mkdir(parents=True)
+    runs.complete(
+        made,
+        scenario,
+        manifest.variants,
+        manifest.seeds,
+        needed,
+        threads=threads,
+        every=every,
+        progress=progress,
+    )
+    yield made
     shutil.rmtree(kept)
-    return made
 
 
-def _token(manifest: Manifest, tables: Sequence[str]) -> str:
-    known = json.dumps([asdict(manifest), tables])
+def _token(manifest: Manifest, tables: Sequence[str], every: str | None) -> str:
+    known = json.dumps([asdict(manifest), tables, every])
     return hashlib.sha256(known.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
-class _Parts:
+class Made:
     """Runs that are done: a folder, which says so, for some that follow each other by variant and seed."""
 
-    folder: Path
+    parts: Path
     manifest: Manifest
+    began_s: float
 
-    def complete(self, scenario: Scenario, tables: Sequence[str], threads: int, progress: Progress) -> None:
-        """Does the runs that are missing."""
-        variants, seeds = self.manifest.variants, self.manifest.seeds
-        total = len(variants) * len(seeds)
-        size = 4 * (threads or os.cpu_count() or 1)
-        while (done := self.done()) < total:
-            variant, seed = divmod(done, len(seeds))
-            if seed == 0 and size >= len(seeds):
-                some, of = variants[variant : variant + size // len(seeds)], seeds
-            else:
-                some, of = variants[variant : variant + 1], seeds[seed : seed + size]
-            began_s = perf_counter()
-            made = scenario.run(some, of, list(tables), threads, partial(_shifted, progress, done, total))
-            self.keep(made, variant, done, done + len(some) * len(of))
-            size = max(1, round(size * min(4.0, PART_S / max(perf_counter() - began_s, 1e-3))))
+    def write(self, folder: Path, tables: Iterable[str]) -> None:
+        """One Parquet file per table and manifest.json, in place of what is there."""
+        manifest = self.manifest.made_in(perf_counter() - self.began_s)
+        _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
     def done(self) -> int:
-        """How many runs there are."""
+        """See `runs.Keeper`."""
         return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
 
     def keep(self, made: Mapping[str, Table], variant: int, first: int, end: int) -> None:
-        """Writes the tables of these runs; a part is there as a whole or not at all."""
-        new = self.folder / "new"
+        """See `runs.Keeper`. A part is there as a whole or not at all."""
+        new = self.parts / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
         for name, table in made.items():
             shifted = {**table, "variant": np.asarray(table["variant"]) + np.uint64(variant)}
-            arrow = _to_arrow(shifted, self.manifest.variants)
+            arrow = to_arrow(shifted, self.manifest.variants, self.manifest.axes)
             with (
                 _named(new / f"{name}.arrow") as path,
                 path.open("wb") as file,
                 pa.ipc.new_file(file, arrow.schema, options=QUICKLY_PACKED) as writer,
             ):
                 writer.write_table(arrow)
-        new.rename(self.folder / f"{first:012}-{end:012}")
+        new.rename(self.parts / f"{first:012}-{end:012}")
 
-    def tables(self, name: str) -> Iterator[pa.Table]:
+    def _tables(self, name: str) -> Iterator[pa.Table]:
         """Of all parts, in order, one at a time."""
         for part in self._folders():
             with (part / f"{name}.arrow").open("rb") as file:
                 yield pa.ipc.open_file(file).read_all()
 
-    def columns(self, name: str, wanted: Sequence[str]) -> Table:
-        """Some columns of all parts."""
-        some = [table.select(wanted) for table in self.tables(name)]
+    def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
+        """See `runs.Keeper`."""
+        each = len(self.manifest.seeds)
+        some = []
+        for part in self._folders():
+            first, end = map(int, part.name.split("-"))
+            if first < (variant + 1) * each and variant * each < end:
+                with (part / f"{table}.arrow").open("rb") as file:
+                    whole = pa.ipc.open_file(file).read_all().select(list(columns))
+                some.append(whole.filter(pc.equal(whole["variant"], self.manifest.variants[variant])))
         whole = pa.concat_tables(some).unify_dictionaries()
-        return _from_arrow(whole, self.manifest.variants)
+        return {key: _values(whole[key]) for key in columns if key != "variant"}
 
     def _folders(self) -> list[Path]:
-        return sorted(self.folder.glob("*-*"))
+        return sorted(self.parts.glob("*-*"))
 
 
-def _shifted(progress: Progress, before: int, total: int, done: int, _of: int) -> None:
-    progress(before + done, total)
-
-
-def _replace(folder: Path, manifest: Manifest, tables: Mapping[str, Iterable[pa.Table]]) -> None:
+def _replace(
+    folder: Path,
+    manifest: Manifest,
+    tables: Mapping[str, Iterable[pa.Table]],
+    certificate: Mapping[str, Any] | None = None,
+) -> None:
     """Writes all aside and puts it in the place of what was there; the manifest comes last."""
     aside = folder / "new"
     shutil.rmtree(aside, ignore_errors=True)
@@ -246,12 +269,15 @@ def _replace(folder: Path, manifest: Manifest, tables: Mapping[str, Iterable[pa.
     try:
         for name, parts in tables.items():
             _write_parquet(aside / f"{name}.parquet", parts)
-        with _named(aside / "manifest.json") as file:
-            file.write_text(json.dumps(asdict(manifest), indent=2) + "\n")
-        (folder / "manifest.json").unlink(missing_ok=True)
+        documents = {CERTIFICATE: certificate} if certificate else {}
+        for name, document in {**documents, "manifest.json": asdict(manifest)}.items():
+            with _named(aside / name) as file:
+                file.write_text(json.dumps(document, indent=2) + "\n")
+        for name in ("manifest.json", CERTIFICATE):
+            (folder / name).unlink(missing_ok=True)
         for name in TABLES:
             (folder / f"{name}.parquet").unlink(missing_ok=True)
-        for file in sorted(aside.glob("*.parquet")):
+        for file in [*sorted(aside.glob("*.parquet")), *(aside / name for name in documents)]:
             file.rename(folder / file.name)
         (aside / "manifest.json").rename(folder / "manifest.json")
     finally:
@@ -295,7 +321,8 @@ def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, d
         raise InputError(f"{path}: manifest: {error}") from error
     files = sorted(folder.glob("*.parquet"))
     chosen = [file for file in files if tables is None or file.stem in tables]
-    return manifest, {file.stem: _from_arrow(_read_parquet(file), manifest.variants) for file in chosen}
+    made = {file.stem: _read_parquet(file).drop_columns(list(manifest.axes)) for file in chosen}
+    return manifest, {name: _from_arrow(table, manifest.variants) for name, table in made.items()}
 
 
 def _read_parquet(path: Path) -> pa.Table:
@@ -303,11 +330,34 @@ def _read_parquet(path: Path) -> pa.Table:
         return pq.read_table(file)
 
 
-def _to_arrow(table: Table, variants: Sequence[str]) -> pa.Table:
-    columns = [_column_to_arrow(key, column, variants) for key, column in table.items()]
+def _values(column: pa.ChunkedArray) -> NDArray[Any]:
+    """As numbers, or as texts of which equal ones are made once."""
+    if not pa.types.is_string(column.type):
+        return np.asarray(column)
+    encoded = column.combine_chunks().dictionary_encode()
+    names = np.asarray(encoded.dictionary.to_pylist(), dtype=str)
+    return names[np.asarray(encoded.indices)] if len(names) else np.zeros(0, dtype=str)
+
+
+def to_arrow(table: Table, variants: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """With variants by name, and behind the seed a column for each axis."""
+    columns: dict[str, Any] = {}
+    for key, column in table.items():
+        columns[key] = _column_to_arrow(key, column, variants)
+        if key == "seed":
+            columns |= {axis: _levels(table["variant"], of) for axis, of in axes.items()}
     # No value is missing anywhere, and the types are those that Parquet itself has.
-    fields = [pa.field(key, column.type, nullable=False) for key, column in zip(table, columns, strict=True)]
-    return pa.table(columns, pa.schema(fields))
+    fields = [pa.field(key, column.type, nullable=False) for key, column in columns.items()]
+    return pa.table(list(columns.values()), pa.schema(fields))
+
+
+def _levels(variant: Column, of_variant: Sequence[Any]) -> pa.Array:
+    """The value of an axis in each row: numbers or truths if all are, and otherwise texts."""
+    for kind, type_ in ((bool, pa.bool_()), (int, pa.int64()), (float, pa.float64())):
+        if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
+            return pa.array(of_variant, type_).take(pa.array(variant))
+    texts = pa.array([str(value) for value in of_variant], pa.string()).dictionary_encode()
+    return texts.take(pa.array(variant))
 
 
 def _column_to_arrow(key: str, column: Column, variants: Sequence[str]) -> Any:

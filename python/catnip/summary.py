@@ -1,9 +1,9 @@
 """What a reader asks first of any run: how its transfers fared, by traffic group, and what its links did."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,30 +11,34 @@ from numpy.typing import NDArray
 from catnip import measures, stats
 from catnip.measures import Floats
 from catnip.stats import Interval
+from catnip.survival import Estimate, Times
 from catnip.tables import Table
 
 _RUN = ("variant", "seed")
-_TIMED = (*_RUN, "group", "start_s", "time_s")
 _COUNTED = [f"{what}_{colour}" for what in ("arrived", "dropped") for colour in ("high", "med", "low")]
 TABLES: Mapping[str, Sequence[str]] = {
-    "runs": (*_RUN, "end_s", "hops"),
-    "pages": (*_TIMED, "page"),
-    "echoes": (*_TIMED,),
-    "connections": (
-        *(*_RUN, "group", "client", "start_s", "received_s", "acked_s", "delivered_bytes"),
-        *("retransmitted", "timeouts", "rtt_mean_s", "rtt_samples"),
+    "runs": (*_RUN, "hops"),
+    "groups": (
+        *(*_RUN, "group", "kind", "started", "finished", "connections", "goodput_mbps"),
+        *("sent", "retransmitted", "timeouts", "rtt_mean_s", "rtt_samples", "fairness"),
     ),
+    "transfers": (*_RUN, "group", "number", "time_s", "waited_s"),
     "ports": (*_RUN, "port", *_COUNTED, "utilization", "queue_mean_packets", "queue_delay_mean_s"),
 }
 """Tables that a summary takes, and what of them."""
-Rows = Mapping[str, NDArray[Any]]
-BLOCKS = 50
-"""Seeds are left out in no more parts than these."""
+Rows: TypeAlias = Mapping[str, NDArray[Any]]
+Read: TypeAlias = Callable[[str, int], Rows]
+"""The rows of a table that a variant has, by its number."""
+
+MEANS = {"pages": "page_time_s", "keystrokes": "echo_s", "transfers": "completed_s"}
+"""What the mean time of each kind is called."""
+QUANTILES = {"median_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
+"""Told where there are enough transfers that some take longer."""
 
 
 @dataclass(frozen=True)
 class OfGroup:
-    """The transfers of a traffic group over all seeds: pages if it has any, or keystrokes, or connections."""
+    """The transfers of a traffic group over all seeds: pages, keystrokes, or connections."""
 
     kind: str
     """What they are: `pages`, `keystrokes` or `transfers`."""
@@ -42,16 +46,24 @@ class OfGroup:
     finished: int
     """Before the end of the run. Times are those of these; where others are missing, the longest are."""
     means: Mapping[str, Interval]
-    """Of finished ones, by measure, and goodput."""
+    """Of finished ones, by measure; quantiles, where it is known how many take longer; and rates."""
     restricted_s: Interval | None = None
     """The mean of what a transfer takes or `horizon_s`, whichever is less, by Kaplan and Meier: what is known
     of those that have not finished counts, too. None where all have finished in all variants."""
     horizon_s: float = math.nan
+    values: Mapping[str, Floats] = field(default_factory=dict, repr=False)
+    """By measure, values that vary with the seeds and have its mean: one for each, or for a block of them."""
 
     @property
     def is_cut_short(self) -> bool:
         """The end of the run has kept some from finishing."""
         return self.finished < self.started
+
+    def less(self, other: "OfGroup") -> dict[str, Interval]:
+        """By measure, how much more this is than the other, seed by seed."""
+        both = [key for key in self.values if key in other.values]
+        made = {key: _paired(self.values[key], other.values[key]) for key in both}
+        return {key: difference for key, difference in made.items() if difference is not None}
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,8 @@ class Summary:
     groups: Mapping[str, OfGroup]
     links: Mapping[str, Mapping[str, Interval]]
     """By port, that is, by link and direction."""
+    hops: int
+    """Packets times the links that they have crossed."""
 
     def counts(self) -> tuple[int, int]:
         """Transfers finished and started, of all groups."""
@@ -68,174 +82,149 @@ class Summary:
         return sum(group.finished for group in groups), sum(group.started for group in groups)
 
 
-def summarize(
+def of_tables(
     tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
 ) -> dict[str, Summary]:
-    """Each variant's groups and links; the seeds ascend."""
+    """The same of whole tables."""
     parts = {name: measures.by_variant(tables[name], len(variants)) for name in TABLES}
-    by_variant = [{name: part[variant] for name, part in parts.items()} for variant in range(len(variants))]
-    names = dict.fromkeys(name for tables in by_variant for name in _groups(tables))
-    groups = {name: _of_group([_Transfers.of(one, name) for one in by_variant], seeds) for name in names}
+    return summarize(lambda name, variant: parts[name][variant], variants, seeds)
+
+
+def summarize(read: Read, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Summary]:
+    """Each variant's groups and links; the seeds ascend. No more rows are in memory than one variant has."""
+    horizons_s = _horizons_s(read, len(variants), seeds)
     return {
-        variant: Summary(
-            {name: of[index] for name, of in groups.items() if of[index].started}, _links(one["ports"], seeds)
+        name: Summary(
+            _groups(read, variant, seeds, horizons_s),
+            _links(read("ports", variant), seeds),
+            int(read("runs", variant)["hops"].sum()),
         )
-        for index, (variant, one) in enumerate(zip(variants, by_variant, strict=True))
+        for variant, name in enumerate(variants)
     }
 
 
-@dataclass(frozen=True)
-class _Transfers:
-    """What the users of a group wait for, in one variant."""
-
-    kind: str
-    rows: Rows
-    time_s: Floats
-    """How long each has taken, or has taken so far."""
-    is_over: NDArray[np.bool_]
-    connections: Rows
-    end_s: Floats
-    """Of each run."""
-
-    @classmethod
-    def of(cls, tables: Mapping[str, Rows], group: str) -> "_Transfers":
-        connections = _of(tables["connections"], group)
-        runs = tables["runs"]
-        kind, rows = "transfers", connections
-        for table, what in (("echoes", "keystrokes"), ("pages", "pages")):
-            if group in tables[table]["group"]:
-                kind, rows = what, _of(tables[table], group)
-        time_s = rows["acked_s"] - rows["start_s"] if kind == "transfers" else rows["time_s"]
-        is_over = ~np.isnan(time_s)
-        end_s = runs["end_s"][np.searchsorted(runs["seed"], rows["seed"])]
-        so_far_s = np.where(is_over, time_s, end_s - rows["start_s"])
-        return cls(kind, rows, so_far_s, is_over, connections, runs["end_s"])
+def _horizons_s(read: Read, variants: int, seeds: Sequence[int]) -> dict[str, float]:
+    """Of groups that are cut short in a variant: how long all variants are looked at, which is as long as
+    something is known of each."""
+    cut_short: set[str] = set()
+    for variant in range(variants):
+        groups = read("groups", variant)
+        cut_short |= set(groups["group"][groups["finished"] < groups["started"]].tolist())
+    made: dict[str, float] = {}
+    longest_s = dict.fromkeys(cut_short, 0.0)
+    for variant in range(variants) if cut_short else ():
+        transfers = read("transfers", variant)
+        for group in cut_short:
+            times = _times(_of(transfers, "group", group), seeds)
+            if len(times.waited_s):
+                made[group] = min(made.get(group, math.inf), times.known_until_s())
+                longest_s[group] = max(longest_s[group], float(times.waited_s[-1]))
+    return {group: longest_s[group] if math.isinf(until_s) else until_s for group, until_s in made.items()}
 
 
-def _groups(tables: Mapping[str, Rows]) -> Iterable[str]:
-    several = (np.unique(tables[table]["group"]) for table in ("pages", "echoes", "connections"))
-    return (str(name) for names in several for name in names)
-
-
-def _of(rows: Rows, group: str) -> Rows:
-    chosen = rows["group"] == group
-    return {key: values[chosen] for key, values in rows.items()}
-
-
-def _of_group(variants: Sequence[_Transfers], seeds: Sequence[int]) -> list[OfGroup]:
-    """A group in each variant. All are looked at as long as is known of each."""
-    with_rows = [one for one in variants if len(one.time_s)]
-    is_cut_short = any(not one.is_over.all() for one in with_rows)
-    horizon_s = min(_known_until_s(one) for one in with_rows) if is_cut_short else math.nan
-    if math.isinf(horizon_s):
-        horizon_s = max(float(one.time_s.max()) for one in with_rows)
-    return [_of_variant(one, seeds, horizon_s) for one in variants]
-
-
-def _known_until_s(of: _Transfers) -> float:
-    """Until when it is known how many transfers take longer: if the longest one is over, that is none."""
-    longest_s = of.time_s.max()
-    return math.inf if of.is_over[of.time_s == longest_s].all() else float(longest_s)
-
-
-def _of_variant(of: _Transfers, seeds: Sequence[int], horizon_s: float) -> OfGroup:
-    started, finished = len(of.is_over), int(of.is_over.sum())
-    over = {key: values[of.is_over] for key, values in of.rows.items()}
-    over["took_s"] = of.time_s[of.is_over]
-    means: dict[str, Interval] = {}
-    if finished:
-        means = _times(of.kind, over, seeds)
-    means |= _rates(of.connections, of.end_s, seeds)
-    restricted = None if math.isnan(horizon_s) or not started else _restricted(of, horizon_s)
-    return OfGroup(of.kind, started, finished, means, restricted, horizon_s)
-
-
-def _rates(connections: Rows, end_s: Floats, seeds: Sequence[int]) -> dict[str, Interval]:
-    """What connections got of the network, whether they are over or not."""
-    delivered = measures.per_seed(connections, "delivered_bytes", seeds)
-    with np.errstate(invalid="ignore"):  # a run of no time at all
-        made = {"goodput_mbps": stats.mean(8e-6 * delivered / end_s)}
-    samples = measures.per_seed(connections, "rtt_samples", seeds)
-    if samples.all():
-        total = {
-            **connections,
-            "rtt_s": np.nan_to_num(connections["rtt_mean_s"]) * connections["rtt_samples"],
-        }
-        made["rtt_ms"] = stats.mean(1e3 * measures.per_seed(total, "rtt_s", seeds) / samples)
-    users = np.unique(connections["client"])
-    if len(users) > 1:
-        made["fairness"] = stats.mean(_fairness(connections, seeds, users))
+def _groups(
+    read: Read, variant: int, seeds: Sequence[int], horizons_s: Mapping[str, float]
+) -> dict[str, OfGroup]:
+    groups, transfers = read("groups", variant), read("transfers", variant)
+    made = {}
+    for name in dict.fromkeys(groups["group"].tolist()):
+        rows, waits = _of(groups, "group", name), _of(transfers, "group", name)
+        if rows["started"].any() or rows["connections"].any():
+            made[str(name)] = _of_group(rows, waits, seeds, horizons_s.get(name, math.nan))
     return made
 
 
-def _fairness(connections: Rows, seeds: Sequence[int], users: NDArray[Any]) -> Floats:
-    """Jain's index of what users got: from 1 / their number to 1 (Jain, Chiu and Hawe 1984, equation 1)."""
-    run, user = np.searchsorted(seeds, connections["seed"]), np.searchsorted(users, connections["client"])
-    cells = len(seeds) * len(users)
-    got = np.bincount(run * len(users) + user, connections["delivered_bytes"], minlength=cells)
-    got = got.reshape(len(seeds), len(users))
-    with np.errstate(invalid="ignore"):  # nobody got anything
-        return np.asarray(got.sum(axis=1) ** 2 / (len(users) * (got**2).sum(axis=1)))
+def _of_group(rows: Rows, waits: Rows, seeds: Sequence[int], horizon_s: float) -> OfGroup:
+    kind = str(rows["kind"][0])
+    values = _rates(rows, seeds)
+    over = {key: column[~np.isnan(waits["time_s"])] for key, column in waits.items()}
+    if len(over["time_s"]):
+        mean = _page_means if kind == "pages" else _seed_means
+        values[MEANS[kind]] = mean(over, seeds)
+    means = {key: stats.mean(known) for key, of in values.items() if len(known := of[~np.isnan(of)])}
+    times = _times(waits, seeds)
+    for key, share in QUANTILES.items():
+        enough = len(times.waited_s) * (1 - share) >= 1 - 1e-9
+        if enough and (estimate := times.quantile(share)) is not None:
+            means[key], values[key] = estimate.interval, estimate.values
+    restricted: Estimate | None = None
+    if not math.isnan(horizon_s) and len(times.waited_s):
+        restricted = times.restricted_mean(horizon_s)
+        values["restricted_s"] = restricted.values
+    return OfGroup(
+        kind,
+        int(rows["started"].sum()),
+        int(rows["finished"].sum()),
+        means,
+        restricted.interval if restricted else None,
+        horizon_s,
+        values,
+    )
 
 
-def _times(kind: str, over: Rows, seeds: Sequence[int]) -> dict[str, Interval]:
-    if kind == "pages":
-        return {"page_time_s": stats.mean(_page_means(over, seeds))}
-    if kind == "keystrokes":
-        return {"echo_s": _mean(over, "took_s", seeds)}
-    received = {**over, "received": over["received_s"] - over["start_s"]}
-    return {
-        "received_s": _mean(received, "received", seeds),
-        "completed_s": _mean(over, "took_s", seeds),
-        "retransmitted": _mean(over, "retransmitted", seeds),
-        "timeouts": _mean(over, "timeouts", seeds),
-    }
+def _times(waits: Rows, seeds: Sequence[int]) -> Times:
+    return Times.of(waits["waited_s"], ~np.isnan(waits["time_s"]), waits["seed"], seeds)
 
 
-def _mean(rows: Rows, key: str, seeds: Sequence[int]) -> Interval:
-    """The mean over the seeds that have any of the means of each."""
-    with_rows = np.intersect1d(rows["seed"], seeds)
-    return stats.mean(measures.per_seed(rows, key, with_rows.tolist(), np.mean))
+def _rates(rows: Rows, seeds: Sequence[int]) -> dict[str, Floats]:
+    """What connections got of the network, whether they are over or not; of each seed."""
+    place = np.searchsorted(np.asarray(seeds, dtype=np.uint64), rows["seed"])
+
+    def by_seed(values: NDArray[Any]) -> Floats:
+        made = np.full(len(seeds), np.nan)
+        made[place] = values
+        return made
+
+    with np.errstate(divide="ignore", invalid="ignore"):  # a share of nothing is NaN
+        made = {
+            "goodput_mbps": by_seed(rows["goodput_mbps"]),
+            "rtt_ms": by_seed(1e3 * rows["rtt_mean_s"]),
+            "fairness": by_seed(rows["fairness"]),
+            "retransmitted_pct": by_seed(100 * rows["retransmitted"] / rows["sent"]),
+            "timeouts": by_seed(rows["timeouts"] / rows["connections"]),
+        }
+    return {key: values for key, values in made.items() if not np.isnan(values).all()}
 
 
-def _page_means(pages: Rows, seeds: Sequence[int]) -> Floats:
+def _seed_means(over: Rows, seeds: Sequence[int]) -> Floats:
+    run = np.searchsorted(np.asarray(seeds, dtype=np.uint64), over["seed"])
+    return _mean_by(run, over["time_s"], len(seeds))
+
+
+def _page_means(over: Rows, seeds: Sequence[int]) -> Floats:
     """Of known pages each counts the same, as in the papers' averages; of drawn ones each fetch."""
-    with_rows = np.unique(pages["seed"])
-    numbers, place = np.unique(pages["page"], return_inverse=True)
-    cells = np.searchsorted(with_rows, pages["seed"]) * len(numbers) + place
-    counts = np.bincount(cells, minlength=len(with_rows) * len(numbers))
-    if (counts > 0).all():
-        sums = np.bincount(cells, pages["took_s"], minlength=len(counts))
-        return np.asarray((sums / counts).reshape(len(with_rows), len(numbers)).mean(axis=1))
-    return measures.per_seed(pages, "took_s", with_rows.tolist(), np.mean)
+    run = np.searchsorted(np.asarray(seeds, dtype=np.uint64), over["seed"])
+    numbers, place = np.unique(over["number"], return_inverse=True)
+    cells = run * len(numbers) + place
+    each = _mean_by(cells, over["time_s"], len(seeds) * len(numbers)).reshape(len(seeds), len(numbers))
+    here = ~np.isnan(each)
+    # Runs that have fetched nothing say nothing.
+    if here[here.any(axis=1)].all():
+        return _mean_by(np.repeat(np.arange(len(seeds)), len(numbers)), each.ravel(), len(seeds))
+    return _seed_means(over, seeds)
 
 
-def _restricted(of: _Transfers, horizon_s: float) -> Interval:
-    """The restricted mean, and how it varies with what seeds bring, left out in turn (jackknife)."""
-    seeds = np.unique(of.rows["seed"])
-    whole_s = _area(of, np.ones(len(of.is_over), dtype=bool), horizon_s)
-    if len(seeds) == 1:
-        return Interval(whole_s, math.nan, math.nan, 1)
-    blocks = np.array_split(seeds, min(len(seeds), BLOCKS))
-    without_s = np.array([_area(of, ~np.isin(of.rows["seed"], block), horizon_s) for block in blocks])
-    return stats.mean(len(blocks) * whole_s - (len(blocks) - 1) * without_s)
+def _mean_by(cell: NDArray[np.intp], values: Floats, cells: int) -> Floats:
+    with np.errstate(invalid="ignore"):  # the mean of nothing is NaN
+        return np.asarray(np.bincount(cell, values, cells) / np.bincount(cell, minlength=cells))
 
 
-def _area(of: _Transfers, chosen: NDArray[np.bool_], horizon_s: float) -> float:
-    """Beneath the estimated share of transfers that take longer, up to the horizon."""
-    from scipy.stats import CensoredData, ecdf  # noqa: PLC0415 -- slow to load, and seldom needed
+def _paired(ours: Floats, theirs: Floats) -> Interval | None:
+    if len(ours) != len(theirs):
+        return None
+    known = ~(np.isnan(ours) | np.isnan(theirs))
+    return stats.paired_difference(ours[known], theirs[known]) if known.any() else None
 
-    is_over = of.is_over[chosen]
-    time_s = of.time_s[chosen]
-    curve = ecdf(CensoredData(time_s[is_over], right=time_s[~is_over])).sf
-    at_s = np.minimum(np.concatenate([[0.0], curve.quantiles, [horizon_s]]), horizon_s)
-    return float((np.diff(at_s) * np.concatenate([[1.0], curve.probabilities])).sum())
+
+def _of(rows: Rows, column: str, value: str) -> Rows:
+    chosen = rows[column] == value
+    return {key: values[chosen] for key, values in rows.items()}
 
 
 def _links(ports: Rows, seeds: Sequence[int]) -> dict[str, dict[str, Interval]]:
     made = {}
     for name in dict.fromkeys(ports["port"].tolist()):
-        here = {key: values[ports["port"] == name] for key, values in ports.items()}
+        here = _of(ports, "port", name)
         port = measures.loss_of(here, seeds)
         measured = {
             "utilization_pct": stats.mean(100 * measures.per_seed(here, "utilization", seeds)),

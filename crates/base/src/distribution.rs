@@ -1,5 +1,6 @@
 use crate::notation::{Kind, Notation, Usage, Written};
-use crate::{ParseError, Rng};
+use crate::{Bytes, ParseError, Rng, Share, Span};
+use std::str::FromStr;
 
 /// A distribution of sizes, counts or times; the unit is its user's. None of them gives negative values.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +44,39 @@ pub enum Distribution {
     },
 }
 
+/// What the numbers of a distribution are, and so with which units they may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Numbers of things.
+    Count,
+    /// Seconds, or a time such as 200ms.
+    Time,
+    /// Bytes, or a size such as 32KB.
+    Size,
+}
+
+impl Measure {
+    /// One of its values.
+    pub fn read(self, text: &str) -> Option<f64> {
+        let text = text.trim();
+        let with_unit = match self {
+            Self::Count => None,
+            Self::Time => text.parse().ok().map(|time: Span| time.as_secs()),
+            Self::Size => text.parse().ok().map(|Bytes(bytes)| bytes as f64),
+        };
+        f64::from_str(text).ok().or(with_unit)
+    }
+
+    /// What is expected where one is read.
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Count => "a number such as 8",
+            Self::Time => "a time such as 200ms, seconds as a number",
+            Self::Size => "a size such as 32KB, bytes as a number",
+        }
+    }
+}
+
 impl Kind for Distribution {
     const USAGE: &'static [Usage] = &[
         ("constant:value=", "always the same"),
@@ -57,36 +91,7 @@ impl Kind for Distribution {
     ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let read = match text.name() {
-            "constant" => Self::Constant(text.key("value")?),
-            "uniform" => Self::Uniform { minimum: text.key("minimum")?, maximum: text.key("maximum")? },
-            "exponential" => Self::Exponential { mean: text.key("mean")? },
-            "pareto" => Self::Pareto {
-                shape: text.key("shape")?,
-                minimum: text.key("minimum")?,
-                maximum: text.option("maximum", f64::INFINITY)?,
-            },
-            "lognormal" => Self::Lognormal {
-                mu: text.key("mu")?,
-                sigma: text.key("sigma")?,
-                maximum: text.option("maximum", f64::INFINITY)?,
-            },
-            _ => {
-                let points: String = text.key("points")?;
-                let point = |point: &str| {
-                    let (value, probability) = point.split_once('/')?;
-                    Some((value.parse().ok()?, probability.parse().ok()?))
-                };
-                let points = points.split(';').map(point).collect::<Option<_>>();
-                Self::Empirical {
-                    points: points.ok_or_else(|| text.error("points such as 0/0;1/0.25;10/1"))?,
-                }
-            }
-        };
-        match read.mistake() {
-            None => Ok(read),
-            Some(expected) => Err(text.error(expected)),
-        }
+        Self::read_as(text, Measure::Count)
     }
 
     fn write(&self, to: &mut Written) {
@@ -117,6 +122,65 @@ impl Kind for Distribution {
 crate::as_text!(Distribution);
 
 impl Distribution {
+    /// Reads one whose values are written with units; a value alone is always the same.
+    pub fn with_units(text: &str, values: Measure) -> Result<Self, ParseError> {
+        if let Some(value) = values.read(text) {
+            return Self::Constant(value).checked().map_err(|expected| ParseError::new(text, expected));
+        }
+        if !text.trim_start().starts_with(|c: char| c.is_ascii_alphabetic() || c == ':') {
+            return Err(ParseError::new(text, format!("{}, or a distribution", values.expected())));
+        }
+        // The name must be right before what follows it.
+        let mut notation = Notation::of_family::<Self>(text)?;
+        let read = Self::read_as(&mut notation, values)?;
+        notation.finish_as(Self::USAGE)?;
+        Ok(read)
+    }
+
+    fn read_as(text: &mut Notation<'_>, values: Measure) -> Result<Self, ParseError> {
+        let written = |text: &mut Notation<'_>, key: &str| {
+            let said = text.take(key);
+            let read = |said: &str| values.read(said).ok_or_else(|| text.not_a_value(key, said));
+            said.map(read).transpose()
+        };
+        let value = |text: &mut Notation<'_>, key: &str| {
+            written(text, key)?.ok_or_else(|| text.error(format!("{key}=")))
+        };
+        let up_to = |text: &mut Notation<'_>| Ok(written(text, "maximum")?.unwrap_or(f64::INFINITY));
+        let read = match text.name() {
+            "constant" => Self::Constant(value(text, "value")?),
+            "uniform" => Self::Uniform { minimum: value(text, "minimum")?, maximum: value(text, "maximum")? },
+            "exponential" => Self::Exponential { mean: value(text, "mean")? },
+            "pareto" => Self::Pareto {
+                shape: text.key("shape")?,
+                minimum: value(text, "minimum")?,
+                maximum: up_to(text)?,
+            },
+            "lognormal" => {
+                Self::Lognormal { mu: text.key("mu")?, sigma: text.key("sigma")?, maximum: up_to(text)? }
+            }
+            _ => {
+                let points: String = text.key("points")?;
+                let point = |point: &str| {
+                    let (value, probability) = point.split_once('/')?;
+                    Some((values.read(value)?, probability.parse::<Share>().ok()?.0))
+                };
+                let points = points.split(';').map(point).collect::<Option<_>>();
+                Self::Empirical {
+                    points: points.ok_or_else(|| text.error("points such as 0/0;1/0.25;10/1"))?,
+                }
+            }
+        };
+        read.checked().map_err(|expected| text.error(expected))
+    }
+
+    fn checked(self) -> Result<Self, &'static str> {
+        match self.mistake() {
+            None => Ok(self),
+            Some(expected) => Err(expected),
+        }
+    }
+
     /// What its numbers should be instead, if they make no distribution.
     fn mistake(&self) -> Option<&'static str> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
@@ -250,6 +314,32 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back_as_the_same(distribution in any_distribution()) {
             prop_assert_eq!(distribution.to_string().parse(), Ok(distribution));
+        }
+    }
+
+    #[test]
+    fn values_may_have_units_and_a_value_alone_is_always_the_same() {
+        let time = |text| Distribution::with_units(text, Measure::Time).map_err(|error| error.to_string());
+        assert_eq!(time("5s"), Ok(Distribution::Constant(5.0)));
+        assert_eq!(time("0.25"), Ok(Distribution::Constant(0.25)));
+        assert_eq!(time("exponential:mean=2s"), time("exponential:mean=2"));
+        assert_eq!(time("uniform:minimum=0,maximum=1min"), time("uniform:minimum=0s,maximum=60"));
+        assert_eq!(time("empirical:points=0s/0;200ms/25%;1/1"), time("empirical:points=0/0;0.2/0.25;1/1"));
+        let size = |text| Distribution::with_units(text, Measure::Size).unwrap();
+        assert_eq!(size("32KB"), Distribution::Constant(32768.0));
+        assert_eq!(
+            size("pareto:shape=1.2,minimum=1KB,maximum=1MB"),
+            size("pareto:shape=1.2,minimum=1024,maximum=1048576")
+        );
+        for (text, measure, named) in [
+            ("5s", Measure::Count, "a number such as 8"),
+            ("5s", Measure::Size, "a size such as 32KB"),
+            ("-1", Measure::Time, "not negative"),
+            ("exponential:mean=2KB", Measure::Time, "a value for mean, not \"2KB\""),
+            ("exponental:mean=2", Measure::Time, "did you mean exponential?"),
+        ] {
+            let error = Distribution::with_units(text, measure).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
         }
     }
 

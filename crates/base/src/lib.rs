@@ -1,5 +1,5 @@
 //! The vocabulary that every part of CATNIP shares: time, rates, random streams, distributions, what an application
-//! knows about its data, and how kinds of things are written. Nothing here reads a clock, allocates per packet or depends on another crate.
+//! knows about its data, and how kinds of things are written. Nothing here reads a clock, allocates per packet or depends on another crate of ours.
 
 #![forbid(unsafe_code)]
 
@@ -12,8 +12,8 @@ mod time;
 mod units;
 
 pub use context::FlowContext;
-pub use distribution::Distribution;
+pub use distribution::{Distribution, Measure};
 pub use rng::{Rng, Stream};
 pub use slab::Slab;
 pub use time::{Rate, Span, Time, WireTime};
-pub use units::{Bytes, ParseError};
+pub use units::{Bytes, ParseError, Quantity, Share};

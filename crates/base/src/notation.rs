@@ -42,14 +42,10 @@ pub trait Family: Sized + 'static {
 
     /// Reads any of them.
     fn read_any(text: &str) -> Result<Self, ParseError> {
-        let mut text = Notation::parse(text)?;
-        let Some(kind) = Self::KINDS.iter().find(|kind| text.is_one_of(kind.usage)) else {
-            let mut names: Vec<&str> = Self::usages().into_iter().map(name).collect();
-            names.dedup();
-            return Err(text.error(format!("one of {}", names.join(", "))));
-        };
+        let mut text = Notation::of_family::<Self>(text)?;
+        let kind = Self::KINDS.iter().find(|kind| text.is_one_of(kind.usage)).expect("it is of the family");
         let read = (kind.read)(&mut text)?;
-        text.finish()?;
+        text.finish_as(kind.usage)?;
         Ok(read)
     }
 }
@@ -171,6 +167,18 @@ macro_rules! words {
     };
 }
 
+/// The word that was probably meant, if there is one that is nearly the same.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let alike = |known: &'a str| (strsim::normalized_damerau_levenshtein(word, known), known);
+    let all = known.into_iter().map(alike).filter(|(alike, _)| (0.6..1.0).contains(alike));
+    all.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// The same as the end of a message.
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, known).map_or_else(String::new, |known| format!("; did you mean {known}?"))
+}
+
 /// The name in a way to write something.
 pub fn name((form, _): Usage) -> &'static str {
     form.split([':', '[']).next().unwrap_or(form)
@@ -213,6 +221,21 @@ impl<'a> Notation<'a> {
         Ok(Self { text: text.into(), name, ..Self::nameless(rest) })
     }
 
+    /// Takes a text apart that names one of a family.
+    pub(crate) fn of_family<F: Family>(text: &'a str) -> Result<Self, ParseError> {
+        let text = Self::parse(text)?;
+        let usages = F::usages();
+        if text.is_one_of(&usages) { Ok(text) } else { Err(text.unknown(usages)) }
+    }
+
+    /// Its name is none of these.
+    fn unknown(&self, usages: Vec<Usage>) -> ParseError {
+        let mut names: Vec<&str> = usages.into_iter().map(name).collect();
+        names.dedup();
+        let near = did_you_mean(self.name, names.iter().copied());
+        self.error(format!("one of {}{near}", names.join(", ")))
+    }
+
     /// Takes a text apart that has no name: `value,…,key=value,…`.
     pub fn nameless(text: &'a str) -> Self {
         // What stands in parentheses is a text of its own.
@@ -246,6 +269,11 @@ impl<'a> Notation<'a> {
         ParseError::new(self.text.as_str(), expected)
     }
 
+    /// What is wrong with a part of it: that it is too large, or that something else was expected.
+    pub fn error_of(&self, part: ParseError, expected: impl Into<String>) -> ParseError {
+        if part.is_too_large() { part.about(self.text.as_str()) } else { self.error(expected) }
+    }
+
     /// The next value without a key.
     pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, ParseError> {
         let value = self.values.next().and_then(|value| value.parse().ok());
@@ -261,15 +289,26 @@ impl<'a> Notation<'a> {
     /// The value that must be given with a key.
     pub fn key<T: FromStr>(&mut self, key: &str) -> Result<T, ParseError> {
         let value = self.take(key).ok_or_else(|| self.error(format!("{key}=")))?;
-        value.parse().map_err(|_| self.error(format!("a value for {key}, not {value:?}")))
+        value.parse().map_err(|_| self.not_a_value(key, value))
     }
 
     /// The value that belongs to a key, if it is given.
     pub fn option<T: FromStr>(&mut self, key: &str, default: T) -> Result<T, ParseError> {
         match self.take(key) {
             None => Ok(default),
-            Some(value) => value.parse().map_err(|_| self.error(format!("a value for {key}, not {value:?}"))),
+            Some(value) => value.parse().map_err(|_| self.not_a_value(key, value)),
         }
+    }
+
+    /// The value that belongs to a key, or `None` if it is not given.
+    pub fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, ParseError> {
+        let said = self.take(key);
+        said.map(|value| value.parse().map_err(|_| self.not_a_value(key, value))).transpose()
+    }
+
+    /// What stands behind a key is not what it takes.
+    pub(crate) fn not_a_value(&self, key: &str, value: &str) -> ParseError {
+        self.error(format!("a value for {key}, not {value:?}"))
     }
 
     fn is_one_of(&self, usages: &[Usage]) -> bool {
@@ -277,11 +316,21 @@ impl<'a> Notation<'a> {
     }
 
     /// Nothing may be left.
-    pub fn finish(mut self) -> Result<(), ParseError> {
+    pub fn finish(self) -> Result<(), ParseError> {
+        self.finish_as(&[])
+    }
+
+    /// The same; keys are guessed among those that these ways to write it show.
+    pub(crate) fn finish_as(mut self, usages: &[Usage]) -> Result<(), ParseError> {
+        let keys = usages.iter().flat_map(|(form, _)| form.split(['[', ']', ':', ',']));
+        let keys = keys.filter_map(|part| part.split_once('=')).map(|(key, _)| key);
         match self.values.next().or(self.options.first().map(|(key, _)| *key)) {
             None => Ok(()),
             Some(extra) if self.name.is_empty() => Err(self.error(format!("nothing like {extra:?}"))),
-            Some(extra) => Err(self.error(format!("nothing like {extra:?} for {}", self.name))),
+            Some(extra) => {
+                let near = did_you_mean(extra, keys);
+                Err(self.error(format!("nothing like {extra:?} for {}{near}", self.name)))
+            }
         }
     }
 }
@@ -402,6 +451,10 @@ impl<B: ?Sized + 'static> Registry<B> {
         let built_in = F::KINDS.iter().any(|kind| notation.is_one_of(kind.usage));
         match self.0.iter().find(|(usage, _)| notation.is_one_of(usage)) {
             Some((_, read)) if !built_in => read(text).map(wrap),
+            None if !built_in => {
+                let outside = self.0.iter().flat_map(|(usages, _)| usages.iter().copied());
+                Err(notation.unknown(F::usages().into_iter().chain(outside).collect()))
+            }
             _ => F::read_any(text),
         }
     }
@@ -446,11 +499,13 @@ mod tests {
     fn a_mistake_names_the_text_and_what_was_expected() {
         for (text, message) in [
             ("saw:3", "\"saw:3\": expected one of comb, rake"),
+            ("cmob:3", "\"cmob:3\": expected one of comb, rake; did you mean comb?"),
             ("comb", "\"comb\": expected a number of teeth"),
             ("comb:x", "\"comb:x\": expected a number of teeth"),
             ("comb:3,gap=wide", "\"comb:3,gap=wide\": expected a value for gap, not \"wide\""),
             ("comb:3,4", "\"comb:3,4\": expected nothing like \"4\" for comb"),
             ("comb:3,colour=red", "\"comb:3,colour=red\": expected nothing like \"colour\" for comb"),
+            ("comb:3,gip=2", "\"comb:3,gip=2\": expected nothing like \"gip\" for comb; did you mean gap?"),
             ("", "\"\": expected a name, and after a colon what it needs"),
         ] {
             assert_eq!(text.parse::<Tool>().unwrap_err().to_string(), message);

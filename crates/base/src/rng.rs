@@ -36,6 +36,10 @@ pub enum Stream {
     Server(u32),
     /// A conditioner behind the wire of port `n`: which one, from 0.
     Conditioner(u32, u32),
+    /// When the wire of port `n` stands still.
+    Outage(u32),
+    /// Which attempts of the link layer of port `n` are lost.
+    Arq(u32),
 }
 
 impl Stream {
@@ -54,6 +58,8 @@ impl Stream {
             Self::Behind(n, stage) => [10 | stage << 8, n],
             Self::Server(n) => [12, n],
             Self::Conditioner(n, stage) => [11 | stage << 8, n],
+            Self::Outage(n) => [15, n],
+            Self::Arq(n) => [16, n],
         }
     }
 }
@@ -195,7 +201,8 @@ mod tests {
     #[test]
     fn no_two_components_share_a_stream() {
         use Stream::*;
-        let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server].map(|of| vec![of(3)]);
+        let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server, Outage, Arq]
+            .map(|of| vec![of(3)]);
         let of_several = [PartOfQueue, PartOfVictim, Before, Behind, Conditioner];
         let of_several = of_several.map(|of| (0..5).map(|part| of(3, part)).collect::<Vec<_>>());
         let mut words: Vec<_> =

@@ -9,12 +9,28 @@ use std::str::FromStr;
 pub struct ParseError {
     value: String,
     expected: String,
+    is_too_large: bool,
 }
 
 impl ParseError {
     /// `value` cannot be read; `expected` completes the sentence "expected …".
     pub fn new(value: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self { value: value.into(), expected: expected.into() }
+        Self { value: value.into(), expected: expected.into(), is_too_large: false }
+    }
+
+    /// `value` is more than a number can hold; `most` is what it can.
+    pub fn too_large(value: impl Into<String>, most: impl fmt::Display) -> Self {
+        Self { is_too_large: true, ..Self::new(value, format!("at most {most}")) }
+    }
+
+    /// The same of a text that `value` is a part of.
+    pub fn about(self, text: impl Into<String>) -> Self {
+        Self { value: text.into(), ..self }
+    }
+
+    /// Would a smaller value do?
+    pub fn is_too_large(&self) -> bool {
+        self.is_too_large
     }
 }
 
@@ -26,9 +42,23 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// An amount of data in bytes; `KB` and `MB` are the 1024-based units of the papers.
+/// An amount of data in bytes; `KB`, `MB` and `GB` are the 1024-based units of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
+
+/// A part of a whole, or a probability: `5%` or 0.05.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Share(pub f64);
+
+/// What is written as a number with a unit.
+pub trait Quantity: FromStr<Err = ParseError> + fmt::Display {
+    /// What it is called.
+    const NAME: &'static str;
+    /// What it is.
+    const ABOUT: &'static str;
+    /// Its units, small ones first; an empty one may be left out.
+    const UNITS: &'static [&'static str];
+}
 
 /// Units with their sizes, small ones first.
 type Units = [(&'static str, u64)];
@@ -42,26 +72,35 @@ fn parse(text: &str, units: &Units, expected: &str) -> Result<u64, ParseError> {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = (text[..split].trim(), &text[split..]);
     let size = units.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
-    size.and_then(|size| scaled(number, size)).ok_or_else(|| ParseError::new(text, expected))
+    let Some((size, decimal)) = size.zip(Decimal::of(number)) else {
+        return Err(ParseError::new(text, expected));
+    };
+    decimal.times(size).ok_or_else(|| ParseError::too_large(text, format!("{}{unit}", u64::MAX / size)))
 }
 
-/// `number`, a decimal without a sign, times `size`.
-fn scaled(number: &str, size: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
+/// A number without a sign: digits before the point, and behind it.
+struct Decimal<'a>(&'a str, &'a str);
+
+impl<'a> Decimal<'a> {
+    fn of(number: &'a str) -> Option<Self> {
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        (digits(whole) && digits(fraction) && whole.len() + fraction.len() > 0)
+            .then_some(Self(whole, fraction))
     }
-    let digits = |text: &str| match text {
-        "" => Some(0),
-        text if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse::<u64>().ok().map(u128::from),
-        _ => None,
-    };
-    // More digits than these are below half of the smallest unit.
-    let (fraction, rest) = fraction.split_at(fraction.len().min(18));
-    digits(rest)?;
-    let tens = 10u128.pow(fraction.len() as u32);
-    let parts = digits(whole)? * tens + digits(fraction)?;
-    u64::try_from((parts.checked_mul(u128::from(size))? + tens / 2) / tens).ok()
+
+    /// Nothing if that is too much.
+    fn times(&self, size: u64) -> Option<u64> {
+        let digits = |text: &str| match text {
+            "" => Some(0),
+            text => text.parse::<u64>().ok().map(u128::from),
+        };
+        // More digits than these are below half of the smallest unit.
+        let fraction = &self.1[..self.1.len().min(18)];
+        let tens = 10u128.pow(fraction.len() as u32);
+        let parts = digits(self.0)? * tens + digits(fraction)?;
+        u64::try_from((parts.checked_mul(u128::from(size))? + tens / 2) / tens).ok()
+    }
 }
 
 /// Writes a value in the largest unit that it reaches, to the last digit.
@@ -74,6 +113,12 @@ fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &Units) -> fmt::Result {
         "" => f.write_str(unit),
         digits => write!(f, ".{digits}{unit}"),
     }
+}
+
+impl Quantity for Span {
+    const NAME: &'static str = "time";
+    const ABOUT: &'static str = "not negative, kept to the nanosecond";
+    const UNITS: &'static [&'static str] = &["ns", "us", "ms", "s", "min"];
 }
 
 impl FromStr for Span {
@@ -91,6 +136,12 @@ impl fmt::Display for Span {
     }
 }
 
+impl Quantity for Rate {
+    const NAME: &'static str = "rate";
+    const ABOUT: &'static str = "per second, positive; units of 1000";
+    const UNITS: &'static [&'static str] = &["bit", "kbit", "Mbit", "Gbit"];
+}
+
 impl FromStr for Rate {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -106,11 +157,18 @@ impl fmt::Display for Rate {
     }
 }
 
+impl Quantity for Bytes {
+    const NAME: &'static str = "size";
+    const ABOUT: &'static str = "bytes, not negative; KB, MB and GB are 1024, 1024² and 1024³ of them";
+    const UNITS: &'static [&'static str] = &["", "B", "KB", "MB", "GB"];
+}
+
 impl FromStr for Bytes {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let expected = "a size such as 512, 512B, 32KB or 1MB (not negative)";
-        parse(text, &[("", 1), ("B", 1), ("KB", 1 << 10), ("MB", 1 << 20)], expected).map(Bytes)
+        let expected = "a size such as 512, 512B, 32KB, 1MB or 1GB (not negative)";
+        let units = &[("", 1), ("B", 1), ("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
+        parse(text, units, expected).map(Bytes)
     }
 }
 
@@ -121,6 +179,32 @@ impl fmt::Display for Bytes {
             bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => write!(f, "{}KB", bytes >> 10),
             bytes => write!(f, "{bytes}B"),
         }
+    }
+}
+
+impl Quantity for Share {
+    const NAME: &'static str = "share";
+    const ABOUT: &'static str = "of a whole, or a probability: 5% is 0.05";
+    const UNITS: &'static [&'static str] = &["", "%"];
+}
+
+impl FromStr for Share {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let read = match text.trim().strip_suffix('%') {
+            None => text.trim().parse().ok(),
+            // The number that is nearest to it, which a division does not always give.
+            Some(percent) if !percent.contains(['e', 'E']) => format!("{}e-2", percent.trim()).parse().ok(),
+            Some(_) => None,
+        };
+        let read = read.filter(|share: &f64| share.is_finite());
+        read.map(Self).ok_or_else(|| ParseError::new(text, "a share such as 0.05 or 5%"))
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -144,12 +228,58 @@ mod tests {
         }
         assert!("5".parse::<Span>().is_err(), "a time without a unit is ambiguous");
     }
+
+    #[test]
+    fn percent_are_hundredths_to_the_last_bit() {
+        for (text, share) in [("5%", 0.05), ("0.1%", 0.001), ("33.3 %", 0.333), ("0.07", 0.07), ("7%", 0.07)]
+        {
+            assert_eq!(text.parse(), Ok(Share(share)), "{text}");
+        }
+        for bad in ["%", "five%", "1e3%", "5 percent", "nan", "inf", ""] {
+            assert!(bad.parse::<Share>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_unit_that_is_told_is_read() {
+        fn reads<Q: Quantity>() {
+            for unit in Q::UNITS {
+                assert!(format!("2{unit}").parse::<Q>().is_ok(), "{unit}");
+            }
+        }
+        reads::<Span>();
+        reads::<Rate>();
+        reads::<Bytes>();
+        reads::<Share>();
+        assert_eq!("1GB".parse(), Ok(Bytes(1 << 30)));
+    }
+
+    #[test]
+    fn what_is_more_than_a_number_can_hold_is_said_to_be() {
+        for (text, most) in [
+            ("18446744074s", "18446744073s"),
+            ("99999999999999999999999999ms", "18446744073709ms"),
+            ("307445735min", "307445734min"),
+        ] {
+            let error = text.parse::<Span>().unwrap_err();
+            assert!(error.is_too_large());
+            assert_eq!(error.to_string(), format!("{text:?}: expected at most {most}"));
+        }
+        assert!("18446744073s".parse::<Span>().is_ok());
+        assert!("1e400Mbit".parse::<Rate>().is_err_and(|error| !error.is_too_large()));
+        assert!("99999999999999999999KB".parse::<Bytes>().is_err_and(|error| error.is_too_large()));
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read_back_to_the_last_digit(value in any::<u64>(), shift in 0u32..64) {
             let value = value >> shift;
             prop_assert_eq!(Span::from_nanos(value).to_string().parse(), Ok(Span::from_nanos(value)));
             prop_assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+            let share = f64::from_bits(value);
+            if share.is_finite() {
+                prop_assert_eq!(Share(share).to_string().parse(), Ok(Share(share)));
+            }
             if let Some(rate) = Rate::from_bits_per_second(value) {
                 prop_assert_eq!(rate.to_string().parse(), Ok(rate));
             }

@@ -38,6 +38,19 @@ impl Buffers {
         self.free.push(slot);
     }
 
+    /// Makes the first bytes of a slot the same as those of another one.
+    pub fn copy(&mut self, from: u32, to: u32, bytes: usize) {
+        let start = |slot: u32| (slot % BLOCK) as usize * self.slot_bytes;
+        let (source, target) = (start(from), start(to));
+        let [source_block, target_block] = [from, to].map(|slot| (slot / BLOCK) as usize);
+        if source_block == target_block {
+            return self.blocks[source_block].copy_within(source..source + bytes, target);
+        }
+        let blocks = self.blocks.get_disjoint_mut([source_block, target_block]);
+        let [source_block, target_block] = blocks.expect("two blocks that are there");
+        target_block[target..target + bytes].copy_from_slice(&source_block[source..source + bytes]);
+    }
+
     /// All bytes of a slot.
     #[inline]
     pub fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
@@ -87,5 +100,11 @@ mod tests {
         buffers.release(slots[7]);
         assert_eq!(buffers.take(), Some(slots[7]));
         assert_eq!(buffers.take(), None);
+        // Within a block, and from one to the other.
+        for (from, to) in [(slots[3], slots[9]), (slots[5], slots[1029])] {
+            buffers.copy(from, to, 60);
+            assert!(buffers.bytes(to)[..60].iter().all(|&byte| byte == from as u8));
+            assert!(buffers.bytes(to)[60..].iter().all(|&byte| byte == to as u8));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::counts::Counts;
 use crate::histogram::Histogram;
+use crate::layout::{Line, table, wrapped};
 use crate::link::{EDGES, LinkSpec, Outcome};
 use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
@@ -248,8 +249,9 @@ fn judge(
 ) {
     let dropped: u64 = direction.dropped.iter().sum();
     let accounted = report.counts.packets_out + report.counts.unwritable + dropped + report.counts.held;
-    if report.packets_in != accounted {
-        fail(format!("{} packets in, {accounted} accounted for", report.packets_in));
+    let entered = report.packets_in + report.counts.duplicated;
+    if entered != accounted {
+        fail(format!("{entered} packets in, {accounted} accounted for"));
     }
     let late_ms = report.lateness_us.p99 / 1e3;
     if late_ms > tolerance.lateness_p99_ms {
@@ -258,6 +260,7 @@ fn judge(
     // Whoever waits for something else than the wire does not say how fast it is.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
         && wire.queue.conserves_work()
+        && wire.is_steady()
         && report.busy_s >= tolerance.busy_s
     {
         let asked = rate.bits_per_second() as f64;
@@ -269,7 +272,7 @@ fn judge(
     {
         fail(format!("delay {} ms is less than asked", report.ideal_delay_ms.min));
     }
-    if let Some(limit) = wire.queue.holds().at_most.filter(|_| wire.jitter.is_none())
+    if let Some(limit) = wire.queue.holds().at_most.filter(|_| wire.jitter.is_none() && wire.is_steady())
         && report.largest_queue > limit
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
@@ -277,6 +280,7 @@ fn judge(
     // Where both models take packets, nobody knows which one took a packet.
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
+        _ if wire.link_layer.is_some() => None,
         (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
         // Who has crossed is counted by the marks with which it comes out.
         ([], stages) if wire.conditioner.is_empty() => stage::loss_of(stages).zip(Some(direction.crossed)),
@@ -317,36 +321,37 @@ fn bits(rate: f64) -> String {
 }
 
 impl fmt::Display for Certificate {
-    /// A table for people.
+    /// A table for people; `{:80}` is for a terminal with lines of 80 characters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = f.width().unwrap_or(usize::MAX);
         let verdict = if self.verdict == Verdict::Green { "green" } else { "red" };
         let scheduling = if self.real_time { "SCHED_FIFO" } else { "no SCHED_FIFO" };
         let cpu = 100.0 * self.cpu_share;
-        writeln!(f, "link certificate: {verdict}; {:.1} s, {scheduling}, {cpu:.1} % CPU", self.duration_s)?;
+        let title =
+            format!("link certificate: {verdict}; {:.1} s, {scheduling}, {cpu:.1} % CPU", self.duration_s);
+        writeln!(f, "{}", wrapped(&title, width, "  "))?;
         for failure in &self.failures {
-            writeln!(f, "  out of tolerance: {failure}")?;
+            writeln!(f, "{}", wrapped(&format!("  out of tolerance: {failure}"), width, "    "))?;
         }
-        let mut row = |name: &str, cells: [String; 4]| {
-            let [a, b, c, d] = cells;
-            let line = format!("  {name:<9} {a:<18} {b:<32} {c:<18} {d}");
-            writeln!(f, "{}", line.trim_end())
-        };
+        let mut rows: Vec<Line<'_>> = Vec::new();
+        let mut row = |name: &'static str, cells: [String; 4]| rows.push((name, cells));
         let both = |cells: &dyn Fn(&Report) -> [String; 2]| {
             let ([a, b], [c, d]) = (cells(&self.up), cells(&self.down));
             [a, b, c, d]
         };
-        row("", ["up: asked", "delivered", "down: asked", "delivered"].map(String::from))?;
         row(
             "rate",
             both(&|r| {
                 let busy = r.busy_rate.map(|rate| format!("{}, busy {:.2} s", bits(rate), r.busy_s));
                 [r.asked.get("rate").into(), busy.unwrap_or_else(|| "no wait".into())]
             }),
-        )?;
+        );
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
-        row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]))?;
-        if [&self.up, &self.down].iter().any(|r| r.asked.get("jitter") != "none") {
-            row("jitter", both(&|r| [r.asked.get("jitter").into(), String::new()]))?;
+        row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]));
+        for (key, name) in [("jitter", "jitter"), ("outage", "outage"), ("link_layer", "link")] {
+            if [&self.up, &self.down].iter().any(|r| r.asked.get(key) != "none") {
+                row(name, both(&|r| [r.asked.get(key).into(), String::new()]));
+            }
         }
         let share = |r: &Report| {
             let [low, high] = r.loss_interval.map(|share| 100.0 * share);
@@ -357,14 +362,14 @@ impl fmt::Display for Certificate {
             ("none", loss) => format!("{loss} (wire)"),
             (loss, wire_loss) => format!("{loss}, {wire_loss} (wire)"),
         };
-        row("loss", both(&|r| [models(&r.asked), share(r)]))?;
+        row("loss", both(&|r| [models(&r.asked), share(r)]));
         row(
             "queue",
             both(&|r| [r.asked.get("queue").into(), format!("{} packets at most", r.largest_queue)]),
-        )?;
+        );
         let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
-        row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]))?;
+        row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]));
         let packets = |r: &Report| {
             let dropped: u64 = r.counts.dropped.values().sum();
             let lost = if r.counts.unwritable > 0 {
@@ -374,20 +379,20 @@ impl fmt::Display for Certificate {
             };
             format!("{} + {dropped} dropped + {} held{lost}", r.counts.packets_out, r.counts.held)
         };
-        row("packets", both(&|r| [format!("{} in", r.packets_in), packets(r)]))?;
+        row("packets", both(&|r| [format!("{} in", r.packets_in), packets(r)]));
         let reasons = |counts: &BTreeMap<&str, u64>| {
             counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
         };
         if !(self.up.counts.dropped.is_empty() && self.down.counts.dropped.is_empty()) {
-            row("dropped", both(&|r| [String::new(), reasons(&r.counts.dropped)]))?;
+            row("dropped", both(&|r| [String::new(), reasons(&r.counts.dropped)]));
         }
         if self.up.counts.passed + self.down.counts.passed > 0 {
-            row("at once", both(&|r| [String::new(), format!("{} frames", r.counts.passed)]))?;
+            row("at once", both(&|r| [String::new(), format!("{} frames", r.counts.passed)]));
         }
         if !(self.up.counts.refused.is_empty() && self.down.counts.refused.is_empty()) {
-            row("refused", both(&|r| [String::new(), reasons(&r.counts.refused)]))?;
+            row("refused", both(&|r| [String::new(), reasons(&r.counts.refused)]));
         }
-        Ok(())
+        f.write_str(&table(&rows, width))
     }
 }
 
@@ -508,6 +513,26 @@ mod tests {
     }
 
     #[test]
+    fn copies_count_as_packets_in_and_links_out_of_step_are_not_held_to_a_rate_or_a_buffer() {
+        let mut up = direction();
+        up.duplicated = 1;
+        assert_eq!(of(&up).len(), 1, "it has not come out");
+        up.delivered += 1;
+        assert!(of(&up).is_empty());
+        let mut slow = direction();
+        slow.busy.actual_ns = 900_000_000;
+        (1..=7).for_each(|ms| slow.queue.change(Time::from_nanos(ms), 1));
+        slow.queue.left(Time::from_nanos(7));
+        assert_eq!(of(&slow).len(), 2);
+        let layer = WireSpec { link_layer: Some("arq:loss=0.1,retry=1ms".parse().unwrap()), ..wire() };
+        let outage = WireSpec { outage: Some("every=2s,for=1s".parse().unwrap()), ..wire() };
+        let reorder = WireSpec { behind: vec!["reorder:0.1".parse().unwrap()], ..wire() };
+        for wire in [layer, outage, reorder] {
+            assert!(failures(&wire, &slow, GateCounts::default(), &outcome()).is_empty(), "{wire:?}");
+        }
+    }
+
+    #[test]
     fn a_delay_below_what_was_asked_makes_it_red() {
         let mut early = direction();
         early.ideal_delay.record(Span::from_millis(9));
@@ -556,6 +581,34 @@ mod tests {
             gate.refused[refusal as usize] = 2;
             let failures = failures(&wire(), &direction(), gate, &outcome());
             assert!(failures.len() == 1 && failures[0].contains(said), "{failures:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_fits_into_a_narrow_terminal_and_no_number_is_cut() {
+        let mut gate = GateCounts::default();
+        gate.refused[Refusal::NoBuffer as usize] = 2;
+        let (wire, up) = (wire(), with(|up| up.unwritable = 1));
+        let directions = [(&up, gate), (&up, GateCounts::default())];
+        let tolerance = Tolerance::default();
+        let made = Certificate::new([&wire, &wire], 1, [None; 2], &outcome(), directions, tolerance);
+        let wide = made.to_string();
+        assert_eq!(format!("{made:200}"), wide);
+        assert!(wide.lines().any(|line| line.chars().count() > 100), "{wide}");
+        let words = |text: &str| {
+            let mut words: Vec<_> = text.split_whitespace().map(String::from).collect();
+            words.sort();
+            words
+        };
+        for width in [40, 60, 80, 100] {
+            let narrow = format!("{made:width$}");
+            assert!(narrow.lines().all(|line| line.chars().count() <= width), "{width}:\n{narrow}");
+            let mut numbers = words(&wide);
+            let mut told = words(&narrow);
+            for words in [&mut numbers, &mut told] {
+                words.retain(|word| word.contains(|c: char| c.is_ascii_digit()));
+            }
+            assert_eq!(told, numbers, "{width}:\n{narrow}");
         }
     }
 

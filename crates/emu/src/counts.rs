@@ -7,7 +7,7 @@ use catnip_sim::watch::Refusal;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Packets in = out + dropped + unwritable + held.
+/// Packets in + duplicated = out + dropped + unwritable + held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counts {
     /// Bytes that entered, without Ethernet headers.
@@ -16,6 +16,8 @@ pub struct Counts {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
+    /// Copies that the link has made of packets.
+    pub duplicated: u64,
     /// Packets dropped inside, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// Packets that came out and that the device did not take.
@@ -39,6 +41,7 @@ impl Counts {
             bytes_in: direction.entered_bytes,
             packets_out: direction.delivered,
             bytes_out: direction.delivered_bytes,
+            duplicated: direction.duplicated,
             dropped: that_happened(&DropReason::NAMES, direction.dropped),
             unwritable: direction.unwritable,
             held: outcome.held[edge],

@@ -1,16 +1,19 @@
 //! `catnip-emu emulate`.
 
 use crate::options::TimingOptions;
-use crate::outputs::{Output, OutputOptions, cannot, exit_code, write_json};
+use crate::outputs::{Output, OutputOptions, cannot, exit_code, in_lines, print_json, printed};
 use catnip_emu::emulate::files::{Manifest, write_csv, write_parquet};
 use catnip_emu::emulate::results::{Results, RunCertificate};
 use catnip_emu::emulate::{self, Finished, Setup};
 use catnip_emu::failure::Failure;
+use catnip_emu::layout::wrapped;
 use catnip_emu::sys;
-use catnip_lab::{Scenario, TableName};
+use catnip_lab::{Plan, Scenario, TableName};
 use catnip_net::NodeId;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
+use serde_json::json;
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,8 +27,11 @@ use std::path::{Path, PathBuf};
 /// real hosts it is the simulator's run, in real time.
 ///
 /// A run ends when all simulated users are done, when a command with ends_run has ended, or with its duration.
+///
+/// Exit codes: 0, or that of the command that ended the run; 2: bad input; 3: the certificate is red; 126, 127: a command cannot
+/// be run, or is not there; 130: interrupted.
 #[derive(Args, Debug)]
-#[command(args_override_self = true)]
+#[command(after_help = AFTER, args_override_self = true)]
 pub(crate) struct Emulate {
     /// The scenario, a TOML file
     scenario: PathBuf,
@@ -33,16 +39,20 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
     /// Seed of all random choices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "INTEGER", default_value_t = 1, allow_hyphen_values = true)]
     seed: u64,
     /// Longest packet of real hosts in bytes
-    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65535))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(576..=65535))]
     mtu: u32,
     #[command(flatten)]
     timing: TimingOptions,
-    /// Write the tables of `catnip run --out` to this folder, as Parquet, with manifest.json, and certificate.json
+    /// Write the tables of `catnip run --out` to this folder, which must be new or empty, as Parquet, with manifest.json and
+    /// certificate.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Leave all that is to be told in the folder of --out as well, for the program that has started this one
+    #[arg(long, hide = true, requires = "out")]
+    hand_over: bool,
     /// Also write the table of the bursts in which simulated servers send
     #[arg(long)]
     bursts: bool,
@@ -53,7 +63,19 @@ pub(crate) struct Emulate {
     json: bool,
 }
 
+const AFTER: &str = "Examples:
+  catnip-emu emulate testbed-web.toml --variant '64 KB CATNIP' --out results
+
+Exit codes:
+  that of the command that ends the run, if there is one and it is not 0
+  2    bad input, or a machine that cannot do it
+  3    the certificate is red
+  126  a command cannot be run
+  127  a command is not there
+  128 and the number of a signal that ended the run";
+
 pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
+    let notes = options.outputs.notes();
     let bad_input = |error: catnip_lab::InputError| Failure { message: error.to_string(), code: 2 };
     let scenario = Scenario::load(&options.scenario).map_err(bad_input)?;
     let names: Vec<&str> = scenario.variants().collect();
@@ -61,34 +83,75 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let plan = scenario.emulation(name).map_err(bad_input)?;
     let variant = names.iter().position(|other| *other == name).unwrap_or(0);
     let (seed, mtu, bursts) = (options.seed, options.mtu, options.bursts);
-    let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts };
+    let keeps_stdout = options.json;
+    let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts, keeps_stdout };
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     // Before the run, so that it does not run in vain.
-    if let Some(folder) = &options.out {
-        fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
-    }
+    options.out.as_deref().map_or(Ok(()), begin_folder)?;
     let certificate_file = outputs.certificate()?;
+    let handed = options.hand_over.then_some(()).and(options.out.as_deref());
     let topology = plan.topology();
     let nodes = (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).to_string());
-    let capture = |stopwatch| outputs.capture(LinkType::Raw, stopwatch, nodes.collect(), 0);
+    let capture = |stopwatch| {
+        handed.map_or(Ok(()), |folder| tell_of_beginning(folder, plan))?;
+        notes.note(format_args!("{name}: the clock starts, to stop at {} at the latest", plan.duration()));
+        outputs.capture(LinkType::Raw, stopwatch, nodes.collect(), 0)
+    };
     let folder = options.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).unwrap_or_default();
+    notes.note(format_args!("{}: {} real hosts", options.scenario.display(), plan.real_nodes().len()));
     let (finished, world) = emulate::run(plan, &setup, &folder, capture)?;
+    notes.note(format_args!("the run is over: {}", finished.cut.unwrap_or("all is done")));
     // Writing results takes as long as it takes.
     sys::run_as_others().map_err(|error| Failure::new("SCHED_FIFO", format!("cannot leave it: {error}")))?;
     let results = Results::new(plan, variant, options.seed, &finished, &world, tolerance);
-    outputs.finish(world.into_watch().capture)?;
-    if let Some(file) = certificate_file {
-        file.write_json(&results.certificate)?;
+    let told = Told { finished: &finished, certificate: &results.certificate };
+    // If one of them cannot be written, all others are.
+    let written = [
+        outputs.finish(world.into_watch().capture),
+        certificate_file.map_or(Ok(()), |file| file.write_json(&results.certificate)),
+        options.out.as_deref().map_or(Ok(()), |folder| {
+            write_files(folder, &results, &Manifest::new(&scenario, name, options.seed), name)
+        }),
+        handed
+            .map(|folder| folder.join(TOLD))
+            .map_or(Ok(()), |file| fs::write(&file, in_lines(&told)).map_err(|error| cannot(&file, error))),
+        if options.hand_over { Ok(()) } else { print(options, &results, name) },
+    ];
+    if !options.hand_over {
+        outputs.show(&told);
     }
-    if let Some(folder) = &options.out {
-        write_files(folder, &results, &Manifest::new(&scenario, name, options.seed), name)?;
-    }
-    print(options, &results)?;
-    if !outputs.quiet {
-        tell(&finished, &results.certificate);
-    }
+    written.into_iter().collect::<Result<(), Failure>>()?;
     Ok(exit_code(finished.code, results.certificate.verdict))
+}
+
+/// What people are told at the end.
+const TOLD: &str = "told.txt";
+/// There as soon as the clock has started.
+const BEGUN: &str = "begun.json";
+
+/// Makes sure that results can be written there, and that none are mixed with others.
+fn begin_folder(folder: &Path) -> Result<(), Failure> {
+    let wrong = |error| cannot(folder, error);
+    fs::create_dir_all(folder).map_err(wrong)?;
+    if fs::read_dir(folder).map_err(wrong)?.next().is_some() {
+        let what = format!("{} is not empty; name another folder, or remove what is in it", folder.display());
+        return Err(Failure::new("--out", what));
+    }
+    tempfile::tempfile_in(folder).map_err(wrong)?;
+    Ok(())
+}
+
+/// To the program that has started this one: how long it can take, and whether the terminal is a command's meanwhile.
+fn tell_of_beginning(folder: &Path, plan: &Plan) -> Result<(), Failure> {
+    // Without it, the run would go on.
+    sys::end_with_parent().map_err(|error| Failure::new("--hand-over", error))?;
+    let ends_run = plan.real_nodes().iter().any(|real| real.ends_run);
+    let told = json!({ "duration_s": plan.duration().as_secs(), "a_command_ends_it": ends_run });
+    let (new, file) = (folder.join("new"), folder.join(BEGUN));
+    fs::write(&new, told.to_string())
+        .and_then(|()| fs::rename(&new, &file))
+        .map_err(|error| cannot(&file, error))
 }
 
 fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &str) -> Result<(), Failure> {
@@ -98,49 +161,57 @@ fn write_files(folder: &Path, results: &Results, manifest: &Manifest, variant: &
         write_parquet(table, variant, file).map_err(|error| cannot(&path, error.into()))?;
     }
     Output::create(&folder.join("certificate.json"))?.write_json(&results.certificate)?;
-    Output::create(&folder.join("manifest.json"))?.write_json(manifest)
+    Output::create(&folder.join("manifest.json"))?.write_json(manifest)?;
+    Ok(())
 }
 
 /// To standard output: everything as JSON, or what there is of pages or connections if it is written nowhere else.
-fn print(options: &Emulate, results: &Results) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+fn print(options: &Emulate, results: &Results, variant: &str) -> Result<(), Failure> {
     let with_rows = [TableName::Pages, TableName::Connections].map(|name| &results.tables[&name]);
-    let written = if options.json {
-        write_json(&mut out, &results.json())
+    if options.json {
+        print_json(&results.json(variant))
     } else if let (None, Some(table)) = (&options.out, with_rows.into_iter().find(|table| table.rows() > 0)) {
-        write_csv(table, &mut out)
+        printed(write_csv(table, variant, &mut io::stdout().lock()))
     } else {
         Ok(())
-    };
-    match written {
-        // Whoever reads has enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| cannot(Path::new("standard output"), error)),
     }
 }
 
-fn tell(finished: &Finished, certificate: &RunCertificate) {
-    for remark in &finished.remarks {
-        eprintln!("{remark}");
-    }
-    if let Some(cut) = finished.cut {
-        eprintln!("the run was cut short: {cut}");
-    }
-    for failure in &certificate.failures {
-        eprintln!("out of tolerance: {failure}");
-    }
-    let [median, p99, max] = certificate.lateness_us;
-    if max > 0.0 {
-        eprintln!("simulated hosts: lateness p50 {median:.0}, p99 {p99:.0}, max {max:.0} us");
-    }
-    for host in &certificate.hosts {
-        let [median, p99, max] = host.lateness_us;
-        eprintln!(
-            "{}: {} packets written, lateness p50 {median:.0}, p99 {p99:.0}, max {max:.0} us",
-            host.name, host.written
-        );
-    }
-    for link in &certificate.links {
-        eprint!("{}: {}", link.name, link.certificate);
+/// What people are told of a run; `{:80}` is for a terminal with lines of 80 characters.
+struct Told<'a> {
+    finished: &'a Finished,
+    certificate: &'a RunCertificate,
+}
+
+impl Display for Told<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { finished, certificate } = self;
+        let width = f.width().unwrap_or(usize::MAX);
+        let mut line = |text: String| writeln!(f, "{}", wrapped(&text, width, "  "));
+        for remark in &finished.remarks {
+            line(remark.clone())?;
+        }
+        if let Some(cut) = finished.cut {
+            line(format!("the run was cut short: {cut}"))?;
+        }
+        for failure in &certificate.failures {
+            line(format!("out of tolerance: {failure}"))?;
+        }
+        let [median, p99, max] = certificate.lateness_us;
+        if max > 0.0 {
+            line(format!("simulated hosts: lateness p50 {median:.0}, p99 {p99:.0}, max {max:.0} us"))?;
+        }
+        for host in &certificate.hosts {
+            let [median, p99, max] = host.lateness_us;
+            line(format!(
+                "{}: {} packets written, lateness p50 {median:.0}, p99 {p99:.0}, max {max:.0} us",
+                host.name, host.written
+            ))?;
+        }
+        for link in &certificate.links {
+            write!(f, "{}: ", link.name)?;
+            link.certificate.fmt(f)?;
+        }
+        Ok(())
     }
 }

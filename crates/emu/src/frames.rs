@@ -47,6 +47,8 @@ pub trait Foreign: std::fmt::Debug + Default {
     fn see(&mut self, _packet: &[u8], _high: bool) -> Option<Belongs> {
         None
     }
+    /// One of its packets was copied in the network.
+    fn copied(&mut self, _connection: u32) {}
     /// One of its packets has left the network at a host outside.
     fn left<W: Watch>(&mut self, _now: Time, _connection: u32, _watch: &mut W) {}
     /// One of its packets was dropped at a port.
@@ -473,6 +475,20 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         match end.receive(now, &tcp, |_| ()) {
             Heard::Segment(segment) => Some(segment),
             Heard::Reset | Heard::Nothing => None,
+        }
+    }
+
+    fn copy(&mut self, body: u32) -> Option<u32> {
+        let copy = self.buffers.take()?;
+        let parcel = self.parcels[body as usize];
+        self.buffers.copy(body, copy, parcel.len as usize);
+        self.note(copy, parcel);
+        Some(copy)
+    }
+
+    fn copied(&mut self, copy: u32) {
+        if let Some(of) = self.parcels[copy as usize].foreign {
+            self.foreign.copied(of.connection);
         }
     }
 

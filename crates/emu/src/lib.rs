@@ -15,6 +15,7 @@ pub mod failure;
 pub mod frames;
 pub mod gateways;
 pub mod histogram;
+pub mod layout;
 pub mod link;
 pub mod log;
 pub mod mark;

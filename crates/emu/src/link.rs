@@ -133,6 +133,8 @@ pub struct Setup {
     pub offload: bool,
     /// Name of the device in the caller's namespace; `%d` becomes a free number.
     pub device: String,
+    /// What the command prints goes to standard error.
+    pub keeps_stdout: bool,
 }
 
 /// What a run was like, beside what was watched.
@@ -198,6 +200,9 @@ pub fn run<W: Watch>(
     if ends.with_v6 {
         command.env("CATNIP_OUTSIDE6", outside[1].addr().to_string());
         command.env("CATNIP_INSIDE6", inside[1].addr().to_string());
+    }
+    if setup.keeps_stdout {
+        command.stdout(sys::standard_error());
     }
     sys::tie_to_parent(&mut command);
     let child = command.spawn().map_err(|error| match error.kind() {

@@ -1,7 +1,7 @@
 //! `catnip-emu link`.
 
 use crate::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
-use crate::outputs::{OutputOptions, cannot, exit_code, write_json};
+use crate::outputs::{OutputOptions, cannot, exit_code, print_json};
 use catnip_emu::certificate::Certificate;
 use catnip_emu::failure::Failure;
 use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
@@ -20,29 +20,32 @@ use std::path::PathBuf;
 ///
 /// Ordinary users get namespaces of their own, if the kernel allows it. Then the caller's namespace is a new one too,
 /// and empty: start the server in an enclosing link, as in the last example.
+///
+/// Exit codes: that of the command; 2: bad input; 3: the certificate is red; 126, 127: the command cannot be run, or is not
+/// there; 130: interrupted.
 #[derive(Args, Debug)]
-#[command(after_long_help = EXAMPLES, args_override_self = true)]
+#[command(after_help = AFTER, args_override_self = true)]
 pub(crate) struct Link {
     #[command(flatten)]
     wires: WireOptions,
     /// Longest packet in bytes
-    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(68..=65535))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(68..=65535))]
     mtu: u32,
     /// Initial congestion window of TCP connections through the link, in segments
-    #[arg(long, value_name = "SEGMENTS", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     initial_window: Option<u32>,
     /// Move up to 64 KiB of a TCP connection at once: several times as fast, but for plain rates and delays only.
     /// Queues are drop-tail:LIMIT with a unit [default: drop-tail:4MB]
     #[arg(long)]
     offload: bool,
     /// Name of the device in the caller's namespace; %d becomes a free number
-    #[arg(long, default_value = "catnip%d")]
+    #[arg(long, value_name = "NAME", default_value = "catnip%d")]
     device: String,
     #[command(flatten)]
     timing: TimingOptions,
     #[command(flatten)]
     outputs: OutputOptions,
-    /// Print the certificate as JSON, not as a table (on standard error)
+    /// Print the certificate as JSON on standard output, and nothing else: what the command prints goes to standard error
     #[arg(long)]
     json: bool,
     /// Write every arrival, departure and drop to this file, as CSV
@@ -53,18 +56,25 @@ pub(crate) struct Link {
     command: Vec<String>,
 }
 
-const EXAMPLES: &str = "Examples:
+const AFTER: &str = "Examples:
   A Web server outside, a client behind a DSL line:
     python3 -m http.server 8000 &
     catnip-emu link --rate 1.5Mbit --delay 25ms --queue catnip-good:10 -- \\
       sh -c 'curl -o /dev/null http://$CATNIP_OUTSIDE:8000/'
 
   A fast way in and a slow, lossy way out:
-    catnip-emu link --delay 10ms --down rate=16Mbit --up rate=1Mbit,loss=bernoulli:0.01 -- bash
+    catnip-emu link --delay 10ms --down rate=16Mbit --up rate=1Mbit,loss=bernoulli:1% -- bash
 
   The same for ordinary users, with the server in an enclosing link:
     catnip-emu link -- sh -c 'python3 -m http.server 8000 & sleep 1;
-      catnip-emu link --rate 1.5Mbit --delay 25ms -- sh -c \"curl http://\\$CATNIP_OUTSIDE:8000/\"'";
+      catnip-emu link --rate 1.5Mbit --delay 25ms -- sh -c \"curl http://\\$CATNIP_OUTSIDE:8000/\"'
+
+Exit codes:
+  that of the command, if it is not 0; 128 and the number of a signal that ended it
+  2    bad input, or a machine that cannot do it
+  3    the certificate is red
+  126  the command cannot be run
+  127  the command is not there";
 
 pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let default_queue = if options.offload { DEFAULT_QUEUE_BYTES } else { DEFAULT_QUEUE };
@@ -78,7 +88,9 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         initial_window: options.initial_window,
         offload: options.offload,
         device: options.device.clone(),
+        keeps_stdout: options.json,
     };
+    let notes = options.outputs.notes();
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     let certificate_file = outputs.certificate()?;
     let log = || {
@@ -88,9 +100,11 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let skip = if options.offload { VIRTUAL_HEADER } else { 0 };
     let watch = |link: &LinkTopology, stopwatch| {
         let capture = outputs.capture(LinkType::Raw, stopwatch, EDGES.map(String::from).into(), skip)?;
+        notes.note(format_args!("the link is there; runs {}", options.command.join(" ")));
         Ok((link.monitor(), (log()?, capture)))
     };
     let (outcome, emulator) = link::run(&setup, &options.command, watch)?;
+    notes.note(format_args!("the command has ended with code {}", outcome.code));
     let (monitor, (log, capture)) = emulator.world.into_watch();
     if let (Some(log), Some(path)) = (log, options.log.as_deref()) {
         log.finish(outcome.ended).map_err(|error| cannot(path, error))?;
@@ -101,10 +115,9 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         file.write_json(&certificate)?;
     }
     if options.json {
-        // Where standard error is closed, nobody wants it.
-        let _ = write_json(&mut std::io::stderr(), &certificate);
-    } else if !outputs.quiet {
-        eprint!("{certificate}");
+        print_json(&certificate)?;
+    } else {
+        outputs.show(&certificate);
     }
     Ok(exit_code(outcome.code, certificate.verdict))
 }

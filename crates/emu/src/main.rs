@@ -1,20 +1,22 @@
 //! Runs programs behind an emulated link.
 
 mod emulate_command;
+mod help;
 mod link_command;
 mod options;
 mod outputs;
 mod router_command;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use emulate_command::Emulate;
 use link_command::Link;
+use outputs::tell;
 use router_command::Router;
 use std::process::ExitCode;
 
 /// Runs unmodified programs over emulated networks, in real time.
 #[derive(Debug, Parser)]
-#[command(name = "catnip-emu", version)]
+#[command(name = "catnip-emu", version, arg_required_else_help = true, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     command: What,
@@ -28,20 +30,11 @@ enum What {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let mut command = help::styled(Cli::command());
+    let asked = command.try_get_matches_from_mut(std::env::args_os());
+    let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            let text = error.to_string();
-            let what: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-            let command = std::env::args().nth(1).filter(|command| !command.starts_with('-'));
-            let command = command.map(|command| command + " ").unwrap_or_default();
-            eprintln!("{}, see catnip-emu {command}--help", what.join(" "));
-            return ExitCode::from(2);
-        }
-        Err(help) => {
-            print!("{help}");
-            return ExitCode::SUCCESS;
-        }
+        Err(error) => return help::answer(&error, &command),
     };
     let result = match &cli.command {
         What::Link(options) => link_command::run(options),
@@ -51,7 +44,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("error: {failure}");
+            tell(format_args!("error: {failure}\n"));
             ExitCode::from(failure.code)
         }
     }

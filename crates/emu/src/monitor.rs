@@ -23,6 +23,8 @@ pub struct Direction {
     pub delivered_bytes: u64,
     /// Packets that came out and that the device did not take.
     pub unwritable: u64,
+    /// Copies that were made of packets behind the wire.
+    pub duplicated: u64,
     /// Drops by reason.
     pub dropped: [u64; DropReason::COUNT],
     /// Packets that have left the wire, by priority: delivered, or lost at its end.
@@ -67,16 +69,16 @@ impl Direction {
         Self { delay, leads_out, ..Self::default() }
     }
 
-    /// The most packets that waited or were in transmission at any time, as far as packets have come out. With jitter,
-    /// which hides when packets left the queue, it is an estimate.
+    /// The most packets that waited or were in transmission at any time, as far as packets have come out. With jitter
+    /// or anything else that hides when packets left the queue, it is an estimate.
     pub fn largest_queue(&self) -> u32 {
         self.queue.largest
     }
 
-    /// Packets that came, and have neither come out nor been dropped.
+    /// Packets that came, and copies of them, that have neither come out nor been dropped.
     pub fn inside(&self) -> u64 {
         let out = self.delivered + self.unwritable + self.dropped.iter().sum::<u64>();
-        self.entered.iter().sum::<u64>() - out
+        self.entered.iter().sum::<u64>() + self.duplicated - out
     }
 
     /// A packet that came to the port at `came` has reached the other end.
@@ -234,6 +236,18 @@ impl Monitor {
         }
     }
 
+    /// A copy takes no place in the queue, but leaves it like any other packet.
+    fn copied(&mut self, now: Time, index: usize, copy: &Packet, original: u32) {
+        let buffer = copy.body as usize;
+        if self.came.len() <= buffer {
+            self.came.resize(buffer + 1, now);
+        }
+        self.came[buffer] = self.came[original as usize];
+        let direction = &mut self.directions[index];
+        direction.duplicated += 1;
+        direction.queue.change(now, 1);
+    }
+
     fn came_out(&mut self, index: usize, times: [Time; 2], packet: &Packet, written: bool) {
         let came = self.came[packet.body as usize];
         self.directions[index].came_out(came, times, packet, written);
@@ -251,6 +265,12 @@ impl Watch for Monitor {
                 self.settle();
                 if let Some(index) = self.index(port) {
                     self.entered(now, index, packet);
+                }
+            }
+            Step::Copied(port, original) => {
+                self.settle();
+                if let Some(index) = self.index(port) {
+                    self.copied(now, index, packet, original);
                 }
             }
             Step::Dropped(port, why) => {

@@ -20,7 +20,7 @@ pub(crate) struct WireOptions {
     both: Said,
     /// Mark the TCP packets of either direction as they enter: spm, spm:leading=0,trailing=3,small_window=4, spm-partial;
     /// responses end where their HTTP/1 headers say, what is encrypted or chunked is marked without its end
-    #[arg(long, default_value = "none")]
+    #[arg(long, value_name = "TEXT", default_value = "none")]
     mark: String,
     /// Write these marks into the packets, so that the other end and captures see them
     #[arg(long)]
@@ -33,10 +33,10 @@ pub(crate) struct WireOptions {
     down: Option<String>,
     /// How packets say their loss priority: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, or flag-bit, the historical bit
     /// in the TCP flags, which excludes ECN
-    #[arg(long, default_value = "dscp")]
+    #[arg(long, value_name = "TEXT", default_value = "dscp")]
     codec: String,
     /// Seed of all random choices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "INTEGER", default_value_t = 1, allow_hyphen_values = true)]
     seed: u64,
 }
 
@@ -65,7 +65,8 @@ impl Args for Said {
             let values: Vec<&str> = (key.values)().into_iter().map(|(form, _)| form).collect();
             let usual = key.usual.or(usual(key.name)).unwrap_or_default();
             let help = format!("{}, both ways: {} [default: {usual}]", key.about, values.join(", "));
-            Arg::new(key.name).long(key.name.replace('_', "-")).help(help)
+            let name = key.name.replace('_', "-");
+            Arg::new(key.name).long(name).value_name("TEXT").allow_hyphen_values(true).help(help)
         };
         command.args(WireSpec::KEYS.iter().map(option))
     }
@@ -157,7 +158,7 @@ pub(crate) const DEFAULT_QUEUE_BYTES: &str = "drop-tail:4MB";
 pub(crate) fn takes_super_packets(wires: &[WireSpec; 2]) -> Result<(), Failure> {
     let takes = |wire: &WireSpec| {
         let plain = wire.jitter.is_none() && wire.before.is_empty() && wire.behind.is_empty();
-        plain && !wire.queue.counts_packets()
+        plain && wire.is_steady() && !wire.queue.counts_packets()
     };
     if wires.iter().all(takes) {
         return Ok(());
@@ -173,10 +174,10 @@ pub(crate) struct TimingOptions {
     #[arg(long)]
     no_real_time: bool,
     /// How long before a deadline to spin instead of sleeping [default: 60us under SCHED_FIFO, for 1 % of the time at most; else 0us]
-    #[arg(long)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     spin: Option<String>,
     /// The 99th percentile of the lateness above which the certificate is red
-    #[arg(long, default_value = "5ms")]
+    #[arg(long, value_name = "TIME", default_value = "5ms", allow_hyphen_values = true)]
     tolerance: String,
 }
 

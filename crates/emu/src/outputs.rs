@@ -4,27 +4,45 @@ use catnip_emu::capture::Capture;
 use catnip_emu::certificate::Verdict;
 use catnip_emu::clock::Stopwatch;
 use catnip_emu::failure::Failure;
+use catnip_emu::sys;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
 use serde::Serialize;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct OutputOptions {
     /// Write the certificate to this file, as JSON
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// Print no certificate
-    #[arg(long, short)]
+    /// Nothing on standard error but errors: no certificate, no notes
+    #[arg(long, short, overrides_with = "verbose")]
     pub(crate) quiet: bool,
+    /// Say on standard error what is done, and when
+    #[arg(long, short, overrides_with = "quiet")]
+    verbose: bool,
     /// Write every packet that came to this file, as pcapng with a comment that says what became of it
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 }
 
 impl OutputOptions {
+    /// What is done from now on, for those who want to know.
+    pub(crate) fn notes(&self) -> Notes {
+        Notes { since: Stopwatch::start(), wanted: self.verbose }
+    }
+
+    /// Prints a certificate as wide as the terminal is.
+    pub(crate) fn show(&self, certificate: &impl Display) {
+        if !self.quiet {
+            tell(in_lines(certificate));
+        }
+    }
+
     /// Where the certificate goes, opened before the run, so that it does not run in vain.
     pub(crate) fn certificate(&self) -> Result<Option<Output>, Failure> {
         self.certificate.as_deref().map(Output::create).transpose()
@@ -49,9 +67,63 @@ impl OutputOptions {
         let left_out = capture.finish().map_err(|error| cannot(path, error))?;
         if left_out > 0 {
             let path = path.display();
-            eprintln!("warning: {path}: {left_out} packets are missing, the disk was too slow");
+            tell(format_args!("warning: {path}: {left_out} packets are missing, the disk was too slow\n"));
         }
         Ok(())
+    }
+}
+
+/// What is done and when, on standard error.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    since: Stopwatch,
+    wanted: bool,
+}
+
+impl Notes {
+    pub(crate) fn note(&self, what: impl Display) {
+        if self.wanted {
+            tell(format_args!("{:8.3} s  {what}\n", self.since.now().as_secs()));
+        }
+    }
+}
+
+/// A text as wide as the terminal is, if standard error is one.
+pub(crate) fn in_lines(text: &impl Display) -> String {
+    match sys::terminal_columns() {
+        Some(width) => format!("{text:width$}"),
+        None => text.to_string(),
+    }
+}
+
+/// Prints to standard error. Where that is closed, nobody wants it.
+pub(crate) fn tell(text: impl Display) {
+    let _ = write!(io::stderr(), "{text}");
+}
+
+/// Prints what was asked for to standard output, and ends.
+pub(crate) fn say(text: impl Display) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match printed(write!(out, "{text}").and_then(|()| out.flush())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tell(format_args!("error: {failure}\n"));
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Prints one JSON document to standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    printed(write_json(&mut io::stdout().lock(), value))
+}
+
+/// What became of printing to standard output.
+pub(crate) fn printed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        // Whoever reads has enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| cannot(Path::new("standard output"), error)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `catnip-emu router`.
 
 use crate::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
-use crate::outputs::{Output, OutputOptions, exit_code};
+use crate::outputs::{Output, OutputOptions, exit_code, print_json};
 use catnip_base::Span;
 use catnip_emu::certificate::Certificate;
 use catnip_emu::failure::Failure;
@@ -24,8 +24,10 @@ use std::path::{Path, PathBuf};
 ///
 /// Both interfaces become promiscuous as long as this runs; nothing else is changed, so nothing has to be restored.
 /// They should have no addresses: what this machine itself answers or forwards does not cross the link.
+///
+/// Exit codes: 0: done; 2: bad input; 3: the certificate is red; 130: interrupted.
 #[derive(Args, Debug)]
-#[command(args_override_self = true)]
+#[command(after_help = AFTER, args_override_self = true)]
 pub(crate) struct Router {
     /// Where --up begins
     #[arg(long, value_name = "INTERFACE")]
@@ -38,17 +40,29 @@ pub(crate) struct Router {
     #[command(flatten)]
     timing: TimingOptions,
     /// How often to tell the counters
-    #[arg(long, default_value = "1s")]
+    #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
     report: String,
     /// Write the counters to this file, one JSON object a line; "-" is standard output
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    counters: Option<PathBuf>,
     /// Write the counters to this file for the textfile collector of Prometheus, replaced at every report
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
     #[command(flatten)]
     outputs: OutputOptions,
+    /// Print the certificate as JSON on standard output at the end, and nothing else
+    #[arg(long)]
+    json: bool,
 }
+
+const AFTER: &str = "Examples:
+  A slow line between two interfaces, with counters on standard output:
+    catnip-emu router --inside eth1 --outside eth2 --rate 16Mbit --delay 10ms --counters -
+
+Exit codes:
+  0    SIGINT, SIGTERM or SIGHUP has ended it
+  2    bad input, or a machine that cannot do it
+  3    the certificate is red";
 
 pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     let link = options.wires.link(DEFAULT_QUEUE, &options.timing)?;
@@ -56,17 +70,23 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     if every < Span::from_millis(10) {
         return Err(Failure::new("--report", format!("{:?}: expected 10ms or more", options.report)));
     }
+    let on_stdout = options.counters.as_deref() == Some(Path::new("-"));
+    if options.json && on_stdout {
+        return Err(Failure::new("--json and --counters -", "both want standard output"));
+    }
     let setup = Setup {
         inside: options.inside.clone(),
         outside: options.outside.clone(),
         link,
-        report: (options.json.is_some() || options.prometheus.is_some()).then_some(every),
+        report: (options.counters.is_some() || options.prometheus.is_some()).then_some(every),
     };
+    let notes = options.outputs.notes();
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     let certificate_file = outputs.certificate()?;
     let reporter = OnceCell::new();
     let watch = |link: &LinkTopology, stopwatch| {
         let _ = reporter.set(self::reporter(options)?);
+        notes.note(format_args!("shapes what passes between {} and {}", options.inside, options.outside));
         let capture = outputs.capture(LinkType::Ethernet, stopwatch, EDGES.map(String::from).into(), 0)?;
         Ok((link.monitor(), capture))
     };
@@ -75,6 +95,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
             reporter.tell(Counters::new(&emulator.world.watch().0, so_far));
         }
     })?;
+    notes.note("a signal has ended it");
     let (monitor, capture) = emulator.world.into_watch();
     let told = reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
     outputs.finish(capture)?;
@@ -82,15 +103,17 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
     if let Some(file) = certificate_file {
         file.write_json(&certificate)?;
     }
-    if !outputs.quiet {
-        eprint!("{certificate}");
+    if options.json {
+        print_json(&certificate)?;
+    } else {
+        outputs.show(&certificate);
     }
-    told.map_err(|error| Failure::new("--json", format!("cannot write the counters: {error}")))?;
+    told.map_err(|error| Failure::new("--counters", format!("cannot write the counters: {error}")))?;
     Ok(exit_code(0, certificate.verdict))
 }
 
 fn reporter(options: &Router) -> Result<Reporter, Failure> {
-    let lines: Option<Box<dyn Write + Send>> = match options.json.as_deref() {
+    let lines: Option<Box<dyn Write + Send>> = match options.counters.as_deref() {
         None => None,
         Some(path) if path == Path::new("-") => Some(Box::new(std::io::stdout())),
         Some(path) => Some(Box::new(Output::create(path)?.file)),

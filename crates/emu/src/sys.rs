@@ -14,7 +14,7 @@ use std::io::{self, Error};
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
@@ -262,6 +262,24 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Characters in a line of the terminal that standard error is; nothing if it is none.
+pub fn terminal_columns() -> Option<usize> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: writes one `winsize`.
+    check(unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) }).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+/// Where a command writes whose standard output would be mixed with ours.
+pub fn standard_error() -> Stdio {
+    io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
+}
+
+/// This process is asked to end when the one that has started it ends, even if that is killed.
+pub fn end_with_parent() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?)
 }
 
 /// Sends a signal to a process.

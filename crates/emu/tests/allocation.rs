@@ -36,6 +36,8 @@ fn an_emulator_does_not_allocate_per_packet() {
             before: vec!["bernoulli:0.01".parse().unwrap()],
             behind: vec![],
             conditioner: vec![],
+            outage: None,
+            link_layer: None,
         };
         let link = LinkTopology::new(&wire, &wire);
         let mut at = Time::ZERO;

@@ -46,6 +46,8 @@ fn wire() -> WireSpec {
         before: vec!["bernoulli:0.05".parse().unwrap()],
         behind: vec!["bernoulli:0.05".parse().unwrap()],
         conditioner: vec![],
+        outage: None,
+        link_layer: None,
     }
 }
 

@@ -46,6 +46,8 @@ fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
         before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),
         behind: vec![],
         conditioner: vec![],
+        outage: None,
+        link_layer: None,
     }
 }
 
@@ -111,9 +113,15 @@ proptest! {
         lateness_us in prop::collection::vec(0u64..20_000, 1..20),
         loss: bool,
         jitter: bool,
+        crooked: bool,
     ) {
         for queue in queues() {
-            let wire = wire(&queue, loss, jitter);
+            let mut wire = wire(&queue, loss, jitter);
+            if crooked {
+                wire.outage = Some("mean_up=40ms,mean_down=9ms".parse().unwrap());
+                wire.link_layer = Some("arq:loss=0.2,retry=9ms,tries=2".parse().unwrap());
+                wire.behind = ["reorder:0.2,by=12ms", "reorder:0.2,by=2", "outage:every=90ms,for=9ms"].map(|text| text.parse().unwrap()).into();
+            }
             let (sides, alarms) = script(&arrivals);
             let lateness = lateness_us.iter().map(|&us| Span::from_micros(us)).collect();
             let clock = LateClock::new(alarms, lateness);
@@ -175,6 +183,29 @@ fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
     // Four of five found the wire busy.
     assert_eq!((up.busy.packets, up.busy.ideal), (4, Span::from_millis(32)));
     assert_eq!(up.lateness.max(), Span::from_millis(3));
+}
+
+#[test]
+fn copies_are_packets_of_their_own_with_the_same_bytes() {
+    let behind = ["duplicate:0.3", "reorder:0.2,by=9ms", "bernoulli:0.2"].map(|text| text.parse().unwrap());
+    let wire = WireSpec { behind: behind.into(), ..wire("drop-tail:500", false, false) };
+    let at = |number: u16| Time::from_nanos(u64::from(number) * 2_000_000);
+    let sent: Incoming =
+        (0..300).map(|number| (at(number), packet(2, number, 100 + usize::from(number), 0))).collect();
+    let clock = LateClock::new(sent.iter().map(|(at, _)| *at).collect(), vec![Span::from_millis(3)]);
+    let mut emulator = emulated(&wire, &clock, [sent.clone(), vec![]], None, LinkTopology::monitor);
+    run(&mut emulator);
+    assert_eq!((emulator.world.packets_out(), emulator.world.fabric().packets_inside()), (0, 0));
+    let written = emulator.gateways()[1].io.written.clone();
+    let count = |bytes: &Vec<u8>| written.iter().filter(|other| other[..] == bytes[..24]).count();
+    let times: Vec<usize> = sent.iter().map(|(_, bytes)| count(bytes)).collect();
+    assert_eq!(times.iter().sum::<usize>(), written.len(), "nothing else was written");
+    let monitor = emulator.world.into_watch();
+    let up = &monitor.directions[0];
+    let dropped: u64 = up.dropped.iter().sum();
+    assert_eq!((up.delivered, up.inside()), (written.len() as u64, 0));
+    assert_eq!(300 + up.duplicated, up.delivered + dropped);
+    assert!(up.duplicated > 50 && dropped > 50 && times.iter().all(|&times| times <= 2));
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl Testbed {
     /// A router at work, once it has told its counters.
     fn route(&self, options: &str) -> Child {
         let words = format!(
-            "{} router --inside rc --outside rs -q --tolerance 60s --report 20ms --json {} --certificate {} \
+            "{} router --inside rc --outside rs -q --tolerance 60s --report 20ms --counters {} --certificate {} \
              --prometheus {} {options}",
             env!("CARGO_BIN_EXE_catnip-emu"),
             self.file("lines"),

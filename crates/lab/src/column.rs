@@ -1,5 +1,10 @@
 //! What columns are: what they are called, what they hold, and who is told of them.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Index;
+use std::sync::Arc;
+
 /// One column of results.
 #[derive(Clone, Debug)]
 pub enum Column {
@@ -8,7 +13,66 @@ pub enum Column {
     /// Counts and numbers.
     Integer(Vec<u64>),
     /// Names.
-    Text(Vec<String>),
+    Text(Texts),
+}
+
+/// Names of which many are the same: each is kept once, and of a row its number.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+    rows: Vec<u32>,
+}
+
+impl Texts {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Is there no row?
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The name in each row.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|&number| &*self.names[number as usize])
+    }
+
+    /// Names that are not the same, and of each row the number of its own among them.
+    pub fn into_parts(self) -> (Vec<Arc<str>>, Vec<u32>) {
+        (self.names, self.rows)
+    }
+
+    pub(crate) fn push(&mut self, name: &str) {
+        // Rows of one name often follow each other.
+        let last = self.rows.last().copied().filter(|&last| *self.names[last as usize] == *name);
+        let number = last.unwrap_or_else(|| self.number(name));
+        self.rows.push(number);
+    }
+
+    pub(crate) fn append(&mut self, other: Self) {
+        let numbers: Vec<u32> = other.names.iter().map(|name| self.number(name)).collect();
+        self.rows.extend(other.rows.into_iter().map(|theirs| numbers[theirs as usize]));
+    }
+
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let (name, number) = (Arc::<str>::from(name), self.names.len() as u32);
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        number
+    }
+}
+
+impl Index<usize> for Texts {
+    type Output = str;
+    fn index(&self, row: usize) -> &str {
+        &self.names[self.rows[row] as usize]
+    }
 }
 
 /// Columns are the same if every value is, to the bit; where there is none, there is none in the other.
@@ -19,7 +83,7 @@ impl PartialEq for Column {
                 ours.iter().map(|value| value.to_bits()).eq(theirs.iter().map(|value| value.to_bits()))
             }
             (Self::Integer(ours), Self::Integer(theirs)) => ours == theirs,
-            (Self::Text(ours), Self::Text(theirs)) => ours == theirs,
+            (Self::Text(ours), Self::Text(theirs)) => ours.iter().eq(theirs.iter()),
             _ => false,
         }
     }
@@ -55,6 +119,7 @@ impl Heading {
             Some("s2") => "s²",
             Some("bytes") => "byte",
             Some("packets") => "packet",
+            Some("mbps") => "Mbit/s",
             _ => "",
         }
     }
@@ -67,7 +132,7 @@ pub trait Columns<R> {
     /// A column of counts or numbers.
     fn integer(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> u64);
     /// A column of names.
-    fn text(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> String);
+    fn text(&mut self, name: &'static str, about: &'static str, of: impl Fn(&R) -> Cow<'_, str>);
 }
 
 /// Notes what columns are called.
@@ -81,7 +146,7 @@ impl<R> Columns<R> for Headings {
     fn integer(&mut self, name: &'static str, about: &'static str, _of: impl Fn(&R) -> u64) {
         self.0.push(Heading { name, about, empty: Column::Integer(Vec::new()) });
     }
-    fn text(&mut self, name: &'static str, about: &'static str, _of: impl Fn(&R) -> String) {
-        self.0.push(Heading { name, about, empty: Column::Text(Vec::new()) });
+    fn text(&mut self, name: &'static str, about: &'static str, _of: impl Fn(&R) -> Cow<'_, str>) {
+        self.0.push(Heading { name, about, empty: Column::Text(Texts::default()) });
     }
 }

@@ -1,3 +1,4 @@
+use catnip_base::notation::did_you_mean;
 use std::fmt;
 
 /// Bad input: one line that names the file, the key and the value.
@@ -23,3 +24,36 @@ impl std::error::Error for InputError {}
 
 /// The same before the file is known: the key, and what is wrong with its value.
 pub(crate) type Wrong = (String, String);
+
+/// The message of a reader without the names that types have in programs, and with a guess of what was meant.
+pub(crate) fn in_plain_words(message: &str) -> String {
+    let first = message.lines().next().unwrap_or(message);
+    let Some((before, expected)) = first.split_once(", expected ") else { return first.into() };
+    let expected = match expected {
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" => "a whole number, not negative".into(),
+        "f32" | "f64" => "a number, with a point or without".into(),
+        "a sequence" => "a list".into(),
+        "a map" => "a table".into(),
+        "a boolean" => "true or false".into(),
+        "any valid TOML value" | "path string" => "a text".into(),
+        other if other.starts_with("struct ") || other.contains("enum ") => "a table".into(),
+        other => format!("{other}{}", guess(before, other)),
+    };
+    let before = before
+        .replace("invalid type: map", "invalid type: table")
+        .replace("invalid type: sequence", "invalid type: list");
+    format!("{before}, expected {expected}")
+}
+
+/// What was meant by a name in backticks, of those that were expected.
+fn guess(before: &str, expected: &str) -> String {
+    let in_backticks =
+        |text: &'_ str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(String::from).collect() };
+    let known = in_backticks(expected);
+    match &in_backticks(before)[..] {
+        [said] => did_you_mean(said, known.iter().map(String::as_str)),
+        _ => String::new(),
+    }
+}

@@ -506,7 +506,8 @@ fn tell(entries: &[&Entry], page: &RecordedPage) -> HarPage {
         url: page.url.clone(),
         origins: distinct(|object| Some(object.origin)),
         objects: page.objects.len(),
-        bytes: page.objects.iter().map(|object| object.bytes).sum(),
+        // Recorded sizes may be anything.
+        bytes: page.objects.iter().fold(0, |sum, object| sum.saturating_add(object.bytes)),
         connections: distinct(|object| object.connection),
         dropped,
     }

@@ -5,6 +5,7 @@ use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::{CustomQueues, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{CustomStages, StageSpec};
+use catnip_net::{ArqSpec, OutageSpec};
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::control::{ControlSpec, CustomControls};
 use catnip_tcp::pacing::PacingKind;
@@ -22,12 +23,14 @@ pub struct Kinds {
 }
 
 /// All that is built in: families, and for each kind how it is written and what it does.
-pub fn built_in() -> [(&'static str, Vec<Usage>); 10] {
+pub fn built_in() -> [(&'static str, Vec<Usage>); 12] {
     [
         ("queues", QueueSpec::usages()),
         ("losses", StageSpec::usages()),
         ("rates", RateSpec::USAGE.to_vec()),
         ("jitters", JitterSpec::usages()),
+        ("outages", OutageSpec::USAGE.to_vec()),
+        ("link layers", ArqSpec::usages()),
         ("recoveries", RecoveryKind::usages()),
         ("controls", ControlSpec::usages()),
         ("pacings", PacingKind::usages()),

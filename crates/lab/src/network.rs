@@ -1,24 +1,41 @@
 //! What scenarios say of nodes and links.
 
+use crate::describe::{Nodes, Wire};
 use crate::error::Wrong;
 use crate::files::Files;
 use crate::kinds::Kinds;
+use crate::memory;
 use crate::real::{NodeFile, NodeKind, RealNode};
+use catnip_base::notation::did_you_mean;
 use catnip_net::{NodeId, PortId, References, Sla, Topology, WireSpec};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// One `[link.NAME]`: keys of a wire hold for both directions, unless a direction says something else.
-#[derive(Clone, Debug, Deserialize)]
+/// Wires between two nodes, one there and one back. The keys of a wire hold for both, unless one of them has its own; files
+/// that they name are beside the scenario.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "link", extend("additionalProperties" = false))]
 pub(crate) struct LinkFile {
+    /// Where it begins: a node, or several, which are joined with those of `to` one by one; of the fewer each has a block of
+    /// neighbours.
+    #[schemars(with = "Nodes", example = &"server")]
     from: String,
+    /// Where it ends.
+    #[schemars(with = "Nodes", example = &"router")]
     to: String,
+    /// What the way from `from` to `to` has of its own.
     #[serde(default)]
+    #[schemars(with = "Wire", example = json!({ "loss": "bernoulli:1%" }), extend("x-default" = "as the other way"))]
     there: Said,
+    /// What the way back has of its own.
     #[serde(default)]
+    #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "as the other way"))]
     back: Said,
     #[serde(flatten)]
+    #[schemars(with = "Wire")]
     both: Said,
 }
 
@@ -64,8 +81,10 @@ fn unknown(key: &str) -> String {
             format!("what differs on the way back is said as back.{key}, or in a table [link.NAME.back]")
         }
         None => {
-            let known: Vec<&str> = WireSpec::KEYS.iter().map(|key| key.name).collect();
-            format!("expected one of from, to, {}, there, back", known.join(", "))
+            let known = WireSpec::KEYS.iter().map(|key| key.name);
+            let known: Vec<&str> = ["from", "to"].into_iter().chain(known).chain(["there", "back"]).collect();
+            let near = did_you_mean(key, known.iter().copied());
+            format!("expected one of {}{near}", known.join(", "))
         }
     }
 }
@@ -145,6 +164,12 @@ pub(crate) fn build(
     links: &BTreeMap<String, LinkFile>,
     kinds: &Kinds,
 ) -> Result<Network, Wrong> {
+    let count = nodes.values().map(|node| u64::from(node.count)).sum();
+    if let Some((name, most)) = nodes.iter().max_by_key(|(_, node)| node.count)
+        && let Some(why) = memory::refusal(memory::of_nodes(count))
+    {
+        return Err((format!("node.{name}.count"), format!("{}: {why}", most.count)));
+    }
     let mut topology = Topology::default();
     let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
     let (mut real, mut addresses) = (Vec::new(), Vec::new());

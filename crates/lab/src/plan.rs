@@ -6,7 +6,7 @@ use crate::kinds::Kinds;
 use crate::network::{self, LinkFile, NamedPorts, Network};
 use crate::real::{NodeFile, ObjectName, RealNode, Service};
 use crate::tcp::TcpFile;
-use crate::text::{a_day, from_text, one};
+use crate::text::{Text, a_day, no_time, one};
 use crate::traffic::{Traffic, TrafficFile};
 use catnip_base::{Span, Time};
 use catnip_net::mark::{MarkerSpec, SpmParameters};
@@ -14,27 +14,55 @@ use catnip_net::{NodeId, PortId, Topology, TopologyError};
 use catnip_sim::app::ConnectionVector;
 use catnip_sim::{FlowId, Handler, Memory, Sim, TcpId, Watch, World};
 use catnip_tcp::TcpConfig;
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-#[derive(Clone, Debug, Deserialize)]
+/// What a scenario says.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScenarioFile {
+    /// What lists and results call the scenario.
+    #[schemars(example = &"MY-1")]
     pub(crate) id: String,
+    /// What it shows, in one line above its results.
+    #[schemars(example = &"Does a longer queue help?")]
     pub(crate) title: String,
+    /// Runs of each variant, unless the command line says otherwise; they have the seeds 1, 2, 3 and so on.
     #[serde(default = "one")]
+    #[schemars(range(min = 1), example = 10)]
     pub(crate) seeds: u32,
-    /// The run ends here at the latest.
-    #[serde(default = "a_day", deserialize_with = "from_text")]
-    duration: Span,
+    /// The run ends after so long at the latest, and before if all that was begun is over. The default is a day.
+    #[serde(default = "a_day")]
+    #[schemars(example = &"60s")]
+    duration: Text<Span>,
+    /// Sums, means and quantiles leave out what happens before.
+    #[serde(default = "no_time")]
+    #[schemars(example = &"5s")]
+    warm_up: Text<Span>,
+    /// Hosts and routers by name.
+    #[schemars(example = json!({ "server": { "kind": "host" } }))]
     node: BTreeMap<String, NodeFile>,
+    /// Links by name, which is also what results call their ways: `NAME` that from `from` to `to`, `NAME:back` the other one.
+    #[schemars(example = json!({
+        "line": { "from": "server", "to": "router", "rate": "1Mbit", "delay": "5ms", "queue": "drop-tail:10" }
+    }))]
     link: BTreeMap<String, LinkFile>,
+    /// Parameters of all TCP connections; a group of traffic has its own beside them.
     #[serde(default)]
+    #[schemars(example = json!({ "profile": "rfc" }), extend("x-default" = "as the profile says"))]
     tcp: TcpFile,
+    /// Groups of traffic by name. In a variant, and where a scenario builds on another one, `"none"` does without a group.
     #[serde(default)]
-    traffic: BTreeMap<String, TrafficFile>,
+    #[schemars(
+        with = "BTreeMap<String, TrafficFile>",
+        example = json!({ "file": { "kind": "bulk", "from": "server", "to": "client", "bytes": "32KB" } }),
+        extend("x-default" = "none: then programs at real hosts make the traffic"),
+    )]
+    traffic: BTreeMap<String, toml::Table>,
 }
 
 /// One variant of a scenario, checked and ready: with a seed it is a run.
@@ -44,6 +72,7 @@ pub struct Plan {
     ports: Vec<NamedPorts>,
     traffic: Vec<Traffic>,
     duration: Span,
+    warm_up: Span,
     real: Vec<RealNode>,
     /// For real hosts outside of all traffic groups.
     marker: Option<MarkerSpec>,
@@ -57,10 +86,17 @@ impl Plan {
         if file.seeds == 0 {
             return Err(("seeds".into(), "0: at least one replicate is needed".into()));
         }
+        let (duration, warm_up) = (file.duration.0, file.warm_up.0);
+        if warm_up > Span::ZERO && warm_up >= duration {
+            let what = format!("{warm_up}: expected less than duration, {duration}");
+            return Err(("warm_up".into(), what));
+        }
         let network = network::build(files, &file.node, &file.link, kinds)?;
         let mut traffic = Vec::new();
         let mut users = 0;
-        for (name, there) in file.traffic.iter().map(|(name, file)| (name, file.kind())) {
+        for (name, said) in &file.traffic {
+            let said = TrafficFile::read(name, said)?;
+            let there = said.kind();
             let back = there.back();
             for kind in [Some(there), back.as_deref()].into_iter().flatten() {
                 let built = Traffic::new(files, name, kind, &file.tcp, &network, users, kinds)?;
@@ -81,8 +117,8 @@ impl Plan {
         let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
         let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
         topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
-        let marker = file.tcp.marker.flatten();
-        Ok(Self { topology, ports, traffic, duration: file.duration, real, marker, addresses, groups })
+        let marker = file.tcp.marker.and_then(|said| said.0.0);
+        Ok(Self { topology, ports, traffic, duration, warm_up, real, marker, addresses, groups })
     }
 
     /// The run with this seed, from beginning to end.
@@ -92,9 +128,15 @@ impl Plan {
 
     /// The same in the memory of an earlier run.
     pub fn run_in<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
+        let mut sim = self.begin(seed, watch, memory);
+        sim.run(Time::ZERO + self.duration);
+        sim
+    }
+
+    /// The run at time zero.
+    pub fn begin<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
         let mut sim = Sim::with_memory(&self.topology, seed, watch, memory);
         self.start(seed, &mut sim);
-        sim.run(Time::ZERO + self.duration);
         sim
     }
 
@@ -116,6 +158,16 @@ impl Plan {
         self.duration
     }
 
+    /// Sums and means leave out what happens before.
+    pub fn warm_up(&self) -> Span {
+        self.warm_up
+    }
+
+    /// How many users there are, of all groups.
+    pub(crate) fn users(&self) -> usize {
+        self.traffic.iter().map(|traffic| traffic.users.len()).sum()
+    }
+
     /// The same plan, over at this time at the latest.
     pub fn until(&self, end: Span) -> Self {
         Self { duration: self.duration.min(end), ..self.clone() }
@@ -129,6 +181,11 @@ impl Plan {
     /// Both directions of each `[link]` entry, as results call them.
     pub fn ports(&self) -> &[NamedPorts] {
         &self.ports
+    }
+
+    /// How many links each entry of `[link]` makes.
+    pub fn links(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.ports.iter().step_by(2).map(|port| (port.name.as_str(), port.ids.len()))
     }
 
     /// The network.

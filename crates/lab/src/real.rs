@@ -3,6 +3,7 @@
 use crate::error::Wrong;
 use crate::text::one;
 use catnip_net::NodeId;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 
@@ -93,6 +94,9 @@ impl Paths {
     }
 }
 
+/// Where servers listen of whom nothing is said: HTTP.
+pub(crate) const PORT: u16 = 80;
+
 impl Service {
     /// Reads what a scenario says, or which key is wrong.
     pub(crate) fn read(
@@ -100,7 +104,7 @@ impl Service {
         paths: &str,
         speaks: Protocol,
     ) -> Result<Self, (&'static str, String)> {
-        let port = port.unwrap_or(80);
+        let port = port.unwrap_or(PORT);
         if port == 0 {
             return Err(("port", "0: expected a port from 1 to 65535".into()));
         }
@@ -120,31 +124,46 @@ pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Resul
     Ok(first)
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// Hosts or routers of one name.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "node")]
 pub(crate) struct NodeFile {
+    /// What it is: hosts are ends of connections, routers pass packets on.
+    #[schemars(example = &"host")]
     pub(crate) kind: NodeKind,
+    /// How many there are. Several are numbered from 0, as in `NAME[0]`.
     #[serde(default = "one")]
+    #[schemars(range(min = 1), example = 50)]
     pub(crate) count: u32,
-    /// A namespace of this machine, in the emulator.
+    /// It is a network namespace of this machine; only `emulate` has such hosts.
     #[serde(default)]
+    #[schemars(example = true)]
     pub(crate) real: bool,
-    /// The same with a program in it: its name and arguments.
+    /// What runs there, a program and its arguments. Such a host is real.
+    #[schemars(example = serde_json::json!(["nginx", "-c", "site.conf"]), extend("x-default" = "nothing"))]
     pub(crate) command: Option<Vec<String>>,
+    /// Its IPv4 address.
+    #[schemars(example = &"172.16.5.2", extend("x-default" = "a free one from 10.0.0.0/8"))]
     pub(crate) address: Option<Ipv4Addr>,
-    /// The run begins when somebody listens here, as in `tcp:80`.
+    /// Of a real host: the run begins when a program there listens at this port, as in `tcp:80`.
+    #[schemars(pattern(r"^tcp:[0-9]+$|\{"), example = &"tcp:80", extend("x-default" = "nobody waits for it"))]
     pub(crate) ready: Option<String>,
-    /// The run ends with the command.
+    /// Of a host with a command: the run ends with it, and its exit code is that of the run.
     #[serde(default)]
+    #[schemars(example = true)]
     pub(crate) ends_run: bool,
-    /// How the kernel of a real node controls congestion, as in `reno`.
+    /// Of a real host: how its kernel controls congestion.
+    #[schemars(example = &"reno", extend("x-default" = "as this machine does"))]
     pub(crate) congestion: Option<String>,
-    /// Its initial window.
+    /// Of a real host: the initial window of its kernel, segments.
+    #[schemars(range(min = 1), example = 10, extend("x-default" = "as this machine does"))]
     pub(crate) initial_window_segments: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub(crate) enum NodeKind {
     Host,
     Router,

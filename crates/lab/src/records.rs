@@ -1,3 +1,4 @@
+use crate::groups::{Groups, WarmUp};
 use crate::rows::{
     BurstRow, ConnectionRow, DatagramRow, EchoRow, ObjectRow, PageRow, PortRow, RealTime, Run, RunRow,
     TableName,
@@ -16,6 +17,8 @@ pub struct Records {
     objects: Option<Vec<(Time, ObjectRecord, Option<Reply>)>>,
     connections: Option<Vec<(ConnectionRecord, Option<Reply>)>>,
     echoes: Option<Vec<(Time, EchoRecord)>>,
+    /// Are there tables of sums over them?
+    sums: bool,
     /// Of connections that are not over: what has come over each so far.
     replies: BTreeMap<u64, Reply>,
     /// What came last.
@@ -25,30 +28,41 @@ pub struct Records {
 impl Records {
     /// For these tables.
     pub fn new(tables: &[TableName]) -> Self {
+        let series = tables.contains(&TableName::ConnectionSeries);
+        let sums = tables.contains(&TableName::Groups) || tables.contains(&TableName::Transfers);
         Self {
-            pages: tables.contains(&TableName::Pages).then(Vec::new),
+            pages: (sums || tables.contains(&TableName::Pages)).then(Vec::new),
             objects: tables.contains(&TableName::Objects).then(Vec::new),
-            connections: tables.contains(&TableName::Connections).then(Vec::new),
-            echoes: tables.contains(&TableName::Echoes).then(Vec::new),
+            connections: (sums || series || tables.contains(&TableName::Connections)).then(Vec::new),
+            echoes: (sums || tables.contains(&TableName::Echoes)).then(Vec::new),
+            sums,
             replies: BTreeMap::new(),
             last: None,
         }
     }
 
-    /// Adds the rows of this world's run to all tables but that of events.
+    /// The connections that are over, in the order in which they ended, from this one on; none unless a table needs them.
+    pub(crate) fn ended_from(&self, first: usize) -> &[(ConnectionRecord, Option<Reply>)] {
+        self.connections.as_ref().map_or(&[], |connections| &connections[first..])
+    }
+
+    /// Adds the rows of this world's run to all tables but those of bursts, events and time series.
     pub fn fill<M: Handler, W: Watch>(
         &self,
         tables: &mut Tables,
         run: Run,
         plan: &Plan,
         world: &World<M, W>,
+        warm_up: Option<&WarmUp>,
         real: Option<RealTime>,
     ) {
+        let start = warm_up.map_or(Time::ZERO, |it| it.end);
         let whole = || {
+            let warm_up = start.since(Time::ZERO);
             let ports = 0..plan.topology().ports().len() as u32;
             let hops = ports.map(|port| world.fabric().counters(PortId(port)).delivered).sum();
             let open = world.packets_out() as u64;
-            RunRow { end: world.now(), tally: world.tally(), open, hops, real }
+            RunRow { end: world.now(), warm_up, tally: world.tally(), open, hops, real }
         };
         tables.extend(run, std::iter::once_with(whole));
         let is_measured = Measured::of(plan);
@@ -60,6 +74,7 @@ impl Records {
             }
             _ => open.push((event, delivered)),
         });
+        let group = |app| plan.group_of(app);
         let pages = both(
             &self.pages,
             &open,
@@ -70,16 +85,9 @@ impl Records {
             },
         );
         let pages = pages.filter(|(_, page, _)| is_measured.app(page.app));
-        let group = |app| plan.group_of(app);
-        tables.extend(
-            run,
-            pages.map(|(end, record, delivered)| PageRow {
-                group: group(record.app),
-                end,
-                record,
-                delivered,
-            }),
-        );
+        let pages: Vec<_> = pages
+            .map(|(end, record, delivered)| PageRow { group: group(record.app), end, record, delivered })
+            .collect();
         let objects = both(
             &self.objects,
             &open,
@@ -92,7 +100,13 @@ impl Records {
         let objects = objects.filter(|(_, object, ..)| is_measured.app(object.app));
         tables.extend(
             run,
-            objects.map(|(end, record, reply, delivered)| ObjectRow { end, record, reply, delivered }),
+            objects.map(|(end, record, reply, delivered)| ObjectRow {
+                group: group(record.app),
+                end,
+                record,
+                reply,
+                delivered,
+            }),
         );
         let connections = both(
             &self.connections,
@@ -104,9 +118,8 @@ impl Records {
             },
         );
         let connections = connections.filter(|(connection, ..)| is_measured.app(connection.app));
-        tables.extend(
-            run,
-            connections.map(|(record, reply, delivered)| {
+        let connections: Vec<_> = connections
+            .map(|(record, reply, delivered)| {
                 let group = match reply {
                     // A real client belongs to the group that it asks.
                     Some(reply) if record.app == NOBODY => {
@@ -116,8 +129,8 @@ impl Records {
                     _ => group(record.app),
                 };
                 ConnectionRow { group, record, reply, delivered }
-            }),
-        );
+            })
+            .collect();
         let echoes = both(
             &self.echoes,
             &open,
@@ -128,15 +141,28 @@ impl Records {
             },
         );
         let echoes = echoes.filter(|(_, echo)| is_measured.app(echo.app));
-        tables.extend(run, echoes.map(|(end, record)| EchoRow { group: group(record.app), end, record }));
-        let duration = world.now() - Time::ZERO;
+        let echoes: Vec<_> =
+            echoes.map(|(end, record)| EchoRow { group: group(record.app), end, record }).collect();
+        if self.sums {
+            let made = Groups::of(plan, warm_up, world.now(), &pages, &echoes, &connections);
+            tables.extend(run, made.groups);
+            tables.extend(run, made.transfers);
+        }
+        tables.extend(run, pages);
+        tables.extend(run, connections);
+        tables.extend(run, echoes);
+        let measured = world.now().since(start);
         let ports = plan.ports().iter().map(|named| {
             let rate = |id: &PortId| plan.topology().ports()[id.0 as usize].wire.rate.mean();
             let rates =
                 named.ids.iter().map(|id| rate(id).map_or(f64::INFINITY, |it| it.bits_per_second() as f64));
-            let capacity_bits = rates.sum::<f64>() * duration.as_secs();
-            let counters = named.ids.iter().map(|&id| world.fabric().counters(id)).sum();
-            PortRow { name: &named.name, links: named.ids.len() as u64, counters, capacity_bits, duration }
+            let capacity_bits = rates.sum::<f64>() * measured.as_secs();
+            let counted = |&id: &PortId| {
+                let counters = world.fabric().counters(id);
+                warm_up.map_or(counters.clone(), |it| it.since(id, &counters))
+            };
+            let counters = named.ids.iter().map(counted).sum();
+            PortRow { name: &named.name, links: named.ids.len() as u64, counters, capacity_bits, measured }
         });
         tables.extend(run, ports);
         let sources = plan.sources().map(|(source, flow)| DatagramRow {
@@ -160,15 +186,15 @@ impl Bursts {
 }
 
 /// Which applications have rows.
-struct Measured(Vec<bool>);
+pub(crate) struct Measured(Vec<bool>);
 
 impl Measured {
-    fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan) -> Self {
         let groups = plan.traffic().iter();
         Self(groups.flat_map(|group| group.users.iter().map(|_| group.measured)).collect())
     }
 
-    fn app(&self, app: u32) -> bool {
+    pub(crate) fn app(&self, app: u32) -> bool {
         self.0.get(app as usize).copied().unwrap_or(true)
     }
 }

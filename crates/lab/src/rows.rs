@@ -3,8 +3,9 @@
 
 use crate::bursts::Burst;
 use crate::column::{Columns, Heading, Headings};
+use crate::groups::Unit;
 use catnip_base::{Span, Time, words};
-use catnip_net::{Colour, DropReason, PortCounters};
+use catnip_net::{Backlog, Colour, DropReason, PortCounters};
 use catnip_sim::record::{ConnectionRecord, EchoRecord, ObjectRecord, PageRecord, Reply, SenderView};
 use catnip_sim::{DatagramCounters, Event, SERVER, Tally};
 
@@ -14,6 +15,16 @@ words! {
     pub enum TableName {
         /// One row per run.
         Runs = ("runs", "One row per run."),
+        /// One per group of traffic.
+        Groups = (
+            "groups",
+            "One row per group of traffic: what its users got and what it took, from the end of the warm-up to the end of the run.",
+        ),
+        /// One per page, keystroke or connection.
+        Transfers = (
+            "transfers",
+            "One row per page, keystroke or else connection that the users of a group wait for, begun after the warm-up.",
+        ),
         /// One per page fetched.
         Pages = ("pages", "One row per page that a user has begun to load, in order of completion; behind them those that are not complete."),
         /// One per object fetched.
@@ -26,6 +37,13 @@ words! {
         Ports = (
             "ports",
             "One row per direction of each `[link]`; `:back` is from `to` to `from`.",
+        ),
+        /// One per port and sample.
+        LinkSeries = ("link_series", "One row per direction of each `[link]` and interval of `--series`."),
+        /// One per open connection and sample.
+        ConnectionSeries = (
+            "connection_series",
+            "One row per connection that was open in an interval of `--series`, and interval.",
         ),
         /// One per source of background traffic.
         Datagrams = ("datagrams", "One row per source of background traffic."),
@@ -45,11 +63,15 @@ impl TableName {
     pub fn headings(self) -> Vec<Heading> {
         match self {
             Self::Runs => headings::<RunRow>(),
+            Self::Groups => headings::<GroupRow<'_>>(),
+            Self::Transfers => headings::<TransferRow<'_>>(),
             Self::Pages => headings::<PageRow<'_>>(),
-            Self::Objects => headings::<ObjectRow>(),
+            Self::Objects => headings::<ObjectRow<'_>>(),
             Self::Connections => headings::<ConnectionRow<'_>>(),
             Self::Echoes => headings::<EchoRow<'_>>(),
             Self::Ports => headings::<PortRow<'_>>(),
+            Self::LinkSeries => headings::<LinkSample<'_>>(),
+            Self::ConnectionSeries => headings::<ConnectionSample<'_>>(),
             Self::Datagrams => headings::<DatagramRow<'_>>(),
             Self::Bursts => headings::<BurstRow<'_>>(),
             Self::Events => headings::<EventRow>(),
@@ -95,6 +117,8 @@ pub trait Row: Sized {
 pub struct RunRow {
     /// When it ended.
     pub end: Time,
+    /// Before then nothing was counted in sums.
+    pub warm_up: Span,
     /// What became of its transfers.
     pub tally: Tally,
     /// Packets that hosts have sent and whose end they have not heard of.
@@ -122,6 +146,11 @@ impl Row for RunRow {
         to.float("end_s", "When the run ended, on its own clock, which starts at 0.", |run| {
             run.end.as_secs()
         });
+        to.float(
+            "warm_up_s",
+            "What the tables groups, transfers and ports leave out at its beginning.",
+            |run| run.warm_up.as_secs(),
+        );
         to.integer("packets_sent", "Data packets that TCP senders sent, retransmissions included.", |run| {
             run.tally.data_sent
         });
@@ -141,6 +170,135 @@ impl Row for RunRow {
         to.float("cpu_s", "Emulator: its CPU time; NaN if simulated.", |run| seconds(run, |real| real.cpu));
         to.integer("real_time", "1 if an emulator ran under SCHED_FIFO.", |run| {
             run.real.is_some_and(|real| real.scheduled).into()
+        });
+    }
+}
+
+/// A group of traffic.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupRow<'a> {
+    /// Its name.
+    pub group: &'a str,
+    /// What its users wait for.
+    pub unit: Unit,
+    /// How long it was looked at.
+    pub measured: Span,
+    /// How many of these were begun in that time.
+    pub started: u64,
+    /// Of these, how many are over.
+    pub finished: u64,
+    /// Connections that were open in that time.
+    pub connections: u64,
+    /// Bytes that clients have got.
+    pub delivered_bytes: u64,
+    /// Data packets of servers, retransmissions included.
+    pub sent: u64,
+    /// Of these, retransmissions.
+    pub retransmitted: u64,
+    /// Expired timers of servers.
+    pub timeouts: u64,
+    /// Data packets of servers that the network dropped.
+    pub dropped: u64,
+    /// Round trips that servers have measured.
+    pub rtt_samples: u64,
+    /// All of these, added up.
+    pub rtt_sum: Span,
+    /// See the column.
+    pub fairness: f64,
+}
+
+impl<'a> GroupRow<'a> {
+    /// A group that has done nothing yet.
+    pub(crate) fn nothing(group: &'a str, unit: Unit, measured: Span) -> Self {
+        Self {
+            group,
+            unit,
+            measured,
+            started: 0,
+            finished: 0,
+            connections: 0,
+            delivered_bytes: 0,
+            sent: 0,
+            retransmitted: 0,
+            timeouts: 0,
+            dropped: 0,
+            rtt_samples: 0,
+            rtt_sum: Span::ZERO,
+            fairness: f64::NAN,
+        }
+    }
+}
+
+impl Row for GroupRow<'_> {
+    const TABLE: TableName = TableName::Groups;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", "The traffic group.", |it| it.group.into());
+        to.text(
+            "kind",
+            "What its users wait for: `pages`, `keystrokes`, or `transfers`, which are connections.",
+            |it| it.unit.name().into(),
+        );
+        to.float("measured_s", "How long it was looked at: the run without its warm-up.", |it| {
+            it.measured.as_secs()
+        });
+        to.integer("started", "How many of these were begun in that time.", |it| it.started);
+        to.integer("finished", "Of these, how many were over at the end of the run.", |it| it.finished);
+        to.integer("connections", "Connections that were open in that time.", |it| it.connections);
+        to.integer("delivered_bytes", "What clients got over them in that time.", |it| it.delivered_bytes);
+        to.float("goodput_mbps", "The same by time; NaN without any.", |it| {
+            8e-6 * it.delivered_bytes as f64 / it.measured.as_secs()
+        });
+        to.integer("sent", "Data packets that servers sent, retransmissions included.", |it| it.sent);
+        to.integer("retransmitted", "Of these, retransmissions.", |it| it.retransmitted);
+        to.integer("timeouts", "Retransmission timeouts of servers.", |it| it.timeouts);
+        to.integer("dropped", "Data packets of servers that the network dropped.", |it| it.dropped);
+        to.float("rtt_mean_s", "Mean of the round trips that servers have measured; NaN if none.", |it| {
+            it.rtt_sum.as_secs() / it.rtt_samples as f64
+        });
+        to.integer("rtt_samples", "How many these are.", |it| it.rtt_samples);
+        to.float(
+            "fairness",
+            "Jain's index of the bytes that users got; NaN of fewer than two, and if nobody got any.",
+            |it| it.fairness,
+        );
+    }
+}
+
+/// A page, a keystroke or a connection for which somebody waits.
+#[derive(Clone, Copy, Debug)]
+pub struct TransferRow<'a> {
+    /// Traffic group of the user.
+    pub group: &'a str,
+    /// What it is.
+    pub unit: Unit,
+    /// The user.
+    pub client: u32,
+    /// Its number, as in the table of its kind.
+    pub number: u64,
+    /// When it was begun.
+    pub start: Time,
+    /// When it was over; [`Time::NEVER`]: it is not.
+    pub end: Time,
+    /// From its start to its end, or to that of the run.
+    pub waited: Span,
+}
+
+impl Row for TransferRow<'_> {
+    const TABLE: TableName = TableName::Transfers;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", GROUP, |it| it.group.into());
+        to.integer("client", CLIENT, |it| it.client.into());
+        to.integer(
+            "number",
+            "Number of the page, the keystroke or the connection, as in the table of its kind.",
+            |it| it.number,
+        );
+        to.float("start_s", "When it was begun.", |it| it.start.as_secs());
+        to.float("time_s", "From then until it was over; NaN if it is not.", |it| {
+            seconds_from(it.start, it.end)
+        });
+        to.float("waited_s", "The same, or how long it had lasted at the end of the run.", |it| {
+            it.waited.as_secs()
         });
     }
 }
@@ -176,7 +334,9 @@ impl Row for PageRow<'_> {
 
 /// An object of a page.
 #[derive(Clone, Copy, Debug)]
-pub struct ObjectRow {
+pub struct ObjectRow<'a> {
+    /// Traffic group of its user.
+    pub group: &'a str,
     /// When it was complete; [`Time::NEVER`]: it is not.
     pub end: Time,
     /// What is to be said of it then.
@@ -187,9 +347,10 @@ pub struct ObjectRow {
     pub delivered: u64,
 }
 
-impl Row for ObjectRow {
+impl Row for ObjectRow<'_> {
     const TABLE: TableName = TableName::Objects;
     fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", GROUP, |object| object.group.into());
         to.integer("client", CLIENT, |object| object.record.app.into());
         to.integer("page", PAGE, |object| u64::from(object.record.page) + 1);
         to.integer("object", "Number of the object in its page; 0 is the HTML.", |object| {
@@ -278,7 +439,7 @@ fn reply<R>(
         of(row).map_or(delivered(row).1, |reply| reply.whole && delivered(row).1).into()
     });
     to.text("body_fnv1a", "FNV-1a hash of the (last) body, hexadecimal; empty if no host is real.", |row| {
-        of(row).map_or(String::new(), |reply| format!("{:016x}", reply.digest))
+        of(row).map_or("".into(), |reply| format!("{:016x}", reply.digest).into())
     });
 }
 
@@ -313,12 +474,12 @@ pub struct PortRow<'a> {
     pub name: &'a str,
     /// How many links it stands for.
     pub links: u64,
-    /// What they counted.
+    /// What they counted after the warm-up.
     pub counters: PortCounters,
-    /// What it could have carried until the end of the run, bits; infinite without a rate.
+    /// What it could have carried from then to the end of the run, bits; infinite without a rate.
     pub capacity_bits: f64,
-    /// Until the end of the run.
-    pub duration: Span,
+    /// So long that was.
+    pub measured: Span,
 }
 
 impl Row for PortRow<'_> {
@@ -342,15 +503,20 @@ impl Row for PortRow<'_> {
             dropped(port, Colour::Yellow)
         });
         to.integer("dropped_low", "All others that were dropped.", |port| dropped(port, Colour::Red));
-        to.integer("delivered", "Packets that came to the other end.", |port| port.counters.delivered);
+        to.integer("delivered", "Packets that came to the other end, copies included.", |port| {
+            port.counters.delivered
+        });
         to.integer("delivered_bytes", "Their size, headers included.", |port| port.counters.delivered_bytes);
+        to.integer("duplicated", "Copies of packets that were made behind the wire.", |port| {
+            port.counters.duplicated
+        });
         to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |port| {
             port.counters.delivered_bytes as f64 * 8.0 / port.capacity_bits
         });
         to.float(
             "queue_mean_packets",
-            "Packets that wait for transmission, on average over the run; of a link that is several, in all of them.",
-            |port| port.counters.waited.as_secs() / port.duration.as_secs(),
+            "Packets that wait for transmission, on average over the run without its warm-up; of a link that is several, in all of them.",
+            |port| port.counters.waited.as_secs() / port.measured.as_secs(),
         );
         to.float(
             "queue_delay_mean_s",
@@ -372,6 +538,103 @@ impl Row for PortRow<'_> {
     }
 }
 
+/// What one direction of a link did in an interval.
+#[derive(Clone, Debug)]
+pub struct LinkSample<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The end of the interval.
+    pub at: Time,
+    /// What it counted in it.
+    pub counters: PortCounters,
+    /// What it could have carried, bits; infinite without a rate.
+    pub capacity_bits: f64,
+    /// What waited at the end.
+    pub waiting: Backlog,
+}
+
+impl Row for LinkSample<'_> {
+    const TABLE: TableName = TableName::LinkSeries;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.float("time_s", "When the interval ended.", |it| it.at.as_secs());
+        to.text("port", "Name of the link in the scenario, and its direction.", |it| it.name.into());
+        to.integer("arrived", "Packets that came to its queue in the interval.", |it| {
+            it.counters.arrived.iter().sum()
+        });
+        to.integer("dropped", "Packets that were dropped.", |it| it.counters.dropped.iter().flatten().sum());
+        to.integer("delivered_bytes", "What came to the other end, headers included.", |it| {
+            it.counters.delivered_bytes
+        });
+        to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |it| {
+            it.counters.delivered_bytes as f64 * 8.0 / it.capacity_bits
+        });
+        to.integer(
+            "waiting_packets",
+            "Packets that waited for transmission at the end of the interval.",
+            |it| it.waiting.packets.into(),
+        );
+        to.integer("waiting_bytes", "Their size.", |it| it.waiting.bytes);
+        to.float(
+            "queue_delay_mean_s",
+            "How long packets had waited whose transmission began in the interval; NaN if there was none.",
+            |it| it.counters.waited.as_secs() / it.counters.started as f64,
+        );
+    }
+}
+
+/// What a connection did in an interval.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionSample<'a> {
+    /// Traffic group of its client.
+    pub group: &'a str,
+    /// The end of the interval, and so long before it began.
+    pub at: Time,
+    /// How long it lasted.
+    pub interval: Span,
+    /// What is to be said of it at the end.
+    pub record: ConnectionRecord,
+    /// What would have been said at the beginning.
+    pub before: ConnectionRecord,
+    /// Bytes that came to the client in it.
+    pub delivered: u64,
+    /// The server's congestion window and slow-start threshold at the end, if it is open.
+    pub window: Option<(u64, Option<u64>)>,
+}
+
+impl Row for ConnectionSample<'_> {
+    const TABLE: TableName = TableName::ConnectionSeries;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.float("time_s", "When the interval ended.", |it| it.at.as_secs());
+        to.integer("connection", "Number of the connection, in order of opening.", |it| it.record.connection);
+        to.text("group", GROUP, |it| it.group.into());
+        to.integer("client", CLIENT, |it| it.record.app.into());
+        to.float("cwnd_bytes", "The server's congestion window then; NaN if the connection is over.", |it| {
+            it.window.map_or(f64::NAN, |(cwnd, _)| cwnd as f64)
+        });
+        to.float("ssthresh_bytes", "Its slow-start threshold; NaN before there is one.", |it| {
+            it.window.and_then(|(_, ssthresh)| ssthresh).map_or(f64::NAN, |bytes| bytes as f64)
+        });
+        to.integer("delivered_bytes", "What came to the client in the interval.", |it| it.delivered);
+        to.float("goodput_mbps", "The same by time.", |it| {
+            8e-6 * it.delivered as f64 / it.interval.as_secs()
+        });
+        to.integer("sent", "Data packets that the server sent in the interval.", |it| {
+            (it.record.sent - it.before.sent).into()
+        });
+        to.integer("retransmitted", "Of these, retransmissions.", |it| {
+            (it.record.retransmitted - it.before.retransmitted).into()
+        });
+        to.float(
+            "rtt_mean_s",
+            "Mean of the round trips that it has measured in the interval; NaN if none.",
+            |it| {
+                let samples = it.record.rtt_samples - it.before.rtt_samples;
+                it.record.rtt_sum.saturating_sub(it.before.rtt_sum).as_secs() / f64::from(samples)
+            },
+        );
+    }
+}
+
 /// A source of background traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramRow<'a> {
@@ -390,7 +653,10 @@ impl Row for DatagramRow<'_> {
         to.integer("source", "Number of the source, counted with the users.", |source| source.source.into());
         to.integer("sent", "Packets it sent.", |source| source.counters.sent);
         to.integer("sent_bytes", "Their size.", |source| source.counters.sent_bytes);
-        to.integer("received", "Packets that arrived.", |source| source.counters.received);
+        to.integer("duplicated", "Copies of them that the network made.", |source| {
+            source.counters.duplicated
+        });
+        to.integer("received", "Packets that arrived, copies included.", |source| source.counters.received);
         to.integer("dropped", "Packets that the network dropped.", |source| source.counters.dropped);
         to.float("delay_mean_s", "Mean time from source to sink; NaN if nothing arrived.", |source| {
             source.counters.delay_s.mean()

@@ -1,10 +1,13 @@
 //! Scenario files: TOML parsed into plain data, each key checked where it is read.
 
-use crate::error::Wrong;
+use crate::error::{Wrong, in_plain_words};
 use crate::files::{Files, beside};
 use crate::kinds::Kinds;
 use crate::plan::ScenarioFile;
+use crate::text::read_table;
 use crate::{InputError, Plan, define, sla};
+use catnip_base::notation::did_you_mean;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +26,8 @@ pub struct Scenario {
     pub title: String,
     /// Replicates unless something else is asked for.
     pub seeds: u32,
+    /// In what variants differ: keys of the scenario, each with its value in every variant.
+    pub axes: Vec<(String, Vec<toml::Value>)>,
     plans: Vec<(String, Plan)>,
 }
 
@@ -39,6 +44,19 @@ impl Scenario {
         Self::parse_with(path, &text, kinds)
     }
 
+    /// The same with changed keys: a path as that of an axis, and a value of TOML or a bare text. They hold in all variants, instead of
+    /// an axis of the same key. The text of the scenario is then what was changed, as one file.
+    pub fn load_set(path: &Path, set: &[(String, String)]) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        Self::parse_set(path, &text, set)
+    }
+
+    /// The same for a scenario from text.
+    pub fn parse_set(path: &Path, text: &str, set: &[(String, String)]) -> Result<Self, InputError> {
+        Self::read(path, text, &Kinds::default(), set)
+    }
+
     /// Reads a scenario from text; `path` is what errors call it and what other files' names are relative to.
     pub fn parse(path: &Path, text: &str) -> Result<Self, InputError> {
         Self::parse_with(path, text, &Kinds::default())
@@ -46,14 +64,29 @@ impl Scenario {
 
     /// The same for a scenario that may name these kinds, too.
     pub fn parse_with(path: &Path, text: &str, kinds: &Kinds) -> Result<Self, InputError> {
+        Self::read(path, text, kinds, &[])
+    }
+
+    fn read(path: &Path, text: &str, kinds: &Kinds, set: &[(String, String)]) -> Result<Self, InputError> {
         let file = path.display().to_string();
-        let (mut base, text) = whole(path, text)?;
+        let (mut base, mut text) = whole(path, text)?;
+        for (key, said) in set {
+            base = with_key_set(base, key, said).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+        }
+        if !set.is_empty() {
+            text = set
+                .iter()
+                .map(|(key, said)| format!("# Set: {key} = {}\n", said.replace('\n', " ")))
+                .collect();
+            text.push_str(&toml::to_string(&base).expect("what was read can be written"));
+        }
         let axes = take_axes(&file, &mut base)?;
         let variants = cross(take_variants(&file, &mut base)?, &axes);
         let files = Files::new(path);
         let mut plans = Vec::new();
         let mut head = None;
-        for (name, changes) in variants {
+        let axes = by_axis(&variants);
+        for Variant { name, changes, .. } in variants {
             let (parsed, plan) = changed(base.clone(), changes)
                 .and_then(|whole| check(&files, whole, kinds))
                 .map_err(|(key, what)| {
@@ -68,7 +101,7 @@ impl Scenario {
             plans.push((name, plan));
         }
         let (id, title, seeds) = head.expect("there is at least one variant");
-        Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, plans })
+        Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, axes, plans })
     }
 
     /// The names of the variants, in order.
@@ -154,41 +187,70 @@ fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
 fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
     define::fill_in(&mut table)?;
     sla::fill_in(&mut table)?;
-    let parsed: ScenarioFile = serde_path_to_error::deserialize(toml::Value::Table(table))
-        .map_err(|error| (error.path().to_string(), first_line(error.inner().message()).to_string()))?;
+    let parsed: ScenarioFile = read_table("", table)?;
     let plan = Plan::new(files, &parsed, kinds)?;
     Ok((parsed, plan))
 }
 
-/// Takes `[[variant]]` out of a scenario: names and what each changes.
-fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<(String, toml::Table)>, InputError> {
+/// What a variant is called, what it changes, and where it stands on each axis.
+#[derive(Clone, Debug)]
+struct Variant {
+    name: String,
+    changes: toml::Table,
+    levels: Vec<(String, toml::Value)>,
+}
+
+/// The axis of variants that have names.
+const NAMES: &str = "variant.name";
+
+/// Takes `[[variant]]` out of a scenario.
+fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, InputError> {
     let Some(value) = base.remove("variant") else {
-        return Ok(vec![(DEFAULT_VARIANT.into(), toml::Table::new())]);
+        return Ok(vec![Variant {
+            name: DEFAULT_VARIANT.into(),
+            changes: toml::Table::new(),
+            levels: Vec::new(),
+        }]);
     };
     let toml::Value::Array(list) = value else {
         return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
     };
-    let mut variants: Vec<(String, toml::Table)> = Vec::new();
+    let mut variants: Vec<Variant> = Vec::new();
     for entry in list {
         let toml::Value::Table(mut changes) = entry else {
             return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
         };
         let Some(toml::Value::String(name)) = changes.remove("name") else {
-            return Err(InputError::new(file, "variant.name", "every variant needs a name"));
+            return Err(InputError::new(file, NAMES, "every variant needs a name"));
         };
-        if variants.iter().any(|(other, _)| *other == name) {
-            return Err(InputError::new(file, "variant.name", format!("{name:?} is there twice")));
+        if variants.iter().any(|other| other.name == name) {
+            return Err(InputError::new(file, NAMES, format!("{name:?} is there twice")));
         }
-        variants.push((name, changes));
+        let levels = vec![(NAMES.to_string(), toml::Value::String(name.clone()))];
+        variants.push(Variant { name, changes, levels });
     }
     Ok(variants)
 }
 
+/// The levels of variants, which all have the same axes, by axis.
+fn by_axis(variants: &[Variant]) -> Vec<(String, Vec<toml::Value>)> {
+    // Names alone say no more than the variants do.
+    let several = |variant: &&Variant| variant.levels.iter().any(|(key, _)| key != NAMES);
+    let axes = variants.first().filter(several).into_iter().flat_map(|first| first.levels.iter().enumerate());
+    let of = |axis: usize| variants.iter().map(|variant| variant.levels[axis].1.clone()).collect();
+    axes.map(|(axis, (key, _))| (key.clone(), of(axis))).collect()
+}
+
 /// A key and the values that it takes in turn.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Axis {
+#[schemars(rename = "axis")]
+pub(crate) struct Axis {
+    /// The path of the key, with points in between.
+    #[schemars(example = &"link.line.queue")]
     key: String,
+    /// What it takes, one after the other.
+    #[schemars(with = "Vec<serde_json::Value>", length(min = 1), example = serde_json::json!(["drop-tail:10", "red:10"]))]
     values: Vec<toml::Value>,
 }
 
@@ -196,7 +258,7 @@ struct Axis {
 fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError> {
     let Some(value) = base.remove("axis") else { return Ok(Vec::new()) };
     let axes: Vec<Axis> = serde_path_to_error::deserialize(value).map_err(|error| {
-        InputError::new(file, &format!("axis{}", error.path()), first_line(error.inner().message()))
+        InputError::new(file, &format!("axis{}", error.path()), in_plain_words(error.inner().message()))
     })?;
     for axis in &axes {
         if axis.values.is_empty() {
@@ -215,18 +277,16 @@ fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError
 }
 
 /// Every variant with every value of every axis, the last axis changing fastest.
-fn cross(variants: Vec<(String, toml::Table)>, axes: &[Axis]) -> Vec<(String, toml::Table)> {
+fn cross(variants: Vec<Variant>, axes: &[Axis]) -> Vec<Variant> {
     axes.iter().fold(variants, |variants, axis| {
-        let with = |(name, changes): &(String, toml::Table), value: &toml::Value| {
+        let with = |variant: &Variant, value: &toml::Value| {
             let short = axis.key.rsplit('.').next().unwrap_or(&axis.key);
             let shown = value.as_str().map_or_else(|| value.to_string(), String::from);
             let level = format!("{short}={shown}");
+            let Variant { name, changes, mut levels } = variant.clone();
             let name = if name == DEFAULT_VARIANT { level } else { format!("{name} / {level}") };
-            let change = axis.key.rsplit('.').fold(value.clone(), |inner, key| {
-                toml::Value::Table(toml::Table::from_iter([(key.to_string(), inner)]))
-            });
-            let toml::Value::Table(change) = change else { unreachable!("a key has at least one part") };
-            (name, merge(changes.clone(), change))
+            levels.push((axis.key.clone(), value.clone()));
+            Variant { name, changes: merge(changes, change_of(&axis.key, value.clone())), levels }
         };
         variants
             .iter()
@@ -235,14 +295,101 @@ fn cross(variants: Vec<(String, toml::Table)>, axes: &[Axis]) -> Vec<(String, to
     })
 }
 
+/// The change of one key, named by its path.
+fn change_of(key: &str, value: toml::Value) -> toml::Table {
+    let change = key
+        .rsplit('.')
+        .fold(value, |inner, key| toml::Value::Table(toml::Table::from_iter([(key.to_string(), inner)])));
+    let toml::Value::Table(change) = change else { unreachable!("a key has at least one part") };
+    change
+}
+
+/// A whole scenario, variants and axes included, in which a key has this value in all variants.
+fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, Wrong> {
+    let parts: Vec<&str> = key.split('.').collect();
+    if let ["base" | "variant" | "axis", ..] = parts[..] {
+        return Err((key.into(), "only a file says on what it builds, and how it varies".into()));
+    }
+    let variants = |whole: &toml::Table| -> Vec<toml::Table> {
+        let list = whole.get("variant").and_then(toml::Value::as_array).into_iter().flatten();
+        list.filter_map(toml::Value::as_table).cloned().collect()
+    };
+    let everywhere: Vec<toml::Table> = variants(&whole).into_iter().chain([whole.clone()]).collect();
+    // What has a name must be there; what has none is checked where it is read.
+    if let [family @ ("node" | "link" | "traffic" | "define" | "sla"), name, ..] = parts[..] {
+        let there = everywhere.iter().filter_map(|table| table.get(family)?.as_table());
+        let names: Vec<&str> = there.flat_map(|table| table.keys().map(String::as_str)).collect();
+        if !names.contains(&name) {
+            let near = did_you_mean(name, names.iter().copied());
+            return Err((key.into(), format!("there is no {family}.{name}{near}")));
+        }
+    }
+    let value_at = |table: &toml::Table| {
+        let (first, rest) = parts.split_first()?;
+        rest.iter().try_fold(table.get(*first)?, |value, part| value.get(*part)).cloned()
+    };
+    // What is a text stays one: 1.1 may be a version of HTTP.
+    let is_text = everywhere.iter().filter_map(value_at).any(|value| value.is_str());
+    let as_value = format!("value = {said}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
+    let value =
+        as_value.and_then(|mut table| table.remove("value")).filter(|value| !is_text || value.is_str());
+    let change = change_of(key, value.unwrap_or_else(|| said.into()));
+    if let Some(toml::Value::Array(axes)) = whole.get_mut("axis") {
+        axes.retain(|axis| axis.get("key").and_then(toml::Value::as_str) != Some(key));
+        if axes.is_empty() {
+            whole.remove("axis");
+        }
+    }
+    let without = parts.len() == 2 && parts[0] == "traffic" && said == WITHOUT;
+    if let Some(toml::Value::Array(variants)) = whole.get_mut("variant") {
+        for variant in variants.iter_mut().filter_map(toml::Value::as_table_mut) {
+            *variant = merge(std::mem::take(variant), change.clone());
+        }
+        // Nothing can be left out that is not there.
+        if without {
+            return Ok(whole);
+        }
+    }
+    changed(whole, change)
+}
+
 /// What a scenario or a variant says instead of a group of traffic that it does without.
 const WITHOUT: &str = "none";
 
-/// A table with changes: tables are merged key by key, everything else is replaced.
+/// A table with changes: tables are merged key by key, everything else is replaced, under its other name, too.
 fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
+    forget_other_names(&mut base, &changes);
+    merge_keys(base, changes)
+}
+
+/// Keys of times in groups of traffic have an older name, which ends in `_s`.
+fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
+    let Some((toml::Value::Table(base), toml::Value::Table(changes))) =
+        base.get_mut("traffic").zip(changes.get("traffic"))
+    else {
+        return;
+    };
+    let forget = |base: &mut toml::Value, changes: &toml::Value| {
+        let Some((base, changes)) = base.as_table_mut().zip(changes.as_table()) else { return };
+        for key in changes.keys() {
+            base.remove(&key.strip_suffix("_s").map_or_else(|| format!("{key}_s"), String::from));
+        }
+    };
+    for (name, changes) in changes {
+        let Some(base) = base.get_mut(name) else { continue };
+        forget(base, changes);
+        if let Some((base, changes)) = base.get_mut("generate").zip(changes.get("generate")) {
+            forget(base, changes);
+        }
+    }
+}
+
+fn merge_keys(mut base: toml::Table, changes: toml::Table) -> toml::Table {
     for (key, change) in changes {
         let merged = match (base.remove(&key), change) {
-            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => toml::Value::Table(merge(old, new)),
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
+                toml::Value::Table(merge_keys(old, new))
+            }
             (_, new) => new,
         };
         base.insert(key, merged);
@@ -265,8 +412,4 @@ fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Tabl
         }
     }
     Ok(merge(base, changes))
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or(text)
 }

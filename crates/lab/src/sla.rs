@@ -1,8 +1,10 @@
 //! What scenarios say of contracts: a contract has a name, and the source that shapes and the edge that polices refer to it.
 
 use crate::error::Wrong;
-use crate::text::change_texts;
+use crate::text::{change_texts, read_table};
 use catnip_net::Sla;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Takes `[sla.NAME]` out of a scenario and puts what it says in place of each `{sla.NAME}`.
@@ -22,6 +24,19 @@ pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
         *text = contracts.filled(text).map_err(|what| (key.to_string(), what))?;
         Ok(())
     })
+}
+
+/// What a user may send: RATE/DEPTH of a token bucket for each priority, of all connections together.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "sla")]
+pub(crate) struct SlaFile {
+    /// As HIGH.
+    #[schemars(example = &"250kbit/6000B", extend("x-default" = "nothing: but one of the two must be said"))]
+    high: Option<String>,
+    /// As MED.
+    #[schemars(example = &"500kbit/6000B", extend("x-default" = "nothing"))]
+    med: Option<String>,
 }
 
 /// Contracts by name.
@@ -45,13 +60,9 @@ fn read(name: &str, said: &toml::Value) -> Result<Sla, Wrong> {
     let toml::Value::Table(said) = said else {
         return Err((key, format!("{said}: expected a table with high and med")));
     };
-    if let Some(other) = said.keys().find(|other| !matches!(other.as_str(), "high" | "med")) {
-        return Err((format!("{key}.{other}"), "expected high or med".into()));
-    }
-    let parts = said.iter().map(|(part, value)| match value.as_str() {
-        Some(text) => Ok(format!("{part}={text}")),
-        None => Err((format!("{key}.{part}"), format!("{value}: expected a text such as 250kbit/6000B"))),
-    });
-    let text = parts.collect::<Result<Vec<_>, _>>()?.join(",");
+    let SlaFile { high, med } = read_table(&key, said.clone())?;
+    let parts = [("high", high), ("med", med)];
+    let parts = parts.into_iter().filter_map(|(part, text)| Some(format!("{part}={}", text?)));
+    let text = parts.collect::<Vec<_>>().join(",");
     text.parse().map_err(|error: catnip_base::ParseError| (key, error.to_string()))
 }

@@ -2,6 +2,7 @@
 
 use crate::column::{Column, Columns};
 use crate::rows::{Row, Run, TableName};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::slice::IterMut;
 
@@ -47,7 +48,7 @@ impl Table {
             match (mine, theirs) {
                 (Column::Float(a), Column::Float(mut b)) => a.append(&mut b),
                 (Column::Integer(a), Column::Integer(mut b)) => a.append(&mut b),
-                (Column::Text(a), Column::Text(mut b)) => a.append(&mut b),
+                (Column::Text(a), Column::Text(b)) => a.append(b),
                 (mine, theirs) => unreachable!("columns differ: {mine:?}, {theirs:?}"),
             }
         }
@@ -106,9 +107,9 @@ impl<R> Columns<R> for Cells<'_, '_, R> {
         }
     }
     #[inline]
-    fn text(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> String) {
+    fn text(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> Cow<'_, str>) {
         match self.columns.next() {
-            Some((_, Column::Text(values))) => values.push(of(self.row)),
+            Some((_, Column::Text(values))) => values.push(&of(self.row)),
             other => unreachable!("{name} was declared as text, not {other:?}"),
         }
     }

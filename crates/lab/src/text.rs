@@ -1,47 +1,106 @@
 //! How values of scenario files are read.
 
-use crate::error::Wrong;
-use catnip_base::{Distribution, ParseError, Span};
-use serde::Deserialize;
-use serde::de::{self, Deserializer};
+use crate::describe::{InSchema, drawn};
+use crate::error::{Wrong, in_plain_words};
+use catnip_base::{Distribution, Measure, ParseError, Span, notation};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, Deserializer, Error};
+use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
 use std::str::FromStr;
 
-/// A value in a text, with a unit or in the notation of its kind.
-pub(crate) fn from_text<'de, D: Deserializer<'de>, T: FromStr<Err = ParseError>>(
-    d: D,
-) -> Result<T, D::Error> {
-    String::deserialize(d)?.parse().map_err(de::Error::custom)
-}
+/// A value in a text: with a unit, or in the notation of its kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Text<T>(pub(crate) T);
 
-/// The same where the key may be left out.
-pub(crate) fn option_from_text<'de, D: Deserializer<'de>, T: FromStr<Err = ParseError>>(
-    d: D,
-) -> Result<Option<T>, D::Error> {
-    from_text(d).map(Some)
-}
-
-/// A distribution, as a table or as a text.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(from = "toml::Value")]
-pub(crate) struct DistributionText(String);
-
-impl DistributionText {
-    pub(crate) fn read(&self) -> Result<Distribution, String> {
-        self.0.parse().map_err(|error: ParseError| error.to_string())
+impl<'de, T: FromStr<Err = ParseError>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        plain(&toml::Value::deserialize(d)?).parse().map(Self).map_err(D::Error::custom)
     }
 }
 
-impl From<toml::Value> for DistributionText {
-    fn from(value: toml::Value) -> Self {
-        let toml::Value::Table(mut table) = value else { return Self(plain(&value)) };
-        let name = table.remove("distribution").map_or_else(String::new, |name| plain(&name));
-        let options: Vec<String> =
-            table.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
-        Self(format!("{name}:{}", options.join(",")))
+impl<T: fmt::Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
     }
 }
 
-/// Points of a list are separated by semicolons, the numbers of a point by slashes.
+impl<T: InSchema> JsonSchema for Text<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "text".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        T::schema()
+    }
+}
+
+/// What may be absent, which is written as `none`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OrNone<T>(pub(crate) Option<T>);
+
+impl<T: FromStr<Err = ParseError>> FromStr for OrNone<T> {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        notation::optional(text).map(Self)
+    }
+}
+
+impl<T> InSchema for OrNone<T>
+where
+    Option<T>: InSchema,
+{
+    fn schema() -> Schema {
+        Option::<T>::schema()
+    }
+}
+
+macro_rules! drawn {
+    ($($(#[$about:meta])* $Name:ident = $name:literal, $measure:expr;)+) => {
+        $($(#[$about])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(try_from = "toml::Value")]
+        pub(crate) struct $Name(pub(crate) Distribution);
+
+        impl TryFrom<toml::Value> for $Name {
+            type Error = ParseError;
+            fn try_from(said: toml::Value) -> Result<Self, ParseError> {
+                Distribution::with_units(&distribution_text(said), $measure).map(Self)
+            }
+        }
+
+        impl JsonSchema for $Name {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                drawn($measure)
+            }
+        })+
+    };
+}
+
+drawn! {
+    /// Times, seconds. A key of them has an older name that ends in `_s`, too.
+    Times = "times", Measure::Time;
+    /// Sizes, bytes.
+    Sizes = "sizes", Measure::Size;
+    /// Numbers of things.
+    Counts = "counts", Measure::Count;
+}
+
+/// A distribution as a value, a text or a table is read from a text.
+fn distribution_text(said: toml::Value) -> String {
+    let toml::Value::Table(mut table) = said else { return plain(&said) };
+    let name = table.remove("distribution").map_or_else(String::new, |name| plain(&name));
+    let options: Vec<String> = table.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    format!("{name}:{}", options.join(","))
+}
+
+/// A value as it is in a text. Points of a list are separated by semicolons, the numbers of a point by slashes.
 fn plain(value: &toml::Value) -> String {
     let join = |list: &[toml::Value], by| list.iter().map(plain).collect::<Vec<_>>().join(by);
     match value {
@@ -50,6 +109,18 @@ fn plain(value: &toml::Value) -> String {
         toml::Value::Array(list) => join(list, "/"),
         other => other.to_string(),
     }
+}
+
+/// Reads a table that stands at `place`, or says with which key something is wrong.
+pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) -> Result<T, Wrong> {
+    serde_path_to_error::deserialize(toml::Value::Table(said)).map_err(|error| {
+        let path = error.path().to_string();
+        let key = [place, path.trim_start_matches('.')]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>();
+        (key.join("."), in_plain_words(error.inner().message()))
+    })
 }
 
 /// Changes every text within a table; `change` gets the key at which it stands, too.
@@ -83,6 +154,10 @@ pub(crate) fn yes() -> bool {
     true
 }
 
-pub(crate) fn a_day() -> Span {
-    Span::from_secs(86_400)
+pub(crate) fn no_time() -> Text<Span> {
+    Text(Span::ZERO)
+}
+
+pub(crate) fn a_day() -> Text<Span> {
+    Text(Span::from_secs(86_400))
 }

@@ -16,7 +16,13 @@ fn parse(text: &str) -> Scenario {
 }
 
 fn table(scenario: &Scenario, variant: &str, name: TableName) -> Table {
-    let request = RunRequest { variants: vec![variant], seeds: vec![1, 2], tables: vec![name], threads: 0 };
+    let request = RunRequest {
+        variants: vec![variant],
+        seeds: vec![1, 2],
+        tables: vec![name],
+        threads: 0,
+        every: None,
+    };
     run_all(scenario, &request, &mut |_| true).unwrap().unwrap().remove(&name).unwrap()
 }
 
@@ -62,7 +68,7 @@ fn packets_of_background_traffic_are_conserved_and_seen_by_the_ports() {
     let all: Vec<_> = (0..16).map(|flow| sim.datagrams(catnip_sim::FlowId(flow))).collect();
     let sum = |of: fn(&catnip_sim::DatagramCounters) -> u64| all.iter().map(of).sum::<u64>();
     let ports = || (0..2 * 17).map(|port| sim.fabric().counters(PortId(port)));
-    assert_eq!(sum(|c| c.sent - c.received - c.dropped), sim.fabric().packets_inside());
+    assert_eq!(sum(|c| c.sent + c.duplicated - c.received - c.dropped), sim.fabric().packets_inside());
     assert_eq!(
         sum(|c| c.dropped),
         ports().map(|port| port.dropped.iter().flatten().sum::<u64>()).sum::<u64>()

@@ -147,6 +147,7 @@ fn run(scenario: &Scenario, seeds: &[u64], names: &[TableName]) -> BTreeMap<Tabl
         seeds: seeds.to_vec(),
         tables: names.to_vec(),
         threads: 2,
+        every: None,
     };
     run_all(scenario, &request, &mut |_| true).unwrap().unwrap()
 }

@@ -6,6 +6,8 @@ use catnip_base::Time;
 use catnip_lab::{Column, RunRequest, Scenario, TableName, run_all};
 use catnip_net::shape::RateSpec;
 use catnip_net::{PortId, WireSpec};
+use catnip_sim::Sim;
+use catnip_tcp::recovery::RecoveryKind;
 use std::path::Path;
 
 /// One transfer over a link with these lines.
@@ -51,8 +53,12 @@ queue = "drop-tail:15KB"
 loss = "packets:3 | bernoulli:0.2"
 wire_loss = "bernoulli:0.1"
 conditioner = "tb-marker:high=250kbit/6000B | policer:high=1Mbit/6000B"
+outage = "every=30s,for=2s"
+link_layer = "arq:loss=0.05,retry=8ms"
 there.delay = "21ms"
 [link.l.back]
+outage = "none"
+link_layer = "arq:loss=0.05,retry=8ms,tries=3,in_order=true"
 rate = "unlimited"
 loss = "none"
 conditioner = "none"
@@ -72,8 +78,13 @@ wire_loss = "packets:3""#,
         wire.written().into_iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
     };
     let conditioner = "conditioner tb-marker:high=250kbit/6000B | policer:high=1Mbit/6000B";
-    assert_eq!(said(&there)[4..], ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1", conditioner]);
-    assert_eq!(said(&back)[4..], ["loss none", "wire_loss packets:3", "conditioner none"]);
+    assert_eq!(
+        said(&there)[4..7],
+        ["loss packets:3 | bernoulli:0.2", "wire_loss bernoulli:0.1", conditioner]
+    );
+    assert_eq!(said(&back)[4..7], ["loss none", "wire_loss packets:3", "conditioner none"]);
+    assert_eq!(said(&there)[7..], ["outage every=30s,for=2s", "link_layer arq:loss=0.05,retry=8ms"]);
+    assert_eq!(said(&back)[7..], ["outage none", "link_layer arq:loss=0.05,retry=8ms,tries=3,in_order=true"]);
     let by_time = parse(&PLAIN.replace("drop-tail:50", "drop-tail:200ms"));
     assert_eq!(wire(&by_time, 0).queue.to_string(), "drop-tail:200ms");
 }
@@ -103,6 +114,20 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (with("jitter = \"normal:0ms\""), &["link.l.jitter", "above zero"]),
         (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
         (PLAIN.replace("drop-tail:50", "catnip-red:15KB"), &["link.l.queue", "counts no bytes"]),
+        (with("loss = \"reorder:0.1\""), &["link.l.loss", "reorder:0.1", "as wire_loss"]),
+        (with("back.loss = \"bernoulli:0.1 | duplicate:0.1\""), &["link.l.back.loss", "duplicate:0.1"]),
+        (with("outage = \"every=2s,for=3s\""), &["link.l.outage", "for below every"]),
+        (with("outage = \"outage:every=3s,for=2s\""), &["link.l.outage", "mean_up=30s"]),
+        (with("link_layer = \"arq:loss=1,retry=8ms\""), &["link.l.link_layer", "in [0, 1)"]),
+        (with("link_layer = \"arq:loss=0.1\""), &["link.l.link_layer", "retry="]),
+        (with("link_layer = \"arq:loss=0.1,retry=8ms,tries=0\""), &["link.l.link_layer", "tries"]),
+        (
+            format!(
+                "{}\nlink_layer = \"arq:loss=0.1,retry=8ms\"",
+                PLAIN.replace("drop-tail:50", "drop-tail:50ms")
+            ),
+            &["link.l.queue", "drop-tail:50ms", "in packets or bytes"],
+        ),
     ] {
         let error = refusal(&link);
         assert!(named.iter().all(|name| error.contains(name)), "{named:?}: {error}");
@@ -206,7 +231,7 @@ fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
         "jitter = \"uniform:20ms\"",
         "jitter = \"exponential:20ms\"",
         "wire_loss = \"bernoulli:0.05\"\nback.wire_loss = \"none\"",
-        "wire_loss = \"gilbert-elliott:to_bad=0.1\"\njitter = \"normal:5ms\"\nback.wire_loss = \"bernoulli:0.1\"",
+        "wire_loss = \"gilbert-elliott:to_bad=0.1,to_good=0.3,loss_bad=0.5\"\njitter = \"normal:5ms\"\nback.wire_loss = \"bernoulli:0.1\"",
     ] {
         let (time, dropped) = transfer(&format!("{PLAIN}\n{line}"), 1);
         assert!(time != plain && (time > plain || !line.contains("loss")), "{line}: {time} against {plain}");
@@ -223,12 +248,58 @@ fn transfers_survive_every_kind_of_link_and_packets_are_conserved() {
 }
 
 #[test]
+fn links_that_reorder_copy_stand_still_or_send_again_carry_every_byte_of_every_transfer_once() {
+    let links = [
+        "wire_loss = \"reorder:0.1,by=30ms\"",
+        "wire_loss = \"reorder:0.1,by=4\"",
+        "wire_loss = \"duplicate:0.2\"",
+        "wire_loss = \"duplicate:0.1 | reorder:0.1,by=10ms | bernoulli:0.02 | duplicate:0.1\"",
+        "outage = \"every=700ms,for=300ms,first=0ms\"",
+        "wire_loss = \"outage:mean_up=900ms,mean_down=100ms\"",
+        "link_layer = \"arq:loss=0.2,retry=10ms,tries=3\"",
+        "link_layer = \"arq:loss=0.2,retry=10ms,tries=3,in_order=true\"",
+        "link_layer = \"arq:loss=0.1,retry=10ms\"\nwire_loss = \"reorder:0.05 | duplicate:0.05\"\noutage = \"mean_up=1s,mean_down=200ms\"\njitter = \"normal:5ms\"",
+    ];
+    // In the other direction, too, over connections that open and close; and bytes of many messages.
+    let more = "[tcp]\nprofile = \"rfc\"\nrecovery = \"{}\"\n[traffic.up]\nkind = \"ftp\"\nfrom = \"b\"\nto = \"a\"\nbytes = \"constant:value=9000\"\ngap_s = \"constant:value=0.2\"\nfiles = 8";
+    for link in links {
+        for recovery in RecoveryKind::ALL {
+            let scenario = parse(&format!("{PLAIN}\n{link}\n{}", more.replace("{}", recovery.name())));
+            let plan = scenario.plan("default").unwrap();
+            let mut sim = Sim::new(plan.topology(), 1, ());
+            plan.start(1, &mut sim);
+            let mut steps = 0;
+            while sim.advance(Time::from_nanos(steps * 10_000_000)) < Time::NEVER {
+                assert_eq!(sim.packets_out() as u64, sim.fabric().packets_inside(), "{link} {recovery}");
+                steps += 1;
+                assert!(steps < 100_000, "{link} {recovery}: it ends");
+            }
+            assert_eq!((sim.packets_out(), sim.fabric().packets_inside()), (0, 0), "{link} {recovery}");
+            let tally = sim.tally();
+            assert_eq!((tally.waiting, tally.open), (0, 0), "{link} {recovery}");
+            assert!(tally.opened > 5, "{link} {recovery}");
+            for port in [0, 1].map(|port| sim.fabric().counters(PortId(port))) {
+                let (arrived, dropped) =
+                    (port.arrived.iter().sum::<u64>(), port.dropped.iter().flatten().sum::<u64>());
+                assert_eq!(arrived + port.duplicated, port.delivered + dropped, "{link} {recovery}");
+                assert_eq!(port.duplicated > 0, link.contains("duplicate"), "{link} {recovery}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_trace_is_used_to_the_last_opportunity() {
     let path = scenarios::file("fading-link.toml");
     let text = std::fs::read_to_string(&path).unwrap().replace("\"4MB\"", "\"40MB\"");
     let scenario = Scenario::parse(Path::new(&path), &text).unwrap();
-    let request =
-        RunRequest { variants: vec!["default"], seeds: vec![1], tables: vec![TableName::Ports], threads: 1 };
+    let request = RunRequest {
+        variants: vec!["default"],
+        seeds: vec![1],
+        tables: vec![TableName::Ports],
+        threads: 1,
+        every: None,
+    };
     let ports =
         run_all(&scenario, &request, &mut |_| true).unwrap().unwrap().remove(&TableName::Ports).unwrap();
     let Some((_, Column::Float(utilization))) =

@@ -302,7 +302,8 @@ fn qlog_is_read_whole_by_the_types_of_another_project_and_has_nothing_that_they_
 }
 
 fn table(scenario: &Scenario, name: TableName) -> Table {
-    let request = RunRequest { variants: vec!["default"], seeds: vec![1], tables: vec![name], threads: 1 };
+    let request =
+        RunRequest { variants: vec!["default"], seeds: vec![1], tables: vec![name], threads: 1, every: None };
     run_all(scenario, &request, &mut |_| true).unwrap().unwrap().remove(&name).unwrap()
 }
 

@@ -7,7 +7,7 @@ use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::stage::StageSpec;
-use catnip_net::{References, WireSpec};
+use catnip_net::{ArqSpec, References, WireSpec};
 use catnip_tcp::control::ControlSpec;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
@@ -50,17 +50,27 @@ const TEXTS: &[(&str, &[&str])] = &[
         "losses",
         &[
             "bernoulli:F",
+            "bernoulli:F%",
             "priority:high=F,low=F",
             "priority:low=F",
-            "gilbert-elliott",
+            "gilbert-elliott:to_bad=F%,to_good=F%,loss_bad=F%",
             "gilbert-elliott:to_bad=F,to_good=F,loss_good=F,loss_bad=1",
             "packets:N,N,N",
             "policer:high=Nkbit/NB",
             "policer:high=Nkbit/NB,med=NMbit/NKB,action=drop",
             "tb-marker:med=Nkbit/NB,high=Nbit/NB",
+            "outage:every=100000min,for=Nus",
+            "outage:every=100000min,for=Nus,first=T",
+            "outage:mean_up=Nus,mean_down=Nms",
+            "reorder:F",
+            "reorder:F,by=Nus",
+            "reorder:F,by=N",
+            "reorder:F,within=Nus,by=N",
+            "duplicate:F",
         ],
     ),
     ("jitters", &["uniform:T", "normal:T", "exponential:T"]),
+    ("link layers", &["arq:loss=F,retry=T", "arq:retry=T,loss=F,tries=N,in_order=true"]),
     ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack"]),
     (
         "controls",
@@ -120,6 +130,7 @@ fn read_back_as(family: &str, text: &str) -> Result<(), TestCaseError> {
         "queues" => read_back::<QueueSpec>(text),
         "losses" => read_back::<StageSpec>(text),
         "jitters" => read_back::<JitterSpec>(text),
+        "link layers" => read_back::<ArqSpec>(text),
         "recoveries" => read_back::<RecoveryKind>(text),
         "controls" => read_back::<ControlSpec>(text),
         "pacings" => read_back::<PacingKind>(text),
@@ -171,6 +182,8 @@ proptest! {
             ("loss", stages(&format!("bernoulli:{p}"))),
             ("wire_loss", stages("packets:3,1")),
             ("conditioner", stages("tb-marker:high=1Mbit/1500B,med=3Mbit/6KB")),
+            ("outage", format!("mean_up={}ns,mean_down=2s", jitter_ns + 1000)),
+            ("link_layer", format!("arq:loss={p},retry={more_ns}ns,tries={limit}")),
         ]);
         let wire = read_wire(&said)?;
         let written: BTreeMap<_, _> = wire.written().into_iter().collect();
@@ -190,8 +203,8 @@ fn read_wire(said: &BTreeMap<&'static str, String>) -> Result<WireSpec, TestCase
 #[test]
 fn no_kind_is_left_out() {
     for (family, usages) in built_in() {
-        // Rates have no names.
-        if family != "rates" {
+        // Rates and outages have no names.
+        if !["rates", "outages"].contains(&family) {
             let texts = TEXTS.iter().find(|(other, _)| *other == family).map_or(&[][..], |(_, texts)| texts);
             let tried: BTreeSet<&str> = texts.iter().map(|text| name((text, ""))).collect();
             let there: BTreeSet<&str> = usages.into_iter().map(name).collect();

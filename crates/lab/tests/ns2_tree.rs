@@ -45,7 +45,8 @@ fn run(case: &str, end_s: f64) -> BTreeMap<TableName, Table> {
     let text = text.replace(&whole, &format!("duration = \"{end_s}s\""));
     let scenario = Scenario::parse(&path, &text).unwrap();
     let tables = vec![TableName::Pages, TableName::Echoes, TableName::Ports];
-    let request = RunRequest { variants: vec![case], seeds: (1..=SEEDS).collect(), tables, threads: 0 };
+    let request =
+        RunRequest { variants: vec![case], seeds: (1..=SEEDS).collect(), tables, threads: 0, every: None };
     run_all(&scenario, &request, &mut |_| true).unwrap().expect("nobody stops it")
 }
 

@@ -76,8 +76,13 @@ impl Loaded {
             TableName::Connections,
             TableName::Ports,
         ];
-        let request =
-            RunRequest { variants: vec!["default"], seeds: (1..=seeds).collect(), tables, threads: 1 };
+        let request = RunRequest {
+            variants: vec!["default"],
+            seeds: (1..=seeds).collect(),
+            tables,
+            threads: 1,
+            every: None,
+        };
         Self(run_all(&scenario, &request, &mut |_| true).unwrap().unwrap())
     }
 

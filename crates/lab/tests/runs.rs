@@ -25,6 +25,7 @@ fn run(
         seeds: (1..=seeds).collect(),
         tables: tables.to_vec(),
         threads,
+        every: None,
     };
     run_all(scenario, &request, &mut |_| true).unwrap().unwrap()
 }
@@ -151,7 +152,7 @@ fn records_of_connections_add_up_to_the_counters_of_the_bottleneck() {
         let Column::Text(names) = &ports.columns().iter().find(|(name, _)| *name == "port").unwrap().1 else {
             panic!("ports have names")
         };
-        let is_it = |row: &usize| column(ports, "seed")[*row] == seed && names[*row] == "bottleneck";
+        let is_it = |row: &usize| column(ports, "seed")[*row] == seed && &names[*row] == "bottleneck";
         let bottleneck = (0..ports.rows()).find(is_it).unwrap();
         let forward = |name: &str| column(ports, name)[bottleneck];
         assert_eq!(of_seed(connections, "sent"), forward("arrived_high") + forward("arrived_low"));

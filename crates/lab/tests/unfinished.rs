@@ -9,65 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// Readers by all versions of HTTP, files both ways, typists and connections of a trace.
-const OFFICE: &str = concat!(
-    include_str!("lossy_link.toml"),
-    "[traffic.web10]
-kind = 'web'
-clients = 'near'
-servers = 'far'
-http = '1.0'
-endless = true
-think_s = 'exponential:mean=0.2'
-max_connections = 2
-generate = { pages = 5, seed = 1, html_bytes = { distribution = 'constant', value = 6000 }, images = { distribution = 'constant', value = 4 }, image_bytes = { distribution = 'exponential', mean = 5000 } }
-[traffic.web11]
-kind = 'web'
-clients = 'near'
-servers = 'far'
-http = '1.1'
-pipelining = true
-endless = true
-think_s = 'exponential:mean=0.2'
-max_connections = 2
-generate = { pages = 5, seed = 2, html_bytes = { distribution = 'constant', value = 6000 }, images = { distribution = 'constant', value = 4 }, image_bytes = { distribution = 'exponential', mean = 5000 } }
-[traffic.whole]
-kind = 'web'
-clients = 'near'
-servers = 'far'
-http = 'approximate-1.1'
-endless = true
-think_s = 'exponential:mean=0.2'
-generate = { pages = 5, seed = 3, html_bytes = { distribution = 'constant', value = 60000 }, images = { distribution = 'constant', value = 0 }, image_bytes = { distribution = 'constant', value = 1 } }
-[traffic.up]
-kind = 'bulk'
-from = 'near'
-to = 'far'
-bytes = '40KB'
-start_s = { distribution = 'uniform', minimum = 0, maximum = 4 }
-[traffic.files]
-kind = 'ftp'
-from = 'far'
-to = 'near'
-bytes = 'constant:value=9000'
-gap_s = 'constant:value=0.2'
-[traffic.typist]
-kind = 'telnet'
-clients = 'near'
-servers = 'far'
-pause_s = 'exponential:mean=0.05'
-[traffic.trace]
-kind = 'tmix'
-clients = 'near'
-servers = 'far'
-[traffic.trace.generate]
-connections = 20
-over = '5s'
-idle_s = 'constant:value=0.3'
-epochs = 'uniform:minimum=1,maximum=4'
-request_bytes = 'constant:value=300'
-response_bytes = 'lognormal:mu=9,sigma=1,maximum=90000'
-"
-);
+const OFFICE: &str = concat!(include_str!("lossy_link.toml"), include_str!("office.toml"));
 
 /// The tables of things that end, and the columns that name one of them, say when it begins and how long it takes.
 const TABLES: [(TableName, &[&str]); 4] = [
@@ -89,7 +31,7 @@ fn run(
     let text = format!("duration = '{until_ms}ms'\n{text}");
     let scenario = Scenario::parse(path, &text).unwrap_or_else(|error| panic!("{error}"));
     let tables = TABLES.map(|(name, _)| name).to_vec();
-    let request = RunRequest { variants: vec![variant], seeds: vec![1], tables, threads: 1 };
+    let request = RunRequest { variants: vec![variant], seeds: vec![1], tables, threads: 1, every: None };
     let made = run_all(&scenario, &request, &mut |_| true).unwrap().unwrap();
     TABLES.into_iter().map(|(name, key)| (name, said(&made[&name], name, key))).collect()
 }

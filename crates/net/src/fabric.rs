@@ -63,6 +63,10 @@ pub trait NetworkFate {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason);
     /// `packet` was given the CE codepoint.
     fn marked(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
+    /// `packet` comes out of this port twice: see [`Fate::copied`].
+    fn copied(&mut self, _now: Time, _at: PortId, _packet: &Packet) -> Option<u32> {
+        None
+    }
     /// `packet` comes to this port, which may drop it.
     #[inline(always)]
     fn entered(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
@@ -82,6 +86,9 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
     }
     fn marked(&mut self, now: Time, packet: &Packet) {
         self.fate.marked(now, self.port, packet);
+    }
+    fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
+        self.fate.copied(now, self.port, packet)
     }
 }
 
@@ -158,6 +165,18 @@ impl Fabric {
         }
     }
 
+    /// Lets every port serve up to `now`: all that arrives by then must have been taken. A port does so by itself when something
+    /// comes or goes; who looks at it in between wants it done.
+    pub fn catch_up<F: NetworkFate>(&mut self, now: Time, fate: &mut F) {
+        for (station, id) in self.ports.iter_mut().zip(0..) {
+            station.port.advance(now, &mut AtPort { port: PortId(id), fate });
+            if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
+                station.planned = next;
+                self.calendar.push(next, id);
+            }
+        }
+    }
+
     /// What a connection of this host weighs against its others in the queue of the host's uplink, if that matters there.
     pub fn set_weight(&mut self, from: NodeId, flow: u16, weight: u32) {
         if let Some(PortId(port)) = self.routes.uplink(from) {
@@ -168,6 +187,11 @@ impl Fabric {
     /// What has happened at a port.
     pub fn counters(&self, port: PortId) -> PortCounters {
         self.ports[port.0 as usize].port.counters()
+    }
+
+    /// How many ports there are.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
     }
 
     /// The port itself, to look at.
@@ -219,9 +243,11 @@ impl Fabric {
         packet: Packet,
         fate: &mut F,
     ) -> Option<(Time, NodeId, Packet)> {
-        let local = &mut AtPort { port: PortId(id), fate };
-        let packet = self.ports[id as usize].port.passes(packet, local)?;
-        self.hand_on(at, id, end_of(&self.routes, node), packet, fate)
+        let station = &mut self.ports[id as usize];
+        let packet = station.port.passes(packet, &mut AtPort { port: PortId(id), fate });
+        // A stage may have held it back, or copied it.
+        Self::plan(station, &mut self.calendar, id);
+        self.hand_on(at, id, end_of(&self.routes, node), packet?, fate)
     }
 
     /// The packet comes out of this port and goes on, if it has not arrived.
@@ -275,9 +301,15 @@ impl Fabric {
         let station = &mut self.ports[id.0 as usize];
         fate.entered(at, id, &packet);
         station.port.arrive(at, packet, &mut AtPort { port: id, fate });
+        Self::plan(station, &mut self.calendar, id.0);
+    }
+
+    /// Something may happen at a port before what is planned.
+    #[inline(always)]
+    fn plan(station: &mut Station, calendar: &mut Calendar, id: u32) {
         if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {
             station.planned = next;
-            self.calendar.push(next, id.0);
+            calendar.push(next, id);
         }
     }
 }
@@ -287,7 +319,8 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 }
 
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
-    let queue = spec.queue.build(&Site::new(&spec.rate, seed, id));
+    let site = Site::new(&spec.rate, seed, id).with_outages(spec.outage);
+    let queue = spec.queue.build(&site);
     let stages = |stages: &[StageSpec], stream: fn(u32, u32) -> Stream| {
         let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
         (0..).zip(stages).map(build).collect::<Vec<_>>()
@@ -299,7 +332,8 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
     let extras = Extras {
         before: stages(&spec.before, Stream::Before),
         jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
+        arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
         behind,
     };
-    Port::new(queue, spec.rate.build(), spec.delay).with(extras)
+    Port::new(queue, site.wire(), spec.delay).with(extras)
 }

@@ -3,11 +3,14 @@
 
 #![forbid(unsafe_code)]
 
+mod arq;
 mod bucket;
 mod calendar;
 mod fabric;
 pub mod jitter;
+mod late;
 pub mod mark;
+mod outage;
 mod packet;
 mod port;
 pub mod queue;
@@ -16,9 +19,12 @@ pub mod stage;
 mod topology;
 mod wire;
 
+pub use arq::{Arq, ArqSpec};
 pub use bucket::{Bucket, Meter, Profile, Sla};
 pub use calendar::Calendar;
 pub use fabric::{Fabric, NetworkFate, Out};
+pub use late::Onward;
+pub use outage::{OutageSpec, Outages};
 pub use packet::{Backlog, Colour, DropReason, Dscp, Ecn, Fate, Packet, Route};
 pub use port::{Extras, Next, Port, PortCounters};
 pub use topology::{LinkId, NodeId, PortId, PortSpec, Topology, TopologyError};

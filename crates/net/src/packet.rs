@@ -210,6 +210,11 @@ pub trait Fate {
     fn dropped(&mut self, now: Time, packet: Packet, why: DropReason);
     /// `packet` was given the CE codepoint.
     fn marked(&mut self, _now: Time, _packet: &Packet) {}
+    /// `packet` arrives twice: gives the body of the copy, which is like it otherwise and has a fate of its own. `None`: there is
+    /// no copy, because the host has no memory for it or makes none.
+    fn copied(&mut self, _now: Time, _packet: &Packet) -> Option<u32> {
+        None
+    }
 }
 
 /// What a queue holds.

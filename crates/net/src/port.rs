@@ -1,4 +1,6 @@
+use crate::arq::{Arq, Attempt};
 use crate::jitter::Jitter;
+use crate::late::{Late, Onward};
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
@@ -37,7 +39,14 @@ pub struct Port<Q, S> {
     /// Most ports never drop anything.
     drops: Option<Box<Drops>>,
     /// Only where departures are not known at arrival.
-    extras: Option<Box<Extras>>,
+    aside: Option<Box<Aside>>,
+}
+
+/// What few ports have, and what became of packets by it.
+#[derive(Debug)]
+struct Aside {
+    extras: Extras,
+    late: Late,
 }
 
 /// What few ports have beside a queue and a wire.
@@ -45,6 +54,8 @@ pub struct Port<Q, S> {
 pub struct Extras {
     /// What packets pass on their way to the queue.
     pub before: Vec<AnyStage>,
+    /// Sends again what is lost on the wire.
+    pub arq: Option<Arq>,
     /// Propagation takes longer for some than for others; nobody overtakes.
     pub jitter: Option<Jitter>,
     /// What packets pass that have crossed the wire: whom it takes has had its time in transmission.
@@ -53,7 +64,7 @@ pub struct Extras {
 
 impl Extras {
     fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.jitter.is_none() && self.behind.is_empty()
+        self.before.is_empty() && self.arq.is_none() && self.jitter.is_none() && self.behind.is_empty()
     }
 }
 
@@ -75,7 +86,7 @@ pub enum Next {
     Idle,
 }
 
-/// What has happened at a port. Packets in = delivered + dropped + waiting + on the wire.
+/// What has happened at a port. Packets in + copies = delivered + dropped + waiting + on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Arrivals by priority.
@@ -84,6 +95,8 @@ pub struct PortCounters {
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
+    /// Copies of packets that a stage behind the wire has made.
+    pub duplicated: u64,
     /// Packets whose transmission has begun; if departures are known at arrival, those that wait are among them.
     pub started: u64,
     /// How long these have waited for the wire, all together.
@@ -93,6 +106,20 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// What has been counted since then.
+    pub fn since(&self, then: &Self) -> Self {
+        let dropped = |of: usize| std::array::from_fn(|why| self.dropped[of][why] - then.dropped[of][why]);
+        Self {
+            arrived: std::array::from_fn(|of| self.arrived[of] - then.arrived[of]),
+            delivered: self.delivered - then.delivered,
+            delivered_bytes: self.delivered_bytes - then.delivered_bytes,
+            duplicated: self.duplicated - then.duplicated,
+            started: self.started - then.started,
+            waited: self.waited.saturating_sub(then.waited),
+            dropped: std::array::from_fn(dropped),
+        }
+    }
+
     /// Drops of one priority for any reason.
     pub fn dropped_of(&self, priority: Colour) -> u64 {
         self.dropped[priority as usize].iter().sum()
@@ -102,7 +129,7 @@ impl PortCounters {
 impl std::iter::Sum for PortCounters {
     fn sum<I: Iterator<Item = Self>>(ports: I) -> Self {
         ports.fold(Self::default(), |mut all, port| {
-            let Self { arrived, delivered, delivered_bytes, started, waited, dropped } = port;
+            let Self { arrived, delivered, delivered_bytes, duplicated, started, waited, dropped } = port;
             for (of_all, of_port) in all.arrived.iter_mut().zip(arrived) {
                 *of_all += of_port;
             }
@@ -111,6 +138,7 @@ impl std::iter::Sum for PortCounters {
             }
             all.delivered += delivered;
             all.delivered_bytes += delivered_bytes;
+            all.duplicated += duplicated;
             all.started += started;
             all.waited += waited;
             all
@@ -134,6 +162,9 @@ impl Fate for Counting<'_> {
     fn marked(&mut self, now: Time, packet: &Packet) {
         self.fate.marked(now, packet);
     }
+    fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
+        self.fate.copied(now, packet)
+    }
 }
 
 impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
@@ -151,7 +182,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             arrived_bytes: 0,
             queue,
             drops: None,
-            extras: None,
+            aside: None,
         }
     }
 
@@ -160,7 +191,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if extras.is_empty() {
             return self;
         }
-        Self { room: None, extras: Some(Box::new(extras)), ..self }
+        let aside = Box::new(Aside { extras, late: Late::default() });
+        Self { room: None, aside: Some(aside), ..self }
     }
 
     /// A packet arrives; departures due by then come first. Arrivals must not go back in time.
@@ -179,8 +211,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             return self.start(start, packet);
         }
         self.advance(at, fate);
-        if let Some(extras) = &mut self.extras
-            && let Err(why) = pass(&mut extras.before, at, &mut packet)
+        if let Some(aside) = &mut self.aside
+            && let Err(why) = pass(&mut aside.extras.before, at, &mut packet)
         {
             let (mut counting, _) = self.counting(fate);
             return counting.dropped(at, packet, why);
@@ -199,7 +231,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             self.serve(self.free_at, fate);
         }
         while self.idle
-            && let Some(at) = self.queue.wake_at().filter(|&at| at <= now)
+            && let Some(at) = self.wake_at().filter(|&at| at <= now)
         {
             self.wake(at, now, fate);
         }
@@ -222,8 +254,9 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    let packet = self.take(at, fate).expect("what is due after advancing is on the wire");
-                    if let Some(packet) = self.passes(packet, fate) {
+                    // What is due after advancing has crossed the wire.
+                    let packet = self.take(at, fate);
+                    if let Some(packet) = packet.and_then(|packet| self.passes(packet, fate)) {
                         return Next::Deliver(at, packet);
                     }
                 }
@@ -234,10 +267,27 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// When something happens next: the first arrival at the other end, or a held-back packet's turn.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        match self.wire.first() {
+        if self.room.is_some() {
+            return self.wire.first().map(|packet| packet.arrived);
+        }
+        let crossing = match self.wire.first() {
             Some(packet) => Some(packet.arrived),
-            None if self.room.is_some() => None,
+            // Of what is in transmission nothing may arrive.
+            None if !self.idle => Some(self.free_at),
+            None => self.wake_at(),
+        };
+        match &self.aside {
+            None => crossing,
+            Some(aside) => earlier(crossing, aside.late.next_at()),
+        }
+    }
+
+    /// When the turn of a packet comes that is held back while the wire is idle.
+    #[inline]
+    fn wake_at(&self) -> Option<Time> {
+        match &self.aside {
             None => self.queue.wake_at(),
+            Some(aside) => earlier(self.queue.wake_at(), aside.extras.arq.as_ref().and_then(Arq::wake_at)),
         }
     }
 
@@ -247,25 +297,63 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.room.is_some() {
             return self.wire.pop();
         }
+        if let Some(aside) = &mut self.aside
+            && let Some(packet) = aside.late.take(now)
+        {
+            self.advance(now, fate);
+            return Some(packet);
+        }
         // Or the turn has come of one that was held back, while others are on their way.
         let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
         self.advance(now, fate);
-        packet
+        self.arrives(packet?, fate)
+    }
+
+    /// The packet, which has come to the end of the wire, unless the link layer has given it up.
+    #[inline]
+    fn arrives(&mut self, packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
+        if self.arq().is_some_and(|arq| !arq.arrives()) {
+            let (mut counting, _) = self.counting(fate);
+            counting.dropped(packet.arrived, packet, DropReason::Loss);
+            return None;
+        }
+        Some(packet)
     }
 
     /// Are there stages behind the wire?
     pub(crate) fn has_stages_behind(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| !extras.behind.is_empty())
+        self.aside.as_ref().is_some_and(|aside| !aside.extras.behind.is_empty())
     }
 
-    /// The packet, which has just been taken, if it passes the stages behind the wire.
+    /// The packet, which has just been taken, if it passes the stages behind the wire, or those that it has not passed yet, and none
+    /// holds it back. Ask for the next event again then.
     pub(crate) fn passes(&mut self, mut packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
-        let Some(extras) = &mut self.extras else { return Some(packet) };
-        let Err(why) = pass(&mut extras.behind, packet.arrived, &mut packet) else { return Some(packet) };
-        let (mut counting, _) = self.counting(fate);
-        counting.dropped(packet.arrived, packet, why);
-        None
+        let Some(aside) = &mut self.aside else { return Some(packet) };
+        let Aside { extras, late } = &mut **aside;
+        let now = packet.arrived;
+        let first = late.resume();
+        for (stage, next) in extras.behind.iter_mut().zip(1..).skip(first as usize) {
+            if let Err(why) = stage.pass(now, &mut packet) {
+                let (mut counting, _) = self.counting(fate);
+                counting.dropped(now, packet, why);
+                return None;
+            }
+            match stage.onward(&packet) {
+                Onward::AtOnce => {}
+                Onward::Twice => {
+                    if let Some(body) = fate.copied(now, &packet) {
+                        late.copy(now, next, Packet { body, ..packet });
+                    }
+                }
+                Onward::Later { by, overtakers } => {
+                    late.hold(now + by, next, overtakers, packet);
+                    return None;
+                }
+            }
+            late.overtake(now, next);
+        }
+        Some(packet)
     }
 
     /// What has happened so far.
@@ -274,25 +362,47 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes));
         let gone: u64 = dropped.iter().flatten().sum();
         let inside = self.backlog();
-        let delivered = self.arrived.iter().sum::<u64>() - gone - u64::from(inside.packets);
+        let begun = u64::from(inside.packets - self.queue.backlog().packets);
+        let (copies, copied_bytes) =
+            self.aside.as_ref().map_or((0, 0), |aside| (aside.late.copies, aside.late.copied_bytes));
+        let delivered = self.arrived.iter().sum::<u64>() + copies - gone - u64::from(inside.packets);
         PortCounters {
             arrived: [self.arrived[0], self.arrived[1], self.arrived[2]],
             delivered,
-            started: delivered + self.wire.packets().count() as u64,
+            duplicated: copies,
+            started: (delivered + begun).saturating_sub(copies),
             waited: Span::from_nanos(self.waited_ns),
-            delivered_bytes: self.arrived_bytes - dropped_bytes - inside.bytes,
+            delivered_bytes: self.arrived_bytes + copied_bytes - dropped_bytes - inside.bytes,
             dropped,
         }
     }
 
     /// Everything inside: waiting, in transmission and on its way to the other end.
     pub fn backlog(&self) -> Backlog {
-        let waiting = self.queue.backlog();
-        let bytes: u64 = self.wire.packets().map(|packet| u64::from(packet.len)).sum();
-        Backlog {
-            packets: waiting.packets + self.wire.packets().count() as u32,
-            bytes: waiting.bytes + bytes,
+        let mut inside = self.queue.backlog();
+        self.wire.packets().for_each(|packet| inside.add(packet));
+        if let Some(Aside { extras, late }) = self.aside.as_deref() {
+            let of_arq = extras.arq.as_ref().map_or_else(Backlog::default, Arq::backlog);
+            for part in [late.backlog(), of_arq] {
+                inside.packets += part.packets;
+                inside.bytes += part.bytes;
+            }
         }
+        inside
+    }
+
+    /// Packets and bytes that wait for the wire at `now`, up to which everything has happened.
+    pub fn waiting(&self, now: Time) -> Backlog {
+        if self.room.is_none() {
+            return self.queue.backlog();
+        }
+        // On the wire stands who waits, too: a packet starts when the one before it has left.
+        let behind = self.wire.packets().skip(1);
+        let waits = self.wire.packets().zip(behind).filter(|(before, _)| before.arrived > now + self.delay);
+        waits.fold(Backlog::default(), |sum, (_, packet)| Backlog {
+            packets: sum.packets + 1,
+            bytes: sum.bytes + u64::from(packet.len),
+        })
     }
 
     /// What a connection weighs against others in the queue from now on, if that matters there.
@@ -303,16 +413,42 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// Puts the next packet on the wire at `start`, or falls idle.
     #[inline]
     fn serve(&mut self, start: Time, fate: &mut dyn Fate) {
+        if self.aside.is_some() {
+            return self.serve_aside(start, fate);
+        }
         let (mut counting, queue) = self.counting(fate);
         let next = queue.dequeue(start, &mut counting);
         self.idle = next.is_none();
         if let Some(packet) = next {
             self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
-            match &self.extras {
-                Some(extras) if extras.jitter.is_some() => self.start_jittered(start, packet),
-                _ => self.start(start, packet),
-            }
+            self.start(start, packet);
         }
+    }
+
+    /// The same where propagation varies, or a link layer sends again what was lost, before anything new.
+    #[inline(never)]
+    fn serve_aside(&mut self, start: Time, fate: &mut dyn Fate) {
+        let again = self.arq().and_then(|arq| arq.again(start));
+        if again.is_some() {
+            self.queue.released();
+        }
+        let attempt = again.or_else(|| self.first_attempt(start, fate));
+        self.idle = attempt.is_none();
+        let Some(mut attempt) = attempt else { return };
+        self.free_at = self.shaper.finish(start, attempt.packet.len);
+        attempt.packet.arrived = self.arrival();
+        let Self { aside, wire, .. } = self;
+        match aside.as_mut().and_then(|aside| aside.extras.arq.as_mut()) {
+            Some(arq) => arq.attempt(start, attempt, |packet| wire.push(packet)),
+            None => wire.push(attempt.packet),
+        }
+    }
+
+    fn first_attempt(&mut self, start: Time, fate: &mut dyn Fate) -> Option<Attempt> {
+        let (mut counting, queue) = self.counting(fate);
+        let packet = queue.dequeue(start, &mut counting)?;
+        self.waited_ns += start.as_nanos() - packet.arrived.as_nanos();
+        Some(self.arq().map_or_else(|| Attempt::only(packet), |arq| arq.first(packet)))
     }
 
     #[inline]
@@ -322,17 +458,27 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.wire.push(packet);
     }
 
-    #[inline(never)]
-    fn start_jittered(&mut self, start: Time, mut packet: Packet) {
-        self.free_at = self.shaper.finish(start, packet.len);
-        let jitter = self.extras.as_mut().and_then(|extras| extras.jitter.as_mut());
-        packet.arrived = jitter.expect("the caller saw it").arrival(self.free_at, self.delay);
-        self.wire.push(packet);
+    /// When the packet comes to the end of the wire that leaves it at `free_at`.
+    fn arrival(&mut self) -> Time {
+        let (departure, delay) = (self.free_at, self.delay);
+        let jitter = self.aside.as_mut().and_then(|aside| aside.extras.jitter.as_mut());
+        jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay))
+    }
+
+    fn arq(&mut self) -> Option<&mut Arq> {
+        self.aside.as_mut().and_then(|aside| aside.extras.arq.as_mut())
     }
 
     #[inline]
     fn counting<'a>(&'a mut self, fate: &'a mut dyn Fate) -> (Counting<'a>, &'a mut Q) {
         (Counting { drops: &mut self.drops, fate }, &mut self.queue)
+    }
+}
+
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
     }
 }
 

@@ -115,6 +115,11 @@ impl Topology {
         &self.nodes[node.0 as usize].0
     }
 
+    /// Does it pass packets on, and is it no end of connections?
+    pub fn is_router(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].1 == Kind::Router
+    }
+
     /// How many nodes there are.
     pub fn node_count(&self) -> usize {
         self.nodes.len()

@@ -1,8 +1,8 @@
-use crate::Sla;
 use crate::jitter::JitterSpec;
 use crate::queue::{CustomQueues, QueueKind, QueueSpec};
 use crate::shape::RateSpec;
 use crate::stage::{self, CustomStages, StageKind, StageSpec};
+use crate::{ArqSpec, OutageSpec, Sla};
 use catnip_base::notation::{Family, Usage, optional, or_none};
 use catnip_base::{ParseError, Span};
 
@@ -15,6 +15,8 @@ pub struct Key {
     pub about: &'static str,
     /// What it is if nothing is said; `None`: something must be said.
     pub usual: Option<&'static str>,
+    /// A value that it may have.
+    pub example: &'static str,
     /// The ways to write a value.
     pub values: fn() -> Vec<Usage>,
 }
@@ -31,7 +33,7 @@ pub struct References<'a> {
 }
 
 macro_rules! wire {
-    ($($field:ident: $Type:ty = $name:literal, $usual:expr, $about:literal, $values:expr, $read:expr, $write:expr;)+) => {
+    ($($field:ident: $Type:ty = $name:literal, $usual:expr, $example:literal, $about:literal, $values:expr, $read:expr, $write:expr;)+) => {
         /// What is between two nodes in one direction, as configuration. A key of it is one entry of this list.
         #[derive(Clone, Debug, PartialEq)]
         pub struct WireSpec {
@@ -41,7 +43,7 @@ macro_rules! wire {
         impl WireSpec {
             /// All that can be said of a wire.
             pub const KEYS: &'static [Key] =
-                &[$(Key { name: $name, about: $about, usual: $usual, values: $values }),+];
+                &[$(Key { name: $name, about: $about, usual: $usual, example: $example, values: $values }),+];
 
             /// Reads a wire of which `said` gives the text by key, or says which key is wrong and why.
             pub fn read<'t>(
@@ -67,22 +69,28 @@ macro_rules! wire {
 }
 
 wire! {
-    rate: RateSpec = "rate", None, "Line rate", || RateSpec::USAGE.to_vec(),
+    rate: RateSpec = "rate", None, "1.5Mbit", "Line rate", || RateSpec::USAGE.to_vec(),
         |text, with| RateSpec::read(text, with.open), |rate| rate.to_string();
-    delay: Span = "delay", None, "Propagation delay", || vec![("25ms", "ns, us, ms, s or min")],
+    delay: Span = "delay", None, "25ms", "Propagation delay", || vec![("25ms", "ns, us, ms, s or min")],
         |text, _| text.parse(), |delay| delay.to_string();
-    jitter: Option<JitterSpec> = "jitter", Some("none"), "How much the delay varies", JitterSpec::usages,
+    jitter: Option<JitterSpec> = "jitter", Some("none"), "uniform:5ms", "How much the delay varies", JitterSpec::usages,
         |text, _| optional(text), |jitter| or_none(jitter.as_ref());
-    queue: QueueSpec = "queue", None, "Queue discipline", QueueSpec::usages,
+    queue: QueueSpec = "queue", None, "drop-tail:10", "Queue discipline", QueueSpec::usages,
         |text, with| with.queues.read(text, QueueSpec::Custom), |queue| queue.to_string();
-    before: Vec<StageSpec> = "loss", Some("none"), "Losses before the queue", StageSpec::usages,
+    before: Vec<StageSpec> = "loss", Some("none"), "bernoulli:1%", "Losses before the queue", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
-    behind: Vec<StageSpec> = "wire_loss", Some("none"),
+    behind: Vec<StageSpec> = "wire_loss", Some("none"), "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
         "Losses behind the queue, of packets that have had their place and their time", StageSpec::usages,
         |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
-    conditioner: Vec<StageSpec> = "conditioner", Some("none"),
+    conditioner: Vec<StageSpec> = "conditioner", Some("none"), "policer:high=250kbit/6000B",
         "Meters, markers and policers (RFC 2475) that packets meet as they come out of the wire, after wire_loss",
         StageSpec::usages, |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+    outage: Option<OutageSpec> = "outage", Some("none"), "every=30s,for=2s",
+        "Times at which the wire stands still and packets wait",
+        || OutageSpec::USAGE.to_vec(), |text, _| optional(text), |outage| or_none(outage.as_ref());
+    link_layer: Option<ArqSpec> = "link_layer", Some("none"), "arq:loss=5%,retry=8ms",
+        "Retransmission by the link itself of what is lost on the wire", ArqSpec::usages,
+        |text, _| optional(text), |arq| or_none(arq.as_ref());
 }
 
 impl WireSpec {
@@ -97,6 +105,8 @@ impl WireSpec {
             before: none(),
             behind: none(),
             conditioner: none(),
+            outage: None,
+            link_layer: None,
         }
     }
 
@@ -111,6 +121,12 @@ impl WireSpec {
         of_queue.into_iter().chain(of_stages).collect()
     }
 
+    /// Is it always as fast as its rate, and does each packet that crosses it arrive once, behind those before it?
+    pub fn is_steady(&self) -> bool {
+        let behind = self.behind.iter().chain(&self.conditioner);
+        self.outage.is_none() && self.link_layer.is_none() && !behind.into_iter().any(StageKind::needs_wire)
+    }
+
     /// Values that are right by themselves must fit together, too.
     fn checked(self) -> Result<Self, (&'static str, String)> {
         let least = self.jitter.map_or(Span::ZERO, |jitter| jitter.least_delay());
@@ -118,6 +134,16 @@ impl WireSpec {
             let delay = self.delay;
             let what = format!("the delay of {delay} is below {least}, so that packets would arrive early");
             return Err(("jitter", what));
+        }
+        if let Some(stage) = self.before.iter().find(|stage| stage.needs_wire()) {
+            return Err(("loss", format!("{:?}: expected behind the wire, as wire_loss", stage.to_string())));
+        }
+        if self.link_layer.is_some() && self.queue.counts_time() {
+            let queue = self.queue.to_string();
+            let what = format!(
+                "{queue:?}: expected a limit in packets or bytes: where packets are sent again, nobody knows how long others will wait"
+            );
+            return Err(("queue", what));
         }
         Ok(self)
     }

@@ -4,14 +4,51 @@ mod counting;
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::queue::{QueueKind, QueueSpec, Site};
-use catnip_net::shape::{AnyShaper, Constant};
+use catnip_net::shape::{AnyShaper, Constant, RateSpec};
 use catnip_net::stage::{StageKind, StageSpec};
-use catnip_net::{Colour, DropReason, Extras, Fate, Next, Packet, Port, Route};
+use catnip_net::{ArqSpec, Colour, DropReason, Extras, Fate, Next, OutageSpec, Packet, Port, Route};
 
 struct Ignore;
 
 impl Fate for Ignore {
     fn dropped(&mut self, _now: Time, _packet: Packet, _why: DropReason) {}
+    fn copied(&mut self, _now: Time, packet: &Packet) -> Option<u32> {
+        Some(packet.body)
+    }
+}
+
+#[test]
+fn neither_do_links_that_hold_packets_back_copy_them_stand_still_or_send_them_again() {
+    let rate: RateSpec = Rate::from_bits_per_second(1_500_000).unwrap().into();
+    let outage = "every=53ms,for=5ms".parse::<OutageSpec>().unwrap();
+    for in_order in [false, true] {
+        let arq = format!("arq:loss=0.2,retry=9ms,tries=3,in_order={in_order}").parse::<ArqSpec>().unwrap();
+        let stages =
+            ["reorder:0.1,by=20ms", "duplicate:0.1", "reorder:0.1,by=3", "outage:every=1s,for=100ms"];
+        let stages = stages.map(|text| text.parse::<StageSpec>().unwrap());
+        let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(1, Stream::Behind(0, number)));
+        let behind = (0..).zip(&stages).map(build).collect();
+        let arq = Some(arq.build(Rng::new(1, Stream::Arq(0))));
+        let site = Site::new(&rate, 1, 0).with_outages(Some(outage));
+        let queue = "drop-tail:10".parse::<QueueSpec>().unwrap().build(&site);
+        let extras = Extras { arq, behind, ..Extras::default() };
+        let mut port = Port::new(queue, site.wire(), Span::from_millis(5)).with(extras);
+        let (mut at, mut delivered) = (Time::ZERO, 0);
+        let mut feed = |packets: u32| {
+            for body in 0..packets {
+                at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
+                port.arrive(at, Packet::new(at, Route::default(), 512, body), &mut Ignore);
+                while let Next::Deliver(..) = port.poll(at, &mut Ignore) {
+                    delivered += 1;
+                }
+            }
+        };
+        feed(20_000);
+        let before = counting::allocations();
+        feed(100_000);
+        assert_eq!(counting::allocations() - before, 0, "in order: {in_order}");
+        assert!(delivered > 50_000);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{CustomQueues, DropTailSpec, Holds, QueueKind, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{self, CustomStages};
-use catnip_net::{References, WireSpec};
+use catnip_net::{ArqSpec, References, WireSpec};
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
@@ -48,17 +48,21 @@ fn what_is_read_is_written_as_it_was() {
     same::<JitterSpec>(&["uniform:5ms", "normal:2ms", "exponential:3ms"]);
     same::<SpmParameters>(&["spm", "spm:trailing=0", "spm:leading=1,small_window=0"]);
     assert_eq!(DropTailSpec::packets(7).map(QueueSpec::DropTail), Some(read("drop-tail:7")));
+    same::<ArqSpec>(&["arq:loss=0.05,retry=8ms", "arq:loss=0.1,retry=0s,tries=2,in_order=true"]);
     for text in [
         "none",
         "bernoulli:0.05",
         "priority:high=0.01,low=0.1",
         "priority:high=0.01,low=0.1,med=0.05",
-        "gilbert-elliott",
-        "gilbert-elliott:to_bad=0.02,loss_good=0.01",
+        "gilbert-elliott:to_bad=0.02,to_good=0.3,loss_good=0.01,loss_bad=0.5",
+        "gilbert-elliott:to_bad=0.01,to_good=0.3,loss_bad=1",
         "packets:1,3 | bernoulli:0.5",
         "policer:high=250kbit/6000B",
         "policer:high=250kbit/6000B,med=500kbit/3KB,action=drop",
         "tb-marker:high=1Mbit/1500B | policer:high=1bit/1B,med=2Gbit/1MB",
+        "outage:every=30s,for=2s | outage:every=30s,for=2s,first=0s | outage:mean_up=30s,mean_down=2s",
+        "reorder:0.01 | reorder:0.01,by=2ms | reorder:0.01,by=3 | reorder:0.01,by=3,within=5ms",
+        "duplicate:0.01",
     ] {
         assert_eq!(stage::write(&stage::read(text, &CustomStages::default()).unwrap()), text);
     }
@@ -122,7 +126,11 @@ fn stages_in_a_row_take_what_each_leaves() {
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
     // Nobody can say of a single packet what these do.
-    for text in ["gilbert-elliott", "bernoulli:0.5 | packets:1", "tb-marker:high=1Mbit/1500B"] {
+    for text in [
+        "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
+        "bernoulli:0.5 | packets:1",
+        "tb-marker:high=1Mbit/1500B",
+    ] {
         assert_eq!(stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap()), None, "{text}");
     }
 }

@@ -7,8 +7,8 @@ use catnip_net::queue::{AnyQueue, DropTail, QueueDiscipline, QueueKind, QueueSpe
 use catnip_net::shape::{AnyShaper, RateSpec, Shaper};
 use catnip_net::stage::{StageKind, StageSpec};
 use catnip_net::{
-    Backlog, Colour, DropReason, Dscp, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out, Packet, Port,
-    PortCounters, PortId, Route, Topology, WireSpec,
+    ArqSpec, Backlog, Colour, DropReason, Dscp, Extras, Fabric, Fate, NetworkFate, Next, NodeId, Out,
+    OutageSpec, Packet, Port, PortCounters, PortId, Route, Topology, WireSpec,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -18,11 +18,26 @@ use std::str::FromStr;
 #[derive(Default)]
 struct Log {
     dropped: Vec<(Time, PortId, u32, DropReason)>,
+    /// Of which packet each copy is one; bodies of copies begin behind those of all others.
+    copies: Vec<u32>,
+}
+
+const COPIES: u32 = 1 << 20;
+
+impl Log {
+    /// The packet of which this is a copy, or the packet itself.
+    fn original(&self, body: u32) -> u32 {
+        if body < COPIES { body } else { self.original(self.copies[(body - COPIES) as usize]) }
+    }
 }
 
 impl NetworkFate for Log {
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
         self.dropped.push((now, at, packet.body, why));
+    }
+    fn copied(&mut self, _now: Time, _at: PortId, packet: &Packet) -> Option<u32> {
+        self.copies.push(packet.body);
+        Some(COPIES + self.copies.len() as u32 - 1)
     }
 }
 
@@ -69,9 +84,68 @@ fn links() -> Vec<WireSpec> {
             WireSpec { rate: RateSpec::Unlimited, ..of(queue.clone()) },
         ]
     };
+    let arq = |text| Some(read::<ArqSpec>(text));
+    let interrupted = |queue: &QueueSpec| {
+        let outage = Some(read::<OutageSpec>("mean_up=9ms,mean_down=3ms"));
+        let link_layer = arq("arq:loss=0.3,retry=2ms,tries=3,in_order=true").filter(|_| !queue.counts_time());
+        let lossy = vec![read("outage:every=20ms,for=4ms")];
+        [
+            WireSpec { outage, ..of(queue.clone()) },
+            WireSpec { outage, rate: rate("trace:x"), jitter, behind: lossy.clone(), ..of(queue.clone()) },
+            WireSpec { outage, rate: RateSpec::Unlimited, ..of(queue.clone()) },
+            WireSpec { link_layer, ..of(queue.clone()) },
+            WireSpec {
+                link_layer,
+                outage,
+                jitter,
+                rate: rate("trace:x"),
+                behind: lossy,
+                ..of(queue.clone())
+            },
+            WireSpec { link_layer, rate: RateSpec::Unlimited, ..of(queue.clone()) },
+        ]
+    };
     let queues = queues();
     let worse: Vec<_> = queues[..4].iter().flat_map(worse).collect();
+    let interrupted: Vec<_> = queues.iter().flat_map(interrupted).collect();
+    let worse = worse.into_iter().chain(interrupted);
     queues.into_iter().map(of).chain(worse).collect()
+}
+
+/// Links that packets leave out of order, or twice.
+fn crooked_links() -> Vec<WireSpec> {
+    let constant = Rate::from_bits_per_second(3_000_001).unwrap();
+    let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
+    let jitter = Some(read("exponential:2ms"));
+    let queues = queues().into_iter().filter(|queue| !queue.counts_time());
+    let crooked = |queue: QueueSpec| {
+        let behind = |texts: &[&str]| texts.iter().map(|text| read(text)).collect::<Vec<_>>();
+        let link_layer = Some(read("arq:loss=0.3,retry=2ms,tries=3"));
+        let both = behind(&[
+            "duplicate:0.2",
+            "reorder:0.3,by=5ms",
+            "bernoulli:0.1",
+            "duplicate:0.2",
+            "reorder:0.2,by=2",
+        ]);
+        let outage = Some(read("every=20ms,for=4ms"));
+        [
+            WireSpec { behind: behind(&["reorder:0.3,by=3ms"]), ..of(queue.clone()) },
+            WireSpec { behind: behind(&["reorder:0.3,by=2,within=20ms"]), ..of(queue.clone()) },
+            WireSpec { behind: behind(&["duplicate:0.3"]), ..of(queue.clone()) },
+            WireSpec { link_layer, ..of(queue.clone()) },
+            WireSpec {
+                link_layer,
+                jitter,
+                outage,
+                rate: rate("trace:x"),
+                behind: both.clone(),
+                ..of(queue.clone())
+            },
+            WireSpec { rate: RateSpec::Unlimited, jitter, behind: both, ..of(queue) },
+        ]
+    };
+    queues.flat_map(crooked).collect()
 }
 
 /// Two sources and a sink behind two routers; the link under test in the middle.
@@ -195,12 +269,37 @@ proptest! {
     }
 
     #[test]
+    fn out_of_order_or_not_every_packet_comes_out_as_often_as_it_was_copied_and_once_more_or_is_reported_dropped(
+        arrivals in arrivals(), seed in 0u64..1000
+    ) {
+        for link in crooked_links() {
+            let (out, log, fabric) = offer(&link, &arrivals, Span::ZERO, seed);
+            let mut seen: Vec<u32> = out.iter().map(|d| d.2).chain(log.dropped.iter().map(|d| d.2)).collect();
+            seen.sort_unstable();
+            let copies = COPIES..COPIES + log.copies.len() as u32;
+            prop_assert_eq!(seen, (0..arrivals.len() as u32).chain(copies).collect::<Vec<_>>(), "each exactly once: {:?}", link);
+            prop_assert!(out.is_sorted_by_key(|d| d.0), "time does not go back");
+            prop_assert_eq!(fabric.packets_inside(), 0);
+            let ports = (0..8).map(|port| fabric.counters(PortId(port)));
+            let all = ports.sum::<PortCounters>();
+            prop_assert_eq!(all.dropped.iter().flatten().sum::<u64>() as usize, log.dropped.len());
+            prop_assert_eq!(all.duplicated as usize, log.copies.len());
+            prop_assert_eq!(all.arrived.iter().sum::<u64>() + all.duplicated, all.delivered + log.dropped.len() as u64);
+            let last = fabric.counters(LAST_PORT);
+            prop_assert_eq!(last.delivered as usize, out.len(), "the counters say the same");
+            let len = |d: &(Time, NodeId, u32)| u64::from(arrivals[log.original(d.2) as usize].len);
+            prop_assert_eq!(last.delivered_bytes, out.iter().map(len).sum::<u64>());
+        }
+    }
+
+    #[test]
     fn departures_do_not_depend_on_when_the_host_wakes_up(arrivals in arrivals(), seed in 0u64..1000, late_us in 1u64..20_000) {
-        for link in links() {
+        for link in links().into_iter().chain(crooked_links()) {
             let prompt = offer(&link, &arrivals, Span::ZERO, seed);
             let late = offer(&link, &arrivals, Span::from_micros(late_us), seed);
             prop_assert_eq!(prompt.0, late.0, "deliveries: {:?}", link);
             prop_assert_eq!(prompt.1.dropped, late.1.dropped, "drops: {:?}", link);
+            prop_assert_eq!(prompt.1.copies, late.1.copies, "copies: {:?}", link);
         }
     }
 }

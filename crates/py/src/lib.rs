@@ -1,5 +1,6 @@
 //! The Python module `catnip._core`: converts, calls, releases the interpreter. Nothing else happens here.
 
+mod memory;
 mod models;
 
 use catnip_base::{Bytes, ParseError, Span, notation};
@@ -8,12 +9,14 @@ use catnip_lab::{
     Column, InputError as BadInput, LogRequest, Marking, PacketLog, RunRequest, Scenario, Table, TableName,
     TraceRequest, TraceRow,
 };
+use catnip_net::NodeId;
 use catnip_tcp::{TcpConfig, profile};
 use numpy::IntoPyArray;
+use pyo3::IntoPyObjectExt;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -33,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_har, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(tables, module)?)
 }
 
@@ -46,16 +50,19 @@ struct PyScenario(Scenario);
 
 #[pymethods]
 impl PyScenario {
-    /// Reads a scenario file. Raises InputError.
+    /// Reads a scenario file, with these keys set to these values. Raises InputError.
     #[staticmethod]
-    fn load(path: PathBuf) -> PyResult<Self> {
-        Scenario::load(&path).map(Self).map_err(bad_input)
+    #[pyo3(signature = (path, set = vec![]))]
+    fn load(path: PathBuf, set: Vec<(String, String)>) -> PyResult<Self> {
+        let read = if set.is_empty() { Scenario::load(&path) } else { Scenario::load_set(&path, &set) };
+        read.map(Self).map_err(bad_input)
     }
 
     /// Reads a scenario from text; `path` is what errors call it. Raises InputError.
     #[staticmethod]
-    fn parse(path: PathBuf, text: &str) -> PyResult<Self> {
-        Scenario::parse(&path, text).map(Self).map_err(bad_input)
+    #[pyo3(signature = (path, text, set = vec![]))]
+    fn parse(path: PathBuf, text: &str, set: Vec<(String, String)>) -> PyResult<Self> {
+        Scenario::parse_set(&path, text, &set).map(Self).map_err(bad_input)
     }
 
     /// What it reproduces.
@@ -100,6 +107,33 @@ impl PyScenario {
         self.0.variants().collect()
     }
 
+    /// In what variants differ: keys of the scenario, each with its value in every variant.
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for (key, values) in &self.0.axes {
+            let values = values.iter().map(|value| level(py, value)).collect::<PyResult<Vec<_>>>()?;
+            out.set_item(key, PyList::new(py, values)?)?;
+        }
+        Ok(out)
+    }
+
+    /// What a variant is made of: hosts, routers, links by name, and for each group of traffic its pairs of hosts.
+    fn overview<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Bound<'py, PyDict>> {
+        let plan = self.0.emulation(variant).map_err(bad_input)?;
+        let topology = plan.topology();
+        let nodes = topology.node_count() as u32;
+        let routers = (0..nodes).filter(|&node| topology.is_router(NodeId(node))).count();
+        let out = PyDict::new(py);
+        out.set_item("hosts", nodes as usize - routers)?;
+        out.set_item("real", plan.real_nodes().len())?;
+        out.set_item("routers", routers)?;
+        out.set_item("links", plan.links().collect::<Vec<_>>())?;
+        let groups = plan.groups().map(|group| (group.name, group.pairs.len()));
+        out.set_item("traffic", groups.collect::<Vec<_>>())?;
+        Ok(out)
+    }
+
     /// What the analytical models need to know of a variant; None where they do not apply.
     fn single_flow<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let plan = self.0.plan(variant).map_err(bad_input)?;
@@ -136,6 +170,7 @@ impl PyScenario {
         form: &str,
         seed: u64,
     ) -> PyResult<(String, Bound<'py, PyDict>)> {
+        has_arrays(py)?;
         let plan = self.0.plan(variant).map_err(bad_input)?;
         let wrong = |key: &str, what: String| bad_input(BadInput::new(&self.shown(), key, what));
         let form = form.parse().map_err(|error: ParseError| wrong("form", error.to_string()))?;
@@ -152,8 +187,10 @@ impl PyScenario {
         Ok((text, out))
     }
 
-    /// Runs every variant with every seed, over all cores unless `threads` says otherwise.
-    #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None))]
+    /// Runs every variant with every seed, over all cores unless `threads` says otherwise. `every` is the interval of time series,
+    /// such as 100ms.
+    #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None, every = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -162,7 +199,10 @@ impl PyScenario {
         tables: Vec<String>,
         threads: usize,
         progress: Option<Py<PyAny>>,
+        every: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        has_arrays(py)?;
+        let every = every.map(interval).transpose()?;
         let names = tables
             .iter()
             .map(|name| name.parse())
@@ -178,6 +218,7 @@ impl PyScenario {
             seeds,
             tables: names,
             threads,
+            every,
         };
         let mut failure = None;
         let mut report = |done: usize| {
@@ -224,6 +265,32 @@ impl PyScenario {
     }
 }
 
+/// Loads the library that arrays come from: who interrupts that meets an error here, and nothing worse later.
+fn has_arrays(py: Python<'_>) -> PyResult<()> {
+    py.import("numpy").map(|_| ())
+}
+
+/// A value of an axis: a number, a truth, or else a text.
+fn level<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        toml::Value::Integer(number) => number.into_bound_py_any(py),
+        toml::Value::Float(number) => number.into_bound_py_any(py),
+        toml::Value::Boolean(truth) => truth.into_bound_py_any(py),
+        toml::Value::String(text) => text.into_bound_py_any(py),
+        other => other.to_string().into_bound_py_any(py),
+    }
+}
+
+/// From one sample to the next.
+fn interval(text: &str) -> PyResult<Span> {
+    match text.parse() {
+        Ok(Span::ZERO) => {
+            Err(bad_input(BadInput::new("", "series", format!("{text:?}: expected a time above zero"))))
+        }
+        read => read.map_err(|error: ParseError| bad_input(BadInput::new("", "series", error.to_string()))),
+    }
+}
+
 impl PyScenario {
     /// Where it came from, as messages call it.
     fn shown(&self) -> String {
@@ -262,6 +329,7 @@ fn trace<'py>(
     tick_phase: Option<&str>,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
+    has_arrays(py)?;
     let named = |key: &'static str| move |error: ParseError| bad_input(BadInput::new("", key, error));
     let positive = |key: &'static str, value: u64| {
         if value > 0 {
@@ -377,6 +445,12 @@ fn kinds() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     catnip_lab::built_in().to_vec()
 }
 
+/// All that a scenario file may say: JSON Schema, as a text.
+#[pyfunction]
+fn schema() -> String {
+    catnip_lab::schema_text()
+}
+
 /// Name, type, unit and meaning of a column.
 type ColumnText = (&'static str, &'static str, &'static str, &'static str);
 
@@ -396,7 +470,11 @@ fn to_dict(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
         match column {
             Column::Float(values) => out.set_item(name, values.into_pyarray(py))?,
             Column::Integer(values) => out.set_item(name, values.into_pyarray(py))?,
-            Column::Text(values) => out.set_item(name, PyList::new(py, values)?)?,
+            Column::Text(values) => {
+                let (names, rows) = values.into_parts();
+                let names: Vec<_> = names.iter().map(|name| PyString::new(py, name)).collect();
+                out.set_item(name, PyList::new(py, rows.iter().map(|&number| &names[number as usize]))?)?;
+            }
         }
     }
     Ok(out)

@@ -14,13 +14,15 @@ impl FlowId {
     }
 }
 
-/// What has become of the datagrams of a flow. Sent = received + dropped + in the network.
+/// What has become of the datagrams of a flow. Sent + duplicated = received + dropped + in the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DatagramCounters {
     /// How many the source has sent.
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
+    /// How many copies of them the network has made.
+    pub duplicated: u64,
     /// How many have arrived.
     pub received: u64,
     /// How many the network has dropped.
@@ -84,6 +86,10 @@ impl Datagrams {
         let counters = &mut self.0[flow.0 as usize].3;
         counters.sent += 1;
         counters.sent_bytes += u64::from(bytes);
+    }
+
+    pub(crate) fn copied(&mut self, flow: FlowId) {
+        self.0[flow.0 as usize].3.duplicated += 1;
     }
 
     pub(crate) fn received(&mut self, flow: FlowId, delay: Span) {

@@ -89,6 +89,9 @@ pub trait Medium: Debug + Sized {
     /// Hands the segment in a body to the end for which it is; gives what that end has made of it.
     fn hear(&mut self, now: Time, body: u32, end: &mut Self::End, config: &TcpConfig) -> Option<Segment>;
 
+    /// A body like this one, for a copy of its packet; `None`: there is no memory.
+    fn copy(&mut self, body: u32) -> Option<u32>;
+
     /// The body is needed no more.
     fn release(&mut self, body: u32);
 
@@ -131,6 +134,9 @@ pub trait Medium: Debug + Sized {
     fn arrived(&self, _conn: Conn) -> u64 {
         0
     }
+
+    /// A packet that no end of the engine has sent was copied in the network, as which body [`Medium::copy`] has said.
+    fn copied(&mut self, _copy: u32) {}
 
     /// A packet that no end of the engine has sent was dropped at a port; its body is still in use. Was it data of a server?
     fn dropped<W: Watch>(

@@ -206,6 +206,29 @@ pub struct ConnectionRecord {
     pub rtt_sum: Span,
 }
 
+impl ConnectionRecord {
+    /// Of a connection of which nothing has been seen yet.
+    pub fn none() -> Self {
+        Self {
+            connection: 0,
+            app: NOBODY,
+            bytes: 0,
+            opened: Time::NEVER,
+            received: Time::NEVER,
+            acked: Time::NEVER,
+            sent: 0,
+            sent_high: 0,
+            retransmitted: 0,
+            timeouts: 0,
+            fast_retransmits: 0,
+            dropped: 0,
+            syn_timeouts: 0,
+            rtt_samples: 0,
+            rtt_sum: Span::ZERO,
+        }
+    }
+}
+
 /// Without the timeouts of the handshake and the round trips, which show in when things happened.
 impl Hash for ConnectionRecord {
     fn hash<H: Hasher>(&self, to: &mut H) {

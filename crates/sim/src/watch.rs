@@ -58,6 +58,8 @@ pub enum Step<'a> {
     Entered(PortId),
     /// It has come from this port to the other end of its link.
     Passed(PortId),
+    /// It has come out of this port as a copy of the packet with this body, and passes what is left behind the wire.
+    Copied(PortId, u32),
     /// It is gone.
     Dropped(PortId, DropReason),
     /// A host has it.

@@ -15,7 +15,7 @@ use crate::record::{ConnectionRecord, DatagramStep, Event, NOBODY, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
 use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, Topology};
-use catnip_tcp::Endpoint;
+use catnip_tcp::{Endpoint, Sender};
 use std::collections::VecDeque;
 
 /// One run: a network, the hosts at its edges, and the order in which everything happens.
@@ -84,6 +84,9 @@ pub enum Act {
     /// It wants its packets to be treated so.
     Serve(ServiceOptions),
 }
+
+/// Deliveries and timers: some milliseconds.
+const STEPS_BETWEEN_QUESTIONS: u32 = 1 << 14;
 
 /// A world whose packets are numbers: the simulator.
 pub type Sim<W> = World<Numbers, W>;
@@ -179,6 +182,22 @@ impl<W: Watch> World<Numbers, W> {
     pub fn run(&mut self, end: Time) {
         self.advance(end);
     }
+
+    /// The same, as long as `goes_on` agrees, which is asked every few milliseconds. The time of the next event; `None`: it did not
+    /// agree.
+    pub fn run_while(&mut self, end: Time, goes_on: &mut dyn FnMut() -> bool) -> Option<Time> {
+        let (mut left, mut stopped) = (STEPS_BETWEEN_QUESTIONS, false);
+        self.told = self.told.max(end);
+        let next = self.advance_while(end, || {
+            left -= 1;
+            if left == 0 {
+                left = STEPS_BETWEEN_QUESTIONS;
+                stopped = !goes_on();
+            }
+            !stopped
+        });
+        (!stopped).then_some(next)
+    }
 }
 
 impl<M: Handler, W: Watch> World<M, W> {
@@ -254,7 +273,12 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// before timers, so that an ACK that arrives as its timer expires stops it.
     pub fn advance(&mut self, until: Time) -> Time {
         self.told = self.told.max(until);
-        loop {
+        self.advance_while(until, || true)
+    }
+
+    #[inline(always)]
+    fn advance_while(&mut self, until: Time, mut goes_on: impl FnMut() -> bool) -> Time {
+        while goes_on() {
             let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
             match self.fabric.poll(timer.min(until), &mut self.hosts) {
                 Out::Deliver(at, node, packet) => {
@@ -268,6 +292,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                 Out::Idle => return timer,
             }
         }
+        self.now
     }
 
     /// The time of the last event; a timer that has been stopped is none.
@@ -337,15 +362,26 @@ impl<M: Handler, W: Watch> World<M, W> {
             let arrived = &|conn| self.arrived(conn, number);
             program.app.unfinished(number, &mut Unfinished { tell, arrived });
         }
+        self.each_open(&mut |record, delivered, _| tell(Event::Connection(record), delivered));
+        self.hosts.medium.unfinished(tell);
+    }
+
+    /// Tells of the connections between hosts of the engine that are not over, in order of opening: what would be said of each at
+    /// its end, how many bytes of the server have arrived, and the server's sender.
+    pub fn each_open(&self, tell: &mut dyn FnMut(ConnectionRecord, u64, Option<&Sender>)) {
         let mut open: Vec<_> = self.hosts.connections.iter().map(|(_, connection)| connection).collect();
         open.sort_unstable_by_key(|connection| connection.account.number);
         for connection in open {
             let delivered = connection.ends[CLIENT].received();
             let record = connection.record();
             let received = if delivered < record.bytes { Time::NEVER } else { record.received };
-            tell(Event::Connection(ConnectionRecord { received, ..record }), delivered);
+            tell(ConnectionRecord { received, ..record }, delivered, connection.ends[SERVER].sender());
         }
-        self.hosts.medium.unfinished(tell);
+    }
+
+    /// Lets every port serve up to the time until which everything has happened, for who looks at it there.
+    pub fn catch_up(&mut self) {
+        self.fabric.catch_up(self.told, &mut self.hosts);
     }
 
     /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,

@@ -15,17 +15,20 @@ from click.shell_completion import shell_complete
 
 from catnip import extras
 from catnip._core import InputError, __version__
-from catnip.cli.options import BAD_INPUT, INTERRUPTED
+from catnip.cli.options import BAD_INPUT, INTERRUPTED, told_exit_codes
 
 COMMANDS = {
-    "emulate": ("emulation", "Run a scenario in real time, with real programs at some of its nodes."),
+    "check": ("files", "Read scenario FILEs and tell what is in them, or what is wrong with them."),
+    "emulate": ("real_time", "Run a scenario in real time, with real programs at some of its nodes."),
     "har": ("recordings", "Read a HAR 1.2, as browsers export it, and tell what it says of each page."),
     "link": ("emulation", "Run a command behind one emulated link."),
     "list": ("scenarios", "List the scenarios, all that scenarios name, and the tables of results."),
     "model": ("models", "Predict a transfer's time with every model, beside simulations of it."),
+    "new": ("files", "Write a small scenario that runs, to begin with."),
     "reproduce": ("papers", "Reproduce the experiments of a PAPER and judge its claims."),
     "router": ("emulation", "Shape what passes between two network interfaces."),
     "run": ("scenarios", "Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows."),
+    "schema": ("files", "Print the JSON Schema of scenario files."),
     "tmix": ("traces", "Write the connections that a SCENARIO replays as connection vectors of Tmix."),
     "trace": ("traces", "Send one transfer over one link and tell what happens to each of its packets."),
 }
@@ -79,6 +82,9 @@ class _Lazy(click.Group):
         module, _ = COMMANDS[cmd_name]
         name = "list_" if cmd_name == "list" else cmd_name
         command: click.Command = getattr(import_module(f"catnip.cli.{module}"), name)
+        codes = told_exit_codes(cmd_name)
+        if codes not in (command.epilog or ""):
+            command.epilog = f"{command.epilog or ''}\n\n{codes}".strip()
         return command
 
     def resolve_command(
@@ -100,12 +106,15 @@ class _Lazy(click.Group):
     cls=_Lazy,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Example: catnip reproduce catnip --quick --report build/report.html",
+    epilog=f"Example: catnip reproduce catnip --quick --report build/report.html\n\n{told_exit_codes()}",
 )
 @click.version_option(__version__, prog_name="catnip")
 @click.pass_context
 def catnip(context: click.Context) -> None:
-    """Packet-level simulation of context-aware Web transport."""
+    """Packet-level simulation of context-aware Web transport.
+
+    Leaves with 2 after bad input, with 130 if interrupted; what else a command leaves with, its help says.
+    """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from catnip._core import InputError
 from catnip.extras import DISTRIBUTION
 
 PROGRAM = "catnip-emu"
+CALLED = "catnip"
+"""The name under which it is started, so that its help and its errors say it."""
 
 
 def program() -> Path:
@@ -51,9 +52,7 @@ def cannot_emulate() -> str | None:
     return None
 
 
-def _hands_over(
-    name: str, summary: str, given: Callable[[Sequence[str]], Sequence[str]] = tuple
-) -> click.Command:
+def _hands_over(name: str, summary: str) -> click.Command:
     """A command that becomes the emulator, which has the terminal, the signals and the exit code."""
 
     @click.command(
@@ -67,20 +66,10 @@ def _hands_over(
     def command(arguments: tuple[str, ...]) -> None:
         emulator = program()
         sys.stdout.flush()
-        os.execv(emulator, [PROGRAM, name, *given(arguments)])
+        os.execv(emulator, [CALLED, name, *arguments])
 
     return command
 
 
-def _with_path(arguments: Sequence[str]) -> Sequence[str]:
-    """The name of a scenario, which comes first, becomes its file."""
-    if not arguments or paths.is_path(arguments[0]):
-        return arguments
-    return [str(paths.scenario_file(arguments[0]) or arguments[0]), *arguments[1:]]
-
-
 link = _hands_over("link", "Run a command behind one emulated link.")
-emulate = _hands_over(
-    "emulate", "Run a scenario in real time, with real programs at some of its nodes.", _with_path
-)
 router = _hands_over("router", "Shape what passes between two network interfaces.")

@@ -1,18 +1,27 @@
 """One transfer by all models, beside a simulation of it."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from catnip import _core, case, extras, output
+from catnip import _core, case, compared, extras, output, voice
 from catnip._core import InputError, __version__
-from catnip.case import Case
+from catnip.case import Case, Simulated
 from catnip.cli.options import DRAWING, check_writable, common
+from catnip.compared import Model, Nearby
 from catnip.stats import Interval
 
 MODEL_POINTS, SIMULATED_POINTS = 60, 9
+SIMULATED: Mapping[Simulated, str] = {
+    "reno": "simulated, Reno",
+    "partial_catnip": "simulated, Partial CATNIP",
+    "download": "simulated, download",
+}
+TRUST = ("near this case", "trust it for")
+SWEPT: Mapping[Simulated, str] = {"reno": "Reno", "partial_catnip": "Partial CATNIP"}
 
 
 @click.command(
@@ -67,6 +76,8 @@ def model(
     """Predict a transfer's time with every model, beside simulations of it.
 
     The defaults are the hysteresis paper's. With --sweep, one quantity is varied and the others stay.
+
+    A model that was off by more than 15 % where it was compared near the case is marked with !.
     """
     if size is not None and packets is not None:
         raise click.UsageError("--size: --packets says the same; give one of them")
@@ -101,47 +112,81 @@ def model(
 
 
 def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
-    simulated = (
-        {marks: case.simulated(asked, marks, trials, seed) for marks in (False, True)} if trials else {}
-    )
-    times = {model.name: case.latency(model, asked) for model in case.LATENCIES}
-    rates = {name: case.rate(name, asked) for name, _, _ in case.RATES}
+    simulated = {what: case.simulated(asked, what, trials, seed) for what in SIMULATED} if trials else {}
+    voice.note(f"simulated {len(simulated) * trials} transfers")
+    times = {model.key: case.latency(model, asked) for model in case.LATENCIES}
+    rates = {model.key: case.rate(model.name, asked) for model in case.RATES}
     if as_json:
         output.print_json(
             {
                 "version": __version__,
                 "case": vars(asked),
-                "simulated": {
-                    "reno": output.interval(simulated[False]),
-                    "partial_catnip": output.interval(simulated[True]),
-                }
-                if simulated
-                else None,
+                "simulated": {what: output.interval(mean) for what, mean in simulated.items()} or None,
                 "latency_s": {key: output.finite(value) for key, value in times.items()},
                 "rate_pps": {key: output.finite(value) for key, value in rates.items()},
+                "latency_trust": {one.key: compared.document(one, asked) for one in case.LATENCIES},
+                "rate_trust": {one.key: compared.document(one, asked) for one in case.RATES},
             }
         )
         return
-    rows = [("simulated, Reno", _seconds(simulated[False]), "", f"{trials} transfers")] if simulated else []
+    notes = {"reno": f"{trials} transfers", "download": "with set-up and request, loss both ways"}
     if simulated:
-        saved = 1 - _ratio(simulated)
-        note = f"the first and last three packets HIGH: {100 * saved:.0f} % less"
-        rows.append(("simulated, Partial CATNIP", _seconds(simulated[True]), "", note))
+        saved = 1 - simulated["partial_catnip"].mean / simulated["reno"].mean
+        notes["partial_catnip"] = f"the first and last three packets HIGH: {100 * saved:.0f} % less"
+    rows = [
+        (SIMULATED[what], _shown(mean.mean, mean), "", "", notes[what]) for what, mean in simulated.items()
+    ]
     for one in case.LATENCIES:
-        against = simulated.get(one.marks) if not one.set_up else None
-        apart = f"{100 * (times[one.name] / against.mean - 1):+.0f} %" if against else ""
-        trust = one.trust + ("; with set-up and request" if one.set_up else "")
-        rows.append((one.label, f"{times[one.name]:.3f}", apart, trust))
+        time_s, against = times[one.key], simulated.get(one.simulated)
+        off = time_s / against.mean - 1 if against else math.nan
+        apart = f"{100 * off:+.0f} %" if math.isfinite(off) else ""
+        rows.append((one.label, _shown(time_s, f"{time_s:.3f}"), apart, *_trust(one, asked)))
     title = (
         f"Transfer time of {asked.packets} packets, {100 * asked.p:g} % loss, round trip"
         f" {1e3 * asked.rtt_s:g} ms"
     )
-    output.print_table(title, ("model", "time, s", "vs simulated", "trust it for"), rows)
+    output.print_table(title, ("model", "time, s", "vs simulated", *TRUST), rows)
     steady = [
-        (label, f"{rates[name]:.2f}", f"{rates[name] * asked.mss_bytes * 8 / 1e3:.0f}", trust)
-        for name, label, trust in case.RATES
+        (
+            one.label,
+            f"{rates[one.key]:.2f}",
+            f"{rates[one.key] * asked.mss_bytes * 8 / 1e3:.0f}",
+            *_trust(one, asked),
+        )
+        for one in case.RATES
     ]
-    output.print_table("Steady state", ("model", "packets/s", "kbit/s", "trust it for"), steady)
+    output.print_table("Steady state", ("model", "packets/s", "kbit/s", *TRUST), steady)
+    click.echo(
+        f"Trust it for: where it was within {100 * compared.LIMIT:g} % of the mean of simulated transfers, on"
+        f" the compared path most like this one ({compared.path_like(asked)}).\nNear this case: how far off"
+        " it was at the compared points around; ! is more than that."
+    )
+    for reason, models in _reasons(asked).items():
+        click.echo(f"Not compared: {reason}: {', '.join(models)}.")
+
+
+def _shown(value: float, text: object) -> str:
+    """A number as it is written, unless there is none: a set-up beyond 50 % loss has no mean."""
+    return "–" if math.isnan(value) else str(text)
+
+
+def _trust(model: Model, asked: Case) -> tuple[str, str]:
+    """How far a model is near a case, and where it can be trusted."""
+    said = compared.trusted_for(model, asked)
+    near = compared.nearby(model, asked)
+    mark = "" if near.outside else near.mark
+    return f"{near} {mark}".rstrip(), f"{said}; {model.note}" if model.note else said
+
+
+def _reasons(asked: Case) -> dict[str, list[str]]:
+    """Why models were not compared with simulations of such a case."""
+    reasons: dict[str, list[str]] = {}
+    for listed, what in ((case.LATENCIES, "times"), (case.RATES, "rates")):
+        all_of = {one.label: compared.nearby(one, asked).outside for one in listed}
+        for reason in dict.fromkeys(filter(None, all_of.values())):
+            labels = [label for label, said in all_of.items() if said == reason]
+            reasons.setdefault(reason, []).extend([f"all {what}"] if len(labels) == len(listed) else labels)
+    return reasons
 
 
 def _sweep(
@@ -157,14 +202,15 @@ def _sweep(
 ) -> None:
     whole = key == "packets"
     fine, coarse = (case.spread(low, high, count, whole) for count in (MODEL_POINTS, SIMULATED_POINTS))
-    shown = [model for model in case.LATENCIES if not model.set_up]
+    shown = [model for model in case.LATENCIES if model.simulated in SWEPT]
     curves = {model.label: case.latencies(model, asked, {key: fine}) for model in shown}
-    simulated: Mapping[bool, list[Interval]] = {
-        marks: [case.simulated(case.with_value(asked, key, x), marks, trials, seed) for x in coarse]
+    simulated: Mapping[Simulated, list[Interval]] = {
+        what: [case.simulated(case.with_value(asked, key, x), what, trials, seed) for x in coarse]
         if trials
         else []
-        for marks in (False, True)
+        for what in SWEPT
     }
+    voice.note(f"simulated {sum(map(len, simulated.values())) * trials} transfers")
     scale, unit = {"packets": (1, "packets"), "p": (100, "loss, %"), "rtt_s": (1e3, "round trip, ms")}[key]
     if plot is not None:
         from catnip.figures.latency import Curve, Panel, latency_panels  # noqa: PLC0415 -- slow to load
@@ -173,10 +219,10 @@ def _sweep(
             Panel(
                 title,
                 list(scale * fine),
-                list(zip(scale * coarse, simulated[marks], strict=True)) if trials else [],
-                [Curve(one.label, list(curves[one.label])) for one in shown if one.marks == marks],
+                list(zip(scale * coarse, simulated[what], strict=True)) if trials else [],
+                [Curve(one.label, list(curves[one.label])) for one in shown if one.simulated == what],
             )
-            for title, marks in (("Reno", False), ("Partial CATNIP", True))
+            for what, title in SWEPT.items()
         ]
         plot.write_text(latency_panels("Transfer time by all models", panels, xlabel=unit), encoding="utf-8")
     if as_json:
@@ -189,28 +235,33 @@ def _sweep(
                 "latency_s": {
                     label: [output.finite(float(y)) for y in curve] for label, curve in curves.items()
                 },
+                "trusted": {
+                    one.label: [compared.nearby(one, case.with_value(asked, key, x)).is_trusted for x in fine]
+                    for one in shown
+                },
                 "simulated": {
                     "values": list(coarse),
-                    "reno": [output.interval(one) for one in simulated[False]],
-                    "partial_catnip": [output.interval(one) for one in simulated[True]],
+                    **{what: [output.interval(one) for one in means] for what, means in simulated.items()},
                 }
                 if trials
                 else None,
             }
         )
         return
-    rows = []
+    rows, told = [], list[Nearby]()
     for i, x in enumerate(coarse):
-        means = [_seconds(simulated[marks][i]) if trials else "–" for marks in (False, True)]
-        by_models = [f"{case.latency(one, case.with_value(asked, key, x)):.3f}" for one in shown]
+        at = case.with_value(asked, key, x)
+        means = [str(simulated[what][i]) if trials else "–" for what in SWEPT]
+        near = [compared.nearby(one, at) for one in shown]
+        told += near
+        by_models = [
+            f"{case.latency(one, at):.3f} {of.mark}".rstrip() for one, of in zip(shown, near, strict=True)
+        ]
         rows.append((f"{scale * x:g}", *means, *by_models))
-    columns = (unit, "simulated, Reno", "simulated, Partial CATNIP", *(one.label for one in shown))
+    columns = (unit, *(SIMULATED[what] for what in SWEPT), *(one.label for one in shown))
     output.print_table("Transfer time, s", columns, rows)
-
-
-def _ratio(simulated: Mapping[bool, Interval]) -> float:
-    """The mean with marks over that without."""
-    return simulated[True].mean / simulated[False].mean
+    for note in compared.notes(told):
+        click.echo(note)
 
 
 def _swept(sweep: str, asked: Case) -> tuple[str, float, float]:
@@ -239,7 +290,3 @@ def _positive(option: str, text: str) -> float:
     if value <= 0:
         raise InputError(f"{option}: {text!r}: expected a time above zero")
     return value
-
-
-def _seconds(interval: Interval) -> str:
-    return str(interval)

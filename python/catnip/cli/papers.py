@@ -1,6 +1,6 @@
 """Reproducing papers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -9,7 +9,9 @@ from catnip import extras, output
 from catnip._core import InputError
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
 from catnip.papers import claims, runner
+from catnip.papers.outcome import Command
 from catnip.progress import Progress
+from catnip.voice import note
 
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
@@ -52,10 +54,11 @@ def reproduce(
     with Progress(quiet=as_json) as progress:
         outcome = runner.reproduce(paper_name, ids or None, quick, seeds, seed, progress)
     if report is not None:
+        from catnip import results  # noqa: PLC0415 -- only a report needs it
         from catnip.report import render  # noqa: PLC0415 -- only a report needs it
 
-        command = _command_line(paper_name, ids, quick, seeds, seed)
-        report.write_text(render(outcome, command), encoding="utf-8")
+        command = Command(paper_name, ids, _options(quick, seeds, seed))
+        report.write_text(render(outcome, command, results.commit()), encoding="utf-8")
     if table is not None:
         table.write_text(output.markdown(outcome, table), encoding="utf-8")
     if figures is not None:
@@ -63,6 +66,7 @@ def reproduce(
         for figure in outcome.figures:
             (figures / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
 
+    note("the claims are judged, and what was asked for is written")
     if as_json:
         output.print_json_lines(claim.as_json() for claim in outcome.claims)
     else:
@@ -78,8 +82,5 @@ def _experiment(name: str, known: Iterable[str]) -> str:
     raise InputError(f"--experiment: {name} is not one of {', '.join(known)}")
 
 
-def _command_line(name: str, experiments: Sequence[str], quick: bool, seeds: int | None, seed: int) -> str:
-    words = ["catnip reproduce", name, *(f"--experiment {id}" for id in experiments)]
-    words += ["--quick"] if quick else []
-    words += [f"--seeds {seeds}"] if seeds else []
-    return " ".join([*words, f"--seed {seed}", "--report report.html"])
+def _options(quick: bool, seeds: int | None, seed: int) -> list[str]:
+    return [*["--quick"] * quick, *([f"--seeds {seeds}"] if seeds else []), f"--seed {seed}"]

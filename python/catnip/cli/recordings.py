@@ -8,7 +8,8 @@ import click
 
 from catnip import _core, output
 from catnip._core import __version__
-from catnip.cli.options import OUTPUT_FILE, check_writable
+from catnip.cli.options import OUTPUT_FILE, check_writable, voice
+from catnip.voice import note
 
 COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 
@@ -17,6 +18,7 @@ COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 @click.argument("recording", metavar="FILE.har", type=click.Path(path_type=Path))
 @click.option("--out", type=OUTPUT_FILE, metavar="FILE.page.json", help="Write a page file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
+@voice
 def har(recording: Path, out: Path | None, as_json: bool) -> None:
     """Read a HAR 1.2, as browsers export it, and tell what it says of each page.
 
@@ -26,6 +28,7 @@ def har(recording: Path, out: Path | None, as_json: bool) -> None:
     """
     check_writable([out])
     text, pages = _core.read_har(recording)
+    note(f"read {recording}")
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if as_json:

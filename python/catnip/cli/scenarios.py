@@ -2,35 +2,47 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
-import numpy as np
 
-from catnip import _core, case, extras, output, paths, summary
+from catnip import _core, compared, extras, output, paths, runs, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
     NOTHING_FINISHED,
     OUTPUT_FILE,
     OUTPUT_FOLDER,
     SEED_COUNT,
+    Changes,
     check_writable,
     common,
     scenario_argument,
+    set_option,
 )
-from catnip.cli.summaries import document, print_predictions, print_summary
+from catnip.cli.summaries import bases, document, print_differences, print_predictions, print_summary
 from catnip.progress import Progress
-from catnip.tables import TABLES, Table
+from catnip.tables import TABLES
+from catnip.voice import note
+
+SERIES = ("link_series", "connection_series")
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
 @scenario_argument
+@set_option
 @click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: the scenario's]")
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option("--threads", type=click.IntRange(0, 4096), default=0, help="0, the default, takes every core.")
 @click.option("--out", type=OUTPUT_FOLDER, help="Write tables there.")
-@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all but bursts and events]")
+@click.option("--tables", metavar="LIST", help="Which tables to write.  [default: all that need no option]")
 @click.option("--bursts", is_flag=True, help="Also write the table of the bursts in which servers send.")
 @click.option("--events", is_flag=True, help="Also write the table of every packet.")
+@click.option(
+    "--series", metavar="INTERVAL", help="Also write queues, cwnd and goodput over time, as in 100ms."
+)
+@click.option(
+    "--against", metavar="VARIANT", help="Compare with it, or along an axis, as in queue=drop-tail:10."
+)
 @click.option("--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Write the packets of a run.")
 @click.option(
     "--packets-at",
@@ -39,9 +51,11 @@ from catnip.tables import TABLES, Table
     help="Where they are seen, such as 'client[3]'; repeatable.  [default: each once, at its server]",
 )
 @click.option("--qlog", type=OUTPUT_FILE, metavar="FILE.qlog", help="Write what senders do in a run.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be run, and run nothing.")
 @common
 def run(
     scenario: str,
+    changes: Changes,
     seeds: int | None,
     variants: tuple[str, ...],
     threads: int,
@@ -49,60 +63,69 @@ def run(
     tables: str | None,
     bursts: bool,
     events: bool,
+    series: str | None,
+    against: str | None,
     packets: Path | None,
     packets_at: tuple[str, ...],
     qlog: Path | None,
+    dry_run: bool,
     seed: int,
     as_json: bool,
 ) -> None:
     """Run a SCENARIO: a TOML file, or a name or id that `catnip list` shows.
 
     Prints each variant's means over the seeds with their 95 % confidence intervals, and beside a single
-    transfer what the models say of it. --out writes the tables runs, pages, objects, connections, ports,
-    datagrams, bursts and events as Parquet files, and manifest.json; if it is interrupted, the same command
-    goes on from there.
+    transfer what the models say of it, marked where they were far off (!) or never compared (?). SCENARIO -
+    is standard input; files that it names are then beside the working directory. --out writes the tables
+    runs, groups, transfers, pages, objects, connections, ports and datagrams as Parquet files, those that
+    have an option of their own, and manifest.json; if it is interrupted, the same command goes on from there.
 
     --packets writes what Wireshark reads, --qlog what qvis reads, a trace per connection: of one variant, run
     with the seed of --seed.
+
+    Leaves with 4 if nothing has finished, or nothing has begun.
     """
     asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
+    asked_for |= set(SERIES) if series is not None else set()
     if out is None and (tables or asked_for):
-        raise click.UsageError("--tables, --bursts and --events: nothing is written without --out")
+        raise click.UsageError("--tables, --bursts, --events and --series: nothing is written without --out")
     written = _table_names(tables) | asked_for if out else set()
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: nothing is written without --packets")
-    loaded = paths.scenario(scenario)
+    loaded = paths.scenario(scenario, changes)
+    note(f"read {loaded.path}")
     chosen = _choose_variants(loaded, variants)
     logs = [option for option, file in (("--packets", packets), ("--qlog", qlog)) if file is not None]
     if logs:
         _check_one_run(loaded, logs[0], chosen, seeds)
         check_writable([packets, qlog])
         seeds = 1
+    if against is not None:
+        bases(against, runs.axes_of(loaded, chosen), chosen)
     numbers = list(range(seed, seed + (seeds or loaded.seeds)))
+    if dry_run:
+        _print_what_would_be_run(loaded, chosen, numbers, sorted(written), as_json)
+        return
     if out is not None:
         extras.need("--out", "pyarrow")
         out.mkdir(parents=True, exist_ok=True)
 
     with Progress(quiet=as_json) as progress:
-        told = progress.task(loaded.id)
-        if out is None:
-            made: Mapping[str, Table] = loaded.run(chosen, numbers, list(summary.TABLES), threads, told)
-        else:
-            from catnip import results  # noqa: PLC0415 -- only what is written needs it
-
-            manifest = results.Manifest.of(loaded, chosen, numbers)
-            made = results.run_to(out, loaded, manifest, written, summary.TABLES, threads, told)
+        settings = {"threads": threads, "every": series, "progress": progress.task(loaded.id)}
+        summaries = _summarized(loaded, chosen, numbers, out, written, settings)
     if logs:
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
+        note("the logs are written")
 
-    summaries = summary.summarize(made, chosen, numbers)
-    predicted = {name: case.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
+    predicted = {name: compared.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
     if as_json:
-        output.print_json(document(loaded, numbers, summaries, predicted))
+        output.print_json(document(loaded, numbers, summaries, predicted, against))
     else:
         print_summary(loaded.title, numbers, summaries)
+        if against is not None:
+            print_differences(against, runs.axes_of(loaded, chosen), summaries)
         print_predictions(summaries, predicted)
-    _check_finished(loaded, made["runs"], summaries)
+    _check_finished(loaded, summaries)
 
 
 @click.command("list", epilog="Example: catnip list --json")
@@ -113,6 +136,7 @@ def list_(seed: int, as_json: bool) -> None:
     --json has the columns of the tables too, with their types and units.
     """
     scenarios, profiles, kinds = paths.scenarios(), _core.profiles(), _core.kinds()
+    note(f"read {len(scenarios)} scenarios")
     if as_json:
         listed = {
             "scenarios": [output.scenario_document(scenario, seed) for scenario in scenarios],
@@ -130,14 +154,60 @@ def list_(seed: int, as_json: bool) -> None:
         output.print_table("Tables of results (columns: docs/tables.md)", ("name", "rows"), described)
 
 
-def _check_finished(scenario: Scenario, runs: Table, summaries: Mapping[str, summary.Summary]) -> None:
+def _summarized(
+    scenario: Scenario,
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    out: Path | None,
+    written: set[str],
+    settings: Mapping[str, Any],
+) -> dict[str, summary.Summary]:
+    """Does the runs, and writes the tables if there is a folder for them."""
+    if out is None:
+        kept = runs.InMemory(summary.TABLES)
+        runs.complete(kept, scenario, variants, seeds, list(summary.TABLES), **settings)
+        return summary.summarize(_reader(kept), variants, seeds)
+    from catnip import results  # noqa: PLC0415 -- only what is written needs it
+
+    manifest = results.Manifest.of(scenario, variants, seeds)
+    needed = written | set(summary.TABLES)
+    with results.carried_out(out, scenario, manifest, needed, **settings) as made:
+        summaries = summary.summarize(_reader(made), variants, seeds)
+        made.write(out, written)
+    note(f"the tables are in {out}")
+    return summaries
+
+
+def _reader(keeper: runs.Keeper) -> summary.Read:
+    return lambda table, variant: keeper.rows(table, summary.TABLES[table], variant)
+
+
+def _print_what_would_be_run(
+    scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], tables: Sequence[str], as_json: bool
+) -> None:
+    count = len(variants) * len(seeds)
+    if as_json:
+        told = {"scenario": scenario.id, "title": scenario.title, "runs": count}
+        output.print_json({**told, "variants": variants, "seeds": seeds, "tables": tables})
+        return
+    rows = [
+        ("scenario", f"{scenario.id}: {scenario.title}"),
+        ("variants", ", ".join(variants)),
+        ("seeds", f"{seeds[0]} to {seeds[-1]}"),
+        ("runs", str(count)),
+        ("tables", ", ".join(tables) or "none: --out writes them"),
+    ]
+    output.print_table("Would be run", ("", ""), rows)
+
+
+def _check_finished(scenario: Scenario, summaries: Mapping[str, summary.Summary]) -> None:
     """Says so if there was something to finish, and nothing has."""
     counts = [one.counts() for one in summaries.values()]
     finished, started = (sum(column) for column in zip(*counts, strict=True))
     what = ""
     if started and not finished:
         what = f"nothing has finished: {started} transfers were begun, and the run ended before any was over"
-    elif not np.any(runs["hops"]):
+    elif not any(one.hops for one in summaries.values()):
         what = "nothing has begun: the run ended before any packet was sent"
     if what:
         click.echo(f"error: {scenario.path}: duration: {what}", err=True)
@@ -161,7 +231,7 @@ def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], see
 
 def _table_names(listed: str | None) -> set[str]:
     # What is made of packets takes time and room.
-    usual = set(TABLES) - {"bursts", "events"}
+    usual = set(TABLES) - {"bursts", "events", *SERIES}
     names = usual if listed is None else {name.strip() for name in listed.split(",")}
     for name in sorted(names - set(TABLES)):
         raise InputError(f"--tables: {name} is not one of {', '.join(TABLES)}")

@@ -1,30 +1,40 @@
 """How a summary is told: as tables and as JSON."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import click
 
-from catnip._core import Scenario, __version__
+from catnip import compared
+from catnip._core import InputError, Scenario, __version__
+from catnip.compared import Nearby, Prediction, near_document
 from catnip.output import finite, interval, print_table, span
+from catnip.papers.outcome import Table as Told
+from catnip.runs import axes_of
 from catnip.stats import Interval
 from catnip.summary import OfGroup, Summary
 
 Summaries: TypeAlias = Mapping[str, Summary]
+Axes: TypeAlias = Mapping[str, Sequence[Any]]
+Predictions: TypeAlias = Mapping[str, Mapping[str, Prediction]]
+"""By variant and model."""
 
 TIMES = {
     "page_time_s": "page time, s",
     "echo_s": "echo, s",
     "completed_s": "completed after, s",
-    "retransmitted": "sent again",
-    "timeouts": "timeouts",
 }
 RATES = {
+    "p95_s": "95th percentile, s",
     "goodput_mbps": "goodput, Mbit/s",
     "rtt_ms": "round trip, ms",
+    "retransmitted_pct": "sent again, %",
+    "timeouts": "timeouts",
     "fairness": "Jain's index",
 }
 MEASURES = TIMES | RATES
+DIFFERENCES = TIMES | {"restricted_s": "restricted mean, s"} | RATES
 LINKS = {
     "utilization_pct": "utilization, %",
     "queue_packets": "queue, packets",
@@ -36,57 +46,156 @@ LINKS = {
 }
 CUT_SHORT = """\
 * of those that finished before the end of the run: those that take longer are missing.
-  Restricted mean: of the time or the limit, whichever is less; what is known of the others counts, too.
-"""
+  Restricted mean: of the time or the limit, whichever is less; what is known of the others counts, too."""
 
 
 def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> None:
     """How each group fared in each variant, and the links that had something to do with it."""
+    for table in tables(title, seeds, summaries):
+        _print(table)
+
+
+def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Told]:
+    """The same as tables."""
     title = f"{title} ({span(seeds)})"
+    made: list[Told] = []
     names = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     for name in names:
         of = {variant: one.groups[name] for variant, one in summaries.items() if name in one.groups}
         if len(names) > 1:
             title = "\n".join(filter(None, (title, name)))
-        _print_group(title, of)
+        made.append(_of_group(title, of))
         title = ""
-    if any(of.is_cut_short for one in summaries.values() for of in one.groups.values()):
-        click.echo(CUT_SHORT)
-    _print_links(title or "Links", summaries)
+    made.append(_of_links(title or "Links", summaries))
+    return made
 
 
-def print_predictions(summaries: Summaries, predicted: Mapping[str, Mapping[str, float]]) -> None:
+def _print(table: Told) -> None:
+    if table.rows:
+        print_table(table.title, table.columns, table.rows)
+    if table.note:
+        click.echo(table.note)
+
+
+def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
+    """With which variant each other one is compared. Raises InputError.
+
+    With that of this name, or with the one that differs from it only in having this value on an axis, as in
+    `queue=drop-tail:10`.
+    """
+    if against in variants:
+        return {name: against for name in variants if name != against}
+    short, _, value = against.partition("=")
+    keys = [key for key in axes if short in (key, key.rsplit(".", 1)[-1])]
+    if len(keys) == 1 and value in map(_shown, axes[keys[0]]):
+        [key] = keys
+        levels = {
+            name: tuple(_shown(values[place]) for other, values in axes.items() if other != key)
+            for place, name in enumerate(variants)
+        }
+        is_base = [_shown(level) == value for level in axes[key]]
+        base_of = {levels[name]: name for name, base in zip(variants, is_base, strict=True) if base}
+        others = (name for name, base in zip(variants, is_base, strict=True) if not base)
+        return {name: base_of[levels[name]] for name in others if levels[name] in base_of}
+    along = (f"{key.rsplit('.', 1)[-1]}={_shown(values[0])}" for key, values in axes.items())
+    known = ", ".join(dict.fromkeys((*along, *variants)))
+    raise InputError(f"--against: {against!r} is none of {known}")
+
+
+def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
+    """How much more each variant has than the one with which it is compared, with what that is in percent."""
+    for table in differences(against, axes, summaries):
+        _print(table)
+
+
+def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Told]:
+    """The same as tables, one for each group."""
+    other = bases(against, axes, list(summaries))
+    groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
+    for group in groups:
+        rows: dict[str, tuple[OfGroup, dict[str, Interval]]] = {}
+        for name, base in other.items():
+            here, there = (summaries[one].groups.get(group) for one in (name, base))
+            if here is not None and there is not None:
+                rows[name] = there, here.less(there)
+        told = [*rows, *other.values()]
+        shown = [one for name in told if (one := summaries[name].groups.get(group)) is not None]
+        keys = [
+            key
+            for key in DIFFERENCES
+            if any(key in less for _, less in rows.values())
+            and (key == "restricted_s" or any(_is_told(key, of) for of in shown))
+        ]
+        title = f"Difference to {against}, paired by seed" + (f": {group}" if len(groups) > 1 else "")
+        cells = [
+            (name, *(_difference(key, there, less) for key in keys)) for name, (there, less) in rows.items()
+        ]
+        yield Told(title, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
+
+
+def _difference(key: str, there: OfGroup, less: Mapping[str, Interval]) -> str:
+    if key not in less:
+        return "–"
+    base = there.restricted_s if key == "restricted_s" else there.means.get(key)
+    share = f" ({less[key].mean / base.mean:+.0%})" if base is not None and base.mean > 0 else ""
+    return f"{less[key]:+}{share}"
+
+
+def _shown(level: Any) -> str:
+    """As names of variants have it."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
     """Simulated transfer times of single transfers, and what the models that match say of them."""
     labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
-    rows = []
+    rows, told = [], list[Nearby]()
     for name, row in predicted.items():
         # A single transfer is the only group there is.
         for of in summaries[name].groups.values():
             if mean := of.means.get("completed_s"):
-                said = (
-                    f"{row[key]:.3f} ({row[key] / mean.mean - 1:+.0%})" if key in row else "–"
-                    for key in labels
-                )
+                said = (_beside(row[key], mean) if key in row else "–" for key in labels)
                 rows.append((name, _mean(of, "completed_s"), *said))
+                told += (one.near for one in row.values())
     if labels and rows:
         print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
+        for note in compared.notes(told):
+            click.echo(note)
 
 
 def document(
     scenario: Scenario,
     seeds: Sequence[int],
     summaries: Summaries,
-    predicted: Mapping[str, Mapping[str, float]],
+    predicted: Predictions,
+    against: str | None = None,
 ) -> dict[str, Any]:
     """What a run gave, by variant, and what models say of single transfers."""
+    axes = axes_of(scenario, list(summaries))
+    other = bases(against, axes, list(summaries)) if against is not None else {}
     return {
         "scenario": scenario.id,
         "title": scenario.title,
         "version": __version__,
         "seeds": list(seeds),
+        "axes": axes,
         "variants": {name: _variant(one) for name, one in summaries.items()},
-        "models_s": predicted,
+        "differences": {
+            name: {"to": base, "groups": _differences(summaries[name], summaries[base])}
+            for name, base in other.items()
+        },
+        "models_s": {
+            name: {label: one.time_s for label, one in row.items()} for name, row in predicted.items()
+        },
+        "models_trust": {
+            name: {label: near_document(one.near) for label, one in row.items()}
+            for name, row in predicted.items()
+        },
     }
+
+
+def _beside(said: Prediction, mean: Interval) -> str:
+    return f"{said.time_s:.3f} ({said.time_s / mean.mean - 1:+.0%}) {said.near.mark}".rstrip()
 
 
 def _variant(summary: Summary) -> dict[str, Any]:
@@ -94,6 +203,11 @@ def _variant(summary: Summary) -> dict[str, Any]:
         "groups": {name: _group(of) for name, of in summary.groups.items()},
         "links": {port: _intervals(link) for port, link in summary.links.items()},
     }
+
+
+def _differences(here: Summary, there: Summary) -> dict[str, Any]:
+    both = (group for group in here.groups if group in there.groups)
+    return {group: _intervals(here.groups[group].less(there.groups[group])) for group in both}
 
 
 def _group(of: OfGroup) -> dict[str, Any]:
@@ -111,11 +225,12 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
     return {key: interval(value) for key, value in means.items()}
 
 
-def _print_group(title: str, variants: Mapping[str, OfGroup]) -> None:
+def _of_group(title: str, variants: Mapping[str, OfGroup]) -> Told:
     """A row per variant, a column per measure that any of them has."""
     keys = [key for key in MEASURES if any(_is_told(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
-    if any(of.is_cut_short for of in variants.values()):
+    is_cut_short = any(of.is_cut_short for of in variants.values())
+    if is_cut_short:
         before["finished"] = [f"{of.finished} of {of.started}" for of in variants.values()]
         limits_s = {of.horizon_s for of in variants.values()}
         before[f"restricted mean, up to {min(limits_s):.3g} s"] = [
@@ -125,12 +240,14 @@ def _print_group(title: str, variants: Mapping[str, OfGroup]) -> None:
         [name, *(cells[index] for cells in before.values()), *(_mean(of, key) for key in keys)]
         for index, (name, of) in enumerate(variants.items())
     ]
-    print_table(title, ["variant", *before, *(MEASURES[key] for key in keys)], rows)
+    columns = ["variant", *before, *(MEASURES[key] for key in keys)]
+    return Told(title, columns, rows, CUT_SHORT if is_cut_short else "")
 
 
 def _is_told(key: str, of: OfGroup) -> bool:
-    """That all get the same goes without saying."""
-    return key in of.means and not (key == "fairness" and of.means[key].mean > 0.9995)
+    """That all get the same, or that nothing is lost, goes without saying."""
+    usual = {"fairness": 1.0, "retransmitted_pct": 0.0, "timeouts": 0.0}
+    return key in of.means and abs(of.means[key].mean - usual.get(key, math.inf)) > 5e-4
 
 
 def _mean(of: OfGroup, key: str) -> str:
@@ -139,7 +256,7 @@ def _mean(of: OfGroup, key: str) -> str:
     return f"{of.means[key]} *" if of.is_cut_short and key in TIMES else str(of.means[key])
 
 
-def _print_links(title: str, summaries: Summaries) -> None:
+def _of_links(title: str, summaries: Summaries) -> Told:
     """Those that have lost packets, or were half used."""
     links = [(name, port, of) for name, one in summaries.items() for port, of in one.links.items()]
     ports = dict.fromkeys(port for _, port, _ in links)
@@ -149,8 +266,8 @@ def _print_links(title: str, summaries: Summaries) -> None:
     ]
     keys = [key for key in LINKS if any(key in of for *_, of in shown)]
     rows = [(name, port, *(str(of.get(key, "–")) for key in keys)) for name, port, of in shown]
-    if rows:
-        print_table(title, ("variant", "link", *(LINKS[key] for key in keys)), rows)
+    note = ""
     if others := len(ports) - len(matter):
         say = "direction of a link has" if others == 1 else "directions of links have"
-        click.echo(f"{others} more {say} lost nothing and carried less than half of what they could: --json.")
+        note = f"{others} more {say} lost nothing and carried less than half of what they could: --json."
+    return Told(title, ("variant", "link", *(LINKS[key] for key in keys)), rows, note)

@@ -16,6 +16,7 @@ from catnip.cli.options import (
     common,
     scenario_argument,
 )
+from catnip.voice import note
 
 
 @click.command(epilog="Example: catnip trace --profile ns2-2.35 --recovery newreno --drop 20,22 --csv -")
@@ -51,6 +52,7 @@ def trace(
         extras.need("--plot", "matplotlib")
     check_writable(path for path in (csv, plot) if path not in (None, STDOUT))
     events = _core.trace(packets=packets, drop=_packet_numbers(drop), **options)
+    note(f"simulated the transfer of {packets} packets")
 
     if plot is not None:
         from catnip.figures.transfers import sequence_plots  # noqa: PLC0415 -- slow to load
@@ -111,6 +113,7 @@ def tmix(
     if variant is not None and variant not in loaded.variants:
         raise InputError(f"{loaded.path}: --variant: {variant} is not one of {', '.join(loaded.variants)}")
     text, connections = loaded.tmix(variant or loaded.variants[0], group, form, seed)
+    note(f"read or generated the connections of {loaded.path}")
     if out == STDOUT:
         sys.stdout.write(text)
         return

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from catnip.figures import style
-from catnip.figures.latency import line
-from catnip.figures.style import FAINT, INK, STYLE, WIDTH
+from catnip.figures.style import FAINT, INK, NO_LOOKS, ON_COLOUR, PAPER, STYLE, WIDTH, Look
 
 STEP, LINE, DOTS = "step", "line", "dots"
 
@@ -34,8 +33,6 @@ class Track:
     x: NDArray[Any]
     y: NDArray[Any]
     how: str = STEP
-    line: int | None = None
-    """Number of its colour; its place among the tracks if not said."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +57,32 @@ def heat_maps(
         style.title(figure, title)
         for axes, one in zip(grid, maps, strict=True):
             axes.set_title(one.title)
-            axes.imshow(one.values, cmap="PuOr_r", vmin=-2.6 * reach, vmax=2.6 * reach, aspect="auto")
+            scale = {"cmap": "PuOr_r", "vmin": -2.6 * reach, "vmax": 2.6 * reach}
+            axes.pcolormesh(one.values, shading="nearest", edgecolors=PAPER, linewidth=1.5, **scale)
             for (row, column), value in np.ndenumerate(one.values):
                 _cell(axes, row, column, value, one.beneath)
             axes.set_xticks(range(len(columns)), columns)
             axes.set_yticks(range(len(rows)), rows)
             axes.set_xlabel(labels[1])
+            axes.set_ylim(len(rows) - 0.5, -0.5)
             axes.spines[:].set_visible(False)
             axes.tick_params(length=0)
         grid[0].set_ylabel(labels[0])
         return style.svg(figure, title)
 
 
-def strips(title: str, drawn: Sequence[Strip], xlabel: str, height: float = 2.5, beside: bool = False) -> str:
-    """Strips above each other over one axis of time, or side by side with axes of their own."""
+def strips(
+    title: str,
+    drawn: Sequence[Strip],
+    xlabel: str,
+    height: float = 2.5,
+    beside: bool = False,
+    looks: Mapping[str, int] = NO_LOOKS,
+) -> str:
+    """Strips above each other over one axis of time, or side by side with axes of their own.
+
+    `looks` has the numbers of tracks that look the same in other figures.
+    """
     rows, columns = (1, len(drawn)) if beside else (len(drawn), 1)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, height * rows + 0.6), layout="constrained")
@@ -84,7 +93,7 @@ def strips(title: str, drawn: Sequence[Strip], xlabel: str, height: float = 2.5,
             for mark in strip.marks:
                 axes.axhline(mark, color=FAINT, linewidth=0.8, ls=":")
             for index, track in enumerate(strip.tracks):
-                _track(axes, track, index if track.line is None else track.line)
+                _track(axes, track, style.look(track.label, index, looks))
             axes.set_ylim(0, 1.06 * max(np.nanmax(track.y) for track in strip.tracks))
             if len(strip.tracks) > 1 and not beside:
                 axes.legend(loc="best", ncols=2)
@@ -102,8 +111,9 @@ def grouped_bars(
     groups: Sequence[str],
     values: Mapping[str, Sequence[Any]],
     ylabel: str,
+    looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """Bars with intervals: a group for each of `groups`, in it a bar for each name."""
+    """Bars with intervals: a group for each of `groups`, a bar for each name; `looks` as in `strips`."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -112,7 +122,7 @@ def grouped_bars(
         for index, (name, intervals) in enumerate(values.items()):
             x = np.arange(len(groups)) + (index - (len(values) - 1) / 2) * width
             means = [one.mean for one in intervals]
-            axes.bar(x, means, 0.92 * width, color=line(index)["color"], alpha=0.85, label=name)
+            axes.bar(x, means, 0.92 * width, **style.look(name, index, looks).bar, label=name)
             style.whiskers(
                 axes, x, means, [one.low for one in intervals], [one.high for one in intervals], INK
             )
@@ -125,21 +135,21 @@ def grouped_bars(
 
 def _cell(axes: Axes, row: int, column: int, value: float, beneath: NDArray[np.float64] | None) -> None:
     lift = 0.0 if beneath is None else 0.14
-    axes.text(column, row - lift, f"{value:.0f}", ha="center", va="center", color=INK)
+    axes.text(column, row - lift, f"{value:.0f}", ha="center", va="center", color=ON_COLOUR)
     if beneath is not None:
         text = f"{beneath[row, column]:.0f}"
-        axes.text(column, row + 0.24, text, ha="center", va="center", color=INK, fontsize=7.5, style="italic")
+        small: dict[str, Any] = {"fontsize": 7.5, "style": "italic"}
+        axes.text(column, row + 0.24, text, ha="center", va="center", color=ON_COLOUR, **small)
 
 
-def _track(axes: Axes, track: Track, index: int) -> None:
-    look = line(index)
+def _track(axes: Axes, track: Track, look: Look) -> None:
     if track.how == DOTS:
-        axes.plot(track.x, track.y, ls="", marker=".", ms=3, color=look["color"], label=track.label)
+        axes.plot(track.x, track.y, ls="", marker=".", ms=3, color=look.colour, label=track.label)
     elif track.how == STEP:
         shown = _corners(track.y)
-        axes.step(track.x[shown], track.y[shown], where="post", **look, label=track.label)
+        axes.step(track.x[shown], track.y[shown], where="post", **look.line, label=track.label)
     else:
-        axes.plot(track.x, track.y, **look, label=track.label)
+        axes.plot(track.x, track.y, **look.line, label=track.label)
 
 
 def _corners(y: NDArray[Any]) -> NDArray[np.bool_]:

@@ -11,8 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from catnip.figures import style
-from catnip.figures.latency import line
-from catnip.figures.style import STYLE, WIDTH
+from catnip.figures.style import NO_LOOKS, STYLE, WIDTH, Look
 from catnip.stats import Interval
 
 LEAST_SHARE = 0.01
@@ -25,8 +24,6 @@ class Curve:
     label: str
     x: NDArray[np.float64]
     share: Sequence[Interval]
-    line: int | None = None
-    """Number of its colour and dashes; its place among the curves if not said."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,11 @@ class Panel:
     limits: Sequence[float] = ()
 
 
-def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str) -> str:
-    """One panel beside the other, shares from 1 % to all; the interval of a curve is shaded."""
+def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str, looks: Mapping[str, int] = NO_LOOKS) -> str:
+    """One panel beside the other, shares from 1 % to all; the interval of a curve is shaded.
+
+    `looks` has the numbers of curves that look the same in other figures.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -49,7 +49,7 @@ def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str) -> str:
             for limit in panel.limits:
                 axes.axvline(limit, color=style.FAINT, linewidth=0.8, ls=":")
             for index, curve in enumerate(panel.curves):
-                _draw(axes, curve, index if curve.line is None else curve.line)
+                _draw(axes, curve, style.look(curve.label, index, looks))
             ends = [float(curve.x[-1]) for curve in panel.curves]
             axes.set(xlabel=xlabel, yscale="log", ylim=(LEAST_SHARE, 1), xlim=(0, max(ends)))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
@@ -59,35 +59,41 @@ def ccdf_panels(title: str, panels: Sequence[Panel], xlabel: str) -> str:
 
 
 def over_rates(
-    title: str, rates: Sequence[float], values: Mapping[str, Sequence[Interval]], xlabel: str, ylabel: str
+    title: str,
+    rates: Sequence[float],
+    values: Mapping[str, Sequence[Interval]],
+    xlabel: str,
+    ylabel: str,
+    looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """A line with intervals for each name, over a rate."""
+    """A line with intervals for each name, over a rate; `looks` as in `ccdf_panels`."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
         axes = figure.subplots()
         style.title(figure, title)
         for index, (name, intervals) in enumerate(values.items()):
             means = [interval.mean for interval in intervals]
-            axes.plot(rates, means, **line(index), marker="o", ms=4, label=name)
+            look = style.look(name, index, looks)
+            axes.plot(rates, means, **look.line, marker="o", ms=4, label=name)
             low, high = ([getattr(one, end) for one in intervals] for end in ("low", "high"))
-            style.whiskers(axes, np.asarray(rates), means, low, high, line(index)["color"])
+            style.whiskers(axes, np.asarray(rates), means, low, high, look.colour)
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None), xticks=list(rates))
         axes.legend(loc="lower right", ncols=2)
         return style.svg(figure, title)
 
 
-def _draw(axes: Axes, curve: Curve, index: int) -> None:
+def _draw(axes: Axes, curve: Curve, look: Look) -> None:
     mean, low, high = (
         np.array([getattr(one, part) for one in curve.share]) for part in ("mean", "low", "high")
     )
     # Nothing has no place on a logarithmic axis, below its end is near enough.
     mean = np.maximum(mean, LEAST_SHARE / 10)
-    axes.plot(curve.x, mean, **line(index), label=curve.label)
+    axes.plot(curve.x, mean, **look.line, label=curve.label)
     axes.fill_between(
         curve.x,
         np.maximum(np.nan_to_num(low), LEAST_SHARE / 10),
         np.nan_to_num(high),
-        color=line(index)["color"],
+        color=look.colour,
         alpha=0.12,
         linewidth=0,
     )

@@ -1,6 +1,6 @@
 """Transfer times over the size: simulated means beside models, and distributions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from catnip.figures import style
-from catnip.figures.style import FAINT, INK, STYLE, WIDTH
+from catnip.figures.style import FAINT, INK, NO_LOOKS, STYLE, WIDTH
 from catnip.stats import Interval
-
-LINES = ("#0072b2", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#d55e00", "#8a5300", "#7b8794")
-DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True)
@@ -44,21 +41,26 @@ def latency_panels(
     xlabel: str = "transfer size, KB",
     ylabel: str = "transfer time, s",
     simulated: str = "simulated, 95 % interval",
+    looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
-    """One panel beside the other, each with its own scale of time; a model has one colour in all of them."""
+    """One panel beside the other, each with its own scale of time; a model has one look in all of them.
+
+    `looks` has the numbers of curves that look the same in other figures.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         grid = figure.subplots(1, len(panels), squeeze=False)[0]
         style.title(figure, title)
-        names = list(dict.fromkeys(curve.label for panel in panels for curve in panel.curves))
+        names = dict.fromkeys(curve.label for panel in panels for curve in panel.curves)
+        lines = {name: style.look(name, place, looks).line for place, name in enumerate(names)}
         for axes, panel in zip(grid, panels, strict=True):
             axes.set_title(panel.title)
             for curve in panel.curves:
-                axes.plot(panel.x, curve.y, **line(names.index(curve.label)))
+                axes.plot(panel.x, curve.y, **lines[curve.label])
             _points(axes, panel)
             axes.set(xlabel=xlabel, ylim=(0, None))
         grid[0].set_ylabel(ylabel)
-        handles = [Line2D([], [], label=name, **line(index)) for index, name in enumerate(names)]
+        handles = [Line2D([], [], label=name, **line) for name, line in lines.items()]
         if any(panel.simulated for panel in panels):
             handles.insert(0, Line2D([], [], marker="o", color=INK, ls="", ms=5, label=simulated))
         figure.legend(handles=handles, loc="outside lower left", ncols=6, columnspacing=1.6)
@@ -66,7 +68,10 @@ def latency_panels(
 
 
 def distributions(
-    title: str, samples: Sequence[tuple[str, NDArray[Any]]], xlabel: str = "transfer time, s"
+    title: str,
+    samples: Sequence[tuple[str, NDArray[Any]]],
+    xlabel: str = "transfer time, s",
+    looks: Mapping[str, int] = NO_LOOKS,
 ) -> str:
     """How often each time occurs, and how many are at most as long."""
     with mpl.rc_context(STYLE):
@@ -76,22 +81,18 @@ def distributions(
         end = max(float(np.quantile(times, 0.995)) for _, times in samples)
         bins = np.linspace(0, end, 60)
         for index, (label, times) in enumerate(samples):
+            line = style.look(label, index, looks).line | {"linewidth": 1.4}
             share = 100 * np.histogram(times, bins)[0] / len(times)
-            often.stairs(share, bins, label=label, color=LINES[index], linewidth=1.4, ls=DASHES[index % 2])
+            often.stairs(share, bins, label=label, **line)
             ordered = np.sort(times)
             height = np.arange(1, len(ordered) + 1) / len(ordered)
-            at_most.plot(ordered, height, color=LINES[index], linewidth=1.4, ls=DASHES[index % 2])
+            at_most.plot(ordered, height, **line)
         often.set_title("Frequency, % per bin")
         at_most.set_title("Cumulative distribution")
         for axes in (often, at_most):
             axes.set(xlabel=xlabel, xlim=(0, end), ylim=(0, None))
         often.legend(loc="upper right")
         return style.svg(figure, title)
-
-
-def line(index: int) -> dict[str, Any]:
-    """Colour, dashes and width of the line with a number."""
-    return {"color": LINES[index % len(LINES)], "ls": DASHES[index % len(DASHES)], "linewidth": 1.8}
 
 
 def _points(axes: Axes, panel: Panel) -> None:

@@ -1,8 +1,10 @@
 """What all figures share: one look, and SVG that can stand in a page: the same data give the same bytes."""
 
+import hashlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -13,38 +15,109 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+PAPER = "#ffffff"
 INK = "#1f2933"
-FAINT = "#7b8794"
-# Okabe and Ito's colours, told apart by everyone; grey first, for the case the others are compared with.
-COLOURS = ("#a3acb6", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9")
+FAINT = "#616e7c"
+RULE, GRID = "#c3cad2", "#e8ebee"
+ON_COLOUR = "#1f2932"
+"""Ink on a cell that keeps its colour on a dark page."""
 BLUE, VERMILION = "#0072b2", "#d55e00"
 WIDTH = 11  # inches; the same for all, so that their letters are of one size in a page
 
+
+@dataclass(frozen=True)
+class Look:
+    """Of a series: colour, and what tells it from the others without one."""
+
+    colour: str
+    dashes: str | tuple[int, tuple[float, ...]]
+    hatch: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """For a line."""
+        return {"color": self.colour, "ls": self.dashes, "linewidth": 1.8}
+
+    @property
+    def bar(self) -> dict[str, Any]:
+        """For a bar or a patch; lines of the paper's colour run over it."""
+        return {"facecolor": self.colour, "edgecolor": PAPER, "hatch": self.hatch, "linewidth": 0}
+
+
+# Okabe and Ito's colours, told apart by everyone, and two more.
+LOOKS = (
+    Look(BLUE, "-", ""),
+    Look("#e69f00", (0, (5, 1.6)), "///"),
+    Look("#cc79a7", (0, (6, 1.5, 1, 1.5)), "++"),
+    Look("#009e73", (0, (1, 1.3)), "\\\\\\"),
+    Look("#56b4e9", (0, (6, 1.2, 1, 1.2, 1, 1.2)), "xx"),
+    Look(VERMILION, (0, (9, 2.5)), "--"),
+    Look("#8a5300", (0, (3, 1.2, 1, 1.2)), "||"),
+    Look("#7b8794", (0, (2.5, 2)), ""),
+    Look("#bba6d8", "-", "///"),
+    Look("#9c80c6", (0, (6, 1.5)), "\\\\\\"),
+    Look("#7d5bb3", (0, (6, 1.5, 1, 1.5)), "++"),
+    Look("#5e3c97", (0, (2, 1.2)), "xx"),
+    Look("#412173", (0, (1, 1)), "--"),
+)
+BASE = 7
+"""Number of the grey look, for the case that others are compared with."""
+RAMP = 8
+"""Number of the first of five looks from light to dark, for what has an order."""
+
+NO_LOOKS: Mapping[str, int] = {}
+
+ON_DARK: Mapping[str, str] = {
+    PAPER: "#14191f",
+    INK: "#e4e9ee",
+    FAINT: "#9aa8b6",
+    RULE: "#4b5865",
+    GRID: "#2a333c",
+    BLUE: "#4ba3e3",
+    "#e69f00": "#e9a820",
+    "#cc79a7": "#dd92ba",
+    "#009e73": "#25b98d",
+    "#56b4e9": "#8ed0f7",
+    VERMILION: "#f0803a",
+    "#8a5300": "#c9965a",
+    "#7b8794": "#8e9aa7",
+    "#bba6d8": "#6b4fa3",
+    "#9c80c6": "#8668c0",
+    "#7d5bb3": "#a487d8",
+    "#5e3c97": "#c3aeec",
+    "#412173": "#e2d8fa",
+}
+"""What takes a colour's place on a dark page."""
+
+# The font comes with the plotting library, and letters are drawn: a picture needs no font where it is shown.
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["Inter", "Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans"],
-    "font.size": 10,
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "mathtext.fontset": "dejavusans",
+    "font.size": 9.5,
     "text.color": INK,
+    "axes.facecolor": "none",
     "axes.labelcolor": INK,
-    "axes.edgecolor": "#c3cad2",
+    "axes.edgecolor": RULE,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 10.5,
+    "axes.titlesize": 10,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
-    "grid.color": "#e8ebee",
+    "grid.color": GRID,
     "grid.linewidth": 0.8,
-    "xtick.color": "#c3cad2",
-    "ytick.color": "#c3cad2",
+    "hatch.linewidth": 0.9,
+    "xtick.color": RULE,
+    "ytick.color": RULE,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
     "ytick.major.size": 0,
     "legend.frameon": False,
-    "legend.fontsize": 9.5,
+    "legend.fontsize": 9,
+    "legend.handlelength": 2.8,
     "lines.linewidth": 1.2,
     "figure.constrained_layout.h_pad": 0.09,
 }
@@ -52,7 +125,12 @@ STYLE: dict[Any, Any] = {
 
 def title(figure: Figure, title: str) -> None:
     """The finding, above everything."""
-    figure.suptitle(title, x=0.003, ha="left", fontsize=12.5, fontweight="bold")
+    figure.suptitle(title, x=0.003, ha="left", fontsize=12, fontweight="bold")
+
+
+def look(name: str, place: int, looks: Mapping[str, int]) -> Look:
+    """That of a series: the one whose number its name has in `looks`, else the one of its place."""
+    return LOOKS[looks.get(name, place) % len(LOOKS)]
 
 
 def whiskers(
@@ -69,26 +147,89 @@ def whiskers(
     axes.errorbar(x, centre, yerr=np.nan_to_num(sizes), fmt="none", ecolor=colour, elinewidth=1.1)
 
 
-def colours(count: int) -> list[str]:
-    """So many colours, in their order."""
-    return [COLOURS[index % len(COLOURS)] for index in range(count)]
-
-
 def dot(colour: str, label: str) -> Line2D:
     """A dot for a legend."""
     return Line2D([], [], marker="o", color=colour, ls="", ms=6, label=label)
 
 
 def svg(figure: Figure, title: str) -> str:
-    """The drawing as an element of a page: it takes the page's width and shares no id with another figure."""
+    """The drawing as an element of a page: it takes the page's width and shares no id with another figure.
+
+    Its letters are outlines, so a description says what is written in it.
+    """
     file = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": title}):
         no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(file, format="svg", metadata=no_metadata)
     text = file.getvalue()
-    text = text[text.index("<svg") :]
-    used = set(re.findall(r"(?:url\(|href=\")#([^)\"]+)", text))
-    text = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", text)
-    opening, body = text.split(">", 1)
+    opening, body = _with_own_ids(_tight(text[text.index("<svg") :])).split(">", 1)
     opening = re.sub(r' (?:width|height)="[^"]*"', "", opening)
-    return f'{opening} role="img"><title>{escape(title)}</title>{body}'
+    about = f"<title>{escape(title)}</title><desc>{escape(_description(figure))}</desc>"
+    return f'{opening} role="img">{about}{body}'
+
+
+def in_page(svg: str) -> str:
+    """A drawing on the ground and in the colours of the page that it stands in, which `variables` sets."""
+    groundless = re.sub(rf'<path d="[^"]*" style="fill: {PAPER}"/>\n', "", svg, count=1)
+    return re.sub(
+        r"#[0-9a-f]{6}\b",
+        lambda found: f"var({_variable(found[0])})" if found[0] in ON_DARK else found[0],
+        groundless,
+    )
+
+
+def variables(dark: bool) -> str:
+    """The colours of drawings in a page, as CSS declares them."""
+    return " ".join(f"{_variable(light)}: {ON_DARK[light] if dark else light};" for light in ON_DARK)
+
+
+def _variable(colour: str) -> str:
+    return f"--c{colour[1:]}"
+
+
+def _tight(text: str) -> str:
+    """Without what nobody sees: comments, empty groups, and digits beyond a hundredth of a point."""
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'(?<= )(?:d|x|y|x1|x2|y1|y2|points)="[^"]*"', lambda found: _short(found[0]), text)
+    text = re.sub(r"translate\([^)]*\)", lambda found: _short(found[0]), text)
+    # What a pattern is made of takes the page's colours only from its style.
+    text = re.sub(r'(<rect[^>]*?) fill="([^"]*)"', r'\1 style="fill: \2"', text)
+    empty = re.compile(r"<g(?: [^>]*)?/>\s*|<g(?: [^>]*)?>\s*</g>\s*")
+    while empty.search(text):
+        text = empty.sub("", text)
+    return re.sub(r"\n\s+", "\n", text)
+
+
+def _short(numbers: str) -> str:
+    joined = re.sub(r" ?([A-Zz]) ?", r"\1", " ".join(numbers.split()))
+    return re.sub(r"-?\d+\.\d+", lambda found: f"{round(float(found[0]), 2) + 0:g}", joined)
+
+
+def _with_own_ids(text: str) -> str:
+    """Only the ids that something refers to, with names that no other figure has."""
+    used = dict.fromkeys(re.findall(r"(?:url\(|href=\")#([^)\"]+)", text))
+    own = hashlib.sha256(text.encode()).hexdigest()[:8]
+    names = {id: f"f{own}-{number}" for number, id in enumerate(used)}
+    text = re.sub(
+        r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in used else "", text
+    )
+    return re.sub(r"((?:url\(|href=\")#)([^)\"]+)", lambda found: found[1] + names[found[2]], text)
+
+
+def _description(figure: Figure) -> str:
+    """What is written in a figure: panels, axes and series."""
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    legends = [*figure.legends, *(legend for axes in panels if (legend := axes.get_legend()))]
+    written = {
+        "Panels": [axes.get_title(loc="left") for axes in panels],
+        "Across": [axes.get_xlabel() for axes in panels],
+        "Upwards": [axes.get_ylabel() for axes in panels],
+        "Shown": [text.get_text() for legend in legends for text in legend.get_texts()],
+        "Notes": [text.get_text() for axes in panels for text in axes.texts if _has_words(text.get_text())],
+    }
+    told = ((name, list(dict.fromkeys(filter(None, texts)))) for name, texts in written.items())
+    return " ".join(f"{name}: {'; '.join(texts)}." for name, texts in told if texts)
+
+
+def _has_words(text: str) -> bool:
+    return any(letter.isalpha() for letter in text)

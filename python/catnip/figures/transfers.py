@@ -8,7 +8,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from catnip.figures import style
-from catnip.figures.style import BLUE, FAINT, INK, STYLE, VERMILION, WIDTH
+from catnip.figures.style import BLUE, FAINT, INK, PAPER, STYLE, VERMILION, WIDTH
+from catnip.numbering import runs_of
 
 
 def single_loss_profile(
@@ -34,7 +35,7 @@ def single_loss_profile(
             ha="right",
             va="top",
             color=FAINT,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
         )
         colours = [VERMILION if waited else BLUE for waited in timed_out]
         axes.vlines(k, no_loss_s, ours_s, color=colours, linewidth=2.2, alpha=0.45)
@@ -91,11 +92,5 @@ def _repeated(seqs: Sequence[int]) -> list[bool]:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """1, 2, 3, 26 as `1–3 or 26`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    shown = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    shown = [f"{first}" if first == last else f"{first}–{last}" for first, last in runs_of(numbers)]
     return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))

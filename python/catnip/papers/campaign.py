@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -24,9 +23,9 @@ class Campaign:
     first_seed: int
     progress: Progress
     sample: int = 1
-    """Seeds of the scenario asked for last."""
-    _kept: dict[object, Any] = field(default_factory=dict)
-    _costs: list[tuple[str, int, float, float]] = field(default_factory=list)
+    """Seeds of the scenario with the most that was asked for since this was last set."""
+    _kept: dict[object, tuple[Any, int]] = field(default_factory=dict)
+    _costs: list[tuple[str, int, float]] = field(default_factory=list)
 
     def usual_seeds(self, name: str) -> int:
         """How many a scenario has if nobody says."""
@@ -37,23 +36,26 @@ class Campaign:
         return list(range(self.first_seed, self.first_seed + (self.seed_count or self.usual_seeds(name))))
 
     def kept(self, key: object, make: Callable[[], Made]) -> Made:
-        """What several quantities share, made once."""
+        """What several quantities share, made once; the seeds behind it are those of whoever asks for it."""
         if key not in self._kept:
-            self._kept[key] = make()
-        return cast(Made, self._kept[key])
+            before, self.sample = self.sample, 1
+            self._kept[key] = make(), self.sample
+            self.sample = before
+        made, sample = self._kept[key]
+        self.sample = max(self.sample, sample)
+        return cast(Made, made)
 
     def run(
         self, name: str, variants: Sequence[str], wanted: Sequence[str], told: Callable[[int, int], Any]
     ) -> Mapping[str, Table]:
         """Tables of variants of a scenario over all seeds, made anew; what they take is noted."""
-        began_s, seeds = perf_counter(), self.seeds(name)
+        seeds = self.seeds(name)
         made = paths.scenario(name).run(list(variants), seeds, [*wanted, "runs"], 0, told)
-        hops, took_s = float(np.sum(made["runs"]["hops"])), perf_counter() - began_s
-        self._costs.append((name, len(variants) * len(seeds), hops, took_s))
+        self._costs.append((name, len(variants) * len(seeds), float(np.sum(made["runs"]["hops"]))))
         return made
 
-    def cost(self) -> list[tuple[str, int, float, float]]:
-        """Scenario, runs, packet-hops and seconds that they took."""
+    def cost(self) -> list[tuple[str, int, float]]:
+        """Scenario, runs and packet-hops: nothing that differs from machine to machine."""
         names = dict.fromkeys(name for name, *_ in self._costs)
         parts = {name: [cost for of, *cost in self._costs if of == name] for name in names}
         return [(name, *(sum(column) for column in zip(*part, strict=True))) for name, part in parts.items()]

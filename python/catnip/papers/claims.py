@@ -1,5 +1,6 @@
 """Claims: one published statement each, what came out here, and whether it is inside its band."""
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ SETTLED_SEEDS = 30
 """With fewer, a band is missed only if the whole interval lies outside of it."""
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "deviation", "fail", "reported")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 COLUMNS = ("id", "claim", "paper", "ns-2", "ours [95 %]", "n", "band", "verdict")
 COLOURS: dict[Verdict, str] = {"pass": "green", "deviation": "yellow", "fail": "red", "reported": "blue"}
 
@@ -37,6 +39,11 @@ class Claim:
     verdict: Verdict
     seeds: int
     note: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """Of its place in a report: the same as long as its sentence is, whatever else is claimed."""
+        return f"{self.id}-{hashlib.sha256(self.claim.encode()).hexdigest()[:6]}"
 
     def as_json(self) -> dict[str, Any]:
         """The fields as JSON can hold them; a note only where there is one."""
@@ -123,7 +130,7 @@ def markdown(claims: Sequence[Claim], deviations: str | None) -> str:
 
 
 def show(value: Value) -> str:
-    """Three significant digits; an exponent only for what is nearly nothing."""
+    """Three significant digits; a power of ten only for what is nearly nothing."""
     if value is None:
         return "–"
     if isinstance(value, str):
@@ -131,7 +138,8 @@ def show(value: Value) -> str:
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     if abs(value) < 1e-4:
-        return f"{value:.0e}"
+        digit, exponent = f"{value:.0e}".split("e")
+        return f"{digit}×10{str(int(exponent)).translate(RAISED)}"
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     shown = f"{value:.{decimals}f}"
     return shown.rstrip("0").rstrip(".") if "." in shown else shown

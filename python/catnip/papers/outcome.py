@@ -1,6 +1,6 @@
 """What a reproduction hands over to the command line and the report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catnip.papers.claims import Claim
@@ -18,17 +18,39 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the report; the caption says what to see in it. `name` is that of its file."""
+    """A figure of the report; the caption says what to see in it. `name` is that of its file.
+
+    `experiment` and `seeds` say what draws it again; whoever asks for the drawing knows them.
+    """
 
     name: str
     title: str
     caption: str
     svg: str
+    experiment: str = ""
+    seeds: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Command:
+    """What reproduces a paper, or some experiments of it; `options` say with which seeds."""
+
+    paper: str
+    experiments: Sequence[str] = ()
+    options: Sequence[str] = ()
+
+    def line(self, written: str) -> str:
+        """As it is typed; `written` says what it writes."""
+        chosen = [f"--experiment {id}" for id in self.experiments]
+        return " ".join(["catnip reproduce", self.paper, *chosen, *self.options, written])
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Everything that a report shows about one paper; `seeds` are those of the longest experiment."""
+    """Everything that a report shows about one paper; `seeds` are those of the longest experiment.
+
+    `experiments` says what each one shows, by its id. Measurements with a real kernel are not repeatable.
+    """
 
     title: str
     headline: str
@@ -36,3 +58,5 @@ class Reproduction:
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     seeds: Sequence[int] = field(default_factory=list)
+    experiments: Mapping[str, str] = field(default_factory=dict)
+    is_repeatable: bool = True

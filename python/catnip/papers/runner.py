@@ -1,6 +1,6 @@
 """Judges the claims of a paper: one way for all of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,8 @@ class Paper(Protocol):
     MEASURED: Quantities
     PRINTED: Quantities
     FIGURES: Mapping[str, Callable[[Any], Figure]]
+    LIVE: Collection[str]
+    """Quantities that are measured with this machine's kernel and clock; no seed gives them again."""
 
     def start(self, quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Any:
         """What the quantities take; `quick` takes fewer seeds where `seeds` does not say."""
@@ -73,16 +75,26 @@ def reproduce(
     everything = chosen is None
     ids = list(stated.experiments) if chosen is None else chosen
     judged = Judge(module, runs)
-    verdicts = [judged.claim(one) for one in stated.statements if one.id in ids]
-    drawn = dict.fromkeys(figure for id in ids for figure in stated.figures.get(id, ()))
+    asked = [one for one in stated.statements if one.id in ids]
+    verdicts = [judged.claim(one) for one in asked]
+    drawn = {figure: id for id in reversed(ids) for figure in reversed(stated.figures.get(id, ()))}
     return Reproduction(
         title=stated.title,
         headline=module.headline(runs) if everything else f"Only {', '.join(ids)}.",
         claims=verdicts,
-        figures=[module.FIGURES[figure](runs) for figure in drawn],
+        figures=[_drawn(module, runs, figure, id) for figure, id in reversed(drawn.items())],
         tables=module.tables(runs) if everything else [],
         seeds=module.seeds(runs),
+        experiments={id: stated.experiments[id] for id in ids},
+        is_repeatable=not any(one.ours.quantity in module.LIVE for one in asked),
     )
+
+
+def _drawn(module: Paper, runs: Any, figure: str, experiment: str) -> Figure:
+    """A figure with the first experiment that draws it, and its seeds."""
+    runs.sample = 1
+    made = module.FIGURES[figure](runs)
+    return replace(made, experiment=experiment, seeds=module.seeds(runs)[: runs.sample])
 
 
 class Judge:

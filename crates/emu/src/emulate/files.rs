@@ -10,6 +10,7 @@ use parquet::schema::types::Type;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -100,8 +101,7 @@ pub fn write_parquet(table: &Table, variant: &str, out: impl Write + Send) -> Re
                     write::<Int64Type>(&mut group, &bits)?;
                 }
                 Column::Text(values) => {
-                    let texts: Vec<ByteArray> =
-                        values[rows.clone()].iter().map(|text| text.as_str().into()).collect();
+                    let texts: Vec<ByteArray> = rows.clone().map(|row| values[row].into()).collect();
                     write::<ByteArrayType>(&mut group, &texts)?;
                 }
             }
@@ -123,22 +123,20 @@ fn write<T: DataType>(
     column.close()
 }
 
-/// Writes a table as CSV.
-pub fn write_csv(table: &Table, out: &mut impl Write) -> io::Result<()> {
+/// Writes a table as CSV, with the variant by name.
+pub fn write_csv(table: &Table, variant: &str, out: &mut impl Write) -> io::Result<()> {
     let names: Vec<&str> = table.columns().iter().map(|(name, _)| *name).collect();
     writeln!(out, "{}", names.join(","))?;
     for row in 0..table.rows() {
-        for (index, (_, column)) in table.columns().iter().enumerate() {
+        for (index, (name, column)) in table.columns().iter().enumerate() {
             let separator = if index == 0 { "" } else { "," };
             match column {
+                _ if *name == VARIANT => write!(out, "{separator}{}", quoted(variant))?,
                 // Nothing is how CSV says that there is no number.
                 Column::Float(values) if values[row].is_nan() => write!(out, "{separator}")?,
                 Column::Float(values) => write!(out, "{separator}{}", values[row])?,
                 Column::Integer(values) => write!(out, "{separator}{}", values[row])?,
-                Column::Text(values) if values[row].contains([',', '"']) => {
-                    write!(out, "{separator}\"{}\"", values[row].replace('"', "\"\""))?;
-                }
-                Column::Text(values) => write!(out, "{separator}{}", values[row])?,
+                Column::Text(values) => write!(out, "{separator}{}", quoted(&values[row]))?,
             }
         }
         writeln!(out)?;
@@ -146,14 +144,23 @@ pub fn write_csv(table: &Table, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Tables by name and column.
-pub fn json(tables: &BTreeMap<TableName, Table>) -> serde_json::Map<String, Value> {
+/// A text as a cell of CSV.
+fn quoted(text: &str) -> Cow<'_, str> {
+    match text.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
+        false => text.into(),
+    }
+}
+
+/// Tables by name and column, with the variant by name.
+pub fn json(tables: &BTreeMap<TableName, Table>, variant: &str) -> serde_json::Map<String, Value> {
     let columns = |table: &Table| -> Value {
         let columns = table.columns().iter().map(|(name, column)| {
             let values = match column {
+                _ if *name == VARIANT => json!(vec![variant; table.rows()]),
                 Column::Float(values) => json!(values),
                 Column::Integer(values) => json!(values),
-                Column::Text(values) => json!(values),
+                Column::Text(values) => values.iter().collect(),
             };
             (name.to_string(), values)
         });

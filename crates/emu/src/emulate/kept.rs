@@ -13,8 +13,10 @@ use catnip_sim::{Event, Watch, record};
 use std::sync::Arc;
 
 /// What a run is told in: all tables but those of bursts, which have to be asked for, and of events.
-pub(super) const TABLES: [TableName; 7] = [
+pub(super) const TABLES: [TableName; 9] = [
     TableName::Runs,
+    TableName::Groups,
+    TableName::Transfers,
     TableName::Pages,
     TableName::Objects,
     TableName::Connections,
@@ -123,7 +125,7 @@ impl Watch for Kept {
                 host.written[usize::from(!written)] += 1;
                 host.lateness.record(actual.since(now));
             }
-            Step::Sent(_) | Step::Entered(_) | Step::Passed(_) | Step::Dropped(..) => {}
+            Step::Sent(_) | Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Dropped(..) => {}
         }
     }
 

@@ -10,7 +10,7 @@ use catnip_lab::{Plan, RealNode};
 use catnip_net::NodeId;
 use ipnet::Ipv4Net;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -55,6 +55,8 @@ pub(crate) struct Environment<'a> {
     /// Where the scenario file is.
     pub(crate) folder: &'a Path,
     pub(crate) mtu: u32,
+    /// Nothing of theirs goes to standard output.
+    pub(crate) keeps_stdout: bool,
 }
 
 impl RealHosts {
@@ -231,10 +233,12 @@ impl Commands {
         command.env("CATNIP_DOCUMENTS", documents.folder());
         if !real.ends_run {
             // Standard output is for results.
-            let stderr = io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
-            command.stdin(Stdio::null()).stdout(stderr.unwrap_or_else(|_| Stdio::null()));
+            command.stdin(Stdio::null()).stdout(sys::standard_error());
             // Signals of the terminal are for the emulator.
             command.process_group(0);
+        }
+        if environment.keeps_stdout {
+            command.stdout(sys::standard_error());
         }
         sys::tie_to_parent(&mut command);
         let key = format!("node.{}.command", host.name);

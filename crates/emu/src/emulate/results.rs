@@ -85,15 +85,15 @@ impl Results {
         let kept = world.watch();
         let bursts = kept.bursts.iter().map(|_| TableName::Bursts);
         let mut tables = Tables::new(&TABLES.into_iter().chain(bursts).collect::<Vec<_>>());
-        kept.records.fill(&mut tables, run, plan, world, Some(real));
+        kept.records.fill(&mut tables, run, plan, world, finished.warm_up.as_ref(), Some(real));
         kept.bursts.iter().for_each(|bursts| bursts.fill(&mut tables, run, plan));
         let certificate = certify(seed, finished, world, tolerance);
         Self { tables: tables.into_map(), certificate }
     }
 
-    /// Everything as one JSON document: tables by column, and the certificate.
-    pub fn json(&self) -> Value {
-        let mut document = files::json(&self.tables);
+    /// Everything as one JSON document: tables by column, with the variant by name, and the certificate.
+    pub fn json(&self, variant: &str) -> Value {
+        let mut document = files::json(&self.tables, variant);
         document.insert("certificate".into(), json!(self.certificate));
         Value::Object(document)
     }
@@ -212,6 +212,7 @@ mod tests {
             hosts: vec![host],
             remarks: Vec::new(),
             cut: None,
+            warm_up: None,
         };
         let world = crate::emulate::world(plan, 1, 1500, (), kept);
         let made = certify(1, &finished, &world, Tolerance::default());

@@ -12,7 +12,7 @@ use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::sys::{self, Signals};
 use crate::timing::{Manner, Timing, TimingSpec};
 use catnip_base::{Span, Time};
-use catnip_lab::Plan;
+use catnip_lab::{Plan, WarmUp};
 use catnip_sim::World;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -31,6 +31,8 @@ pub struct Setup {
     pub timing: TimingSpec,
     /// Keep the bursts of simulated servers.
     pub bursts: bool,
+    /// What commands print goes to standard error, also if they end the run.
+    pub keeps_stdout: bool,
 }
 
 /// What a run was like.
@@ -50,6 +52,8 @@ pub struct Finished {
     pub remarks: Vec<String>,
     /// The run was cut short: by its duration, or by a signal.
     pub cut: Option<&'static str>,
+    /// What it had come to at the end of its warm-up, if that came.
+    pub warm_up: Option<WarmUp>,
 }
 
 /// What went on at a real host.
@@ -76,7 +80,8 @@ pub fn run(
     let watched = [&ENDING[..], &[libc::SIGCHLD]].concat();
     let signals = Signals::new(&watched).map_err(failed("signals", "read them"))?;
     let addresses = plan.addresses();
-    let environment = Environment { plan, addresses: &addresses, folder, mtu: setup.mtu };
+    let environment =
+        Environment { plan, addresses: &addresses, folder, mtu: setup.mtu, keeps_stdout: setup.keeps_stdout };
     let mut real = RealHosts::start(&environment)?;
     let stopwatch = Stopwatch::start();
     let capture = capture(stopwatch)?;
@@ -88,12 +93,22 @@ pub fn run(
     let kept = Kept::new(plan, Some(stopwatch), capture).with_bursts(setup.bursts);
     let mut emulator = Emulator::new(world::world(plan, setup.seed, setup.mtu, gateways, kept));
     let mut remarks = Vec::new();
+    let warm = Time::ZERO + plan.warm_up();
+    let mut warm_up = None;
     let ending = loop {
         let next = emulator.turn().map_err(failed("real hosts", "read a device; was it taken down?"))?;
+        let mut next_look = Time::ZERO + plan.duration();
+        if plan.warm_up() > Span::ZERO && warm_up.is_none() {
+            if emulator.world.told() < warm {
+                next_look = warm;
+            } else {
+                warm_up = Some(WarmUp::of(&mut emulator.world));
+            }
+        }
         if let Some(ending) = is_over(&emulator, plan, &real.commands, next) {
             break ending;
         }
-        emulator.sleep_until(next.min(Time::ZERO + plan.duration()));
+        emulator.sleep_until(next.min(next_look));
         if emulator.clock().is_ready(0)
             && let Some(ending) = on_signals(&signals, &mut real.commands, &mut remarks)
         {
@@ -113,7 +128,7 @@ pub fn run(
     let cpu = sys::cpu_time();
     real.commands.stop();
     let Ending { code, cut } = ending;
-    Ok((Finished { code, duration, cpu, manner, hosts, remarks, cut }, world))
+    Ok((Finished { code, duration, cpu, manner, hosts, remarks, cut, warm_up }, world))
 }
 
 /// Why a run ends.

@@ -140,6 +140,10 @@ impl Foreign for Strangers {
         Some(Belongs { connection: id, from_server: connection.side == CLIENT, seq: 0, data_bytes })
     }
 
+    fn copied(&mut self, id: u32) {
+        self.connections[id].account.in_network += 1;
+    }
+
     fn left<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
         self.connections[id].account.in_network -= 1;
         self.retire_if_over(now, id, watch);

@@ -278,6 +278,12 @@ impl Watch for Packets {
                 }
                 self.write_known();
             }
+            Step::Copied(_, original) => {
+                // As it left it was seen as the original.
+                if let Some(&inside) = self.inside.get(&original) {
+                    self.inside.insert(packet.body, Inside { number: None, ..inside });
+                }
+            }
             Step::Entered(_) | Step::Passed(_) | Step::Left { .. } => {}
         }
     }

@@ -1,36 +1,53 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::text::{DistributionText, from_text, option_from_text};
-use catnip_base::{Rate, Span};
+use crate::text::{Sizes, Text};
+use catnip_base::{Rate, Share, Span};
 use catnip_sim::app::{AnyApp, Background, BackgroundConfig};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
 /// Bursts of packets without TCP from each host to another.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "background")]
 pub(crate) struct BackgroundFile {
+    /// Who sends.
+    #[schemars(with = "Nodes", example = &"server")]
     from: String,
+    /// Who receives. Each sender has a block of neighbouring receivers.
+    #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
-    /// Of all sources together: a share of the rate of `link`, which they all pass, or a rate.
-    load: Option<f64>,
+    /// What all sources offer together, as a share of the rate of `link`, up to 10; or `rate`.
+    #[schemars(example = &"60%", extend("x-default" = "`rate` says it"))]
+    load: Option<Text<Share>>,
+    /// The link of `load`, which all packets pass.
+    #[schemars(example = &"line", extend("x-default" = "`rate` needs none"))]
     link: Option<String>,
-    #[serde(default, deserialize_with = "option_from_text")]
-    rate: Option<Rate>,
-    /// Of each source, during a burst.
-    #[serde(deserialize_with = "from_text")]
-    peak: Rate,
+    /// What all sources offer together, or `load` and `link`.
+    #[schemars(example = &"500kbit", extend("x-default" = "`load` and `link` say it"))]
+    rate: Option<Text<Rate>>,
+    /// The rate of a source during a burst.
+    #[schemars(example = &"5Mbit")]
+    peak: Text<Rate>,
     /// Mean length of a burst.
-    #[serde(deserialize_with = "from_text")]
-    burst: Span,
-    /// Pareto tail indices.
+    #[schemars(example = &"20ms")]
+    burst: Text<Span>,
+    /// Tail index of the Pareto distribution of bursts.
     #[serde(default = "three_halves")]
+    #[schemars(example = 1.2)]
     burst_shape: f64,
+    /// Tail index of the Pareto distribution of silences.
     #[serde(default = "three_halves")]
+    #[schemars(example = 1.2)]
     silence_shape: f64,
-    packet_bytes: DistributionText,
+    /// Bytes of a packet.
+    #[schemars(example = &"uniform:minimum=40,maximum=984")]
+    packet_bytes: Sizes,
     /// The same again from `to` to `from`.
     #[serde(default)]
+    #[schemars(example = true)]
     both_ways: bool,
 }
 
@@ -52,11 +69,12 @@ impl TrafficKind for BackgroundFile {
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         let mean = self.total(scene)? / scene.pairs.len() as f64;
-        if mean > self.peak.bits_per_second() as f64 {
-            let what = format!("{} bit/s: below the mean of {mean} bit/s", self.peak.bits_per_second());
+        let (Text(peak), Text(burst)) = (self.peak, self.burst);
+        if mean > peak.bits_per_second() as f64 {
+            let what = format!("{} bit/s: below the mean of {mean} bit/s", peak.bits_per_second());
             return Err((scene.key("peak"), what));
         }
-        if self.burst == Span::ZERO {
+        if burst == Span::ZERO {
             return Err((scene.key("burst"), "0: a burst takes time".into()));
         }
         let shapes = [self.burst_shape, self.silence_shape];
@@ -65,10 +83,8 @@ impl TrafficKind for BackgroundFile {
                 return Err((scene.key(key), format!("{shape}: expected a positive tail index")));
             }
         }
-        let sizes = self.packet_bytes.read().map_err(scene.at("packet_bytes"))?;
-        Ok(Arc::new(BackgroundWorkload(Arc::new(BackgroundConfig::new(
-            mean, self.peak, self.burst, shapes, sizes,
-        )))))
+        let sizes = self.packet_bytes.0.clone();
+        Ok(Arc::new(BackgroundWorkload(Arc::new(BackgroundConfig::new(mean, peak, burst, shapes, sizes)))))
     }
 
     fn back(&self) -> Option<Box<dyn TrafficKind>> {
@@ -81,11 +97,11 @@ impl BackgroundFile {
     /// What all sources offer together, bit/s.
     fn total(&self, scene: &Scene<'_>) -> Result<f64, Wrong> {
         match (self.load, &self.link, self.rate) {
-            (None, None, Some(rate)) => Ok(rate.bits_per_second() as f64),
-            (Some(load), Some(_), None) if !(0.0..=MAX_LOAD).contains(&load) => {
+            (None, None, Some(Text(rate))) => Ok(rate.bits_per_second() as f64),
+            (Some(Text(Share(load))), Some(_), None) if !(0.0..=MAX_LOAD).contains(&load) => {
                 Err((scene.key("load"), format!("{load}: expected a share from 0 to {MAX_LOAD}")))
             }
-            (Some(load), Some(link), None) => {
+            (Some(Text(Share(load))), Some(link), None) => {
                 Ok(load * scene.network.rate_of(link, scene.pairs).map_err(scene.at("link"))?)
             }
             _ => Err((scene.key("load"), "give either load and link or rate".into())),

@@ -1,33 +1,58 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::real::{ObjectName, Protocol};
+use crate::real::{ObjectName, PORT, Protocol};
 use crate::tcp::TcpFile;
-use crate::text::{DistributionText, option_from_text, yes};
+use crate::text::{Text, Times, yes};
 use catnip_base::{Bytes, Distribution, FlowContext, Rng, Span, Stream, Time};
 use catnip_sim::app::{AnyApp, Bulk, ServerConfig};
 use catnip_sim::{CLIENT, Message, Parties, SERVER};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use std::sync::Arc;
 
 /// Transfers of a given size, one per pair of hosts.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "bulk")]
 pub(crate) struct BulkFile {
+    /// Who sends: the servers.
+    #[schemars(with = "Nodes", example = &"server")]
     from: String,
+    /// Who receives: the clients. Each server has a block of neighbouring ones.
+    #[schemars(with = "Nodes", example = &"client[0..50]")]
     to: String,
+    /// How long a transfer is, full segments; or `bytes`.
+    #[schemars(example = 28, extend("x-default" = "`bytes` says it"))]
     packets: Option<u64>,
-    #[serde(default, deserialize_with = "option_from_text")]
-    bytes: Option<Bytes>,
-    /// When each begins, seconds.
-    start_s: Option<DistributionText>,
+    /// How long a transfer is, or `packets`.
+    #[schemars(example = &"32KB", extend("x-default" = "`packets` says it"))]
+    bytes: Option<Text<Bytes>>,
+    /// When a transfer begins.
+    #[serde(alias = "start_s")]
+    #[schemars(example = &"uniform:minimum=0s,maximum=2s", extend("default" = START))]
+    start: Option<Times>,
+    /// What its connections have of their own beside what `[tcp]` says of all.
     #[serde(default)]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
+    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     tells_size: bool,
+    /// Where servers listen, if one of the hosts is real.
+    #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
+    /// How a real server names its objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
 
+/// Names of documents of which nothing is said.
+pub(super) const PATHS: &str = "/{bytes}";
+/// When transfers begin of which nothing is said, seconds.
+const START: f64 = 0.0;
 /// A transfer of more than this (an exabyte) is a slip of the keyboard.
 const MAX_BYTES: u64 = 1 << 60;
 
@@ -37,7 +62,7 @@ impl TrafficKind for BulkFile {
     }
 
     fn connections(&self) -> Option<Connections<'_>> {
-        let paths = self.paths.as_deref().unwrap_or("/{bytes}");
+        let paths = self.paths.as_deref().unwrap_or(PATHS);
         let (tells_size, port, speaks) = (self.tells_size, self.port, Protocol::Http { persistent: false });
         Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
     }
@@ -45,14 +70,14 @@ impl TrafficKind for BulkFile {
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         let bytes = match (self.packets, self.bytes) {
             (Some(packets), None) => packets.saturating_mul(scene.tcp.segment_bytes.into()),
-            (None, Some(bytes)) => bytes.0,
+            (None, Some(Text(bytes))) => bytes.0,
             _ => return Err((scene.key("packets"), "give either packets or bytes".into())),
         };
         if !(1..=MAX_BYTES).contains(&bytes) {
-            return Err((scene.key("packets"), format!("{bytes} bytes: expected 1 to {MAX_BYTES}")));
+            let key = if self.packets.is_some() { "packets" } else { "bytes" };
+            return Err((scene.key(key), format!("{bytes} bytes: expected 1 to {MAX_BYTES}")));
         }
-        let start_s = self.start_s.as_ref().map(DistributionText::read).transpose();
-        let start_s = start_s.map_err(scene.at("start_s"))?.unwrap_or(Distribution::Constant(0.0));
+        let start_s = self.start.as_ref().map_or(Distribution::Constant(START), |said| said.0.clone());
         Ok(Arc::new(BulkWorkload { bytes, start_s }))
     }
 }

@@ -10,12 +10,15 @@ mod web;
 
 use crate::error::Wrong;
 use crate::files::Files;
+use crate::groups::Unit;
 use crate::kinds::Kinds;
 use crate::network::{Network, select};
 use crate::real::{self, ObjectName, Protocol, Service as Reached};
-use crate::tcp::{TcpFile, tcp_config};
+use crate::tcp::{TcpFile, WEIGHT, tcp_config};
+use crate::text::read_table;
 use background::BackgroundFile;
 use bulk::BulkFile;
+use catnip_base::notation::did_you_mean;
 use catnip_net::NodeId;
 use catnip_net::mark::{MarkerSpec, Service};
 use catnip_sim::app::{AnyApp, ConnectionVector, Server, ServerConfig};
@@ -23,7 +26,7 @@ use catnip_sim::{CLIENT, FlowId, Handler, Parties, TcpId, TcpOptions, Watch, Wor
 use catnip_tcp::TcpConfig;
 use files::FilesFile;
 use page::PageFile;
-use serde::Deserialize;
+use schemars::JsonSchema;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -149,6 +152,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn is_datagrams(&self) -> bool {
         false
     }
+    /// What its users wait for.
+    fn unit(&self) -> Unit {
+        Unit::Transfer
+    }
 }
 
 /// One user of a group.
@@ -176,13 +183,24 @@ impl User {
 }
 
 macro_rules! traffic {
-    ($($Kind:ident($File:ty)),+ $(,)?) => {
-        /// One `[traffic.NAME]`.
-        #[derive(Clone, Debug, Deserialize)]
-        #[serde(tag = "kind", rename_all = "kebab-case")]
-        pub(crate) enum TrafficFile { $($Kind($File)),+ }
+    ($($name:literal: $Kind:ident($File:ty)),+ $(,)?) => {
+        /// A group of traffic.
+        #[derive(Clone, Debug, JsonSchema)]
+        #[schemars(tag = "kind", rename = "traffic")]
+        pub(crate) enum TrafficFile { $(#[schemars(rename = $name)] $Kind($File)),+ }
 
         impl TrafficFile {
+            /// Reads `[traffic.NAME]`, or says with which key something is wrong.
+            pub(crate) fn read(name: &str, said: &toml::Table) -> Result<Self, Wrong> {
+                let place = format!("traffic.{name}");
+                let mut said = said.clone();
+                let kind = said.remove("kind");
+                match kind.as_ref().and_then(toml::Value::as_str) {
+                    $(Some($name) => read_table(&place, said).map(Self::$Kind),)+
+                    _ => Err(unknown_kind(&place, kind.as_ref(), &[$($name),+])),
+                }
+            }
+
             pub(crate) fn kind(&self) -> &dyn TrafficKind {
                 match self { $(Self::$Kind(file) => file),+ }
             }
@@ -191,13 +209,25 @@ macro_rules! traffic {
 }
 
 traffic! {
-    Bulk(BulkFile),
-    Background(BackgroundFile),
-    Ftp(FilesFile),
-    Page(PageFile),
-    Telnet(TelnetFile),
-    Tmix(TmixFile),
-    Web(WebFile),
+    "bulk": Bulk(BulkFile),
+    "background": Background(BackgroundFile),
+    "ftp": Ftp(FilesFile),
+    "page": Page(PageFile),
+    "telnet": Telnet(TelnetFile),
+    "tmix": Tmix(TmixFile),
+    "web": Web(WebFile),
+}
+
+fn unknown_kind(place: &str, said: Option<&toml::Value>, known: &[&str]) -> Wrong {
+    let all = known.join(", ");
+    let what = match said {
+        None => format!("missing: expected one of {all}"),
+        Some(said) => {
+            let near = said.as_str().map(|said| did_you_mean(said, known.iter().copied()));
+            format!("{said}: expected one of {all}{}", near.unwrap_or_default())
+        }
+    };
+    (format!("{place}.kind"), what)
 }
 
 /// Traffic of one kind between pairs of hosts.
@@ -240,7 +270,7 @@ impl Traffic {
         let speaks = Protocol::Echo;
         let none = Connections { tcp: &no_tcp, tells_size: false, port: None, speaks, paths: "/" };
         let Connections { tcp, tells_size, port, speaks, paths } = kind.connections().unwrap_or(none);
-        let weight = tcp.weight.or(common.weight).unwrap_or(1);
+        let weight = tcp.weight.or(common.weight).unwrap_or(WEIGHT);
         let (tcp, marker) =
             tcp_config(common, tcp, kinds).map_err(|(k, what)| (key(&format!("tcp.{k}")), what))?;
         let Ends { pairs, servers, real: [real_servers, real_clients] } = ends;

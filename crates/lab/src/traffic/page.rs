@@ -1,52 +1,78 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use crate::describe::Nodes;
 use crate::error::Wrong;
+use crate::groups::Unit;
 use crate::har::read_site;
 use crate::real::Protocol;
 use crate::tcp::TcpFile;
-use crate::text::{DistributionText, yes};
+use crate::text::{Times, yes};
 use catnip_base::Distribution;
 use catnip_net::mark::Service;
 use catnip_sim::Parties;
 use catnip_sim::app::{AnyApp, Framing, Loader, LoaderConfig, Multiplexing, Origin, OriginConfig, Site};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Browsers that load a recorded site.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "page")]
 pub(crate) struct PageFile {
+    /// Who asks. Each server has a block of neighbouring clients.
+    #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
-    /// Each browser talks to all of them; origins take turns.
+    /// Who answers. Each browser talks to all of them; the origins of the recording take turns.
+    #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// A HAR or a page file.
+    /// A HAR or a page file, beside the scenario.
+    #[schemars(example = &"pages/site.har")]
     page: PathBuf,
+    /// Which HTTP: `1.1`, with several connections to an origin and one answer after the other, or `2`, with one over which
+    /// answers are interleaved.
     #[serde(default = "http_11")]
+    #[schemars(extend("enum" = ["1.1", "2"]), example = &"2")]
     http: String,
-    /// HTTP/1.1: at a time.
+    /// HTTP/1.1: so many connections to an origin at a time.
+    #[schemars(range(min = 1), example = 2, extend("default" = CONNECTIONS_PER_ORIGIN))]
     connections_per_origin: Option<u32>,
     /// HTTP/2: origins at one server share a connection.
+    #[schemars(example = true, extend("default" = false))]
     coalesced: Option<bool>,
-    /// HTTP/2: payload of a frame.
+    /// HTTP/2: bytes of payload of a frame, up to 16777215.
+    #[schemars(range(min = 1, max = MOST_FRAME_BYTES), example = 1400, extend("default" = FRAME_BYTES))]
     frame_bytes: Option<u64>,
     /// HTTP/2: the next frame is written when fewer bytes than these have yet to be sent.
+    #[schemars(range(min = 1), example = 100_000, extend("default" = FRAME_BYTES))]
     unsent_bytes: Option<u64>,
     /// Connections outlive the page.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     keep_alive: bool,
     /// How often all pages are loaded.
+    #[schemars(range(min = 1), example = 10, extend("default" = TIMES))]
     times: Option<u32>,
-    /// On and on.
+    /// Pages are loaded on and on, instead of `times`.
     #[serde(default)]
+    #[schemars(example = true)]
     endless: bool,
-    /// Seconds between the end of a page and the start of the next one, and before the first one.
-    think_s: Option<DistributionText>,
-    /// What its users do has rows in results.
+    /// From the end of a page to the start of the next one, and before the first one.
+    #[serde(alias = "think_s")]
+    #[schemars(example = &"exponential:mean=2s", extend("x-default" = "no time"))]
+    think: Option<Times>,
+    /// What its users do has rows in results; its packets count where they are in any case.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     measured: bool,
+    /// What its connections have of their own beside what `[tcp]` says of all.
     #[serde(default)]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
+    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     tells_size: bool,
 }
 
@@ -54,6 +80,8 @@ fn http_11() -> String {
     "1.1".into()
 }
 
+/// Loads of a site of which nothing is said.
+const TIMES: u32 = 1;
 /// As many connections as browsers open to an origin.
 const CONNECTIONS_PER_ORIGIN: u32 = 6;
 /// RFC 9113, section 6.5.2, SETTINGS_MAX_FRAME_SIZE: "The initial value is 2^14 (16,384) octets", and the most is 2^24-1.
@@ -97,12 +125,10 @@ impl TrafficKind for PageFile {
         let times = match (self.times, self.endless) {
             (Some(0), _) => return Err((scene.key("times"), "0: no loads".into())),
             (Some(_), true) => return Err((scene.key("times"), "give either times or endless".into())),
-            (times, false) => Some(times.unwrap_or(1)),
+            (times, false) => Some(times.unwrap_or(TIMES)),
             (None, true) => None,
         };
-        let think_s =
-            self.think_s.as_ref().map(|text| text.read().map_err(scene.at("think_s"))).transpose()?;
-        let think_s = think_s.unwrap_or(Distribution::Constant(0.0));
+        let think_s = self.think.as_ref().map_or(Distribution::Constant(0.0), |said| said.0.clone());
         let config = LoaderConfig { site, http, keep_alive: self.keep_alive, times, think_s };
         Ok(Arc::new(PageWorkload { config: Arc::new(config) }))
     }
@@ -161,6 +187,10 @@ impl PageWorkload {
 }
 
 impl Workload for PageWorkload {
+    fn unit(&self) -> Unit {
+        Unit::Page
+    }
+
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         let servers = user.servers.iter().map(|&server| Parties { server, ..user.parties() }).collect();
         AnyApp::Loader(Box::new(Loader::new(self.config.clone(), servers, user.seed, user.number)))

@@ -1,29 +1,46 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use crate::describe::Nodes;
 use crate::error::Wrong;
+use crate::groups::Unit;
 use crate::real::Protocol;
 use crate::tcp::TcpFile;
-use crate::text::{DistributionText, yes};
+use crate::text::{Times, yes};
 use catnip_net::mark::Service;
 use catnip_sim::app::{AnyApp, ServerConfig, Telnet, TelnetConfig};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use std::sync::Arc;
 
 /// People at terminals: they type, wait for the echo, and type on.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "telnet")]
 pub(crate) struct TelnetFile {
+    /// Who asks. Each server has a block of neighbouring clients.
+    #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
+    /// Who answers.
+    #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Of what is typed, and of its echo.
+    /// Bytes of what is typed, and of its echo.
     #[serde(default = "hundred")]
+    #[schemars(range(min = 1), example = 1)]
     bytes: u64,
-    /// Seconds from one keystroke to the next, unless its echo takes longer; also before the first.
-    pause_s: DistributionText,
-    /// What its users do has rows in results.
+    /// From one keystroke to the next, unless its echo takes longer; also before the first.
+    #[serde(alias = "pause_s")]
+    #[schemars(example = &"exponential:mean=200ms")]
+    pause: Times,
+    /// What its users do has rows in results; its packets count where they are in any case.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     measured: bool,
+    /// What its connections have of their own beside what `[tcp]` says of all.
     #[serde(default)]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
+    /// Where servers listen, if one of the hosts is real.
+    #[schemars(range(min = 1), example = 7007, extend("default" = ECHO))]
     port: Option<u16>,
 }
 
@@ -52,7 +69,7 @@ impl TrafficKind for TelnetFile {
         if self.bytes == 0 {
             return Err((scene.key("bytes"), "0: nothing is typed".into()));
         }
-        let pause_s = self.pause_s.read().map_err(scene.at("pause_s"))?;
+        let pause_s = self.pause.0.clone();
         Ok(Arc::new(TelnetWorkload(Arc::new(TelnetConfig { bytes: self.bytes, pause_s }))))
     }
 
@@ -65,6 +82,10 @@ impl TrafficKind for TelnetFile {
 struct TelnetWorkload(Arc<TelnetConfig>);
 
 impl Workload for TelnetWorkload {
+    fn unit(&self) -> Unit {
+        Unit::Keystroke
+    }
+
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         AnyApp::Telnet(Box::new(Telnet::new(self.0.clone(), user.parties(), user.seed, user.number)))
     }

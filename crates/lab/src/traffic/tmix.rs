@@ -1,52 +1,95 @@
+use super::bulk::PATHS;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::real::{ObjectName, Protocol};
+use crate::real::{ObjectName, PORT, Protocol};
 use crate::tcp::TcpFile;
-use crate::text::{DistributionText, from_text, yes};
+use crate::text::{Counts, Sizes, Text, Times, yes};
 use crate::tmix;
 use catnip_base::{Distribution, Rng, Span, Stream};
 use catnip_net::mark::Service;
 use catnip_sim::app::{Acceptor, AnyApp, ConnectionVector, Initiator, Side, VectorGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Clients and servers that replay a trace of connections.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "tmix")]
 pub(crate) struct TmixFile {
+    /// Who asks. Each server has a block of neighbouring clients.
+    #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
+    /// Who answers.
+    #[schemars(with = "Nodes", example = &"server")]
     servers: String,
-    /// Connection vectors in either form of Tmix.
+    /// Connection vectors in either form of Tmix: a file beside the scenario; or `generate`.
+    #[schemars(example = &"traces/web.cvec", extend("x-default" = "`generate` says it"))]
     trace: Option<PathBuf>,
+    /// A trace that is drawn, or `trace`.
+    #[schemars(example = json!({
+        "connections": 100,
+        "over": "2min",
+        "epochs": 3,
+        "response_bytes": "10KB",
+        "idle": "1s",
+    }), extend("x-default" = "`trace` says it"))]
     generate: Option<GenerateFile>,
-    /// What its users do has rows in results.
+    /// What its users do has rows in results; its packets count where they are in any case.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     measured: bool,
+    /// What its connections have of their own beside what `[tcp]` says of all.
     #[serde(default)]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
+    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     tells_size: bool,
+    /// Where servers listen, if one of the hosts is real.
+    #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
+    /// How a real server names its objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// Connections that are drawn.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "tmix-generate")]
 struct GenerateFile {
-    /// From this seed, the same in all runs; without it, from the seed of the run, the same in all variants.
+    /// The same trace in all runs, drawn with this seed.
+    #[schemars(example = 7, extend("x-default" = "the seed of the run: another trace in each run, the same in all variants"))]
     seed: Option<u64>,
+    /// How many connections, up to ten million.
+    #[schemars(range(min = 1, max = MAX_CONNECTIONS), example = 3151)]
     connections: u32,
     /// In which time they are opened.
-    #[serde(deserialize_with = "from_text")]
-    over: Span,
-    epochs: DistributionText,
-    request_bytes: Option<DistributionText>,
-    response_bytes: DistributionText,
-    idle_s: DistributionText,
-    /// Seconds that a server takes.
-    server_s: Option<DistributionText>,
+    #[schemars(example = &"60min")]
+    over: Text<Span>,
+    /// Requests of a connection, at least one.
+    #[schemars(example = &"exponential:mean=3.4")]
+    epochs: Counts,
+    /// Bytes of a request.
+    #[schemars(example = &"uniform:minimum=200,maximum=600", extend("default" = REQUEST_BYTES))]
+    request_bytes: Option<Sizes>,
+    /// Bytes of a response.
+    #[schemars(example = &"lognormal:mu=9.21,sigma=1.45,maximum=1MB")]
+    response_bytes: Sizes,
+    /// Silence between a response and the next request.
+    #[serde(alias = "idle_s")]
+    #[schemars(example = &"pareto:shape=0.33,minimum=1s,maximum=1min")]
+    idle: Times,
+    /// How long a server takes before a response.
+    #[serde(alias = "server_s")]
+    #[schemars(example = &"20ms", extend("x-default" = "no time"))]
+    server: Option<Times>,
 }
 
 /// More connections than a run has memory for.
@@ -61,7 +104,7 @@ impl TrafficKind for TmixFile {
     }
 
     fn connections(&self) -> Option<Connections<'_>> {
-        let paths = self.paths.as_deref().unwrap_or("/{bytes}");
+        let paths = self.paths.as_deref().unwrap_or(PATHS);
         let (tells_size, port, speaks) = (self.tells_size, self.port, Protocol::Http { persistent: true });
         Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
     }
@@ -129,19 +172,15 @@ impl GenerateFile {
             let what = format!("{}: expected 1 to {MAX_CONNECTIONS}", self.connections);
             return Err((scene.key("generate.connections"), what));
         }
-        let read =
-            |text: &DistributionText, key: &str| text.read().map_err(scene.at(&format!("generate.{key}")));
-        let read_or = |text: &Option<DistributionText>, key: &str, otherwise: f64| {
-            text.as_ref().map_or(Ok(Distribution::Constant(otherwise)), |text| read(text, key))
-        };
+        let or = |said: Option<Distribution>, otherwise| said.unwrap_or(Distribution::Constant(otherwise));
         Ok(VectorGenerator {
             connections: self.connections,
-            over: self.over,
-            epochs: read(&self.epochs, "epochs")?,
-            request_bytes: read_or(&self.request_bytes, "request_bytes", REQUEST_BYTES)?,
-            response_bytes: read(&self.response_bytes, "response_bytes")?,
-            idle_s: read(&self.idle_s, "idle_s")?,
-            server_s: read_or(&self.server_s, "server_s", 0.0)?,
+            over: self.over.0,
+            epochs: self.epochs.0.clone(),
+            request_bytes: or(self.request_bytes.as_ref().map(|said| said.0.clone()), REQUEST_BYTES),
+            response_bytes: self.response_bytes.0.clone(),
+            idle_s: self.idle.0.clone(),
+            server_s: or(self.server.as_ref().map(|said| said.0.clone()), 0.0),
         })
     }
 }

@@ -1,66 +1,118 @@
-use super::files::read_delay;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
+use crate::describe::Nodes;
 use crate::error::Wrong;
 use crate::files::Files;
-use crate::real::{ObjectName, Protocol};
+use crate::groups::Unit;
+use crate::real::{ObjectName, PORT, Protocol};
 use crate::tcp::TcpFile;
-use crate::text::{DistributionText, yes};
+use crate::text::{Counts, Sizes, Times, yes};
 use catnip_base::Distribution;
 use catnip_net::NodeId;
 use catnip_net::mark::Service;
 use catnip_sim::app::{AnyApp, Http, Page, PageGenerator, PageSource, ServerConfig, WebClient, WebConfig};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// People who fetch pages.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "web")]
 pub(crate) struct WebFile {
+    /// Who asks. Each server has a block of neighbouring clients.
+    #[schemars(with = "Nodes", example = &"client[0..50]")]
     clients: String,
+    /// Who answers.
+    #[schemars(with = "Nodes", example = &"server")]
     servers: String,
+    /// Pages that are known: a CSV file beside the scenario with the columns page, object_index and bytes, pages in order from
+    /// 1, their objects from 0, the HTML first; or `generate`.
+    #[schemars(example = &"pages.csv", extend("x-default" = "`generate` says it"))]
     pages: Option<PathBuf>,
+    /// Pages that are drawn, or `pages`.
+    #[schemars(example = json!({ "html_bytes": "10KB", "images": 8, "image_bytes": "8KB" }), extend("x-default" = "`pages` says it"))]
     generate: Option<GenerateFile>,
-    /// Pages are fetched again and again; those that are drawn one by one always go on.
+    /// Known pages are fetched again and again, instead of once each; those that users draw themselves always go on.
     #[serde(default)]
+    #[schemars(example = true)]
     endless: bool,
+    /// Which HTTP: `1.0`, a connection per object; `1.1`, connections that persist; `approximate-1.1`, a connection per page, which
+    /// carries all its bytes as one document (CATNIP paper, section V-F).
     #[serde(default = "http_10")]
+    #[schemars(extend("enum" = ["1.0", "1.1", "approximate-1.1"]), example = &"1.1")]
     http: String,
-    /// Four unless said.
+    /// HTTP/1.0 and 1.1: so many connections to the server at a time.
+    #[schemars(range(min = 1), example = 6, extend("default" = MAX_CONNECTIONS))]
     max_connections: Option<u32>,
     /// HTTP/1.1: requests do not wait for answers to earlier ones.
+    #[schemars(example = true, extend("default" = false))]
     pipelining: Option<bool>,
-    /// HTTP/1.1: connections outlive the page; they do unless said.
+    /// HTTP/1.1: connections outlive the page.
+    #[schemars(example = false, extend("default" = true))]
     keep_alive: Option<bool>,
-    think_s: DistributionText,
-    /// Images are asked for after so many packets of the HTML.
+    /// From the end of a page to the request for the next one, and before the first.
+    #[serde(alias = "think_s")]
+    #[schemars(example = &"exponential:mean=5s")]
+    think: Times,
+    /// Images are asked for when so many packets of the HTML have arrived.
+    #[schemars(example = 2, extend("x-default" = "all of the HTML"))]
     images_after_packets: Option<u32>,
-    /// Bytes of a request; 0: a request takes no time.
+    /// Bytes of a request. Without any a request takes no time: the connection is enough.
     #[serde(default)]
+    #[schemars(example = 300)]
     request_bytes: u64,
-    /// Seconds that a server needs before it answers.
-    server_delay_s: Option<DistributionText>,
-    /// What its users do has rows in results.
+    /// How long a server needs before it answers; answers of a connection keep their order.
+    #[serde(alias = "server_delay_s")]
+    #[schemars(example = &"exponential:mean=50ms", extend("x-default" = "no time"))]
+    server_delay: Option<Times>,
+    /// What its users do has rows in results; its packets count where they are in any case.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     measured: bool,
+    /// What its connections have of their own beside what `[tcp]` says of all.
     #[serde(default)]
+    #[schemars(example = json!({ "control": "cubic" }), extend("x-default" = "as `[tcp]` says"))]
     tcp: TcpFile,
+    /// Senders tell TCP how long a message is, which marking, early congestion avoidance and pacing make use of.
     #[serde(default = "yes")]
+    #[schemars(example = false)]
     tells_size: bool,
+    /// Where servers listen, if one of the hosts is real.
+    #[schemars(range(min = 1), example = 8080, extend("default" = PORT))]
     port: Option<u16>,
+    /// How a real server names its objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+    #[schemars(example = &"/files/{bytes}", extend("default" = PATHS))]
     paths: Option<String>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// Pages that are drawn.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "web-generate")]
 struct GenerateFile {
-    /// So many pages for everybody, from this seed; without both, users draw their own, on and on.
+    /// So many pages for everybody, drawn with `seed`.
+    #[schemars(range(min = 1), example = 10, extend("x-default" = "users draw their own, on and on"))]
     pages: Option<u32>,
+    /// The seed of `pages`, which needs it.
+    #[schemars(example = 2002, extend("x-default" = "the seed of the run"))]
     seed: Option<u64>,
-    html_bytes: DistributionText,
-    images: DistributionText,
-    image_bytes: DistributionText,
+    /// Bytes of the HTML.
+    #[schemars(example = &"lognormal:mu=7.63,sigma=1.001")]
+    html_bytes: Sizes,
+    /// Images of a page.
+    #[schemars(example = &"pareto:shape=2.43,minimum=1,maximum=100")]
+    images: Counts,
+    /// Bytes of an image.
+    #[schemars(example = &"lognormal:mu=8.2,sigma=1.36,maximum=1MB")]
+    image_bytes: Sizes,
 }
+
+/// Names of objects of which nothing is said.
+const PATHS: &str = "/{page}/{object}";
+/// Connections at a time of which nothing is said.
+const MAX_CONNECTIONS: u32 = 4;
 
 fn http_10() -> String {
     "1.0".into()
@@ -72,7 +124,7 @@ impl TrafficKind for WebFile {
     }
 
     fn connections(&self) -> Option<Connections<'_>> {
-        let paths = self.paths.as_deref().unwrap_or("/{page}/{object}");
+        let paths = self.paths.as_deref().unwrap_or(PATHS);
         let (tells_size, port, speaks) =
             (self.tells_size, self.port, Protocol::Http { persistent: self.http == "1.1" });
         Some(Connections { tcp: &self.tcp, tells_size, port, speaks, paths })
@@ -84,7 +136,7 @@ impl TrafficKind for WebFile {
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
         let pages = self.pages(scene)?;
-        let max_connections = self.max_connections.unwrap_or(4);
+        let max_connections = self.max_connections.unwrap_or(MAX_CONNECTIONS);
         let (pipelining, keep_alive) = (self.pipelining.unwrap_or(false), self.keep_alive.unwrap_or(true));
         let http = match self.http.as_str() {
             "1.0" => Http::V10 { max_connections },
@@ -118,8 +170,8 @@ impl TrafficKind for WebFile {
         }
         let segment_bytes = u64::from(scene.tcp.segment_bytes);
         let images_after_bytes = self.images_after_packets.map_or(u64::MAX, |n| u64::from(n) * segment_bytes);
-        let think_s = self.think_s.read().map_err(scene.at("think_s"))?;
-        let delay_s = read_delay(scene, self.server_delay_s.as_ref())?;
+        let think_s = self.think.0.clone();
+        let delay_s = self.server_delay.as_ref().map(|said| said.0.clone());
         let request_bytes = self.request_bytes;
         let config = Arc::new(WebConfig { pages, http, think_s, images_after_bytes, request_bytes });
         Ok(Arc::new(WebWorkload { config, delay_s }))
@@ -136,13 +188,10 @@ impl WebFile {
         match (&self.pages, &self.generate) {
             (Some(file), None) => read_pages(scene.files, file).map(known).map_err(scene.at("pages")),
             (None, Some(g)) => {
-                let read = |text: &DistributionText, key: &str| {
-                    text.read().map_err(scene.at(&format!("generate.{key}")))
-                };
                 let generator = PageGenerator {
-                    html_bytes: read(&g.html_bytes, "html_bytes")?,
-                    images: read(&g.images, "images")?,
-                    image_bytes: read(&g.image_bytes, "image_bytes")?,
+                    html_bytes: g.html_bytes.0.clone(),
+                    images: g.images.0.clone(),
+                    image_bytes: g.image_bytes.0.clone(),
                 };
                 match (g.pages, g.seed) {
                     (None, None) => Ok(PageSource::Drawn(generator)),
@@ -164,6 +213,10 @@ struct WebWorkload {
 }
 
 impl Workload for WebWorkload {
+    fn unit(&self) -> Unit {
+        Unit::Page
+    }
+
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         AnyApp::Web(Box::new(WebClient::new(self.config.clone(), user.parties(), user.seed, user.number)))
     }

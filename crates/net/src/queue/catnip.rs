@@ -26,7 +26,7 @@ impl Kind for CatnipSpec {
         ("catnip-bad:LIMIT[,victim=…]", "LOW arrivals push HIGH packets out"),
     ];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let (limit, victim) = (text.value(Capacity::EXPECTED)?, VictimRule::read(text)?);
+        let (limit, victim) = (Capacity::read(text)?, VictimRule::read(text)?);
         Ok(Self { good: text.name() == GOOD, limit, victim })
     }
     fn write(&self, to: &mut Written) {

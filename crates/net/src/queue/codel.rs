@@ -19,7 +19,7 @@ impl Kind for CodelSpec {
         "drops or marks at the head of a FIFO in which packets wait too long; LIMIT as that of drop-tail",
     )];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { limit: text.value(Capacity::EXPECTED)?, parameters: CodelParameters::read(text)? })
+        Ok(Self { limit: Capacity::read(text)?, parameters: CodelParameters::read(text)? })
     }
     fn write(&self, to: &mut Written) {
         self.parameters.write(to.name("codel").value(self.limit));

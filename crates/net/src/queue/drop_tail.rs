@@ -51,13 +51,14 @@ impl Kind for DropTailSpec {
     ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let limit = text.next().and_then(|limit| {
-            let room = limit.parse().ok().map(|room| Self(Limit::Room(room)));
-            room.or_else(|| limit.parse().ok().and_then(Self::wait))
+        let limit = text.next().unwrap_or_default();
+        let room = limit.parse().map(|room| Some(Self(Limit::Room(room))));
+        let read = room.or_else(|error: ParseError| match limit.parse().map(Self::wait) {
+            Err(_) if error.is_too_large() => Err(error),
+            wait => wait,
         });
-        limit.ok_or_else(|| {
-            text.error("a limit such as drop-tail:10 (packets; at least 2), drop-tail:15KB or drop-tail:200ms (above zero)")
-        })
+        let expected = "a limit such as drop-tail:10 (packets; at least 2), drop-tail:15KB or drop-tail:200ms (above zero)";
+        read.map_err(|error| text.error_of(error, expected))?.ok_or_else(|| text.error(expected))
     }
 
     fn write(&self, to: &mut Written) {
@@ -79,7 +80,7 @@ impl QueueKind for DropTailSpec {
                 DropTail::with(Room::Bytes { limit: limit.get(), in_transmission: 0 })
             }
             Limit::Wait(limit) => {
-                let wire = site.rate.build();
+                let wire = site.wire();
                 DropTail::with(Room::Wait(Box::new(Waiting { limit, wire, free_at: Time::ZERO })))
             }
         }

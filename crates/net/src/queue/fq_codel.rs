@@ -32,7 +32,7 @@ impl Kind for FqCodelSpec {
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let (limit, parameters) = (text.value(Capacity::EXPECTED)?, CodelParameters::read(text)?);
+        let (limit, parameters) = (Capacity::read(text)?, CodelParameters::read(text)?);
         let flows = text.option("flows", FLOWS)?;
         let Bytes(quantum) = text.option("quantum", Bytes(QUANTUM.get().into()))?;
         let quantum = u32::try_from(quantum).ok().and_then(NonZeroU32::new);

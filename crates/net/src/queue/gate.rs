@@ -15,7 +15,7 @@ pub struct Gated {
 
 impl Gated {
     pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { limit: text.value("a limit in packets, at least 2 packets")?, sla: Sla::read(text)? })
+        Ok(Self { limit: Places::read(text)?, sla: Sla::read(text)? })
     }
 
     pub(super) fn write(&self, name: &str, to: &mut Written) {

@@ -33,8 +33,8 @@ pub use shaper::{ShaperQueue, ShaperSpec};
 pub use victim::VictimRule;
 pub use wrr::{Wrr, WrrSpec};
 
-use crate::shape::RateSpec;
-use crate::{Backlog, Fate, Packet, Sla};
+use crate::shape::{AnyShaper, Pausing, RateSpec};
+use crate::{Backlog, Fate, OutageSpec, Outages, Packet, Sla};
 use catnip_base::notation::{Custom, Registry};
 use catnip_base::{Rng, Stream, Time, kinds};
 use std::fmt::Debug;
@@ -114,12 +114,26 @@ pub struct Site<'a> {
     pub port: u32,
     /// Which of several queues of the port.
     part: Option<u32>,
+    outage: Option<OutageSpec>,
 }
 
 impl<'a> Site<'a> {
     /// At this port of the run with this seed.
     pub fn new(rate: &'a RateSpec, seed: u64, port: u32) -> Self {
-        Self { rate, seed, port, part: None }
+        Self { rate, seed, port, part: None, outage: None }
+    }
+
+    /// The same with a wire that stops at such times.
+    pub fn with_outages(self, outage: Option<OutageSpec>) -> Self {
+        Self { outage, ..self }
+    }
+
+    /// The wire, which is idle.
+    pub fn wire(&self) -> AnyShaper {
+        let wire = self.rate.build();
+        let Some(outage) = self.outage else { return wire };
+        let outages = Outages::new(outage, Rng::new(self.seed, Stream::Outage(self.port)));
+        AnyShaper::Pausing(Box::new(Pausing::new(wire, outages)))
     }
 
     /// One of several queues there, which has random numbers of its own.

@@ -1,4 +1,5 @@
 use super::Holds;
+use catnip_base::notation::Notation;
 use catnip_base::{Bytes, ParseError};
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -16,7 +17,14 @@ pub enum Capacity {
 
 impl Capacity {
     /// What is expected where one is read.
-    pub(super) const EXPECTED: &str = "a limit such as 10 (packets, at least 2) or 15KB (above zero)";
+    pub(super) const EXPECTED: &str =
+        "a limit such as 10 (packets, at least 2 and at most 4294967296) or 15KB (above zero)";
+
+    /// The next value of a queue's.
+    pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let limit = text.next().unwrap_or_default();
+        limit.parse().map_err(|error| text.error_of(error, Self::EXPECTED))
+    }
 
     /// How many packets that is, as far as it says so.
     pub(super) fn holds(self) -> Holds {
@@ -38,10 +46,13 @@ impl FromStr for Capacity {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let limit = match text.ends_with(|last: char| last.is_ascii_alphabetic()) {
-            true => text.parse().ok().and_then(|Bytes(limit)| NonZeroU64::new(limit)).map(Self::Bytes),
-            false => text.parse().ok().map(Self::Packets),
+            true => text.parse().map(|Bytes(limit)| NonZeroU64::new(limit).map(Self::Bytes)),
+            false => text.parse().map(|places| Some(Self::Packets(places))),
         };
-        limit.ok_or_else(|| ParseError::new(text, Self::EXPECTED))
+        match limit {
+            Err(error) if error.is_too_large() => Err(error),
+            limit => limit.ok().flatten().ok_or_else(|| ParseError::new(text, Self::EXPECTED)),
+        }
     }
 }
 
@@ -61,14 +72,18 @@ pub struct Places {
 }
 
 impl Places {
-    /// What is expected where one is read.
-    pub(super) const EXPECTED: &str =
-        "a limit in packets, at least 2 packets (RED counts no bytes and no time)";
+    const EXPECTED: &str = "a limit in packets, at least 2 packets (RED counts no bytes and no time)";
+    const MOST: u64 = u32::MAX as u64 + 1;
 
     /// A buffer for `limit` packets.
     pub fn new(limit: u64) -> Option<Self> {
         let waiting = limit.checked_sub(1).and_then(|waiting| u32::try_from(waiting).ok());
         waiting.and_then(NonZeroU32::new).map(|waiting| Self { waiting })
+    }
+
+    /// The next value of a queue's.
+    pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        next(text, Self::EXPECTED, Self::MOST, Self::new)
     }
 
     /// Those beside the one in transmission.
@@ -85,12 +100,39 @@ impl Places {
 impl FromStr for Places {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        text.parse().ok().and_then(Self::new).ok_or_else(|| ParseError::new(text, Self::EXPECTED))
+        packets(text, Self::EXPECTED, Self::MOST, Self::new)
     }
 }
 
 impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", u64::from(self.waiting.get()) + 1)
+    }
+}
+
+/// The next value of a queue's: how many packets may wait in RED.
+pub(super) fn waiting_of_red(text: &mut Notation<'_>) -> Result<NonZeroU32, ParseError> {
+    let expected = "a limit in packets, at least 1 packet (RED counts no bytes and no time)";
+    let waiting = |limit| u32::try_from(limit).ok().and_then(NonZeroU32::new);
+    next(text, expected, u32::MAX.into(), waiting)
+}
+
+fn next<T>(
+    text: &mut Notation<'_>,
+    expected: &str,
+    most: u64,
+    of: impl Fn(u64) -> Option<T>,
+) -> Result<T, ParseError> {
+    let value = text.next().unwrap_or_default();
+    packets(value, expected, most, of).map_err(|error| text.error_of(error, expected))
+}
+
+/// A number of packets, of which there may be too few or too many.
+fn packets<T>(text: &str, expected: &str, most: u64, of: impl Fn(u64) -> Option<T>) -> Result<T, ParseError> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse().map_err(|_| is_number) {
+        Err(false) => Err(ParseError::new(text, expected)),
+        Ok(limit) if limit <= most => of(limit).ok_or_else(|| ParseError::new(text, expected)),
+        _ => Err(ParseError::too_large(text, format!("{most} packets"))),
     }
 }

@@ -1,9 +1,10 @@
 use super::fifo::Fifo;
+use super::places;
 use super::victim::VictimRule;
 use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Rate, Rng, Span, Time};
+use catnip_base::{ParseError, Rate, Rng, Share, Span, Time};
 use std::num::NonZeroU32;
 
 /// Random early detection as configuration.
@@ -34,19 +35,20 @@ impl RedSpec {
 
 impl Kind for RedSpec {
     const USAGE: &'static [Usage] = &[(
-        "red:LIMIT[,min=,max=,weight=,max_p=,gentle=,wait=,mean_packet=]",
-        "random early detection; LIMIT packets may wait; thresholds default to 20 % and 60 % of it",
+        "red:LIMIT[,min=,max=,weight=0.01,max_p=0.1,gentle=false,wait=true,mean_packet=512]",
+        "random early detection; LIMIT packets may wait; min and max, thresholds of the average in packets, are 20 % and 60 % of it \
+         unless said; weight is that of a sample in the average, max_p the probability of a drop at max, from which gentle lets it rise; \
+         wait keeps drops apart; mean_packet bytes age the average while the wire is idle",
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let waiting =
-            text.value("a limit in packets, at least 1 packet (RED counts no bytes and no time)")?;
+        let waiting = places::waiting_of_red(text)?;
         let usual = RedParameters::of_the_paper(waiting);
         let parameters = RedParameters {
             min_threshold: text.option("min", usual.min_threshold)?,
             max_threshold: text.option("max", usual.max_threshold)?,
-            weight: text.option("weight", usual.weight)?,
-            max_probability: text.option("max_p", usual.max_probability)?,
+            weight: text.option("weight", Share(usual.weight))?.0,
+            max_probability: text.option("max_p", Share(usual.max_probability))?.0,
             gentle: text.option("gentle", usual.gentle)?,
             wait: text.option("wait", usual.wait)?,
             mean_packet_bytes: text.option("mean_packet", usual.mean_packet_bytes)?,

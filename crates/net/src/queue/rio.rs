@@ -1,8 +1,9 @@
 use super::fifo::Fifo;
+use super::places;
 use super::{Holds, QueueDiscipline, QueueKind, Site, Verdict};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Rng, Time};
+use catnip_base::{ParseError, Rng, Share, Time};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -28,8 +29,7 @@ impl Kind for RioSpec {
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let waiting =
-            text.value("a limit in packets, at least 1 packet (RED counts no bytes and no time)")?;
+        let waiting = places::waiting_of_red(text)?;
         let mut p = RioParameters::default();
         for (key, colour) in LEVELS {
             let band = &mut p.bands[colour as usize];
@@ -38,8 +38,8 @@ impl Kind for RioSpec {
                 band.parse().map_err(|_| expected())
             })?;
         }
-        p.weight = text.option("weight", p.weight)?;
-        p.max_probability = text.option("max_p", p.max_probability)?;
+        Share(p.weight) = text.option("weight", Share(p.weight))?;
+        Share(p.max_probability) = text.option("max_p", Share(p.max_probability))?;
         let fraction = |value: f64| value > 0.0 && value <= 1.0;
         if !(fraction(p.weight) && fraction(p.max_probability)) {
             return Err(text.error("weight and max_p in (0, 1]"));

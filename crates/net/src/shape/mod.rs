@@ -1,7 +1,9 @@
 //! How long a packet occupies the wire.
 
+mod pausing;
 mod trace;
 
+pub use pausing::Pausing;
 pub use trace::{Trace, TraceDriven, TraceError};
 
 use catnip_base::notation::Usage;
@@ -84,7 +86,10 @@ impl RateSpec {
                 Ok(Self::Trace { file: file.into(), trace: Arc::new(trace) })
             }
             None if text == "unlimited" => Ok(Self::Unlimited),
-            _ => text.parse().map(Self::Constant).map_err(|_| {
+            _ => text.parse().map(Self::Constant).map_err(|error: ParseError| {
+                if error.is_too_large() {
+                    return error;
+                }
                 let expected = "a rate such as 1.5Mbit (bit, kbit, Mbit, Gbit per second; positive), trace:FILE or unlimited";
                 ParseError::new(text, expected)
             }),
@@ -119,6 +124,8 @@ pub enum AnyShaper {
     Trace(Box<TraceDriven>),
     /// Transmission takes no time.
     Unlimited,
+    /// See [`Pausing`].
+    Pausing(Box<Pausing>),
 }
 
 impl AnyShaper {
@@ -129,6 +136,7 @@ impl AnyShaper {
             Self::Constant(shaper) => shaper.finish(start, len),
             Self::Trace(shaper) => shaper.finish(start, len),
             Self::Unlimited => start,
+            Self::Pausing(shaper) => shaper.finish(start, len),
         }
     }
 }

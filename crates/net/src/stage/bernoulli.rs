@@ -1,7 +1,7 @@
 use super::{ByPriority, StageKind, probability};
 use crate::Colour;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Rng};
+use catnip_base::{ParseError, Rng, Share};
 
 /// Each packet is lost with the same probability, independently.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,9 +11,10 @@ pub struct BernoulliSpec {
 }
 
 impl Kind for BernoulliSpec {
-    const USAGE: &'static [Usage] = &[("bernoulli:P", "loses each packet with probability P")];
+    const USAGE: &'static [Usage] =
+        &[("bernoulli:P", "loses each packet with probability P, such as 5% or 0.05")];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let value = text.value("a probability, as in bernoulli:0.05")?;
+        let Share(value) = text.value("a probability, as in bernoulli:5% or bernoulli:0.05")?;
         Ok(Self { probability: probability(text, value)? })
     }
     fn write(&self, to: &mut Written) {

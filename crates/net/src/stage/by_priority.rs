@@ -1,7 +1,7 @@
 use super::{Stage, StageKind, lost_if, probability};
 use crate::{Colour, DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Rng, Time};
+use catnip_base::{ParseError, Rng, Share, Time};
 
 /// Each packet is lost with the probability of its priority, independently.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,11 +15,17 @@ pub struct ByPrioritySpec {
 }
 
 impl Kind for ByPrioritySpec {
-    const USAGE: &'static [Usage] =
-        &[("priority:high=P,low=P[,med=P]", "loses each packet with the probability of its priority")];
+    const USAGE: &'static [Usage] = &[(
+        "priority:high=P,low=P[,med=P]",
+        "loses each packet with the probability of its priority; med is low unless said",
+    )];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let (high, low) = (text.option("high", 0.0)?, text.option("low", 0.0)?);
-        let med = text.option("med", low)?;
+        let (high, low) = (text.optional("high")?, text.optional("low")?);
+        let (Share(high), Share(low)) = match (high, low) {
+            (None, None) => return Err(text.error("high= or low=, or both: one that is not said is 0")),
+            (high, low) => (high.unwrap_or(Share(0.0)), low.unwrap_or(Share(0.0))),
+        };
+        let Share(med) = text.option("med", Share(low))?;
         let [high, med, low] = [high, med, low].map(|value| probability(text, value));
         Ok(Self { high: high?, med: med?, low: low? })
     }

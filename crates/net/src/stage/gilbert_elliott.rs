@@ -1,7 +1,7 @@
 use super::{Stage, StageKind, lost_if};
 use crate::{DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Rng, Time};
+use catnip_base::{ParseError, Rng, Share, Time};
 
 /// Two states with a loss probability each (Gilbert 1960, Elliott 1963); it begins in the good one. A probability of 1
 /// is of use: Gilbert's channel loses everything while it is bad.
@@ -17,39 +17,32 @@ pub struct GilbertElliottSpec {
     pub loss_bad: f64,
 }
 
-impl Default for GilbertElliottSpec {
-    fn default() -> Self {
-        Self { to_bad: 0.01, to_good: 0.3, loss_good: 0.0, loss_bad: 0.5 }
-    }
-}
-
 impl Kind for GilbertElliottSpec {
     const USAGE: &'static [Usage] = &[(
-        "gilbert-elliott[:to_bad=0.01,to_good=0.3,loss_good=0,loss_bad=0.5]",
-        "loses packets in bursts: two states with a loss probability each",
+        "gilbert-elliott:to_bad=P,to_good=P,loss_bad=P[,loss_good=0]",
+        "loses packets in bursts: a good state and a bad one with a probability of loss each; to_bad and to_good are those of a change, \
+         per packet",
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let usual = Self::default();
-        let mut probability = |key, usual| {
-            let value = text.option(key, usual)?;
-            if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(text.error("probabilities in [0, 1]")) }
+        let mut probability = |key| match text.optional(key)? {
+            Some(Share(value)) if !(0.0..=1.0).contains(&value) => Err(text.error("probabilities in [0, 1]")),
+            said => Ok(said.map(|Share(value)| value)),
         };
-        Ok(Self {
-            to_bad: probability("to_bad", usual.to_bad)?,
-            to_good: probability("to_good", usual.to_good)?,
-            loss_good: probability("loss_good", usual.loss_good)?,
-            loss_bad: probability("loss_bad", usual.loss_bad)?,
-        })
+        let said = [probability("to_bad")?, probability("to_good")?, probability("loss_bad")?];
+        let loss_good = probability("loss_good")?.unwrap_or(0.0);
+        let [Some(to_bad), Some(to_good), Some(loss_bad)] = said else {
+            return Err(text.error("to_bad=, to_good= and loss_bad=, and loss_good= if it is not 0"));
+        };
+        Ok(Self { to_bad, to_good, loss_good, loss_bad })
     }
 
     fn write(&self, to: &mut Written) {
-        let usual = Self::default();
         to.name("gilbert-elliott")
-            .option("to_bad", self.to_bad, usual.to_bad)
-            .option("to_good", self.to_good, usual.to_good)
-            .option("loss_good", self.loss_good, usual.loss_good)
-            .option("loss_bad", self.loss_bad, usual.loss_bad);
+            .key("to_bad", self.to_bad)
+            .key("to_good", self.to_good)
+            .option("loss_good", self.loss_good, 0.0)
+            .key("loss_bad", self.loss_bad);
     }
 }
 

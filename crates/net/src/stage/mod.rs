@@ -3,21 +3,27 @@
 
 mod bernoulli;
 mod by_priority;
+mod duplicate;
 mod gilbert_elliott;
+mod outage;
 mod packet_list;
 mod policer;
+mod reorder;
 mod tb_marker;
 #[cfg(test)]
 mod tests;
 
 pub use bernoulli::BernoulliSpec;
 pub use by_priority::{ByPriority, ByPrioritySpec};
+pub use duplicate::{Duplicate, DuplicateSpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
+pub use outage::{OutageLoss, OutageLossSpec};
 pub use packet_list::{PacketList, PacketListSpec};
 pub use policer::{Policer, PolicerAction, PolicerSpec};
+pub use reorder::{Reorder, ReorderSpec};
 pub use tb_marker::{TbMarker, TbMarkerSpec};
 
-use crate::{Colour, DropReason, Packet, Sla};
+use crate::{Colour, DropReason, Onward, Packet, Sla};
 use catnip_base::notation::{Custom, Notation, Registry};
 use catnip_base::{ParseError, Rng, Time, kinds};
 use std::fmt::Debug;
@@ -26,6 +32,10 @@ use std::fmt::Debug;
 pub trait Stage: Debug + Send {
     /// Looks at a packet that passes; an error says why it does not go on.
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
+    /// What becomes of a packet that it has let pass. Only stages behind a wire are asked.
+    fn onward(&mut self, _packet: &Packet) -> Onward {
+        Onward::AtOnce
+    }
 }
 
 /// A kind of stage: plain data from which a port builds its stages.
@@ -41,6 +51,10 @@ pub trait StageKind: Send + Sync {
     /// The contract against which it holds packets, if there is one.
     fn contract(&self) -> Option<Sla> {
         None
+    }
+    /// Does it hold packets back or copy them, and so stand behind a wire only?
+    fn needs_wire(&self) -> bool {
+        false
     }
 }
 
@@ -76,6 +90,12 @@ macro_rules! stages {
                     $(Self::$Other(kind) => kind.contract()),+
                 }
             }
+            fn needs_wire(&self) -> bool {
+                match self {
+                    $(Self::$Kind(kind) => kind.needs_wire(),)+
+                    $(Self::$Other(kind) => kind.needs_wire()),+
+                }
+            }
         }
 
         impl Stage for AnyStage {
@@ -83,6 +103,12 @@ macro_rules! stages {
                 match self {
                     $(Self::$Kind(stage) => stage.pass(now, packet),)+
                     Self::Other(stage) => stage.pass(now, packet),
+                }
+            }
+            fn onward(&mut self, packet: &Packet) -> Onward {
+                match self {
+                    $(Self::$Kind(stage) => stage.onward(packet),)+
+                    Self::Other(stage) => stage.onward(packet),
                 }
             }
         }
@@ -99,6 +125,9 @@ stages! {
     others {
         Policer(PolicerSpec),
         TbMarker(TbMarkerSpec),
+        Outage(OutageLossSpec),
+        Reorder(ReorderSpec),
+        Duplicate(DuplicateSpec),
         Custom(Custom<CustomStage>),
     }
 }
@@ -139,6 +168,6 @@ fn lost_if(lost: bool) -> Result<(), DropReason> {
 }
 
 /// A probability that is not 1: something has to arrive.
-fn probability(text: &Notation<'_>, value: f64) -> Result<f64, ParseError> {
+pub(crate) fn probability(text: &Notation<'_>, value: f64) -> Result<f64, ParseError> {
     if (0.0..1.0).contains(&value) { Ok(value) } else { Err(text.error("probabilities in [0, 1)")) }
 }

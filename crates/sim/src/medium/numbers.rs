@@ -89,6 +89,15 @@ impl Medium for Numbers {
         Some(segment)
     }
 
+    fn copy(&mut self, body: u32) -> Option<u32> {
+        if body & DATAGRAM != 0 {
+            let datagram = self.datagrams[body & !DATAGRAM];
+            return Some(DATAGRAM | self.datagrams.insert(datagram));
+        }
+        let parcel = self.segments[body];
+        Some(self.segments.insert(parcel))
+    }
+
     #[inline(always)]
     fn release(&mut self, body: u32) {
         if body & DATAGRAM != 0 {

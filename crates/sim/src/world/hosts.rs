@@ -32,6 +32,18 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
         self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Passed(at));
     }
 
+    fn copied(&mut self, now: Time, at: PortId, packet: &Packet) -> Option<u32> {
+        let body = self.medium.copy(packet.body)?;
+        match self.medium.owner(body) {
+            Owner::End { connection, .. } => self.connections[connection].account.enters(),
+            Owner::Datagram(flow, _) => self.datagrams.copied(flow),
+            Owner::Other => self.medium.copied(body),
+        }
+        let copy = Packet { body, ..*packet };
+        self.watch.packet(now, &copy, self.medium.origin(body), Step::Copied(at, packet.body));
+        Some(body)
+    }
+
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
         self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, why));
         let (id, end) = match self.medium.owner(packet.body) {

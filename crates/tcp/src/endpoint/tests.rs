@@ -330,9 +330,14 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     assert_eq!(client.endpoint.sending(&opening, &config).carries, Carries::Opening);
 }
 
-/// Carries segments both ways, 50 ms each, and loses those of these numbers. What has arrived in the end, how many
-/// segments were out at most, and when.
+/// Carries segments both ways, 50 ms each, and loses those of these numbers: see [`transfer_over`].
 fn transfer(config: &TcpConfig, bytes: u64, lost: &[usize]) -> (u64, u64, Time) {
+    transfer_over(config, bytes, &|number| if lost.contains(&number) { vec![] } else { vec![50] })
+}
+
+/// Carries segments both ways; of the segment with a number an equal one arrives after each of so many milliseconds. What has
+/// arrived in the end, how many segments were out at most, and when.
+fn transfer_over(config: &TcpConfig, bytes: u64, arrives_ms: &dyn Fn(usize) -> Vec<u64>) -> (u64, u64, Time) {
     let mut ends = [End::new(Role::Active, config.clone()), End::new(Role::Passive, config.clone())];
     ends[0].writes(0, bytes);
     let mut flying: Vec<(Time, usize, Segment)> = Vec::new();
@@ -341,9 +346,8 @@ fn transfer(config: &TcpConfig, bytes: u64, lost: &[usize]) -> (u64, u64, Time) 
         assert!(step < 20_000, "it never ends");
         for (side, end) in ends.iter_mut().enumerate() {
             while let Some(out) = end.endpoint.transmit(now, config) {
-                if !lost.contains(&sent) {
-                    flying.push((now + Span::from_millis(50), 1 - side, out.segment));
-                }
+                let arrivals = arrives_ms(sent).into_iter().map(|ms| now + Span::from_millis(ms));
+                flying.extend(arrivals.map(|at| (at, 1 - side, out.segment)));
                 let una = end.endpoint.sender().map_or(0, |sender| sender.una());
                 most_out = most_out.max((out.segment.seq + out.segment.span()).saturating_sub(una));
                 sent += 1;
@@ -390,6 +394,38 @@ proptest! {
                 prop_assert_eq!(received, bytes, "{:?}", recovery);
                 prop_assert!(most_out <= receive_window + 1, "{:?}: {} bytes out", recovery, most_out);
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_comes_late_or_twice_everything_arrives_once(
+        segments in 1u64..60, short in 0u64..1000,
+        odd in prop::collection::btree_map(0usize..120, prop::collection::vec(1u64..400, 0..4), 0..60)
+    ) {
+        let bytes = segments * 1000 - short;
+        for recovery in RECOVERIES {
+            for delayed_ack in [None, config().delayed_ack] {
+                let config = TcpConfig { recovery, delayed_ack, ..config() };
+                let arrives_ms = |number| odd.get(&number).cloned().unwrap_or_else(|| vec![50]);
+                let (received, ..) = transfer_over(&config, bytes, &arrives_ms);
+                prop_assert_eq!(received, bytes, "{:?}", recovery);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_connection_of_which_every_segment_comes_twice_carries_every_byte_once() {
+    // SYN, SYN with ACK, data, ACKs and FIN: each copy right behind its original, or behind those that were sent next.
+    for second in [50, 57, 240] {
+        for recovery in RECOVERIES {
+            let config = TcpConfig { recovery, ..config() };
+            let (received, ..) = transfer_over(&config, 30_000, &|_| vec![50, second]);
+            assert_eq!(received, 30_000, "{recovery:?}");
         }
     }
 }

@@ -12,12 +12,13 @@ from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
 from catnip.progress import Progress
 
-__all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
 QUICK_SEEDS = 10
 
 MEASURED = Quantities(components.measured | transfers.measured | pages.measured)
 PRINTED = printed.printed
+LIVE: tuple[str, ...] = ()
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:

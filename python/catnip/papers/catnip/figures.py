@@ -8,6 +8,7 @@ import numpy as np
 
 from catnip import stats
 from catnip.figures.pages import Series, page_bars
+from catnip.figures.style import BASE
 from catnip.figures.transfers import sequence_plots, single_loss_profile
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.pages import average_gain
@@ -22,6 +23,23 @@ from catnip.papers.catnip.transfers import (
 )
 from catnip.papers.outcome import Figure, Table
 from catnip.stats import Interval
+
+LOOKS = {
+    "Reno over DropTail": BASE,
+    "Reno": BASE,
+    "Reno+RBPLW": 1,
+    "ECA": 3,
+    "ECA+RBPLW": 2,
+    "Reno over CATNIP-Good": 0,
+    "Reno+RBPLW over CATNIP-Good": 1,
+    "ECA over CATNIP-Good": 3,
+    "ECA+RBPLW over CATNIP-Good": 2,
+    "Reno over RED": 4,
+    "Reno over CATNIP-RED": 0,
+    "ECA over RED": 6,
+    "ECA over CATNIP-RED": 3,
+}
+"""The same in all figures; a source looks the same over both routers that know the context."""
 
 
 def loss_profile(runs: Runs) -> Figure:
@@ -66,7 +84,7 @@ def droptail(runs: Runs) -> Figure:
         "without marking. Bars: this simulator. Diamonds: the paper's single runs (Tables II and "
         "III). Circles: ns-2 2.35, with the range of its ten runs. A source alone changes little."
     )
-    svg = page_bars("Sources alone change little", series)
+    svg = page_bars("Sources alone change little", series, LOOKS)
     return Figure("catnip-e3", "Figure 5: DropTail routers", caption, svg)
 
 
@@ -89,7 +107,7 @@ def catnip_good(runs: Runs) -> Figure:
         "that drop LOW packets first make all pages faster and far steadier, whatever the source "
         "does."
     )
-    svg = page_bars("Routers that know which packets are crucial remove the long waits", series)
+    svg = page_bars("Routers that know which packets are crucial remove the long waits", series, LOOKS)
     return Figure("catnip-e4", "Figure 6: CATNIP-Good routers", caption, svg)
 
 
@@ -108,7 +126,7 @@ def red(runs: Runs) -> Figure:
         "RED and CATNIP-RED. The paper's values exist only in its lost figure, so none are shown. RED"
         " alone changes little; RED that drops LOW packets first is as good as CATNIP-Good."
     )
-    svg = page_bars("CATNIP works together with RED", series)
+    svg = page_bars("CATNIP works together with RED", series, LOOKS)
     return Figure("catnip-e6", "Figure 7: RED and CATNIP-RED routers", caption, svg)
 
 

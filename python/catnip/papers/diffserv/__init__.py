@@ -12,10 +12,11 @@ from catnip.papers.diffserv.runs import Runs
 from catnip.papers.quantity import Quantities
 from catnip.progress import Progress
 
-__all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
 MEASURED = Quantities(traffic.measured | components.measured | schemes.measured | beyond.measured)
 PRINTED = printed.printed
+LIVE: tuple[str, ...] = ()
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:

@@ -7,6 +7,7 @@ import numpy as np
 
 from catnip import stats
 from catnip.figures.ccdf import Curve, Panel, ccdf_panels, over_rates
+from catnip.figures.style import RAMP
 from catnip.measures import Floats
 from catnip.papers.claims import show
 from catnip.papers.diffserv import beyond, schemes
@@ -39,8 +40,13 @@ ECHO_LIMIT_S = 0.15
 SLOW_LINKS = (DROP_TAIL, RED, APPL_250, TCP_DS, *(f"{weight} % for Telnet" for weight in (5, 10, 20, 30)))
 COMPARED = (DROP_TAIL, APPL_250, TCP_DS, CODEL, FQ_CODEL)
 PAPERS_HOSTS, TODAYS_HOSTS = "diffserv-small", "diffserv-today"
-LINES = {**{scheme: line for line, scheme in enumerate(SCHEMES)}, FQ_CODEL: 5, CODEL: 7}
-"""Lines by scheme, the same in all figures; FQ-CoDel is never drawn beside TCP-RAND."""
+LOOKS = {
+    **{scheme: number for number, scheme in enumerate(SCHEMES)},
+    FQ_CODEL: 5,
+    CODEL: 7,
+    **{name: RAMP + place for place, name in enumerate(SLOW_LINKS[4:])},
+}
+"""The same in all figures; FQ-CoDel is never drawn beside TCP-RAND."""
 
 
 def congestion_10(runs: Runs) -> Figure:
@@ -61,7 +67,7 @@ def by_application(runs: Runs) -> Figure:
         " kbit/s, where 5 s would be good. The paper: good for both, as long as the bottleneck carries all"
         " that is marked."
     )
-    svg = ccdf_panels("Pages marked by application", panels, "page time, s")
+    svg = ccdf_panels("Pages marked by application", panels, "page time, s", _of_rates(panels))
     return Figure("diffserv-application", "Figure 6: pages under application-based marking", caption, svg)
 
 
@@ -78,7 +84,7 @@ def slow_links(runs: Runs) -> Figure:
         "All links ten times slower, users with a round trip of 80 ms. The paper: marking saves the echo from"
         " loss, not from the queue; a queue of its own does, with 20 % or more. Dotted: 150 ms."
     )
-    svg = ccdf_panels("Echoes over slow links", panels, "echo, s")
+    svg = ccdf_panels("Echoes over slow links", panels, "echo, s", LOOKS)
     return Figure("diffserv-slow-links", "Figure 7: echoes over slow links", caption, svg)
 
 
@@ -91,7 +97,7 @@ def file_times(runs: Runs) -> Figure:
     caption = (
         "Files of 200 KB, 75 Mbit/s. The paper: slower if marked, and the more so the higher MED's rate."
     )
-    svg = ccdf_panels("Files under application-based marking", [Panel("", curves)], "file time, s")
+    svg = ccdf_panels("Files under application-based marking", [Panel("", curves)], "file time, s", LOOKS)
     return Figure("diffserv-files", "Figure 8: file times at 75 Mbit/s", caption, svg)
 
 
@@ -101,7 +107,7 @@ def by_state(runs: Runs) -> Figure:
     caption = (
         "HTTP/1.0. The paper: from 60 Mbit/s on all downloads complete within desirable limits, predictably."
     )
-    svg = ccdf_panels("Pages marked by TCP's state", [panel], "page time, s")
+    svg = ccdf_panels("Pages marked by TCP's state", [panel], "page time, s", _of_rates([panel]))
     return Figure("diffserv-state", "Figure 11: pages under TCP-state-based marking", caption, svg)
 
 
@@ -109,7 +115,7 @@ def pages_of_schemes(runs: Runs) -> Figure:
     """Figure 12, pages."""
     curves = [_curve(scheme, runs.tree(scheme, 100).pages[WEB_10], 25) for scheme in SCHEMES]
     caption = "HTTP/1.0, 100 Mbit/s. Lines: 5 s, which is good, and 10 s, beyond which users leave."
-    svg = ccdf_panels("Pages at 100 Mbit/s", [Panel("", curves, (GOOD_S, BAD_S))], "page time, s")
+    svg = ccdf_panels("Pages at 100 Mbit/s", [Panel("", curves, (GOOD_S, BAD_S))], "page time, s", LOOKS)
     return Figure("diffserv-pages", "Figure 12: pages of all schemes", caption, svg)
 
 
@@ -117,7 +123,7 @@ def echoes_of_schemes(runs: Runs) -> Figure:
     """Figure 12, echoes."""
     curves = [_curve(scheme, runs.tree(scheme, 100).echoes, 2.5) for scheme in SCHEMES]
     caption = "100 Mbit/s, all round trips. Dotted: 150 ms. A step at 1 s is the first timeout."
-    svg = ccdf_panels("Echoes at 100 Mbit/s", [Panel("", curves, (ECHO_LIMIT_S,))], "echo, s")
+    svg = ccdf_panels("Echoes at 100 Mbit/s", [Panel("", curves, (ECHO_LIMIT_S,))], "echo, s", LOOKS)
     return Figure("diffserv-echoes", "Figure 12: echoes of all schemes", caption, svg)
 
 
@@ -128,7 +134,7 @@ def files_of_schemes(runs: Runs) -> Figure:
         for scheme in SCHEMES
     }
     caption = "Files that all users together finish in a second."
-    svg = over_rates("Files per second", RATES_MBPS, values, "bottleneck, Mbit/s", "files per second")
+    svg = over_rates("Files per second", RATES_MBPS, values, "bottleneck, Mbit/s", "files per second", LOOKS)
     return Figure("diffserv-files-per-second", "Figure 13: files of all schemes", caption, svg)
 
 
@@ -147,7 +153,8 @@ def worth(runs: Runs) -> Figure:
         "A fifth of the tree, HTTP/1.0, 60 Mbit/s for 400 users. Today's end systems: SACK, limited transmit,"
         " first timeout of 1 s."
     )
-    svg = ccdf_panels("Marking beside the queues that an operator would choose today", panels, "page time, s")
+    title = "Marking beside the queues that an operator would choose today"
+    svg = ccdf_panels(title, panels, "page time, s", LOOKS)
     return Figure("diffserv-worth", "Beyond the paper: marking or a fair queue", caption, svg)
 
 
@@ -300,12 +307,9 @@ def _table(
 
 
 def _cost(runs: Runs) -> Table:
-    rows = [
-        (f"{name}", f"{count}", f"{hops / 1e6:.0f}", f"{took_s:.0f}", f"{hops / took_s / 1e6:.1f}")
-        for name, count, hops, took_s in runs.cost()
-    ]
-    columns = ("scenario", "runs", "million packet-hops", "seconds", "million per second")
-    return Table("What it took", columns, rows, "Each run simulates 350 s; all cores together.")
+    rows = [(name, f"{count}", f"{hops / 1e6:.0f}") for name, count, hops in runs.cost()]
+    columns = ("scenario", "runs", "million packet-hops")
+    return Table("What was simulated", columns, rows, "Each run simulates 350 s.")
 
 
 def _congestion(runs: Runs, http: str, group: str) -> Figure:
@@ -315,7 +319,7 @@ def _congestion(runs: Runs, http: str, group: str) -> Figure:
         " good, and 10 s, beyond which users leave."
     )
     title = f"Pages over drop tail: HTTP/{http}"
-    svg = ccdf_panels(title, [panel], "page time, s")
+    svg = ccdf_panels(title, [panel], "page time, s", _of_rates([panel]))
     return Figure(f"diffserv-congestion-{http.replace('.', '')}", f"Figure 2: HTTP/{http}", caption, svg)
 
 
@@ -328,11 +332,16 @@ def _over_rates(runs: Runs, scheme: str, group: str = WEB_10) -> list[Curve]:
     return curves
 
 
+def _of_rates(panels: Iterable[Panel]) -> dict[str, int]:
+    """Looks of curves by their rate, whatever is lost there."""
+    return {curve.label: RAMP + place for panel in panels for place, curve in enumerate(panel.curves)}
+
+
 def _curve(label: str, times: Times, end_s: float) -> Curve:
     x = np.linspace(0, end_s, 251)
     of_runs = (np.sort(times.seconds[times.seed == seed]) for seed in range(times.seeds))
     above = np.array([1 - np.searchsorted(run, x, side="right") / max(1, len(run)) for run in of_runs])
-    return Curve(label, x, [stats.mean(column) for column in above.T], LINES.get(label))
+    return Curve(label, x, [stats.mean(column) for column in above.T])
 
 
 def _printed(id: str, unit: str = "") -> str:

@@ -165,7 +165,7 @@ class Runs(Campaign):
 
     def _run(self, name: str, variants: Sequence[str]) -> None:
         seeds = self.seeds(name)
-        self.sample = len(seeds)
+        self.sample = max(self.sample, len(seeds))
         missing = [variant for variant in dict.fromkeys(variants) if (name, variant) not in self._made]
         if not missing:
             return

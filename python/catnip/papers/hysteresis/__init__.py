@@ -11,12 +11,13 @@ from catnip.papers.hysteresis.trials import PAPER_TRIALS, Trials
 from catnip.papers.quantity import Quantities
 from catnip.progress import Progress
 
-__all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
 TRIALS = 20_000
 
 MEASURED = Quantities(components.measured | accuracy.measured | marking.measured)
 PRINTED = printed.printed
+LIVE: tuple[str, ...] = ()
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Trials:

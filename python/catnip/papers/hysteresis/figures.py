@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from catnip import stats
 from catnip.figures.latency import Curve, Panel, distributions, latency_panels
+from catnip.figures.style import BASE
 from catnip.papers.claims import show
 from catnip.papers.hysteresis import predictions
 from catnip.papers.hysteresis.accuracy import FLOWS, errors, errors_of
@@ -31,6 +32,19 @@ from catnip.papers.hysteresis.trials import (
 from catnip.papers.outcome import Figure, Table
 from catnip.stats import Interval
 
+PARTIAL_MODEL, RENO_SIMULATED = "Partial CATNIP, model", "Reno, simulated"
+LOOKS = {
+    HYSTERESIS.name: 0,
+    CARDWELL00.name: 1,
+    SIKDAR.name: 2,
+    CARDWELL00_SEND.name: 3,
+    PARTIAL: 5,
+    PARTIAL_MODEL: 5,
+    FULL: 4,
+    RENO_SIMULATED: BASE,
+}
+"""The same in all figures."""
+
 
 def short_flows(trials: Trials) -> Figure:
     """Figure 3."""
@@ -40,7 +54,7 @@ def short_flows(trials: Trials) -> Figure:
         "models know. At 10 % the hysteresis model is closest, as in the paper."
     )
     panels = [_panel(trials, loss, SHORT, (HYSTERESIS, CARDWELL00, SIKDAR)) for loss in (0.01, 0.1)]
-    svg = latency_panels("Short transfers: the hysteresis model is closest", panels)
+    svg = latency_panels("Short transfers: the hysteresis model is closest", panels, looks=LOOKS)
     return Figure("hysteresis-short", "Figure 3: short transfers", caption, svg)
 
 
@@ -55,7 +69,8 @@ def long_flows(trials: Trials) -> Figure:
     panels = [
         _panel(trials, loss, LONG, (HYSTERESIS, CARDWELL00, CARDWELL00_SEND, SIKDAR)) for loss in (0.01, 0.1)
     ]
-    svg = latency_panels("Long transfers: it depends on the rate that Cardwell-00 borrows", panels)
+    title = "Long transfers: it depends on the rate that Cardwell-00 borrows"
+    svg = latency_panels(title, panels, looks=LOOKS)
     return Figure("hysteresis-long", "Figure 4: long transfers", caption, svg)
 
 
@@ -67,7 +82,8 @@ def distribution(trials: Trials) -> Figure:
         " the curves lie on each other. The"
         " steps are timeouts of 1, 2 and 4 s."
     )
-    svg = distributions("Marking the ends is nearly all there is to gain", [(PARTIAL, partial), (FULL, full)])
+    samples = [(PARTIAL, partial), (FULL, full)]
+    svg = distributions("Marking the ends is nearly all there is to gain", samples, looks=LOOKS)
     return Figure("hysteresis-distribution", "Figure 5: 32 KB at 5 % loss", caption, svg)
 
 
@@ -82,6 +98,7 @@ def partial(trials: Trials) -> Figure:
         "Marking the first and last three packets pays where packets are lost",
         [_marked_panel(trials, loss) for loss in (0.01, 0.1)],
         simulated="Partial CATNIP, simulated, 95 % interval",
+        looks=LOOKS,
     )
     return Figure("hysteresis-partial", "Figure 6: Partial CATNIP", caption, svg)
 
@@ -186,7 +203,7 @@ def _marked_panel(trials: Trials, loss: float) -> Panel:
     simulated = [(KILOBYTES[n], stats.mean(trials.transfer(PARTIAL, n, loss))) for n in MARKED]
     reno = [float(trials.transfer(RENO, packets, loss).mean()) for packets in MARKED]
     model = [float(t) for t in predictions.partial_catnip(MARKED, loss)]
-    curves = [Curve("Partial CATNIP, model", model), Curve("Reno, simulated", reno)]
+    curves = [Curve(PARTIAL_MODEL, model), Curve(RENO_SIMULATED, reno)]
     return Panel(f"p = {_percent(loss)}, p' = 0", kilobytes, simulated, curves)
 
 

@@ -12,10 +12,11 @@ from catnip.papers.newcwv.runs import SHARED, Runs
 from catnip.papers.quantity import Quantities
 from catnip.progress import Progress
 
-__all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
 MEASURED = Quantities(single.measured | gains.measured | beyond.measured | real.measured)
 PRINTED = printed.printed
+LIVE = tuple(real.measured)
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:

@@ -6,11 +6,24 @@ import numpy as np
 
 from catnip.bursts import IDLE_S, SIZES_BYTES
 from catnip.figures.bursts import DOTS, LINE, Map, Strip, Track, grouped_bars, heat_maps, strips
+from catnip.figures.style import BASE, RAMP
 from catnip.measures import Floats
 from catnip.papers.claims import show
 from catnip.papers.newcwv import beyond, gains, real, single
 from catnip.papers.newcwv.printed import table_gains
-from catnip.papers.newcwv.runs import CONGESTED, FREE, NEW_CWV, NEW_RENO, PACED, SEGMENT, SHARED, Rows, Runs
+from catnip.papers.newcwv.runs import (
+    CONGESTED,
+    CWV,
+    FREE,
+    LINUX,
+    NEW_CWV,
+    NEW_RENO,
+    PACED,
+    SEGMENT,
+    SHARED,
+    Rows,
+    Runs,
+)
 from catnip.papers.outcome import Figure, Table
 from catnip.stats import Interval
 
@@ -18,6 +31,29 @@ SIZES = [f"> {size // 1000} KB" for size in SIZES_BYTES]
 SILENCES = [f"{idle}" for idle in IDLE_S]
 LABELS = ("burst", "after more than so many s of silence")
 MINUTE_S = 60
+LOOKS = {
+    NEW_RENO: BASE,
+    NEW_CWV: 0,
+    PACED: 3,
+    CWV: 1,
+    LINUX: 2,
+    "CUBIC": 5,
+    "ten segments, no restart": 6,
+    "newCWV on CUBIC": 4,
+    "newCWV on CUBIC, paced": RAMP + 2,
+    "NewReno, marked": RAMP + 1,
+    "newCWV, marked": RAMP + 3,
+    "newCWV, paced, marked": RAMP + 4,
+    "RFC 5681": BASE,
+    "standard": BASE,
+    "Tahoe": 6,
+    "Reno": 4,
+    "SACK": 5,
+    "cwnd": 0,
+    "pipeACK": 6,
+    "in flight": 6,
+}
+"""By the sender's algorithm, the same in all figures; none is twice in a figure."""
 
 
 def burstiness(runs: Runs) -> Figure:
@@ -47,7 +83,8 @@ def versions(runs: Runs) -> Figure:
         " (rate and buffer are not in the paper). After its first losses Tahoe begins anew; Reno and NewReno"
         " need a timeout; SACK repairs."
     )
-    svg = strips("After a few seconds all settle", [Strip("", "cwnd, whole segments", tracks)], "time, s", 4)
+    strip = Strip("", "cwnd, whole segments", tracks)
+    svg = strips("After a few seconds all settle", [strip], "time, s", 4, looks=LOOKS)
     return Figure("newcwv-versions", "Figure 2: windows of four versions of TCP", caption, svg)
 
 
@@ -55,14 +92,15 @@ def idle(runs: Runs) -> Figure:
     """Figure 3."""
     tracks = []
     names = {"restart": "RFC 5681", "linux": "Linux", "cwv": "CWV", "newcwv": "newCWV"}
-    for index, (rule, name) in enumerate(names.items()):
+    for rule, name in names.items():
         rows = single.of_server(runs.events("newcwv-silence", f"{rule} / idle_s=constant:value=5"))
-        tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] / SEGMENT, line=index))
+        tracks.append(Track(name, rows["time_s"], rows["cwnd_bytes"] / SEGMENT))
     caption = (
         "Two bursts of 200 KB with five seconds between them, one packet of the first lost. By RFC 5681,"
         " Linux and CWV the second one begins with a small window, by newCWV with the window of the first."
     )
-    svg = strips("What a silence leaves of the window", [Strip("", "cwnd, segments", tracks)], "time, s", 3.6)
+    strip = Strip("", "cwnd, segments", tracks)
+    svg = strips("What a silence leaves of the window", [strip], "time, s", 3.6, looks=LOOKS)
     return Figure("newcwv-idle", "Figure 3: a window after silence", caption, svg)
 
 
@@ -70,17 +108,17 @@ def limited(runs: Runs) -> Figure:
     """Figure 4."""
     tracks = []
     names = {"standard": "standard", "newcwv": "newCWV", "cwv": "CWV"}
-    for index, (rule, name) in enumerate(names.items()):
+    for rule, name in names.items():
         rows = single.of_server(runs.events("newcwv-limited", rule))
-        tracks.append(Track(f"cwnd, {name}", rows["time_s"], rows["cwnd_bytes"] / SEGMENT, line=index))
+        tracks.append(Track(f"cwnd, {name}", rows["time_s"], rows["cwnd_bytes"] / SEGMENT))
     time_s, used = single.flight(runs.events("newcwv-limited", "newcwv"))
-    tracks.append(Track("in flight", time_s, used / SEGMENT, LINE, 7))
+    tracks.append(Track("in flight", time_s, used / SEGMENT, LINE))
     caption = (
         "A segment every 10 ms, 20 in a round trip. A standard sender that may grow unused windows ends with"
         " ten times what the path was ever seen to carry; newCWV with what it needs."
     )
     strip = Strip("", "segments", tracks)
-    svg = strips("An application that sends less than it may", [strip], "time, s", 3.6)
+    svg = strips("An application that sends less than it may", [strip], "time, s", 3.6, looks=_with("cwnd, "))
     return Figure("newcwv-limited", "Figure 4: a window that is not used", caption, svg)
 
 
@@ -90,14 +128,14 @@ def filters(runs: Runs) -> Figure:
     for title, name in zip(("(a) each round trip", "(b) the largest of five"), single.FILTERS, strict=True):
         rows = single.of_server(runs.events("newcwv-filter", name))
         tracks = [
-            Track("cwnd", rows["time_s"], rows["cwnd_bytes"] / SEGMENT, line=5),
-            Track("pipeACK", rows["time_s"], rows["pipe_ack_bytes"] / SEGMENT, line=7),
+            Track("cwnd", rows["time_s"], rows["cwnd_bytes"] / SEGMENT),
+            Track("pipeACK", rows["time_s"], rows["pipe_ack_bytes"] / SEGMENT),
         ]
         drawn.append(Strip(title, "segments", tracks))
     caption = (
         "Bursts of any size in quick succession, the same ones in both. With history pipeACK is steadier."
     )
-    svg = strips("pipeACK without and with history", drawn, "time, s", 3.8, beside=True)
+    svg = strips("pipeACK without and with history", drawn, "time, s", 3.8, beside=True, looks=LOOKS)
     return Figure("newcwv-filter", "Figure 5: pipeACK without and with its filter", caption, svg)
 
 
@@ -130,7 +168,7 @@ def losses(runs: Runs) -> Figure:
     caption = (
         "Segments sent again. Larger bursts that come at once lose more; pacing takes a part of that back."
     )
-    svg = grouped_bars("newCWV loses more", list(names), values, "segments sent again, %")
+    svg = grouped_bars("newCWV loses more", list(names), values, "segments sent again, %", LOOKS)
     return Figure("newcwv-losses", "Figure 9: losses", caption, svg)
 
 
@@ -148,14 +186,14 @@ def tables_2_and_3(runs: Runs) -> Figure:
 def pacing(runs: Runs) -> Figure:
     """Figure 10."""
     tracks = []
-    for index, (rule, name) in enumerate((("newcwv", "newCWV"), ("newcwv, paced", "newCWV, paced"))):
+    for rule, name in (("newcwv", NEW_CWV), ("newcwv, paced", PACED)):
         here = single.silence(runs, rule, 5)
         count = int(here.after.cwnd // SEGMENT)
         times_ms = 1e3 * (here.sent_s[:count] - here.sent_s[0])
-        tracks.append(Track(name, times_ms, np.arange(count), DOTS, (5, 3)[index]))
+        tracks.append(Track(name, times_ms, np.arange(count), DOTS))
     caption = "The window that a silence of five seconds has left, as it leaves. The round trip is 200 ms."
     strip = Strip("", "segment of the burst", tracks)
-    svg = strips("Pacing spreads a burst over a round trip", [strip], "time, ms", 3.4)
+    svg = strips("Pacing spreads a burst over a round trip", [strip], "time, ms", 3.4, looks=LOOKS)
     return Figure("newcwv-pacing", "Figure 10: a burst, paced and not", caption, svg)
 
 
@@ -163,14 +201,14 @@ def fairness(runs: Runs) -> Figure:
     """Figure 11."""
     bins = np.arange(0, 3601, MINUTE_S)
     tracks = []
-    for index, name in enumerate((NEW_RENO, NEW_CWV, PACED)):
+    for name in (NEW_RENO, NEW_CWV, PACED):
         rows = _of_files(runs.events(SHARED, name))
         acked = np.interp(bins, rows["time_s"], np.maximum.accumulate(rows["seq_bytes"]))
         mbps = np.diff(acked) * 8 / MINUTE_S / 1e6
-        tracks.append(Track(f"beside {name}", bins[:-1] / MINUTE_S, mbps, line=index))
+        tracks.append(Track(f"beside {name}", bins[:-1] / MINUTE_S, mbps))
     caption = "What the file transfer gets in each minute beside the Web under three algorithms."
     strip = Strip("", "Mbit/s", tracks)
-    svg = strips("Nobody starves", [strip], "time, min", 3.4)
+    svg = strips("Nobody starves", [strip], "time, min", 3.4, looks=_with("beside "))
     return Figure("newcwv-fairness", "Figure 11: throughput of the file transfer", caption, svg)
 
 
@@ -184,7 +222,8 @@ def behind_queues(runs: Runs) -> Figure:
         "Bursts above 5 KB after more than a second of silence, beside a file transfer over 2 Mbit/s."
         " The gain is over NewReno behind drop tail."
     )
-    svg = grouped_bars("What to do after a silence, behind the queues of today", queues, values, "gain, %")
+    title = "What to do after a silence, behind the queues of today"
+    svg = grouped_bars(title, queues, values, "gain, %", LOOKS)
     return Figure("newcwv-queues", "Beyond the paper: other answers, other queues", caption, svg)
 
 
@@ -200,7 +239,7 @@ def marks(runs: Runs) -> Figure:
         " on the packets whose loss would cost a timeout. The gain is over NewReno behind drop tail."
     )
     groups = [f"> {size} KB" for size in sizes]
-    svg = grouped_bars("Remembered and marked", groups, values, "gain, %")
+    svg = grouped_bars("Remembered and marked", groups, values, "gain, %", LOOKS)
     return Figure("newcwv-marks", "Beyond the paper: bursts that are remembered and marked", caption, svg)
 
 
@@ -261,11 +300,13 @@ def _behind_queues(runs: Runs) -> Table:
 
 
 def _cost(runs: Runs) -> Table:
-    rows = [
-        (name, str(count), f"{hops / 1e6:.1f}", f"{took_s:.1f}") for name, count, hops, took_s in runs.cost()
-    ]
-    columns = ("scenario", "hours simulated", "million packet-hops", "s")
-    return Table("What the runs cost", columns, rows)
+    rows = [(name, str(count), f"{hops / 1e6:.1f}") for name, count, hops in runs.cost()]
+    return Table("What was simulated", ("scenario", "hours simulated", "million packet-hops"), rows)
+
+
+def _with(prefix: str) -> dict[str, int]:
+    """The looks of tracks that say more than the algorithm's name."""
+    return {**LOOKS, **{f"{prefix}{name}": number for name, number in LOOKS.items()}}
 
 
 def _map(runs: Runs, path: str, variant: str) -> Floats:

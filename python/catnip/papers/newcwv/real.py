@@ -25,7 +25,7 @@ from catnip.bursts import Pairs, Rows
 from catnip.cli.emulation import cannot_emulate, program
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
-from catnip.papers.outcome import Table
+from catnip.papers.outcome import Table as ReportTable
 from catnip.papers.quantity import Quantities
 from catnip.stats import Interval
 from catnip.tables import Table as ResultTable
@@ -315,7 +315,7 @@ def class_of(
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
 
 
-def table(runs: Campaign) -> Table:
+def table(runs: Campaign) -> ReportTable:
     """Everything measured, and the same simulated."""
     real, rows = of(runs), []
     for variant, run in real.runs.items():
@@ -346,7 +346,7 @@ def table(runs: Campaign) -> Table:
         "shared: a file beside it. Gains are those of bursts after more than 1 s of "
         "silence over NewReno. Measured times are a real client's, simulated ones the server's."
     )
-    return Table("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
+    return ReportTable("Bursts behind the emulator, and simulated", columns, sorted(rows), note)
 
 
 def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
@@ -364,6 +364,7 @@ def _measure(runs: Campaign) -> Real:
     simulation = paths.scenario(SIMULATED)
     text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
     emulation, told = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
+    told(0, len(variants))
     made: dict[Variant, Run] = {}
     with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
         trace = Path(folder) / "web.cvec"

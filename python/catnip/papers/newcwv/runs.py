@@ -30,7 +30,7 @@ class Runs(Campaign):
 
     def tables(self, name: str) -> Mapping[str, Table]:
         """Bursts, ports and costs of all variants of a scenario."""
-        self.sample = len(self.seeds(name))
+        self.sample = max(self.sample, len(self.seeds(name)))
         return self.kept(("tables", name), lambda: self._run(name))
 
     def variants(self, name: str) -> list[str]:

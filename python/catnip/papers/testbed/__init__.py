@@ -13,12 +13,13 @@ from catnip.papers.testbed.figures import FIGURES, headline, tables
 from catnip.papers.testbed.runs import SERVERS, Runs
 from catnip.progress import Progress
 
-__all__ = ["FIGURES", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
 QUICK = 0.01
 
 MEASURED = Quantities(systems.measured | latency.measured | figures.measured | wan.measured)
 PRINTED = printed.printed
+LIVE = tuple(systems.measured | latency.measured | figures.measured | wan.measured)
 
 
 def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:

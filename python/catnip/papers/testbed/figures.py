@@ -94,12 +94,11 @@ def link(runs: Runs) -> Figure:
         Panel("mean delay, ms", loads, [(100 * s.load, s.delay_s * 1e3) for s in states], []),
         Panel("loss, %", loads, [(100 * s.load, s.loss * 100) for s in states], []),
     ]
-    labels = {"xlabel": "offered load, %", "ylabel": "", "simulated": "simulated, 95 % interval"}
     caption = (
         "10 Mbit/s, 50 packets, Pareto on-off sources with packets of 512 bytes on average. The paper's "
         "Figure 3 is lost; these are the delays and losses that the later experiments set."
     )
-    svg = latency_panels("A link by its offered load", panels, **labels)
+    svg = latency_panels("A link by its offered load", panels, xlabel="offered load, %", ylabel="")
     return Figure("testbed-load", "Figure 3: the link", caption, svg)
 
 

@@ -5,9 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -130,14 +131,16 @@ class Runs:
             if missing := can_run(server, *self.servers):
                 raise InputError(f"testbed: {missing}")
             told = self.progress.task(f"testbed, {name}")
+            told(0, len(points))
             made: dict[str, Measured] = {}
             for _ in range(TRIES):
                 left = [point for point in points if point.id not in made or made[point.id].is_red]
                 if not left:
                     break
-                for measured in self._run(left, points, stack, server):
-                    made[measured.point.id] = measured
-                    told(sum(not one.is_red for one in made.values()), len(points))
+                green = len(points) - len(left)
+                measured = self._run(left, points, stack, server, partial(_told, told, green, len(points)))
+                made |= {one.point.id: one for one in measured}
+                told(sum(not one.is_red for one in made.values()), len(points))
             self._made[name] = made
         made = self._made[name]
         self.sample = max(self.sample, *(point.count for point in points if point.command is None), 1)
@@ -165,9 +168,14 @@ class Runs:
         return [measured for made in self._made.values() for measured in made.values()]
 
     def _run(
-        self, points: Sequence[Point], of: Sequence[Point], stack: Mapping[str, Any], server: str
+        self,
+        points: Sequence[Point],
+        of: Sequence[Point],
+        stack: Mapping[str, Any],
+        server: str,
+        told: Callable[[int], None],
     ) -> list[Measured]:
-        """Some points of a group, each with the seed of its place in it."""
+        """Some points of a group, each with the seed of its place in it; says how many there are already."""
         known = {point.id: point for point in points}
         task = {
             "sysctl": dict(stack),
@@ -192,10 +200,19 @@ class Runs:
         site = Path(__file__).parents[2] / "testbed" / "site.py"
         # The server has a namespace of its own, so that the kernel's settings are not those of the machine.
         command = [str(program()), "link", "--quiet", "--", sys.executable, str(site)]
-        ended = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
-        rows = [json.loads(line) for line in ended.stdout.splitlines()]
+        rows: list[dict[str, Any]] = []
+        with tempfile.TemporaryFile("w+") as asked, tempfile.TemporaryFile("w+") as err:
+            json.dump(task, asked)
+            asked.seek(0)
+            with subprocess.Popen(
+                command, stdin=asked, stdout=subprocess.PIPE, stderr=err, text=True
+            ) as running:
+                for line in running.stdout or ():
+                    rows.append(json.loads(line))
+                    told(len(rows))
+            err.seek(0)
+            said = err.read().strip().splitlines() or ["it said nothing"]
         if len(rows) < len(points):
-            said = ended.stderr.strip().splitlines() or ["it said nothing"]
             raise InputError(f"testbed: {len(rows)} of {len(points)} points were measured: {said[-1]}")
         for row in rows:
             if row["certificate"] is None:
@@ -208,6 +225,10 @@ class Runs:
             if one.point.command is None and len(one.fetches) != one.point.count:
                 raise InputError(f"testbed: {one.point.id}: {len(one.fetches)} of {one.point.count} fetches")
         return made
+
+
+def _told(told: Callable[[int, int], None], before: int, total: int, done: int) -> None:
+    told(before + done, total)
 
 
 SERVERS: Mapping[str, tuple[str, str]] = {

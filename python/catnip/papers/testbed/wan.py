@@ -164,6 +164,7 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
         seeds = range(runs.first_seed, runs.first_seed + max(1, round(SEEDS * runs.scale)))
         jobs = [(variant, seed) for variant in scenario.variants for seed in seeds]
         told = runs.progress.task("100 clients and a real server")
+        told(0, len(jobs))
         runs.emulated = {variant: [] for variant in scenario.variants}
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             ended = pool.map(lambda job: _run(scenario.path, *job), jobs)

@@ -1,0 +1,75 @@
+//! Text for people, in lines as long as their terminal's.
+
+use crate::link::EDGES;
+use std::iter;
+
+/// What a line of a certificate is about; asked and delivered, up and down.
+pub(crate) type Line<'a> = (&'a str, [String; 4]);
+
+/// Characters of a cell.
+const NARROWEST: usize = 12;
+
+/// The lines of a certificate, side by side if they fit into so many characters.
+pub(crate) fn table(rows: &[Line<'_>], width: usize) -> String {
+    let text = side_by_side(rows);
+    let fits = text.lines().all(|line| line.chars().count() <= width);
+    if fits { text } else { one_below_the_other(rows, width) }
+}
+
+/// A text in lines of so many characters, but for longer words; those after the first begin with `indent`.
+pub fn wrapped(text: &str, width: usize, indent: &str) -> String {
+    let start = text.len() - text.trim_start().len();
+    let mut lines = text[..start].to_string();
+    let mut used = start;
+    for (index, word) in text[start..].split(' ').enumerate() {
+        let len = word.chars().count();
+        if index > 0 && used + 1 + len > width {
+            lines += &format!("\n{indent}");
+            used = indent.len();
+        } else if index > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines += word;
+        used += len;
+    }
+    lines
+}
+
+/// What is in front of the cells of a row.
+fn name(name: &str) -> String {
+    format!("  {name:<9} ")
+}
+
+fn side_by_side(rows: &[Line<'_>]) -> String {
+    let line = |first: &str, [a, b, c, d]: [&str; 4]| {
+        let line = format!("{}{a:<18} {b:<32} {c:<18} {d}", name(first));
+        format!("{}\n", line.trim_end())
+    };
+    let lines = rows.iter().map(|(first, cells)| line(first, cells.each_ref().map(String::as_str)));
+    line("", ["up: asked", "delivered", "down: asked", "delivered"]) + &lines.collect::<String>()
+}
+
+/// Up, and below it down, in lines of so many characters, cells in as many lines as they need.
+fn one_below_the_other(rows: &[Line<'_>], width: usize) -> String {
+    let mut text = String::new();
+    for (direction, first) in EDGES.into_iter().zip([0, 2]) {
+        let titles = [format!("{direction}: asked"), "delivered".into()];
+        let longest = rows.iter().map(|(_, cells)| cells[first].len()).chain([titles[0].len()]).max();
+        let room = width.saturating_sub(name("").len() + 1).max(2 * NARROWEST);
+        let asked = longest.unwrap_or(0).min((room / 2).max(NARROWEST));
+        let delivered = room - asked;
+        let cells = rows.iter().map(|(row, cells)| (*row, [&cells[first], &cells[first + 1]]));
+        for (row, [a, b]) in iter::once(("", titles.each_ref())).chain(cells) {
+            let (a, b) = (wrapped(a, asked, ""), wrapped(b, delivered, ""));
+            let names = iter::once(row).chain(iter::repeat(""));
+            let (left, right) = (a.lines().chain(iter::repeat("")), b.lines().chain(iter::repeat("")));
+            let lines = a.lines().count().max(b.lines().count());
+            for ((row, a), b) in names.zip(left).zip(right).take(lines) {
+                text += format!("{}{a:<asked$} {b}", name(row)).trim_end();
+                text.push('\n');
+            }
+        }
+    }
+    text
+}

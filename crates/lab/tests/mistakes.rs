@@ -1,0 +1,268 @@
+//! What is wrong with a scenario is told with its key, in the words of scenarios; and what changes one from outside.
+
+use catnip_lab::{InputError, Plan, Scenario, fingerprint};
+use std::path::Path;
+
+const SCENARIO: &str = r#"
+id = "X"
+title = "x"
+duration = "5s"
+[node]
+server = { kind = "host" }
+router = { kind = "router" }
+client = { kind = "host", count = 3 }
+[link.line]
+from = "server"
+to = "router"
+rate = "2Mbit"
+delay = "5ms"
+queue = "drop-tail:10"
+[link.access]
+from = "router"
+to = "client"
+rate = "10Mbit"
+delay = "5ms"
+queue = "drop-tail:10"
+[tcp]
+profile = "rfc"
+[traffic.far]
+kind = "bulk"
+from = "server"
+to = "client"
+bytes = "32KB"
+start_s = { distribution = "exponential", mean = 2 }
+[traffic.page]
+kind = "web"
+clients = "client"
+servers = "server"
+http = "1.1"
+think_s = 1
+generate = { html_bytes = 1000, images = 2, image_bytes = "2KB" }
+"#;
+
+fn read(text: &str) -> Result<Scenario, InputError> {
+    Scenario::parse(Path::new("x.toml"), text)
+}
+
+fn changed(from: &str, to: &str) -> String {
+    assert!(SCENARIO.contains(from), "{from}");
+    SCENARIO.replace(from, to)
+}
+
+fn told(from: &str, to: &str) -> String {
+    read(&changed(from, to)).unwrap_err().to_string()
+}
+
+fn only(scenario: &Scenario) -> &Plan {
+    scenario.plan(scenario.variants().next().unwrap()).unwrap()
+}
+
+#[test]
+fn a_mistake_is_told_with_its_whole_key_and_in_no_words_of_programs() {
+    for (from, to, message) in [
+        (
+            "count = 3",
+            "count = 1000000000000000000",
+            "x.toml: node.client.count: invalid value: integer `1000000000000000000`, expected a whole number from 0 to 4294967295",
+        ),
+        (
+            "count = 3",
+            "count = -1",
+            "x.toml: node.client.count: invalid value: integer `-1`, expected a whole number from 0 to 4294967295",
+        ),
+        (
+            "\"32KB\"",
+            "\"-32KB\"",
+            "x.toml: traffic.far.bytes: \"-32KB\": expected a size such as 512, 512B, 32KB, 1MB or 1GB (not negative)",
+        ),
+        ("\"32KB\"", "\"2 apples\"", "x.toml: traffic.far.bytes: \"2 apples\": expected a size such as"),
+        (
+            "mean = 2",
+            "mean = \"2 parsecs\"",
+            "x.toml: traffic.far.start_s: \"exponential:mean=2 parsecs\": expected a value for mean",
+        ),
+        ("exponential", "exponental", "did you mean exponential?"),
+        (
+            "images = 2",
+            "images = \"2s\"",
+            "x.toml: traffic.page.generate.images: \"2s\": expected a number such as 8",
+        ),
+        (
+            "kind = \"bulk\"",
+            "kind = \"blk\"",
+            "x.toml: traffic.far.kind: \"blk\": expected one of bulk, background, ftp, page, telnet, tmix, web; did you mean bulk?",
+        ),
+        ("kind = \"bulk\"\n", "", "x.toml: traffic.far.kind: missing: expected one of bulk,"),
+        (
+            "bytes = \"32KB\"",
+            "bites = \"32KB\"",
+            "x.toml: traffic.far.bites: unknown field `bites`, expected one of",
+        ),
+        ("bytes = \"32KB\"", "bites = \"32KB\"", "; did you mean bytes?"),
+        ("start_s =", "start = 1\nstart_s =", "x.toml: traffic.far"),
+        ("title = \"x\"", "title = \"x\"\nsedes = 3", "x.toml: sedes: unknown field `sedes`"),
+        ("title = \"x\"", "", "x.toml: missing field `title`"),
+        (
+            "queue = \"drop-tail:10\"\n[link.access]",
+            "qeue = \"red:10\"\n[link.access]",
+            "x.toml: link.line.qeue: expected one of from, to, ",
+        ),
+        (
+            "queue = \"drop-tail:10\"\n[link.access]",
+            "qeue = \"red:10\"\n[link.access]",
+            "; did you mean queue?",
+        ),
+        ("drop-tail:10\"\n[link.access]", "droptail:10\"\n[link.access]", "did you mean drop-tail?"),
+        (
+            "drop-tail:10\"\n[link.access]",
+            "drop-tail:1000000000000000000\"\n[link.access]",
+            "at most 4294967296",
+        ),
+        (
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]",
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"gilbert-elliott:\"\n[tcp]",
+            "link.access.loss: \"gilbert-elliott:\": expected to_bad=, to_good= and loss_bad=",
+        ),
+        (
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]",
+            "delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"priority:\"\n[tcp]",
+            "expected high= or low=",
+        ),
+        ("profile = \"rfc\"", "profile = \"rfc\"\ncontrol = \"cubik\"", "did you mean cubic?"),
+        (
+            "profile = \"rfc\"",
+            "profile = \"rfc\"\nnagle = 1",
+            "x.toml: tcp.nagle: invalid type: integer `1`, expected true or false",
+        ),
+        (
+            "profile = \"rfc\"",
+            "profile = \"rfc\"\nrto_min = 1",
+            "x.toml: tcp.rto_min: \"1\": expected a time such as 200ms",
+        ),
+    ] {
+        let error = told(from, to);
+        assert!(error.contains(message), "{error}\n{message}");
+        for leaked in ["File", "u32", "u64", "f64", "struct", "enum", "toml::", "`data`"] {
+            assert!(!error.contains(leaked), "{error}");
+        }
+    }
+}
+
+#[test]
+fn one_notation_says_the_same_as_another() {
+    let same = |from: &str, to: &str| {
+        let (old, new) = (read(SCENARIO).unwrap(), read(&changed(from, to)).unwrap());
+        assert_eq!(format!("{:?}", only(&old)), format!("{:?}", only(&new)), "{to}");
+    };
+    let start = "start_s = { distribution = \"exponential\", mean = 2 }";
+    for to in [
+        "start = { distribution = \"exponential\", mean = 2 }",
+        "start = { distribution = \"exponential\", mean = \"2s\" }",
+        "start = \"exponential:mean=2s\"",
+        "start = \"exponential:mean=2000ms\"",
+        "start_s = \"exponential:mean=2\"",
+    ] {
+        same(start, to);
+    }
+    for to in [
+        "think = 1",
+        "think = 1.0",
+        "think = \"1s\"",
+        "think_s = \"1000ms\"",
+        "think = { distribution = \"constant\", value = \"1s\" }",
+    ] {
+        same("think_s = 1", to);
+    }
+    for to in ["bytes = 32768", "bytes = \"32768\"", "bytes = \"32768B\""] {
+        same("bytes = \"32KB\"", to);
+    }
+    same("image_bytes = \"2KB\"", "image_bytes = 2048");
+    let lossy = |loss: &str| format!("delay = \"5ms\"\nqueue = \"drop-tail:10\"\nloss = \"{loss}\"\n[tcp]");
+    let plan = |loss: &str| {
+        format!(
+            "{:?}",
+            only(&read(&changed("delay = \"5ms\"\nqueue = \"drop-tail:10\"\n[tcp]", &lossy(loss))).unwrap())
+        )
+    };
+    assert_eq!(plan("bernoulli:5%"), plan("bernoulli:0.05"));
+    assert_eq!(plan("priority:high=1%,low=10%"), plan("priority:high=0.01,low=0.1"));
+    assert_eq!(
+        plan("gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%"),
+        plan("gilbert-elliott:to_bad=0.01,to_good=0.3,loss_good=0,loss_bad=0.5")
+    );
+}
+
+#[test]
+fn a_change_under_either_name_of_a_key_replaces_the_other() {
+    let varied = |key: &str| format!("{SCENARIO}\n[[variant]]\nname = 'v'\ntraffic.page.{key} = '7s'\n");
+    let plan = |text: &str| format!("{:?}", only(&read(text).unwrap()));
+    assert_eq!(plan(&varied("think")), plan(&varied("think_s")));
+    assert_eq!(plan(&varied("think")), plan(&changed("think_s = 1", "think = 7")));
+}
+
+/// Keys and values.
+fn set(text: &str, keys: &[(&str, &str)]) -> Result<Scenario, InputError> {
+    let keys: Vec<_> = keys.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Scenario::parse_set(Path::new("x.toml"), text, &keys)
+}
+
+#[test]
+fn a_key_set_from_outside_holds_in_all_variants_and_the_text_does_the_same_run() {
+    let varied = format!(
+        "{SCENARIO}\n[[variant]]\nname = 'a'\nlink.line.queue = 'red:10'\n[[variant]]\nname = 'b'\n\
+         [[axis]]\nkey = 'link.line.rate'\nvalues = ['1Mbit', '3Mbit']\n"
+    );
+    let changes = [
+        ("link.line.queue", "codel:10"),
+        ("traffic.page.http", "1.0"),
+        ("seeds", "3"),
+        ("traffic.far.start", "2s"),
+    ];
+    let scenario = set(&varied, &changes).unwrap();
+    assert_eq!(scenario.seeds, 3);
+    let again = read(&scenario.text).unwrap();
+    let names: Vec<&str> = scenario.variants().collect();
+    assert_eq!(names, ["a / rate=1Mbit", "a / rate=3Mbit", "b / rate=1Mbit", "b / rate=3Mbit"]);
+    assert_eq!(names, again.variants().collect::<Vec<_>>());
+    for name in names {
+        let plans = [&scenario, &again].map(|it| it.plan(name).unwrap());
+        assert_eq!(fingerprint(plans[0], 1), fingerprint(plans[1], 1), "{name}");
+        let line = plans[0].port("line").unwrap();
+        assert_eq!(plans[0].topology().ports()[line.0 as usize].wire.queue.to_string(), "codel:10");
+    }
+    assert!(scenario.text.starts_with("# Set: link.line.queue = codel:10\n"), "{}", scenario.text);
+    let one_rate = set(&varied, &[("link.line.rate", "2Mbit")]).unwrap();
+    assert_eq!(one_rate.variants().collect::<Vec<_>>(), ["a", "b"], "the axis has one value now");
+    assert_eq!(read(&one_rate.text).unwrap().variants().count(), 2);
+    assert_eq!(
+        set(&varied, &[("traffic.far", "none")])
+            .unwrap()
+            .emulation("a / rate=1Mbit")
+            .unwrap()
+            .groups()
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_key_set_from_outside_must_be_one() {
+    for (key, value, message) in [
+        ("link.lien.queue", "red:10", "x.toml: link.lien.queue: there is no link.lien; did you mean line?"),
+        ("link.line.qeue", "red:10", "x.toml: link.line.qeue: expected one of from,"),
+        ("link.line.qeue", "red:10", "did you mean queue?"),
+        ("sedes", "3", "x.toml: sedes: unknown field `sedes`"),
+        ("sedes", "3", "did you mean seeds?"),
+        ("tcp.contrl", "cubic", "did you mean control?"),
+        (
+            "seeds",
+            "many",
+            "x.toml: seeds: invalid type: string \"many\", expected a whole number from 0 to 4294967295",
+        ),
+        ("axis", "[]", "x.toml: axis: only a file says on what it builds, and how it varies"),
+        ("link.line", "fast", "x.toml: link.line: invalid type: string \"fast\", expected a table"),
+    ] {
+        let error = set(SCENARIO, &[(key, value)]).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}\n{message}");
+    }
+}

@@ -1,0 +1,444 @@
+//! The reference of all that a scenario may say is what the types say: the schema, the page, and what is in effect.
+
+use catnip_base::notation::Usage;
+use catnip_lab::{NOTATION, OLDER_NAME, OTHERWISE, Scenario, built_in, notations, schema, schema_text};
+use catnip_tcp::profile;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// A part of a scenario file: its heading, what it is, and what the schema says of its keys.
+struct Section {
+    title: String,
+    about: String,
+    keys: Map<String, Value>,
+}
+
+impl Section {
+    fn new(title: &str, said: &Value) -> Self {
+        let about = said["description"].as_str().unwrap_or_default();
+        // Older names are told once, not beside every key.
+        let keys = said["properties"].as_object().unwrap().clone();
+        let keys = keys.into_iter().filter(|(_, key)| key.get(OLDER_NAME).is_none()).collect();
+        Self { title: title.into(), about: about.into(), keys }
+    }
+}
+
+fn sections() -> Vec<Section> {
+    let schema = schema();
+    let all = &schema["$defs"];
+    let mut top = schema["then"].clone();
+    for key in ["base", "define", "sla", "variant", "axis"] {
+        top["properties"][key] = schema["properties"][key].clone();
+    }
+    let mut variant = all["variant"].clone();
+    variant["properties"].as_object_mut().unwrap().retain(|key, _| key == "name");
+    let mut sections = vec![
+        Section::new("Top level", &top),
+        Section::new("[node.NAME]", &all["node"]),
+        Section::new("[link.NAME]", &all["link"]),
+        Section::new("[tcp], and tcp in [traffic.NAME]", &all["tcp"]),
+    ];
+    for kind in all["traffic"]["oneOf"].as_array().unwrap() {
+        let name = kind["properties"]["kind"]["const"].as_str().unwrap();
+        assert!(kind["properties"]["kind"]["description"].is_string(), "{name}");
+        let mut kind = kind.clone();
+        kind["properties"].as_object_mut().unwrap().retain(|key, _| key != "kind");
+        sections.push(Section::new(&format!("[traffic.NAME] with kind = \"{name}\""), &kind));
+        if let Some(generate) = all.get(format!("{name}-generate")) {
+            sections.push(Section::new(&format!("[traffic.NAME.generate] with kind = \"{name}\""), generate));
+        }
+    }
+    sections.extend([
+        Section::new("[sla.NAME]", &all["sla"]),
+        Section::new("[[variant]]", &variant),
+        Section::new("[[axis]]", &all["axis"]),
+    ]);
+    sections
+}
+
+fn check_or_bless(file: &str, now: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    if std::env::var_os("CATNIP_BLESS").is_some() {
+        std::fs::write(&path, now).unwrap();
+    }
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(before == now, "{file} is not what is declared; CATNIP_BLESS=1 writes it");
+}
+
+#[test]
+fn the_schema_that_editors_read_is_what_the_types_say() {
+    check_or_bless("python/catnip/scenario.schema.json", &schema_text());
+}
+
+#[test]
+fn the_page_of_all_keys_is_what_the_types_say() {
+    check_or_bless("docs/scenario.md", &page());
+}
+
+#[test]
+fn every_key_says_what_it_is_what_is_so_without_it_and_how_it_is_written() {
+    let schema = schema();
+    for section in sections() {
+        assert!(!section.about.is_empty() || section.title == "Top level", "{}", section.title);
+        for (name, key) in &section.keys {
+            let place = format!("{}: {name}", section.title);
+            let about = key["description"].as_str().unwrap_or_else(|| panic!("{place}: no description"));
+            assert!(about.split("\n\n").next().unwrap().ends_with('.'), "{place}: {about:?} is no sentence");
+            assert!(!key["examples"][0].is_null(), "{place}: no example");
+            let otherwise = key.get("default").or(key.get(OTHERWISE));
+            assert!(
+                is_required(&schema, &section, name) != otherwise.is_some(),
+                "{place}: required or with a default"
+            );
+        }
+    }
+}
+
+/// Does the schema ask for it, under this name or the older one?
+fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
+    fn asks(of: &Value, key: &str) -> bool {
+        let list = of["required"].as_array().is_some_and(|list| list.iter().any(|one| one == key));
+        let parts = ["allOf", "oneOf"].into_iter().filter_map(|name| of[name].as_array()).flatten();
+        list || parts.into_iter().any(|part| asks(part, key))
+    }
+    let defs = schema["$defs"].as_object().unwrap();
+    let kinds = schema["$defs"]["traffic"]["oneOf"].as_array().unwrap();
+    let whole = [&schema["then"]]
+        .into_iter()
+        .chain(kinds)
+        .chain(defs.iter().filter(|(name, _)| !name.starts_with("part-of")).map(|(_, it)| it));
+    let same = |of: &&Value| {
+        let there = of["properties"].as_object();
+        there.is_some_and(|there| {
+            section.keys.iter().all(|(name, said)| {
+                matches!(name.as_str(), "base" | "define" | "sla" | "variant" | "axis")
+                    || there.get(name) == Some(said)
+            })
+        })
+    };
+    whole.filter(same).any(|of| asks(of, key))
+}
+
+/// What holds of every scenario in which a key is tried.
+const NETWORK: &str = r#"
+id = "X"
+title = "x"
+[node]
+server.kind = "host"
+router.kind = "router"
+client = { kind = "host", count = 50 }
+[link.line]
+from = "server"
+to = "router"
+rate = "100Mbit"
+delay = "10ms"
+queue = "drop-tail:10"
+[link.access]
+from = "router"
+to = "client"
+rate = "100Mbit"
+delay = "10ms"
+queue = "drop-tail:10"
+"#;
+
+/// Where the keys of a section stand, in scenarios of which at least one may say any of them.
+fn contexts(section: &str) -> Vec<(&'static str, String)> {
+    let bulk = "[traffic.it]\nkind = 'bulk'\nfrom = 'server'\nto = 'client'\n";
+    let asks = "clients = 'client'\nservers = 'server'\n";
+    let page = format!("[traffic.it]\nkind = 'page'\npage = 'pages/site.har'\n{asks}");
+    let web = format!("[traffic.it]\nkind = 'web'\nthink = '1s'\n{asks}");
+    let drawn = "generate.html_bytes = 1000\ngenerate.images = 3\ngenerate.image_bytes = 1000\n";
+    let tmix = format!("[traffic.it]\nkind = 'tmix'\n{asks}");
+    let vectors = "generate = { connections = 3, over = '1s', epochs = 1, response_bytes = 9, idle = 1 }\n";
+    let background = "[traffic.it]\nkind = 'background'\nfrom = 'server'\nto = 'client'\npeak = '5Mbit'\nburst = '9ms'\npacket_bytes = 900\n";
+    let transfer = format!("{bulk}bytes = 1000\n");
+    let (path, texts): (&str, Vec<String>) = match section {
+        "Top level" => ("", vec![transfer.clone(), format!("{transfer}[tcp]\nprofile = 'rfc'\n")]),
+        "[node.NAME]" => (
+            "node.extra",
+            vec![
+                format!("{transfer}[node.extra]\nkind = 'host'\n"),
+                format!("{transfer}[node.extra]\nkind = 'host'\ncommand = ['true']\n"),
+            ],
+        ),
+        "[link.NAME]" => ("link.line", vec![transfer]),
+        "[tcp], and tcp in [traffic.NAME]" => (
+            "tcp",
+            vec![transfer.clone(), format!("{transfer}[tcp]\nrecovery = 'sack'\ndelayed_ack = true\n")],
+        ),
+        "[sla.NAME]" => ("sla.user", vec![format!("{transfer}[sla.user]\nhigh = '1Mbit/9000B'\n")]),
+        "[traffic.NAME] with kind = \"bulk\"" => {
+            ("traffic.it", vec![transfer, format!("{bulk}packets = 3\n")])
+        }
+        "[traffic.NAME] with kind = \"background\"" => (
+            "traffic.it",
+            vec![format!("{background}rate = '1Mbit'\n"), format!("{background}load = 0.1\nlink = 'line'\n")],
+        ),
+        "[traffic.NAME] with kind = \"ftp\"" => (
+            "traffic.it",
+            vec![
+                bulk.replace("bulk", "ftp") + "bytes = 1000\ngap = 1\nfiles = 2\n",
+                bulk.replace("bulk", "ftp") + "bytes = 1000\ngap = 1\n",
+            ],
+        ),
+        "[traffic.NAME] with kind = \"page\"" => {
+            ("traffic.it", vec![page.clone(), format!("{page}http = '2'\n")])
+        }
+        "[traffic.NAME] with kind = \"telnet\"" => {
+            ("traffic.it", vec![format!("[traffic.it]\nkind = 'telnet'\npause = '1s'\n{asks}")])
+        }
+        "[traffic.NAME] with kind = \"tmix\"" => {
+            ("traffic.it", vec![format!("{tmix}trace = 'traces/web.cvec'\n"), format!("{tmix}{vectors}")])
+        }
+        "[traffic.NAME.generate] with kind = \"tmix\"" => {
+            ("traffic.it.generate", vec![format!("{tmix}{vectors}")])
+        }
+        "[traffic.NAME] with kind = \"web\"" => (
+            "traffic.it",
+            vec![
+                format!("{web}pages = 'pages.csv'\n"),
+                format!("{web}http = '1.1'\n{drawn}"),
+                format!("{web}{drawn}"),
+            ],
+        ),
+        "[traffic.NAME.generate] with kind = \"web\"" => (
+            "traffic.it.generate",
+            vec![format!("{web}{drawn}"), format!("{web}{drawn}generate.pages = 2\ngenerate.seed = 1\n")],
+        ),
+        // Their keys are those of the list's example, which the top level has.
+        "[[variant]]" | "[[axis]]" => return Vec::new(),
+        other => panic!("no scenario for {other}"),
+    };
+    texts.into_iter().map(|text| (path, format!("{NETWORK}{text}"))).collect()
+}
+
+/// A folder with the files that examples name.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let there = |name: &str| folder.path().join(name);
+    std::fs::create_dir(there("pages")).unwrap();
+    std::fs::create_dir(there("traces")).unwrap();
+    let recorded = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/pages/site.har");
+    std::fs::copy(recorded, there("pages/site.har")).unwrap();
+    std::fs::write(there("pages.csv"), "page,object_index,bytes\n1,0,1000\n1,1,2000\n2,0,500\n").unwrap();
+    std::fs::write(there("traces/web.cvec"), "S 6000 1 17 4711\nI 0 0 245\nA 0 51000 5100\nA 2000 0 0\n")
+        .unwrap();
+    let transfer = "[traffic.it]\nkind = 'bulk'\nfrom = 'server'\nto = 'client'\nbytes = 1000\n";
+    std::fs::write(there("tree.toml"), format!("{NETWORK}{transfer}")).unwrap();
+    folder
+}
+
+/// A scenario with one key more, or with another value of it; tables and lists are added to what is there.
+fn with(text: &str, path: &str, key: &str, value: &Value) -> String {
+    let mut table: toml::Table = text.parse().unwrap();
+    let place = path.split('.').filter(|part| !part.is_empty());
+    let at = place.fold(&mut table, |table, part| {
+        table.entry(part).or_insert_with(|| toml::Table::new().into()).as_table_mut().unwrap()
+    });
+    let new = toml::Value::try_from(value).unwrap();
+    match (at.get_mut(key), new) {
+        (Some(toml::Value::Table(old)), toml::Value::Table(more)) if path.is_empty() => old.extend(more),
+        (_, new) => drop(at.insert(key.into(), new)),
+    }
+    toml::to_string(&table).unwrap()
+}
+
+/// Does a scenario say this key already?
+fn says(text: &str, path: &str, key: &str) -> bool {
+    let whole: toml::Value = toml::Value::Table(text.parse().unwrap());
+    let mut place = path.split('.').filter(|part| !part.is_empty());
+    place.try_fold(&whole, |value, part| value.get(part)).is_some_and(|table| table.get(key).is_some())
+}
+
+/// What the first variant does, to the last number.
+fn plan(folder: &Path, text: &str) -> Result<String, String> {
+    let scenario = Scenario::parse(&folder.join("x.toml"), text).map_err(|error| error.to_string())?;
+    let first = scenario.variants().next().unwrap();
+    Ok(format!("{} {:?}", scenario.seeds, scenario.emulation(first).unwrap()))
+}
+
+#[test]
+fn every_default_is_the_one_in_effect() {
+    let folder = folder();
+    let mut tried = 0;
+    for section in sections() {
+        for (key, default) in section.keys.iter().filter_map(|(key, said)| Some((key, said.get("default")?)))
+        {
+            let mut accepted = 0;
+            for (path, text) in contexts(&section.title) {
+                if says(&text, path, key) {
+                    continue;
+                }
+                let Ok(said) = plan(folder.path(), &with(&text, path, key, default)) else { continue };
+                let place = format!("{}: {key} = {default}", section.title);
+                assert_eq!(said, plan(folder.path(), &text).unwrap(), "{place}");
+                accepted += 1;
+            }
+            assert!(accepted > 0, "{}: {key} = {default} is refused", section.title);
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried}");
+}
+
+#[test]
+fn every_example_is_read() {
+    let folder = folder();
+    for section in sections() {
+        let contexts = contexts(&section.title);
+        for (key, said) in &section.keys {
+            let example = &said["examples"][0];
+            let read =
+                contexts.iter().map(|(path, text)| plan(folder.path(), &with(text, path, key, example)));
+            let errors: Vec<String> = read.filter_map(Result::err).collect();
+            assert!(errors.len() < contexts.len().max(1), "{}: {key} = {example}: {errors:?}", section.title);
+        }
+    }
+}
+
+#[test]
+fn keys_of_times_have_an_older_name_that_says_the_same() {
+    let folder = folder();
+    let mut tried = Vec::new();
+    for section in sections() {
+        for (key, said) in section.keys.iter().filter(|(_, said)| said["allOf"][0]["$ref"] == "#/$defs/times")
+        {
+            let (path, text) = contexts(&section.title).remove(0);
+            let read = |key: &str, value: Value| {
+                let without = text.replace("think = '1s'\n", "").replace("pause = '1s'\n", "");
+                let without = if key.starts_with("gap") { without.replace("gap = 1\n", "") } else { without };
+                let without =
+                    if key.starts_with("idle") { without.replace(", idle = 1", "") } else { without };
+                let kept = if without.contains("kind = 'web'") && !key.starts_with("think") {
+                    &text
+                } else {
+                    &without
+                };
+                plan(folder.path(), &with(kept, path, key, &value))
+                    .unwrap_or_else(|error| panic!("{key}: {error}"))
+            };
+            let old = format!("{key}_s");
+            assert_eq!(read(key, "2s".into()), read(&old, 2.into()), "{key}");
+            assert_eq!(
+                read(key, said["examples"][0].clone()),
+                read(&old, said["examples"][0].clone()),
+                "{key}"
+            );
+            tried.push(key.clone());
+        }
+    }
+    tried.sort();
+    tried.dedup();
+    assert_eq!(tried, ["gap", "idle", "pause", "server", "server_delay", "start", "think"]);
+}
+
+/// The page of all keys.
+fn page() -> String {
+    let families: BTreeMap<&str, Vec<Usage>> = built_in().into_iter().collect();
+    let mut page = String::from(
+        "# Scenario files\n\n\
+         All that a scenario file, which is [TOML](https://toml.io), may say, made from the types that read it. What it means is\n\
+         told in [traffic](traffic.md), [links](links.md), [TCP](tcp.md) and [real hosts](real-hosts.md); the columns of what comes out in\n\
+         [tables](tables.md), exit codes in [results](results.md#exit-codes).\n\n\
+         - `catnip new FILE` writes a small scenario that runs, `catnip check FILE` reads one and tells what it found.\n\
+         - `catnip schema` prints the same as JSON Schema. The first line of a scenario, `#:schema PATH`, tells editors (Even Better TOML,\n\
+         \x20\x20taplo) where it is: completion, explanations and mistakes while one writes.\n\
+         - `catnip run --set KEY=VALUE` changes a key, named by its path as in an axis: `--set link.line.queue=red:10`.\n\n\
+         A key without a default has to be said, here, in what the scenario builds on (`base`) or in every variant.\n",
+    );
+    let sections = sections();
+    for section in &sections {
+        write!(page, "\n## {}\n\n", section.title).unwrap();
+        if !section.about.is_empty() {
+            writeln!(page, "{}\n", section.about).unwrap();
+        }
+        writeln!(page, "| key | value | default | what it is | example |\n|---|---|---|---|---|").unwrap();
+        for (name, key) in &section.keys {
+            let about =
+                key["description"].as_str().unwrap_or_default().split("\n\n").next().unwrap_or_default();
+            let default = match (key.get("default"), key.get(OTHERWISE)) {
+                (Some(default), _) => format!("`{}`", as_toml(default)),
+                (None, Some(words)) => words.as_str().unwrap_or_default().into(),
+                (None, None) => String::new(),
+            };
+            let example = as_toml(&key["examples"][0]);
+            let row = format!("| `{name}` | {} | {default} | {about} | `{example}` |", value_of(key));
+            writeln!(page, "{row}").unwrap();
+        }
+    }
+    page.push_str("\n# Notations\n\nA text may hold names of `[define]` and `[sla]` in braces.\n");
+    for (name, about, examples) in notations() {
+        let examples: Vec<String> = examples.iter().map(|example| format!("`{example}`")).collect();
+        writeln!(page, "\n## {name}\n\n{}: {}.", capitalized(&about), examples.join(", ")).unwrap();
+    }
+    page.push_str(
+        "\nKeys of times have an older name with `_s` behind it (`think_s`, `start_s`), which says the same.\n",
+    );
+    for (family, usages) in families {
+        writeln!(page, "\n## {family}\n\n| form | what it does |\n|---|---|").unwrap();
+        for (form, about) in usages {
+            writeln!(page, "| `{}` | {} |", in_a_cell(form), in_a_cell(about)).unwrap();
+        }
+    }
+    writeln!(page, "\n## profiles\n\n| name | what it stands for |\n|---|---|").unwrap();
+    for (name, about) in profile::NAMES {
+        writeln!(page, "| `{name}` | {about} |").unwrap();
+    }
+    page
+}
+
+/// What kind of value a key has.
+fn value_of(key: &Value) -> String {
+    let of_reference = |path: &str| {
+        let schema = schema();
+        let name = path.trim_start_matches("#/$defs/").to_string();
+        let notation = schema["$defs"][&name][NOTATION].as_str().map(String::from);
+        notation.map_or(format!("table: `{name}`"), |notation| link_to(&notation))
+    };
+    if let Some(notation) = key[NOTATION].as_str() {
+        return link_to(notation);
+    }
+    if let Some(path) = key["$ref"].as_str().or(key.pointer("/allOf/0/$ref").and_then(Value::as_str)) {
+        return of_reference(path);
+    }
+    if let Some(values) = key["enum"].as_array() {
+        return values.iter().map(|value| format!("`{}`", as_toml(value))).collect::<Vec<_>>().join(", ");
+    }
+    match key["type"].as_str() {
+        Some("string") => "text".into(),
+        Some("boolean") => "`true` or `false`".into(),
+        Some("integer") => "whole number".into(),
+        Some("number") => "number".into(),
+        Some("array") => "list".into(),
+        _ => "table".into(),
+    }
+}
+
+fn link_to(notation: &str) -> String {
+    format!("[{notation}](#{})", notation.replace(' ', "-"))
+}
+
+/// A value as scenarios have it, on one line.
+fn as_toml(value: &Value) -> String {
+    match value {
+        Value::Object(table) => {
+            let keys: Vec<String> =
+                table.iter().map(|(key, value)| format!("{key} = {}", as_toml(value))).collect();
+            format!("{{ {} }}", keys.join(", "))
+        }
+        Value::Array(list) => format!("[{}]", list.iter().map(as_toml).collect::<Vec<_>>().join(", ")),
+        other => in_a_cell(&other.to_string()),
+    }
+}
+
+/// A bar would end the cell.
+fn in_a_cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

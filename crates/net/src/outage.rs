@@ -1,0 +1,216 @@
+use catnip_base::notation::{Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Span, Time};
+use std::fmt;
+use std::str::FromStr;
+
+/// When a link is down, as configuration: `every=30s,for=2s,first=10s` or `mean_up=30s,mean_down=2s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutageSpec(When);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// The length is below the period.
+    Periodic { every: Span, length: Span, first: Span },
+    /// Exponential distributions.
+    Random { mean_up: Span, mean_down: Span },
+}
+
+/// Shorter periods would make a run a list of outages.
+const SHORTEST: Span = Span::from_micros(1);
+
+const EXPECTED: &str =
+    "every=30s,for=2s[,first=10s] (for below every) or mean_up=30s,mean_down=2s, times of 1us or more";
+
+impl OutageSpec {
+    /// The ways to write one, with what each does.
+    pub const USAGE: &[Usage] = &[
+        ("every=30s,for=2s[,first=10s]", "the wire stops at the same times of each period, and packets wait"),
+        ("mean_up=30s,mean_down=2s", "the same at random times: exponential distributions"),
+    ];
+
+    /// Takes its keys out of a text that says other things, too.
+    pub fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let [every, length, first, mean_up, mean_down] =
+            ["every", "for", "first", "mean_up", "mean_down"].map(|key| text.take(key));
+        let span = |value: &str| value.parse().map_err(|_| text.error(EXPECTED));
+        let when = match (every, length, first, mean_up, mean_down) {
+            (Some(every), Some(length), first, None, None) => {
+                let (every, length) = (span(every)?, span(length)?);
+                When::Periodic { every, length, first: first.map_or(Ok(every), span)? }
+            }
+            (None, None, None, Some(mean_up), Some(mean_down)) => {
+                When::Random { mean_up: span(mean_up)?, mean_down: span(mean_down)? }
+            }
+            _ => return Err(text.error(EXPECTED)),
+        };
+        let possible = match when {
+            When::Periodic { every, length, .. } => length >= SHORTEST && length < every,
+            When::Random { mean_up, mean_down } => mean_up.min(mean_down) >= SHORTEST,
+        };
+        if possible { Ok(Self(when)) } else { Err(text.error(EXPECTED)) }
+    }
+
+    /// Writes what `read` reads as the same.
+    pub fn write(&self, to: &mut Written) {
+        match self.0 {
+            When::Periodic { every, length, first } => {
+                to.key("every", every).key("for", length).option("first", first, every)
+            }
+            When::Random { mean_up, mean_down } => to.key("mean_up", mean_up).key("mean_down", mean_down),
+        };
+    }
+
+    /// The share of time in which the link is down, in the long run.
+    pub fn share(&self) -> f64 {
+        match self.0 {
+            When::Periodic { every, length, .. } => length.as_secs() / every.as_secs(),
+            When::Random { mean_up, mean_down } => mean_down.as_secs() / (mean_up + mean_down).as_secs(),
+        }
+    }
+}
+
+impl FromStr for OutageSpec {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut text = Notation::nameless(text);
+        let outage = Self::read(&mut text)?;
+        text.finish()?;
+        Ok(outage)
+    }
+}
+
+impl fmt::Display for OutageSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut written = Written::default();
+        self.write(&mut written);
+        f.write_str(written.to_string().trim_start_matches(':'))
+    }
+}
+
+/// The outages of one link, one after the other. It is up at time zero, unless the first one begins then.
+#[derive(Clone, Debug)]
+pub struct Outages {
+    spec: OutageSpec,
+    rng: Rng,
+    from: Time,
+    until: Time,
+}
+
+impl Outages {
+    /// Before the first one.
+    pub fn new(spec: OutageSpec, rng: Rng) -> Self {
+        let mut outages = Self { spec, rng, from: Time::ZERO, until: Time::ZERO };
+        match spec.0 {
+            When::Periodic { length, first, .. } => {
+                outages.from = Time::ZERO + first;
+                outages.until = outages.from + length;
+            }
+            When::Random { .. } => outages.go_on(),
+        }
+        outages
+    }
+
+    /// When the one begins and ends that is looked at: the link is down from then until before then.
+    pub fn current(&self) -> (Time, Time) {
+        (self.from, self.until)
+    }
+
+    /// Looks at the next one.
+    pub fn go_on(&mut self) {
+        match self.spec.0 {
+            When::Periodic { every, length, .. } => {
+                self.from += every;
+                self.until = self.from + length;
+            }
+            When::Random { mean_up, mean_down } => {
+                let mut draw = |mean: Span| Span::from_secs_f64(self.rng.exponential(mean.as_secs()));
+                self.from = self.until + draw(mean_up);
+                self.until = self.from + draw(mean_down);
+            }
+        }
+    }
+
+    /// Is the link down? Never ask for an earlier time than before.
+    pub fn is_down(&mut self, now: Time) -> bool {
+        while self.until <= now && self.until < Time::NEVER {
+            self.go_on();
+        }
+        self.from <= now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catnip_base::Stream;
+
+    fn outages(text: &str) -> Outages {
+        Outages::new(text.parse().unwrap(), Rng::new(2, Stream::Outage(0)))
+    }
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn periodic_outages_by_hand() {
+        let down = |text: &str| {
+            let mut outages = outages(text);
+            (0..100).filter(|&now| outages.is_down(ms(now))).collect::<Vec<_>>()
+        };
+        assert_eq!(down("every=30ms,for=2ms"), [30, 31, 60, 61, 90, 91]);
+        assert_eq!(down("every=30ms,for=2ms,first=0ms"), [0, 1, 30, 31, 60, 61, 90, 91]);
+        assert_eq!(down("every=30ms,for=3ms,first=95ms"), [95, 96, 97]);
+        // Whoever asks seldom hears the same.
+        assert!(
+            outages("every=30ms,for=2ms").is_down(ms(30_031))
+                && !outages("every=30ms,for=2ms").is_down(ms(30_032))
+        );
+    }
+
+    #[test]
+    fn random_outages_last_and_come_as_long_as_their_means_say() {
+        let mut outages = outages("mean_up=300ms,mean_down=20ms");
+        let n = 40_000;
+        let (mut down, mut up, mut before) = (0.0, 0.0, Time::ZERO);
+        for _ in 0..n {
+            let (from, until) = outages.current();
+            up += (from - before).as_secs();
+            down += (until - from).as_secs();
+            before = until;
+            outages.go_on();
+        }
+        // Means of exponential distributions: the standard error is mean / sqrt(n).
+        let near = |sum: f64, mean: f64| (sum / f64::from(n) / mean - 1.0).abs() < 4.0 / f64::from(n).sqrt();
+        assert!(near(up, 0.300) && near(down, 0.020), "{up} {down}");
+        let share = "mean_up=300ms,mean_down=20ms".parse::<OutageSpec>().unwrap().share();
+        assert!((share - 0.0625).abs() < 1e-12, "{share}");
+        // Of down / (down + up) the relative error is sqrt(2 / n) times the share of the other.
+        assert!((down / (down + up) / share - 1.0).abs() < 4.0 * (2.0 / f64::from(n)).sqrt());
+    }
+
+    #[test]
+    fn what_is_wrong_with_outages_is_named_and_what_is_right_is_written_as_it_was() {
+        for text in ["every=30s,for=2s", "every=30s,for=2s,first=10s", "mean_up=30s,mean_down=200ms"] {
+            assert_eq!(text.parse::<OutageSpec>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "every=30s",
+            "for=2s",
+            "every=2s,for=2s",
+            "every=2s,for=0s",
+            "every=2s,for=1",
+            "mean_up=1s",
+            "mean_up=0s,mean_down=1s",
+            "mean_up=1s,mean_down=1s,first=1s",
+            "every=2s,for=1s,mean_up=1s",
+            "every=100ns,for=50ns",
+        ] {
+            let error = text.parse::<OutageSpec>().unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")) && error.contains("mean_up=30s"), "{error}");
+        }
+        let error = "every=2s,for=1s,x=1".parse::<OutageSpec>().unwrap_err().to_string();
+        assert!(error.contains("nothing like \"x\""), "{error}");
+    }
+}

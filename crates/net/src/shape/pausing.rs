@@ -1,0 +1,124 @@
+use super::{AnyShaper, Shaper};
+use crate::outage::Outages;
+use catnip_base::{Span, Time};
+
+/// A wire that stops from time to time: what is in transmission then goes on where it was when the wire does. Its own clock
+/// stands still meanwhile, so that recorded opportunities to send come later, too.
+#[derive(Debug)]
+pub struct Pausing {
+    wire: AnyShaper,
+    outages: Outages,
+    /// How long it has stopped before the outage that is looked at.
+    stopped: Span,
+}
+
+impl Pausing {
+    /// An idle wire that stops at such times.
+    pub fn new(wire: AnyShaper, outages: Outages) -> Self {
+        Self { wire, outages, stopped: Span::ZERO }
+    }
+
+    fn go_on(&mut self) {
+        let (from, until) = self.outages.current();
+        self.stopped += until - from;
+        self.outages.go_on();
+    }
+
+    /// When the outage begins that is looked at, on the clock of the wire.
+    fn stops_at(&self) -> Time {
+        self.on_wire(self.outages.current().0)
+    }
+
+    fn on_wire(&self, at: Time) -> Time {
+        Time::ZERO + at.since(Time::ZERO + self.stopped)
+    }
+}
+
+impl Shaper for Pausing {
+    fn finish(&mut self, start: Time, len: u32) -> Time {
+        let mut start = start;
+        while self.outages.current().0 <= start && start < Time::NEVER {
+            start = start.max(self.outages.current().1);
+            self.go_on();
+        }
+        let end = self.wire.finish(self.on_wire(start), len);
+        while self.stops_at() < end && end < Time::NEVER {
+            self.go_on();
+        }
+        end + self.stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::RateSpec;
+    use catnip_base::{Rng, Stream};
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn wire(rate: &str, outage: &str) -> Pausing {
+        let rate = RateSpec::read(rate, |_| Ok("3\n3\n5\n10\n".into())).unwrap();
+        Pausing::new(rate.build(), Outages::new(outage.parse().unwrap(), Rng::new(1, Stream::Outage(0))))
+    }
+
+    #[test]
+    fn a_transmission_goes_on_after_an_outage_where_it_was() {
+        // 1000 bytes take 1 ms; down from 10 to 15, from 30 to 35 and so on.
+        let mut wire = wire("8Mbit", "every=20ms,for=5ms,first=10ms");
+        assert_eq!(wire.finish(ms(0), 1000), ms(1));
+        assert_eq!(wire.finish(ms(9), 1000), ms(10), "it ends as the outage begins");
+        assert_eq!(wire.finish(ms(10), 1000), ms(16), "the next one has to wait");
+        assert_eq!(wire.finish(ms(28), 4000), ms(37), "2 ms before the outage, 2 ms after it");
+        assert_eq!(wire.finish(ms(52), 1000), ms(56), "who comes in an outage leaves after it");
+        assert_eq!(wire.finish(ms(56), 40_000), ms(106), "two outages");
+        assert_eq!(wire.finish(ms(1_000_000), 1000), ms(1_000_001));
+    }
+
+    #[test]
+    fn a_wire_without_a_rate_lets_packets_pass_at_once_or_after_the_outage() {
+        let finish = |at| wire("unlimited", "every=20ms,for=5ms,first=10ms").finish(ms(at), 1000);
+        assert_eq!([9, 10, 14, 15, 30].map(finish), [9, 15, 15, 15, 35].map(ms));
+    }
+
+    #[test]
+    fn recorded_opportunities_wait_for_the_end_of_an_outage() {
+        let mut wire = wire("trace:x", "every=100ms,for=50ms,first=4ms");
+        assert_eq!(wire.finish(ms(0), 1504), ms(3));
+        assert_eq!(wire.finish(ms(3), 1504), ms(3));
+        assert_eq!(wire.finish(ms(3), 1504), ms(55), "5 ms on the clock of the wire");
+        assert_eq!(wire.finish(ms(55), 1504), ms(60));
+    }
+
+    proptest! {
+        #[test]
+        fn a_transmission_lasts_as_long_as_without_outages_and_the_outages_in_it(
+            arrivals in prop::collection::vec((0u64..40_000_000, 1u32..4000), 1..60),
+            every in 2u64..40, share in 0.05..0.95f64, first in 0u64..40, rate in prop::sample::select(vec!["3000001bit", "80Mbit", "unlimited"])
+        ) {
+            let every = Span::from_millis(every);
+            let (length, first) = (Span::from_secs_f64(every.as_secs() * share), Span::from_millis(first));
+            let mut wire = wire(rate, &format!("every={every},for={length},first={first}"));
+            // How long the link is up until then.
+            let up = |at: Time| {
+                let since = at.since(Time::ZERO + first).as_nanos();
+                let (periods, rest) = if at < Time::ZERO + first { (0, 0) } else { (since / every.as_nanos(), since % every.as_nanos()) };
+                at.as_nanos() - periods * length.as_nanos() - rest.min(length.as_nanos())
+            };
+            let bits_per_s = match rate { "3000001bit" => 3_000_001.0, "80Mbit" => 80e6, _ => f64::INFINITY };
+            let mut free_at = Time::ZERO;
+            for (gap, len) in arrivals {
+                let start = free_at + Span::from_nanos(gap * u64::from(gap % 3 == 0));
+                free_at = wire.finish(start, len);
+                prop_assert!(free_at >= start);
+                let took = (up(free_at) - up(start)) as f64;
+                prop_assert!((took - f64::from(len) * 8e9 / bits_per_s).abs() <= 1.0, "{took} ns for {len} bytes at {start}");
+                let before = Time::from_nanos(free_at.as_nanos().saturating_sub(1));
+                prop_assert!(free_at == start || up(before) < up(free_at) || rate == "unlimited", "no later than it must");
+            }
+        }
+    }
+}

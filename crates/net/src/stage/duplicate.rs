@@ -1,0 +1,49 @@
+use super::{Stage, StageKind, probability};
+use crate::{DropReason, Onward, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Share, Time};
+
+/// Of some packets a second copy arrives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DuplicateSpec {
+    /// In [0, 1).
+    pub probability: f64,
+}
+
+impl Kind for DuplicateSpec {
+    const USAGE: &'static [Usage] =
+        &[("duplicate:P", "behind the wire: lets a copy follow each packet with probability P")];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let Share(value) = text.value("a probability, as in duplicate:1%")?;
+        Ok(Self { probability: probability(text, value)? })
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("duplicate").value(self.probability);
+    }
+}
+
+impl StageKind for DuplicateSpec {
+    type Stage = Box<Duplicate>;
+    fn build(&self, rng: Rng) -> Box<Duplicate> {
+        Box::new(Duplicate { probability: self.probability, rng })
+    }
+    fn needs_wire(&self) -> bool {
+        true
+    }
+}
+
+/// Copies packets.
+#[derive(Debug)]
+pub struct Duplicate {
+    probability: f64,
+    rng: Rng,
+}
+
+impl Stage for Duplicate {
+    fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
+        Ok(())
+    }
+    fn onward(&mut self, _packet: &Packet) -> Onward {
+        if self.rng.chance(self.probability) { Onward::Twice } else { Onward::AtOnce }
+    }
+}

@@ -1,0 +1,38 @@
+use super::{Stage, StageKind, lost_if};
+use crate::{DropReason, OutageSpec, Outages, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+
+/// All packets are lost that come while the link is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutageLossSpec(pub OutageSpec);
+
+impl Kind for OutageLossSpec {
+    const USAGE: &'static [Usage] = &[
+        ("outage:every=30s,for=2s[,first=10s]", "loses all packets for 2 s of each 30"),
+        ("outage:mean_up=30s,mean_down=2s", "the same at random times: exponential distributions"),
+    ];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        OutageSpec::read(text).map(Self)
+    }
+    fn write(&self, to: &mut Written) {
+        self.0.write(to.name("outage"));
+    }
+}
+
+impl StageKind for OutageLossSpec {
+    type Stage = Box<OutageLoss>;
+    fn build(&self, rng: Rng) -> Box<OutageLoss> {
+        Box::new(OutageLoss(Outages::new(self.0, rng)))
+    }
+}
+
+/// Losses while a link is down.
+#[derive(Debug)]
+pub struct OutageLoss(Outages);
+
+impl Stage for OutageLoss {
+    fn pass(&mut self, now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
+        lost_if(self.0.is_down(now))
+    }
+}

@@ -1,0 +1,83 @@
+use super::{Stage, StageKind, probability};
+use crate::{Colour, DropReason, Onward, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Share, Span, Time};
+use std::num::NonZeroU32;
+
+/// Some packets are held back, so that others overtake them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReorderSpec {
+    /// The probability of being held back, in [0, 1).
+    pub probability: f64,
+    /// For how long, at most; above zero.
+    pub by: Span,
+    /// Until so many others have overtaken it, if that is sooner.
+    pub overtakers: Option<NonZeroU32>,
+}
+
+const USUAL: Span = Span::from_millis(10);
+const USUAL_WITHIN: Span = Span::from_millis(100);
+
+impl Kind for ReorderSpec {
+    const USAGE: &'static [Usage] = &[
+        (
+            "reorder:P[,by=10ms]",
+            "behind the wire: holds packets back, each with probability P, so that others overtake them",
+        ),
+        ("reorder:P,by=3[,within=100ms]", "the same until 3 others have overtaken it, or for 100 ms"),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let Share(value) = text.value("a probability, as in reorder:1%,by=10ms")?;
+        let probability = probability(text, value)?;
+        let by = text.take("by");
+        let overtakers = by.and_then(|by| by.parse().ok());
+        let by = match (by, overtakers) {
+            (None, _) => USUAL,
+            (Some(_), Some(_)) => text.option("within", USUAL_WITHIN)?,
+            (Some(by), None) => by.parse().unwrap_or(Span::ZERO),
+        };
+        if by == Span::ZERO {
+            return Err(text.error("a time above zero, as in by=10ms, or packets, as in by=3,within=100ms"));
+        }
+        Ok(Self { probability, by, overtakers })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("reorder").value(self.probability);
+        match self.overtakers {
+            None => to.option("by", self.by, USUAL),
+            Some(overtakers) => to.key("by", overtakers).option("within", self.by, USUAL_WITHIN),
+        };
+    }
+}
+
+impl StageKind for ReorderSpec {
+    type Stage = Box<Reorder>;
+    fn build(&self, rng: Rng) -> Box<Reorder> {
+        Box::new(Reorder { spec: *self, rng })
+    }
+    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
+        Some([0.0; Colour::COUNT])
+    }
+    fn needs_wire(&self) -> bool {
+        true
+    }
+}
+
+/// Holds packets back.
+#[derive(Debug)]
+pub struct Reorder {
+    spec: ReorderSpec,
+    rng: Rng,
+}
+
+impl Stage for Reorder {
+    fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
+        Ok(())
+    }
+    fn onward(&mut self, _packet: &Packet) -> Onward {
+        let ReorderSpec { probability, by, overtakers } = self.spec;
+        if self.rng.chance(probability) { Onward::Later { by, overtakers } } else { Onward::AtOnce }
+    }
+}

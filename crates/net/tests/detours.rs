@@ -1,0 +1,372 @@
+//! Laws of what a link does beside sending: it holds packets back, copies them, stands still, and sends again what it lost. Worked out
+//! by hand, held against a model that does it one step after the other, and against formulas.
+
+use catnip_base::{Rng, Span, Stream, Time};
+use catnip_net::queue::{QueueKind, QueueSpec, Site};
+use catnip_net::shape::{RateSpec, Shaper};
+use catnip_net::stage::{self, StageKind};
+use catnip_net::{ArqSpec, Colour, DropReason, Extras, Fate, Next, OutageSpec, Outages, Packet, Port, Route};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+type AnyPort = Port<catnip_net::queue::AnyQueue, catnip_net::shape::AnyShaper>;
+
+/// Copies have the body of their original and 1000 more.
+#[derive(Default)]
+struct Fates(Vec<(Time, u32)>);
+
+impl Fate for Fates {
+    fn dropped(&mut self, now: Time, packet: Packet, _why: DropReason) {
+        self.0.push((now, packet.body));
+    }
+    fn copied(&mut self, _now: Time, packet: &Packet) -> Option<u32> {
+        Some(packet.body + 1000)
+    }
+}
+
+fn ms(ms: u64) -> Time {
+    Time::ZERO + Span::from_millis(ms)
+}
+
+/// A link on which 1000 bytes take a millisecond, and 5 to the other end.
+fn link(queue: &str, outage: Option<&str>, extras: Extras) -> AnyPort {
+    let rate = RateSpec::read("8Mbit", |_| Err(String::new())).unwrap();
+    let outage = outage.map(|text| text.parse::<OutageSpec>().unwrap());
+    let site = Site::new(&rate, 1, 0).with_outages(outage);
+    let queue = queue.parse::<QueueSpec>().unwrap().build(&site);
+    Port::new(queue, site.wire(), Span::from_millis(5)).with(extras)
+}
+
+fn behind(stages: &str) -> Extras {
+    let stages = stage::read(stages, &Default::default()).unwrap();
+    let build =
+        |(number, stage): (u32, &stage::StageSpec)| stage.build(Rng::new(1, Stream::Behind(0, number)));
+    Extras { behind: (0..).zip(&stages).map(build).collect(), ..Extras::default() }
+}
+
+fn arq(text: &str) -> Extras {
+    let arq = text.parse::<ArqSpec>().unwrap().build(Rng::new(1, Stream::Arq(0)));
+    Extras { arq: Some(arq), ..Extras::default() }
+}
+
+/// What comes of packets of 1000 bytes at such times, those of one time in order: (milliseconds, packet) of deliveries and drops.
+fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Time, u32)>; 2] {
+    let (mut fates, mut out) = (Fates::default(), Vec::new());
+    let mut drain = |port: &mut AnyPort, until, fates: &mut Fates| {
+        while let Next::Deliver(at, packet) = port.poll(until, fates) {
+            assert_eq!(packet.arrived, at);
+            out.push((at, packet.body));
+        }
+    };
+    for (at, body) in arrivals.into_iter().zip(0..) {
+        drain(port, at, &mut fates);
+        port.arrive(at, Packet::new(at, Route::default(), 1000, body), &mut fates);
+    }
+    drain(port, Time::from_nanos(u64::MAX / 2), &mut fates);
+    assert_eq!((port.backlog().packets, port.backlog().bytes, port.next_at()), (0, 0, None));
+    let counters = port.counters();
+    let arrived: u64 = counters.arrived.iter().sum();
+    assert_eq!(counters.delivered, out.len() as u64);
+    assert_eq!(counters.dropped_of(Colour::Red), fates.0.len() as u64);
+    assert_eq!(arrived + counters.duplicated, counters.delivered + counters.dropped_of(Colour::Red));
+    [out, fates.0]
+}
+
+/// Which of the first packets that pass the stage with this number do so in the way that happens with probability `p`.
+fn chosen(number: u32, p: f64, packets: usize) -> Vec<bool> {
+    let mut rng = Rng::new(1, Stream::Behind(0, number));
+    (0..packets).map(|_| rng.chance(p)).collect()
+}
+
+#[test]
+fn a_packet_that_is_held_back_arrives_exactly_so_much_later_and_all_others_as_ever() {
+    let packets = 20_000;
+    let every = |ms: u64| (0..packets).map(move |n| Time::ZERO + Span::from_millis(ms) * n);
+    let [plain, _] = run(&mut link("drop-tail:9", None, Extras::default()), every(2));
+    let [out, dropped] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms")), every(2));
+    assert_eq!((out.len(), dropped), (plain.len(), vec![]));
+    let mut held = 0;
+    for (at, body) in out {
+        let regular = plain[body as usize].0;
+        assert!(at == regular || at == regular + Span::from_millis(7), "{at} instead of {regular}");
+        held += u32::from(at > regular);
+    }
+    let (n, p) = (packets as f64, 0.1);
+    assert!((f64::from(held) - n * p).abs() < 4.0 * (n * p * (1.0 - p)).sqrt(), "{held}");
+}
+
+#[test]
+fn packets_are_overtaken_by_as_many_as_were_asked_for() {
+    let arrivals = || (0..200).map(|n| ms(2 * n));
+    let held = chosen(0, 0.1, 200);
+    let [out, _] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=3,within=1s")), arrivals());
+    let place = |body: u32| out.iter().position(|&(_, other)| other == body).unwrap();
+    let mut seen = 0;
+    for (body, _) in (0..).zip(&held).filter(|(_, held)| **held) {
+        // The three next ones that are not held themselves, the last of which takes it along.
+        let overtakers = (body + 1..200).filter(|&other| !held[other as usize]).take(3).collect::<Vec<_>>();
+        let &[_, _, last] = &overtakers[..] else { continue };
+        let between =
+            out.iter().filter(|(at, _)| *at == out[place(last)].0).map(|(_, body)| *body).collect::<Vec<_>>();
+        assert!(between[0] == last && between.contains(&body), "{body} with {last}: {between:?}");
+        seen += 1;
+    }
+    assert!(seen > 5);
+    // Without any that follow it goes on in the end.
+    let first = held.iter().position(|held| *held).unwrap() as u64;
+    let [out, _] = run(
+        &mut link("drop-tail:9", None, behind("reorder:0.1,by=3,within=30ms")),
+        (0..=first).map(|n| ms(2 * n)),
+    );
+    assert_eq!(out.last(), Some(&(ms(2 * first + 6 + 30), first as u32)));
+}
+
+#[test]
+fn a_copy_arrives_right_behind_its_original_and_both_are_counted() {
+    let copied = chosen(0, 0.25, 4000);
+    let [out, _] =
+        run(&mut link("drop-tail:9", None, behind("duplicate:0.25")), (0..4000).map(|n| ms(2 * n)));
+    let expected = (0..4000u32).flat_map(|body| {
+        let copy = copied[body as usize].then_some((ms(2 * u64::from(body) + 6), body + 1000));
+        [(ms(2 * u64::from(body) + 6), body)].into_iter().chain(copy)
+    });
+    assert_eq!(out, expected.collect::<Vec<_>>());
+    let (n, p, copies) = (4000.0, 0.25, (out.len() - 4000) as f64);
+    assert!((copies - n * p).abs() < 4.0 * f64::sqrt(n * p * (1.0 - p)), "{copies}");
+}
+
+#[test]
+fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
+    let arrivals = || (0..400).map(|n| ms(2 * n));
+    // Held first and then lost: the loss looks at packets in the order in which they come to it.
+    let [_, dropped] =
+        run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms | packets:20,40")), arrivals());
+    let [plain, _] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms")), arrivals());
+    assert_eq!(dropped, [plain[19], plain[39]]);
+    // Lost first: the reordering never sees it.
+    let [out, dropped] =
+        run(&mut link("drop-tail:9", None, behind("packets:20,40 | reorder:0.1,by=7ms")), arrivals());
+    assert_eq!(dropped, [(ms(44), 19), (ms(84), 39)]);
+    let (held, mut draws) = (chosen(1, 0.1, 398), 0);
+    for body in (0..400).filter(|body| ![19, 39].contains(body)) {
+        let late = 7 * u64::from(held[draws]);
+        draws += 1;
+        assert!(out.contains(&(ms(2 * u64::from(body) + 6 + late), body)), "{body}");
+    }
+    // Copies are held or not like any other packet that comes from there; behind it, none is.
+    let [out, _] =
+        run(&mut link("drop-tail:9", None, behind("duplicate:0.3 | reorder:0.3,by=7ms")), arrivals());
+    let apart = |(at, body): &(Time, u32)| *body >= 1000 && !out.contains(&(*at, body - 1000));
+    assert!(out.iter().any(apart));
+    let [out, _] =
+        run(&mut link("drop-tail:9", None, behind("reorder:0.3,by=7ms | duplicate:0.3")), arrivals());
+    for pair in out.windows(2).filter(|pair| pair[1].1 >= 1000) {
+        assert_eq!(pair[0], (pair[1].0, pair[1].1 - 1000), "right behind its original, whenever that comes");
+    }
+}
+
+#[test]
+fn a_wire_that_stands_still_keeps_packets_and_an_outage_as_loss_takes_them() {
+    // Down from 10 to 15 ms, from 30 to 35 and so on.
+    let (outage, arrivals) = ("every=20ms,for=5ms,first=10ms", [0, 9, 9, 11, 16, 28, 28, 28].map(ms));
+    let [out, dropped] = run(&mut link("drop-tail:9", Some(outage), Extras::default()), arrivals);
+    let at: Vec<u64> = out.iter().map(|(at, _)| at.as_nanos() / 1_000_000).collect();
+    assert_eq!((at, dropped), (vec![6, 15, 21, 22, 23, 34, 35, 41], vec![]));
+    // A buffer measured in time knows of outages, too: a fourth packet of 28 ms would wait until 36 ms.
+    for (limit, lost) in [("8ms", vec![]), ("7999us", vec![(ms(28), 8)])] {
+        let arrivals = arrivals.into_iter().chain([ms(28)]);
+        let [_, dropped] =
+            run(&mut link(&format!("drop-tail:{limit}"), Some(outage), Extras::default()), arrivals);
+        assert_eq!(dropped, lost, "{limit}");
+    }
+    // At the end of the wire: what comes there from 10 ms on, and before 15.
+    let [out, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{outage}"))), arrivals);
+    assert_eq!(
+        dropped.iter().map(|(at, body)| (at.as_nanos() / 1_000_000, *body)).collect::<Vec<_>>(),
+        [(34, 5)]
+    );
+    assert_eq!(out.len(), 7);
+}
+
+#[test]
+fn outages_take_the_share_of_packets_that_they_last() {
+    for text in ["every=300ms,for=60ms", "mean_up=300ms,mean_down=60ms"] {
+        let outage = text.parse::<OutageSpec>().unwrap();
+        // Not in step with the period.
+        let arrivals = (0..300_000u64).map(|n| Time::from_nanos(n * 1_111_111));
+        let [_, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{text}"))), arrivals);
+        // About a thousand outages; of random ones the share has a relative error of sqrt(2 / n) times the share of the other.
+        let share = dropped.len() as f64 / 300_000.0;
+        assert!((share / outage.share() - 1.0).abs() < 4.0 * (2f64 / 900.0).sqrt(), "{text}: {share}");
+    }
+    // What is lost is what comes while the link is down.
+    let mut outages =
+        Outages::new("mean_up=300ms,mean_down=60ms".parse().unwrap(), Rng::new(1, Stream::Behind(0, 0)));
+    let [out, dropped] = run(
+        &mut link("drop-tail:9", None, behind("outage:mean_up=300ms,mean_down=60ms")),
+        (0..20_000).map(|n| ms(2 * n)),
+    );
+    let mut all: Vec<_> =
+        out.into_iter().map(|it| (it, false)).chain(dropped.into_iter().map(|it| (it, true))).collect();
+    all.sort_unstable();
+    assert!(all.iter().all(|&((at, _), lost)| outages.is_down(at) == lost));
+}
+
+/// Which of the attempts of a link layer are lost.
+fn attempts(loss: f64, count: usize) -> Vec<bool> {
+    let mut rng = Rng::new(1, Stream::Arq(0));
+    (0..count).map(|_| rng.chance(loss)).collect()
+}
+
+#[test]
+fn a_lone_packet_comes_a_retry_later_for_each_lost_attempt_or_is_given_up() {
+    let (loss, retry_ms, tries, packets) = (0.4_f64, 8, 3, 60_000u64);
+    for in_order in [false, true] {
+        let text = format!("arq:loss={loss},retry={retry_ms}ms,tries={tries},in_order={in_order}");
+        let arrivals = (0..packets).map(|n| ms(100 * n));
+        let [out, dropped] = run(&mut link("drop-tail:9", None, arq(&text)), arrivals);
+        let mut lost = attempts(loss, 200_000).into_iter();
+        let (mut expected, mut given_up) = (Vec::new(), Vec::new());
+        for body in 0..packets as u32 {
+            let before = lost.by_ref().take(tries).take_while(|lost| *lost).count() as u64;
+            let at = |before| ms(100 * u64::from(body) + 6 + retry_ms * before);
+            match before {
+                3 => given_up.push((at(2), body)),
+                before => expected.push((at(before), body)),
+            }
+        }
+        assert_eq!((&out, &dropped), (&expected, &given_up), "one after the other");
+        // The formulas: of those that arrive, k attempts were lost with probability p^k (1 - p) / (1 - p^tries).
+        let spec: ArqSpec = text.parse().unwrap();
+        let (n, residual) = (packets as f64, loss.powi(tries as i32));
+        assert!((spec.residual_loss() - residual).abs() < 1e-12);
+        let share = dropped.len() as f64 / n;
+        assert!(
+            (share - residual).abs() < 4.0 * (residual * (1.0 - residual) / n).sqrt(),
+            "{share} instead of {residual}"
+        );
+        let moment = |power: i32| -> f64 {
+            let of = |k: i32| f64::from(k).powi(power) * loss.powi(k) * (1.0 - loss) / (1.0 - residual);
+            (0..tries as i32).map(of).sum()
+        };
+        let (mean, variance) = (moment(1), moment(2) - moment(1).powi(2));
+        let extra =
+            out.iter().map(|&(at, body)| (at - ms(100 * u64::from(body) + 6)).as_secs() * 1e3).sum::<f64>();
+        let (measured, retry) = (extra / out.len() as f64, retry_ms as f64);
+        assert!(
+            (measured - retry * mean).abs() < 4.0 * retry * (variance / out.len() as f64).sqrt(),
+            "{measured} ms"
+        );
+    }
+}
+
+#[test]
+fn without_end_a_link_layer_makes_delay_of_all_loss() {
+    // retry p / (1 - p) on average; the variance of the number of lost attempts is p / (1 - p)^2.
+    let (loss, packets) = (0.3_f64, 50_000u64);
+    let arrivals = (0..packets).map(|n| ms(300 * n));
+    let [out, dropped] =
+        run(&mut link("drop-tail:9", None, arq("arq:loss=0.3,retry=10ms,tries=1000")), arrivals);
+    assert_eq!(dropped, []);
+    let extra = out.iter().map(|&(at, body)| (at - ms(300 * u64::from(body) + 6)).as_secs()).sum::<f64>()
+        / packets as f64;
+    let (expected, deviation) = (0.010 * loss / (1.0 - loss), 0.010 * loss.sqrt() / (1.0 - loss));
+    assert!(
+        (extra - expected).abs() < 4.0 * deviation / (packets as f64).sqrt(),
+        "{extra} instead of {expected}"
+    );
+}
+
+#[test]
+fn a_busy_wire_spends_its_time_on_attempts() {
+    // Each packet takes 1 / (1 - p) attempts, so that goodput is the rate times 1 - p.
+    let [out, _] = run(
+        &mut link("drop-tail:100000", None, arq("arq:loss=0.2,retry=3ms,tries=1000")),
+        (0..50_000).map(|_| ms(0)),
+    );
+    let attempts = out.iter().map(|it| it.0).max().unwrap().as_secs() / 0.001;
+    // Attempts until so many have succeeded: a deviation of sqrt(n p) / (1 - p).
+    let (n, p) = (50_000.0, 0.2);
+    assert!((attempts - n / (1.0 - p)).abs() < 4.0 * f64::sqrt(n * p) / (1.0 - p) + 20.0, "{attempts}");
+}
+
+/// The law of the link layer, done slowly: at each moment at which the wire is free it sends what is to be sent again, or else the first
+/// packet that waits.
+fn slowly(
+    spec: &ArqSpec,
+    arrivals: &[(Time, u32)],
+    wire: &mut dyn Shaper,
+    delay: Span,
+) -> [Vec<(Time, u32)>; 2] {
+    let mut rng = Rng::new(1, Stream::Arq(0));
+    let mut waiting: VecDeque<(u32, Time, u32)> =
+        (0..).zip(arrivals).map(|(body, &(at, len))| (body, at, len)).collect();
+    let mut again: Vec<(Time, u32, u32, u32)> = Vec::new();
+    // When each packet comes to the end of the wire, and whether it arrives, in the order of the first attempts.
+    let mut ends: Vec<Option<(Time, bool)>> = vec![None; arrivals.len()];
+    let mut now = Time::ZERO;
+    while !waiting.is_empty() || !again.is_empty() {
+        again.sort_by_key(|it| it.0);
+        let retry_at = again.first().map_or(Time::NEVER, |it| it.0);
+        let new_at = waiting.front().map_or(Time::NEVER, |it| it.1);
+        now = now.max(retry_at.min(new_at));
+        let (body, len, lost) = if retry_at <= now {
+            let (_, body, len, lost) = again.remove(0);
+            (body, len, lost)
+        } else {
+            let (body, _, len) = waiting.pop_front().unwrap();
+            (body, len, 0)
+        };
+        let start = now;
+        now = wire.finish(start, len);
+        let is_lost = rng.chance(spec.loss);
+        if is_lost && lost + 1 < spec.tries.get() {
+            again.push((start + spec.retry, body, len, lost + 1));
+        } else {
+            ends[body as usize] = Some((now + delay, !is_lost));
+        }
+    }
+    let mut last = Time::ZERO;
+    let (mut out, mut dropped) = (Vec::new(), Vec::new());
+    for (end, body) in ends.into_iter().zip(0..) {
+        let (mut at, arrives) = end.unwrap();
+        if spec.in_order {
+            last = last.max(at);
+            at = last;
+        }
+        [&mut dropped, &mut out][usize::from(arrives)].push((at, body));
+    }
+    [out, dropped]
+}
+
+proptest! {
+    #[test]
+    fn a_link_layer_does_what_it_does_one_step_after_the_other(
+        arrivals in prop::collection::vec((0u64..3_000_000, 40u32..1500), 1..120), loss in 0.0..0.7f64, retry_us in 0u64..9_000,
+        tries in 1u32..5, in_order: bool, rate in prop::sample::select(vec!["3000001bit", "unlimited"]), outage: bool
+    ) {
+        let text = format!("arq:loss={loss},retry={retry_us}us,tries={tries},in_order={in_order}");
+        let rate = RateSpec::read(rate, |_| Err(String::new())).unwrap();
+        let outage = outage.then(|| "every=9ms,for=3ms".parse().unwrap());
+        let site = Site::new(&rate, 1, 0).with_outages(outage);
+        let queue = "drop-tail:1000".parse::<QueueSpec>().unwrap().build(&site);
+        let delay = Span::from_millis(2);
+        let mut port = Port::new(queue, site.wire(), delay).with(arq(&text));
+        let mut at = Time::ZERO;
+        let arrivals: Vec<_> = arrivals.into_iter().map(|(gap, len)| { at += Span::from_nanos(gap); (at, len) }).collect();
+        let mut fates = Fates::default();
+        for (&(at, len), body) in arrivals.iter().zip(0..) {
+            port.arrive(at, Packet::new(at, Route::default(), len, body), &mut fates);
+        }
+        let mut out = Vec::new();
+        while let Next::Deliver(at, packet) = port.poll(Time::from_nanos(u64::MAX / 2), &mut fates) {
+            out.push((at, packet.body));
+        }
+        let is_sorted = out.is_sorted_by_key(|it| it.1);
+        prop_assert!(out.is_sorted_by_key(|it| it.0) && (is_sorted || !in_order));
+        // Of equal times the order is that of the wire.
+        out.sort_by_key(|it| it.1);
+        fates.0.sort_by_key(|it| it.1);
+        prop_assert_eq!([out, fates.0], slowly(&text.parse().unwrap(), &arrivals, &mut site.wire(), delay));
+    }
+}

@@ -1,0 +1,59 @@
+//! When memory cannot be had, the program says so and ends, as with all that it cannot do.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+/// The system's allocator; who asks in vain gets no answer but the end of the program.
+struct OrEnd;
+
+#[global_allocator]
+static MEMORY: OrEnd = OrEnd;
+
+// SAFETY: all is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for OrEnd {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        or_end(unsafe { System.alloc(layout) }, layout.size())
+    }
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        or_end(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+    #[inline]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        or_end(unsafe { System.realloc(memory, layout, bytes) }, bytes)
+    }
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[inline]
+fn or_end(memory: *mut u8, bytes: usize) -> *mut u8 {
+    if memory.is_null() {
+        end(bytes);
+    }
+    memory
+}
+
+/// Exit code 2, as for bad input. Nothing may be allocated here.
+#[cold]
+fn end(bytes: usize) -> ! {
+    // A progress bar hides the cursor.
+    let show_cursor: &[u8] = if unsafe { libc::isatty(2) } == 1 { b"\r\x1b[K\x1b[?25h" } else { b"" };
+    let mut digits = [0u8; 20];
+    let mut first = digits.len();
+    let mut rest = bytes >> 20;
+    while first == digits.len() || rest > 0 {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let advice = b" MB more cannot be had; try fewer seeds, tables or --threads\n";
+    for part in [show_cursor, b"error: memory: ", &digits[first..], advice] {
+        // SAFETY: the bytes are there, and a failure to write them changes nothing.
+        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+    }
+    // SAFETY: it does not return.
+    unsafe { libc::_exit(2) }
+}

@@ -1,0 +1,114 @@
+"""Scenario files themselves: reading them without running, beginning one, and their schema."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from catnip import _core, output, paths
+from catnip._core import InputError, Scenario
+from catnip.cli.options import BAD_INPUT, OUTPUT_FILE, Changes, common, set_option
+
+SCHEMA = Path(__file__).resolve().parent.parent / "scenario.schema.json"
+"""What editors read; it comes with the package."""
+TEMPLATE = Path(__file__).resolve().parent.parent / "templates" / "scenario.toml"
+
+
+@click.command(epilog="Example: catnip check my.toml")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@set_option
+@common
+def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) -> None:
+    """Read scenario FILEs and tell what is in them, or what is wrong with them.
+
+    - is standard input. Every variant is checked as if it was run; nothing is run.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    wrong: dict[str, str] = {}
+    for file in files:
+        try:
+            found[file] = _contents(paths.scenario(file, changes))
+        except (InputError, OSError) as error:
+            wrong[file] = str(error)
+    if as_json:
+        output.print_json({"scenarios": found, "errors": wrong, "seed": seed})
+    for file, contents in found.items():
+        if not as_json:
+            click.echo(_told(file, contents))
+    for message in wrong.values():
+        click.echo(f"error: {' '.join(message.split())}", err=True)
+    if wrong:
+        raise click.exceptions.Exit(BAD_INPUT)
+
+
+@click.command(epilog="Example: catnip new my.toml && catnip run my.toml")
+@click.argument("file", type=OUTPUT_FILE, default=Path("scenario.toml"))
+@common
+def new(file: Path, seed: int, as_json: bool) -> None:
+    """Write a small scenario that runs, to begin with.
+
+    FILE is scenario.toml unless said; nothing is overwritten. The first line tells editors where the schema
+    is, which comes with this program.
+    """
+    folder = file.resolve().parent
+    text = TEMPLATE.read_text().replace("{schema}", Path(os.path.relpath(SCHEMA, folder)).as_posix())
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x") as opened:
+            opened.write(text)
+    except FileExistsError as error:
+        raise InputError(f"FILE: {file} is there already; name another one") from error
+    if as_json:
+        output.print_json({"file": str(file), "seed": seed})
+    else:
+        click.echo(f"{file}: run it with `catnip run {file}`; docs/scenario.md has all keys")
+
+
+@click.command(epilog="Example: catnip schema > scenario.schema.json")
+@common
+def schema(seed: int, as_json: bool) -> None:
+    """Print the JSON Schema of scenario files.
+
+    Editors complete, explain and check scenarios by it. Even Better TOML and taplo take it from a first line
+    such as `#:schema scenario.schema.json`.
+    """
+    del seed, as_json
+    click.echo(_core.schema(), nl=False)
+
+
+def _contents(scenario: Scenario) -> dict[str, Any]:
+    """Of its first variant; the others differ in what they say."""
+    first = scenario.overview(scenario.variants[0])
+    return {
+        "id": scenario.id,
+        "title": scenario.title,
+        "variants": scenario.variants,
+        "seeds": scenario.seeds,
+        **first,
+        "links": dict(first["links"]),
+        "traffic": dict(first["traffic"]),
+        "files": [str(file) for file in scenario.files],
+    }
+
+
+def _told(file: str, of: dict[str, Any]) -> str:
+    real = f", {of['real']} of them real" if of["real"] else ""
+    lines = [
+        f"{file}: {of['id']}: {of['title']}",
+        f"  {_counted(len(of['variants']), 'variant')}: {', '.join(of['variants'])}",
+        f"  {_counted(of['seeds'], 'run')} of each",
+        f"  {_counted(of['hosts'], 'host')}{real}, {_counted(of['routers'], 'router')}",
+        f"  links: {_listed(of['links'], '')}",
+        f"  traffic: {_listed(of['traffic'], ' pairs of hosts')}",
+    ]
+    return "\n".join(lines)
+
+
+def _listed(counts: dict[str, int], what: str) -> str:
+    named = (f"{name} ({count}{what})" if count > 1 else name for name, count in counts.items())
+    return ", ".join(named) or "none"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

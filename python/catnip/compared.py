@@ -1,0 +1,345 @@
+"""How far the models are from simulated transfers, and so what each can be trusted for.
+
+`python -m catnip.model_plots` simulates the points of compared.csv; all that is said of where a model can be
+trusted is worked out from them.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import case
+from catnip.case import LATENCIES, RATES, Case, Latency, Rate
+from catnip.measures import Floats
+from catnip.stats import Interval
+
+LIMIT = 0.15
+"""A model is trusted where it is at most this far from the mean of the simulated transfers."""
+PATH_FACTOR = 1.25
+"""A path is like one that was compared if no time and no window of it differs by more than this factor."""
+REGIONS = 2
+"""No more are named of a model; each holds `NEW_POINTS` or more that are in none before."""
+NEW_POINTS = 4
+FILE = Path(__file__).with_name("compared.csv")
+
+Model: TypeAlias = Latency | Rate
+MODELS: Sequence[Model] = (*LATENCIES, *RATES)
+PathKey: TypeAlias = tuple[float, ...]
+"""The fields of a case that are in `PATH`, in this order."""
+PATH = {
+    "rtt_s": "round trip",
+    "t0_s": "timeout",
+    "first_timeout_s": "first timeout",
+    "w_max": "window",
+    "b": "packets per ACK",
+    "w1": "initial window",
+    "delack_s": "wait of an ACK",
+}
+"""What a case has beside size and loss, in words."""
+_COUNTED = {"b", "w1"}
+"""These have to be the same."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What simulated transfers took or achieved on average, and how far the models are from that."""
+
+    simulated: str
+    """One of `case.Simulated`, in seconds, or of `case.SimulatedRate`, in packets per second."""
+    case: Case
+    mean: Interval
+    errors: Mapping[str, float]
+    """Model over mean, less one, by the model's key."""
+
+    @classmethod
+    def of(cls, simulated: str, at: Case, mean: Interval) -> "Point":
+        """A simulated mean, with all models that say something of it."""
+        errors = {one.key: _says(one, at) / mean.mean - 1 for one in MODELS if one.simulated == simulated}
+        return cls(simulated, at, mean, errors)
+
+
+@dataclass(frozen=True)
+class Region:
+    """Sizes and losses at all of whose compared points a model is within the limit."""
+
+    packets: tuple[int, int] | None
+    """The smallest and the largest; None for a rate, which knows no size."""
+    p: tuple[float, float]
+
+    def words(self, of_what: bool = False) -> str:
+        """It in words, if asked for with the names of what is counted."""
+        losses = f"{_span(100 * self.p[0], 100 * self.p[1])} %{' loss' * of_what}"
+        if self.packets is None:
+            return losses
+        unit = " packet" if self.packets[1] == 1 else " packets"
+        return f"{_span(*self.packets)}{unit * of_what} at {losses}"
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """How far a model is from the simulation at the compared points around a case: one, two or four."""
+
+    low: float
+    high: float
+    outside: str = ""
+    """Why there are none; the errors are NaN then."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Compared, and within the limit at each of the points."""
+        return not self.outside and max(-self.low, self.high) <= LIMIT
+
+    @property
+    def mark(self) -> str:
+        """What stands at a number that is not to be trusted; `notes` says why."""
+        if self.outside:
+            return "?"
+        return "" if self.is_trusted else "!"
+
+    def __str__(self) -> str:
+        if self.outside:
+            return "not compared"
+        low, high = round(100 * self.low), round(100 * self.high)
+        if low < 0 < high:
+            return f"{-low} % low to {high} % high"
+        near, far = sorted((abs(low), abs(high)))
+        return f"{_span(near, far)} % {'low' if low < 0 else 'high'}" if far else "0 %"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of a scenario's single transfer."""
+
+    time_s: float
+    near: Nearby
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A model's errors at all points of a path that were compared."""
+
+    packets: Sequence[int]
+    p: Sequence[float]
+    errors: Floats
+    """By size and loss."""
+
+
+def trust(model: Model, asked: Case | None = None) -> list[Region]:
+    """Where a model is within the limit, on the compared path that is most like that of a case."""
+    grids = _grids(model.key)
+    return regions(grids[_likeliest(grids, asked or Case(1, 0.0))], isinstance(model, Rate))
+
+
+def trusted_for(model: Model, asked: Case | None = None) -> str:
+    """The same in words."""
+    found = trust(model, asked)
+    return "; ".join(one.words(of_what=one is found[0]) for one in found) or "nothing"
+
+
+def regions(grid: Grid, is_rate: bool) -> list[Region]:
+    """Of the rectangles of points within the limit the one with most of them, then that with most others."""
+    is_within = np.abs(grid.errors) <= LIMIT
+    told = np.zeros_like(is_within)
+    found: list[Region] = []
+    while len(found) < REGIONS and (best := _largest(is_within, told)):
+        rows, columns = best
+        new = int((~told[rows, columns]).sum())
+        if new < (1 if not found else NEW_POINTS):
+            break
+        told[rows, columns] = True
+        packets = None if is_rate else (grid.packets[rows.start], grid.packets[rows.stop - 1])
+        found.append(Region(packets, (grid.p[columns.start], grid.p[columns.stop - 1])))
+    return found
+
+
+def nearby(model: Model, asked: Case, set_up: bool = False) -> Nearby:
+    """How far a model is where it was compared around a case; `set_up`: of transfers that begin with one."""
+    grids = _grids(model.key)
+    path = _likeliest(grids, asked)
+    unlike = _unlike(path, asked)
+    reasons = [f"{PATH[key]} {_value(key, getattr(asked, key))} ({_values(key, grids)})" for key in unlike]
+    if set_up:
+        reasons.append("a handshake (without)")
+    if asked.p_high and model.simulated == "partial_catnip":
+        reasons.append(f"{100 * asked.p_high:g} % loss of HIGH packets (none)")
+    grid = grids[path]
+    knows_sizes = isinstance(model, Latency)
+    rows = _around(grid.packets, asked.packets) if knows_sizes else slice(None)
+    columns = _around(grid.p, asked.p)
+    if rows is None:
+        reasons.append(f"{asked.packets} packets ({_span(grid.packets[0], grid.packets[-1])})")
+    if columns is None:
+        reasons.append(f"{100 * asked.p:g} % loss ({_span(100 * grid.p[0], 100 * grid.p[-1])} %)")
+    if reasons or rows is None or columns is None:
+        return Nearby(math.nan, math.nan, ", ".join(reasons))
+    errors = grid.errors[rows, columns]
+    return Nearby(float(errors.min()), float(errors.max()))
+
+
+def path_like(asked: Case) -> str:
+    """The compared path that is most like that of a case, in words."""
+    path = dict(zip(PATH, _likeliest(_grids(LATENCIES[0].key), asked), strict=True))
+    return ", ".join(f"{PATH[key]} {_value(key, path[key])}" for key in ("rtt_s", "w_max", "b"))
+
+
+def predictions(flow: Mapping[str, Any]) -> dict[str, Prediction]:
+    """What the models that match a single transfer (`Scenario.single_flow`) say of it, by label."""
+    asked, set_up = case.of_flow(flow), flow["handshake_s"] is not None
+    return {
+        one.label: Prediction(case.prediction(one, flow), nearby(one, asked, set_up))
+        for one in case.matching(flow)
+    }
+
+
+def document(model: Model, asked: Case) -> dict[str, Any]:
+    """Where a model can be trusted, and whether near a case, for programs."""
+    found = [{"packets": one.packets, "p": one.p} for one in trust(model, asked)]
+    return {"within": LIMIT, "regions": found, **near_document(nearby(model, asked))}
+
+
+def near_document(near: Nearby) -> dict[str, Any]:
+    """How far a model is near a case, for programs."""
+    return {
+        "trusted": near.is_trusted,
+        "near": None if near.outside else {"low": near.low, "high": near.high},
+        "not_compared": near.outside or None,
+    }
+
+
+def notes(told: Sequence[Nearby]) -> list[str]:
+    """What the marks at some numbers mean, a line for each."""
+    far = [near for near in told if near.mark == "!"]
+    reasons = [*dict.fromkeys(near.outside for near in told if near.outside)]
+    lines = []
+    if far:
+        all_of = Nearby(min(near.low for near in far), max(near.high for near in far))
+        lines.append(f"! not to be trusted there: {all_of} at the compared points around.")
+    if reasons:
+        shown = reasons if len(reasons) <= 3 else [reasons[0], "…", reasons[-1]]
+        lines.append(f"? not compared with simulations of such transfers: {'; '.join(shown)}.")
+    return lines
+
+
+def text(points: Iterable[Point]) -> str:
+    """The points as compared.csv holds them."""
+    keys = [one.key for one in MODELS]
+    out = io.StringIO()
+    write = csv.writer(out, lineterminator="\n")
+    write.writerow(["simulated", "packets", "p", *PATH, "transfers", "mean", "low", "high", *keys])
+    for one in points:
+        at = [getattr(one.case, key) for key in PATH]
+        errors = [f"{one.errors[key]:.4f}" if key in one.errors else "" for key in keys]
+        means = [one.mean.n, *(f"{value:.6g}" for value in (one.mean.mean, one.mean.low, one.mean.high))]
+        write.writerow([one.simulated, one.case.packets, one.case.p, *at, *means, *errors])
+    return out.getvalue()
+
+
+@cache
+def points() -> Sequence[Point]:
+    """Every point of compared.csv."""
+    with FILE.open(encoding="utf-8", newline="") as lines:
+        return [*map(_point, csv.DictReader(lines))]
+
+
+def _point(row: Mapping[str, str]) -> Point:
+    at = Case(int(row["packets"]), float(row["p"]), **_fields([float(row[key]) for key in PATH]))
+    errors = {one.key: float(row[one.key]) for one in MODELS if row[one.key]}
+    mean, low, high = (float(row[key]) for key in ("mean", "low", "high"))
+    return Point(row["simulated"], at, Interval(mean, low, high, int(row["transfers"])), errors)
+
+
+def _fields(path: Sequence[float]) -> dict[str, Any]:
+    return {key: value if key.endswith("_s") else int(value) for key, value in zip(PATH, path, strict=True)}
+
+
+def _path(at: Case) -> PathKey:
+    return tuple(getattr(at, key) for key in PATH)
+
+
+@cache
+def _grids(model: str) -> Mapping[PathKey, Grid]:
+    by_path: dict[PathKey, dict[tuple[int, float], float]] = {}
+    for one in points():
+        if model in one.errors:
+            by_path.setdefault(_path(one.case), {})[one.case.packets, one.case.p] = one.errors[model]
+    return {path: _grid(errors) for path, errors in by_path.items()}
+
+
+def _grid(errors: Mapping[tuple[int, float], float]) -> Grid:
+    packets, p = (sorted({at[axis] for at in errors}) for axis in (0, 1))
+    return Grid([*map(int, packets)], p, np.array([[errors[int(n), loss] for loss in p] for n in packets]))
+
+
+def _likeliest(grids: Mapping[PathKey, Grid], asked: Case) -> PathKey:
+    """The path that differs in the fewest fields, and least."""
+    return min(grids, key=lambda path: (len(_unlike(path, asked)), sum(_distances(path, asked).values())))
+
+
+def _unlike(path: PathKey, asked: Case) -> list[str]:
+    """The fields in which a case is not like a path."""
+    far = math.log(PATH_FACTOR) + 1e-9
+    return [key for key, off in _distances(path, asked).items() if off > (0 if key in _COUNTED else far)]
+
+
+def _distances(path: PathKey, asked: Case) -> dict[str, float]:
+    """Logarithms of the factors by which a case differs from a path; infinite beside nothing."""
+    both = {key: sorted((at, getattr(asked, key))) for key, at in zip(PATH, path, strict=True)}
+    return {
+        key: 0.0 if low == high else math.log(high / low) if low > 0 else math.inf
+        for key, (low, high) in both.items()
+    }
+
+
+def _largest(is_within: NDArray[np.bool_], told: NDArray[np.bool_]) -> tuple[slice, slice] | None:
+    """Of all rectangles of true cells the one with most that are not told, and of those the largest."""
+    best: tuple[slice, slice] | None = None
+    most = (0, 0)
+    for first in range(len(is_within)):
+        for end in range(first + 1, len(is_within) + 1):
+            rows = slice(first, end)
+            for columns in _runs(np.logical_and.reduce(is_within[rows])):
+                new = int((~told[rows, columns]).sum())
+                if new and (new, told[rows, columns].size) > most:
+                    best, most = (rows, columns), (new, told[rows, columns].size)
+    return best
+
+
+def _runs(values: NDArray[np.bool_]) -> Iterator[slice]:
+    """Where values are true, one after the other."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], values, [False]])))
+    return (slice(int(start), int(end)) for start, end in zip(edges[::2], edges[1::2], strict=True))
+
+
+def _around(compared: Sequence[float], value: float) -> slice | None:
+    """The place of a value, or of the two between which it lies; None beyond the ends."""
+    if not compared[0] <= value <= compared[-1]:
+        return None
+    return slice(
+        int(np.searchsorted(compared, value, "right")) - 1, int(np.searchsorted(compared, value)) + 1
+    )
+
+
+def _says(model: Model, at: Case) -> float:
+    return case.latency(model, at) if isinstance(model, Latency) else case.rate(model.name, at)
+
+
+def _value(key: str, value: float) -> str:
+    return f"{round(1e3 * value, 1):g} ms" if key.endswith("_s") else f"{value:g}"
+
+
+def _values(key: str, grids: Mapping[PathKey, Grid]) -> str:
+    """What was compared of a field."""
+    values = {path[[*PATH].index(key)] for path in grids}
+    return " or ".join(_value(key, value) for value in sorted(values))
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"

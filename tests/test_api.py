@@ -1,0 +1,164 @@
+"""What programs and notebooks use does what its documents say."""
+
+import doctest
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pytest import approx
+
+import catnip
+from catnip import InputError, api, paths, summary
+from catnip.cli.emulation import cannot_emulate
+from conftest import Run
+from test_tutorials import blocks
+
+PIPE: dict[str, Any] = {
+    "id": "PIPE",
+    "title": "A document <through> a pipe",
+    "node": {"server": {"kind": "host"}, "client": {"kind": "host"}},
+    "link": {
+        "pipe": {"from": "server", "to": "client", "rate": "2Mbit", "delay": "20ms", "queue": "drop-tail:20"}
+    },
+    "traffic": {"document": {"kind": "bulk", "from": "server", "to": "client", "bytes": "64KB"}},
+    "axis": [{"key": "link.pipe.queue", "values": ["drop-tail:5", "drop-tail:20"]}],
+}
+
+
+@pytest.mark.parametrize("module", [catnip, api], ids=["catnip", "catnip.api"])
+def test_the_examples_in_docstrings_answer_what_they_print(module: Any) -> None:
+    tests = doctest.DocTestFinder().find(module, globs={})
+    shown = [test for test in tests if test.examples]
+    assert shown
+    for test in shown:
+        if "catnip.link(" in str(test.docstring) and (why := cannot_emulate()):
+            pytest.skip(why)
+        report: list[str] = []
+        doctest.DocTestRunner().run(test, out=report.append)
+        assert not report, "".join(report)
+
+
+def test_the_page_about_python_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks("python.md", "python"):
+        exec(compile(block, "python.md", "exec"), names)
+    assert names["again"].to_pandas("runs").equals(names["results"].to_pandas("runs"))
+
+
+def test_real_programs_run_behind_a_link_while_it_is_open() -> None:
+    if why := cannot_emulate():
+        pytest.skip(why)
+    [block] = blocks("python.md", "python emulator")
+    names: dict[str, Any] = {"catnip": catnip}
+    exec(compile(block, "python.md", "exec"), names)
+    certificate = names["link"].certificate
+    assert certificate["verdict"] == "green"
+    with pytest.raises(subprocess.CalledProcessError):
+        names["link"].run(["true"], check=True)
+
+
+def test_a_link_that_cannot_be_says_why() -> None:
+    if why := cannot_emulate():
+        pytest.skip(why)
+    with pytest.raises(InputError, match='--rate: "5": expected a rate'), catnip.link(rate=5):
+        pass
+
+
+def test_a_run_in_python_is_that_of_the_command_line(tmp_path: Path, run_: Run) -> None:
+    made = catnip.run(PIPE, seeds=3)
+    file = tmp_path / "pipe.toml"
+    import tomli_w  # noqa: PLC0415
+
+    file.write_text(tomli_w.dumps(PIPE))
+    told = json.loads(run_("run", file, "--seeds", 3, "--json").out)
+    assert made.axes == told["axes"]
+    assert catnip.run(file, seeds=[1, 2, 3]).to_pandas().equals(made.to_pandas())
+    for name, variant in told["variants"].items():
+        of = made.summary[name].groups["document"]
+        for key, interval in variant["groups"]["document"]["means"].items():
+            assert of.means[key].mean == approx(interval["mean"])
+    made.save(tmp_path / "saved")
+    again = catnip.read(tmp_path / "saved")
+    assert str(again.summary) == str(made.summary)
+    assert again.to_pandas("connections").equals(made.to_pandas("connections"))
+
+
+def test_frames_have_variants_by_name_and_axes_as_columns() -> None:
+    made = catnip.run(PIPE, seeds=2, series="100ms")
+    frame = made.to_pandas("connections")
+    assert frame.groupby("link.pipe.queue").size().to_dict() == {"drop-tail:20": 2, "drop-tail:5": 2}
+    polar = made.to_polars("connection_series")
+    assert set(polar["variant"].unique()) == set(made.variants)
+    assert polar["time_s"].min() == approx(0.1)
+
+
+def test_a_notebook_shows_results_as_tables_of_text() -> None:
+    html = catnip.run(PIPE, seeds=1)._repr_html_()
+    assert "<caption>A document &lt;through&gt; a pipe (seed 1)</caption>" in html
+    assert html.count("<td>queue=drop-tail:5</td>") == 2, "its transfers and its links"
+    assert repr(catnip.run(PIPE, seeds=2)) == (
+        "<catnip.Results 'A document <through> a pipe': 2 variants, 2 seeds>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"scenario": "slow-stat"}, "did you mean slow-start"),
+        ({"scenario": Path("nothere.toml")}, "nothere.toml: "),
+        ({"scenario": PIPE, "seeds": 0}, "seeds: 0: expected at least one"),
+        ({"scenario": PIPE, "seeds": [-1]}, "seeds: [-1]: expected at least one, and none below 0"),
+        ({"scenario": PIPE, "variants": ["x"]}, "variants: 'x' is not one of queue=drop-tail:5, "),
+        ({"scenario": PIPE, "tables": ["x"]}, "tables: "),
+        ({"scenario": PIPE, "series": "0s"}, 'series: "0s": expected a time above zero'),
+        ({"scenario": {"id": None}}, "scenario: "),
+        ({"scenario": {"id": "X"}}, "scenario: "),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError) as error:
+        catnip.run(**arguments)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_summary_needs_its_tables(tmp_path: Path) -> None:
+    from catnip import results  # noqa: PLC0415
+
+    scenario = paths.scenario("slow-start")
+    made = scenario.run(scenario.variants, [1], ["runs"])
+    results.write(tmp_path, results.Manifest.of(scenario, scenario.variants, [1]), made)
+    with pytest.raises(InputError, match="a summary needs groups, transfers, ports, too"):
+        _ = catnip.read(tmp_path).summary
+    with pytest.raises(InputError, match="'pages': no such table; there are runs"):
+        catnip.read(tmp_path).to_arrow("pages")
+
+
+def test_importing_loads_nothing_that_takes_time() -> None:
+    slow = ("numpy", "scipy", "pyarrow", "matplotlib", "rich", "click", "catnip._core")
+    say = f"import catnip, sys; print([name for name in {slow} if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", say], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
+    assert set(catnip.__all__) == set(dir(catnip))
+    with pytest.raises(AttributeError, match="nothere"):
+        _ = catnip.nothere
+
+
+def test_tables_come_as_arrays_of_equal_length() -> None:
+    made = catnip.run(PIPE, seeds=[4, 2, 4])
+    assert made.seeds == [2, 4]
+    assert set(summary.TABLES) <= set(made.tables)
+    for name, table in made.tables.items():
+        lengths = {len(np.asarray(column)) for column in table.values()}
+        assert len(lengths) == 1, name
+
+
+@pytest.fixture
+def run_(catnip: Run) -> Run:
+    """The command line, whose usual name here is that of the package."""
+    return catnip

@@ -1,0 +1,224 @@
+"""Where models can be trusted: what is said follows from the simulations that they were compared with."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from catnip import case, compared, model_plots
+from catnip.case import Case, Latency
+from catnip.compared import LIMIT, MODELS, Grid, Model, Nearby, Point
+from conftest import Run
+
+with compared.FILE.open(encoding="utf-8", newline="") as lines:
+    ROWS = list(csv.DictReader(lines))
+HYSTERESIS, CARDWELL, PARTIAL = (
+    next(one for one in case.LATENCIES if one.name == name)
+    for name in ("hysteresis", "cardwell00", "partial_catnip")
+)
+PFTK = case.RATES[0]
+
+
+def errors(model: Model, path: Case) -> dict[tuple[int, float], float]:
+    """A model's compared points on a path, read from the file as it is."""
+    return {
+        (int(row["packets"]), float(row["p"])): float(row[model.key])
+        for row in ROWS
+        if row[model.key] and all(float(row[key]) == getattr(path, key) for key in compared.PATH)
+    }
+
+
+@pytest.mark.parametrize("path", model_plots.PATHS, ids=lambda path: f"{path.rtt_s} s, {path.b} per ACK")
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.key}")
+def test_no_claimed_region_holds_a_point_beyond_the_limit(model: Model, path: Case) -> None:
+    for region in compared.trust(model, path):
+        low, high = region.packets or (1, 10**9)
+        held = [
+            off
+            for (n, p), off in errors(model, path).items()
+            if low <= n <= high and region.p[0] <= p <= region.p[1]
+        ]
+        assert held
+        assert max(map(abs, held)) <= LIMIT
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.key}")
+def test_every_model_was_compared_at_every_point_of_every_path(model: Model) -> None:
+    sizes: Sequence[int] = (20_000,)
+    losses: Sequence[float] = model_plots.STEADY_LOSSES
+    if isinstance(model, Latency):
+        sizes, losses = (*model_plots.SIZES, *model_plots.LONGER), model_plots.COMPARED_LOSSES
+    for path in model_plots.PATHS:
+        assert set(errors(model, path)) == {(n, p) for n in sizes for p in losses}
+
+
+def test_stored_errors_are_those_of_the_models_against_the_stored_means() -> None:
+    for one in compared.points():
+        again = Point.of(one.simulated, one.case, one.mean)
+        assert again.errors == approx(one.errors, abs=1e-4), one.case
+
+
+@pytest.mark.parametrize(
+    ("what", "at"),
+    [
+        ("reno", Case(20_000, 0.01)),
+        ("partial_catnip", Case(2000, 0.1)),
+        ("download", Case(500, 0.03, rtt_s=0.05)),
+    ],
+)
+def test_stored_means_are_what_is_simulated_today(what: case.Simulated, at: Case) -> None:
+    stored = next(one.mean for one in compared.points() if (one.simulated, one.case) == (what, at))
+    now = case.simulated(at, what, stored.n, model_plots.SEED)
+    assert (now.mean, now.low, now.high) == approx((stored.mean, stored.low, stored.high), rel=1e-5)
+
+
+def test_the_file_reads_as_it_was_written() -> None:
+    assert compared.text(compared.points()) == compared.FILE.read_text(encoding="utf-8")
+
+
+def test_regions_are_the_largest_rectangles_of_good_points() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(100):
+        is_good = random.random((5, 6)) < 0.75
+        grid = Grid(range(1, 6), [p / 10 for p in range(6)], np.where(is_good, 0.1, 0.2))
+        found = compared.regions(grid, is_rate=False)
+        sizes = [
+            is_good[a : b + 1, c : d + 1].size
+            for a, b in combinations_with_replacement(range(5), 2)
+            for c, d in combinations_with_replacement(range(6), 2)
+            if is_good[a : b + 1, c : d + 1].all()
+        ]
+        first = found[0]
+        assert first.packets
+        rows, columns = first.packets[1] - first.packets[0] + 1, round(10 * (first.p[1] - first.p[0])) + 1
+        assert rows * columns == max(sizes)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (Case(30_000, 0.01), "30000 packets (1 to 20000)"),
+        (Case(23, 0.25), "25 % loss (0 to 20 %)"),
+        (Case(23, 0.01, rtt_s=0.5), "round trip 500 ms (50 ms or 200 ms)"),
+        (Case(23, 0.01, w_max=64), "window 64 (24)"),
+        (Case(23, 0.01, t0_s=0.2), "timeout 200 ms (1000 ms)"),
+        (Case(23, 0.01, first_timeout_s=1.0), "first timeout 1000 ms (3000 ms)"),
+        (Case(23, 0.01, w1=10), "initial window 10 (1)"),
+        (Case(23, 0.01, rtt_s=0.05, b=1, delack_s=0.0), "50 ms (50 ms or 200 ms)"),
+    ],
+)
+def test_a_case_outside_of_what_was_compared_is_said_to_be_outside(asked: Case, reason: str) -> None:
+    near = compared.nearby(HYSTERESIS, asked)
+    assert reason in near.outside
+    assert (str(near), near.mark, near.is_trusted) == ("not compared", "?", False)
+
+
+def test_a_path_that_differs_by_less_than_the_factor_is_the_same_path() -> None:
+    at, like = Case(23, 0.05), Case(23, 0.05, rtt_s=0.21, w_max=20, t0_s=1.2, first_timeout_s=2.5)
+    assert compared.nearby(HYSTERESIS, like) == compared.nearby(HYSTERESIS, at)
+    assert compared.nearby(HYSTERESIS, replace(at, rtt_s=0.06)) == compared.nearby(
+        HYSTERESIS, replace(at, rtt_s=0.05)
+    )
+
+
+def test_loss_of_high_packets_was_compared_with_no_model_that_knows_it() -> None:
+    asked = Case(23, 0.05, p_high=0.01)
+    assert compared.nearby(PARTIAL, asked).outside == "1 % loss of HIGH packets (none)"
+    assert not compared.nearby(HYSTERESIS, asked).outside
+
+
+def test_between_compared_points_all_around_count() -> None:
+    by_point = errors(HYSTERESIS, Case(1, 0.0))
+    for asked, around in (
+        (Case(23, 0.05), [(23, 0.05)]),
+        (Case(30, 0.05), [(23, 0.05), (36, 0.05)]),
+        (Case(1000, 0.02), [(500, 0.01), (500, 0.03), (2000, 0.01), (2000, 0.03)]),
+        (Case(20_000, 0.2), [(20_000, 0.2)]),
+    ):
+        near = compared.nearby(HYSTERESIS, asked)
+        values = [by_point[at] for at in around]
+        assert (near.low, near.high) == (min(values), max(values))
+
+
+@pytest.mark.parametrize(
+    ("near", "words", "mark"),
+    [
+        (Nearby(-0.46, -0.46), "46 % low", "!"),
+        (Nearby(-0.46, -0.2), "20 to 46 % low", "!"),
+        (Nearby(0.1, 0.16), "10 to 16 % high", "!"),
+        (Nearby(-0.1, 0.14), "10 % low to 14 % high", ""),
+        (Nearby(-0.001, 0.002), "0 %", ""),
+        (Nearby(-0.04, 0.001), "0 to 4 % low", ""),
+    ],
+)
+def test_how_far_a_model_is_reads_as_low_and_high(near: Nearby, words: str, mark: str) -> None:
+    assert (str(near), near.mark) == (words, mark)
+
+
+def test_hysteresis_is_low_for_twenty_thousand_packets_at_one_percent(catnip: Run) -> None:
+    near = compared.nearby(HYSTERESIS, Case(20_000, 0.01))
+    assert near.high < -0.4
+    assert not near.is_trusted
+    assert compared.nearby(CARDWELL, Case(20_000, 0.01)).is_trusted
+    ended = catnip("model", "--packets", 20_000, "--loss", "1%", "--trials", 0)
+    row = next(line for line in ended.out.splitlines() if line.strip().startswith("hysteresis"))
+    assert f"{-100 * near.low:.0f} % low" in row
+    assert compared.trusted_for(HYSTERESIS) in row
+
+
+def test_json_says_what_the_table_says(catnip: Run) -> None:
+    arguments = ("model", "--packets", 20_000, "--loss", "1%", "--trials", 0, "--json")
+    said = json.loads(catnip(*arguments).out)
+    hysteresis = said["latency_trust"]["hysteresis"]
+    assert (hysteresis["trusted"], hysteresis["within"], hysteresis["not_compared"]) == (False, LIMIT, None)
+    assert hysteresis["near"]["high"] < -0.4
+    assert hysteresis["regions"][0]["packets"] == [*(compared.trust(HYSTERESIS)[0].packets or ())]
+    assert said["rate_trust"]["pftk_throughput"]["trusted"]
+    far = json.loads(catnip(*arguments, "--rtt", "2s").out)["latency_trust"]["hysteresis"]
+    assert (far["trusted"], far["near"]) == (False, None)
+    assert far["not_compared"] == "round trip 2000 ms (50 ms or 200 ms)"
+
+
+def test_models_outside_of_what_was_compared_are_said_to_be_so_once(catnip: Run) -> None:
+    out = catnip("model", "--packets", 30_000, "--loss", "25%", "--trials", 0).out
+    assert out.count("Not compared: ") == 2
+    assert "Not compared: 30000 packets (1 to 20000), 25 % loss (0 to 20 %): all times." in out
+    assert "Not compared: 25 % loss (0.02 to 20 %): all rates." in out
+
+
+def test_a_sweep_marks_what_cannot_be_trusted(catnip: Run) -> None:
+    arguments = ("model", "--sweep", "loss=0%:30%", "--packets", 20_000, "--trials", 0)
+    out = catnip(*arguments).out
+    marked = {line.split()[0]: line for line in out.splitlines() if line.strip()[:1].isdigit()}
+    assert "!" in marked["3.75"] and "?" not in marked["3.75"]
+    assert "?" in marked["30"] and "!" not in marked["30"]
+    assert "? not compared with simulations of such transfers: " in out
+    trusted = json.loads(catnip(*arguments, "--json").out)["trusted"]
+    assert trusted["hysteresis"][0] and not trusted["hysteresis"][-1]
+
+
+def test_a_run_of_long_transfers_has_their_rate_beside_and_marks_what_is_far_off(catnip: Run) -> None:
+    out = catnip("run", "steady-state", "--seeds", 2).out
+    table = out[out.index("Models beside") :]
+    assert "PFTK, receive rate" in table
+    row = next(line for line in table.splitlines() if "bernoulli:0.01 " in line)
+    assert row.count("!") == 1
+    assert "! not to be trusted there: " in table
+    document = json.loads(catnip("run", "steady-state", "--seeds", 2, "--json").out)
+    said, trust = (document[key]["loss=bernoulli:0.01"] for key in ("models_s", "models_trust"))
+    assert said["PFTK, receive rate"] == approx(
+        20_000 / case.rate("pftk_throughput", Case(20_000, 0.01)), rel=0.01
+    )
+    assert (trust["hysteresis"]["trusted"], trust["PFTK, receive rate"]["trusted"]) == (False, True)
+
+
+def test_a_run_unlike_those_compared_says_so(catnip: Run) -> None:
+    out = catnip("run", "slow-start", "--seeds", 1).out
+    assert "? not compared with simulations of such transfers: window 64 (24)" in out
+    trust = json.loads(catnip("run", "slow-start", "--seeds", 1, "--json").out)["models_trust"]
+    assert all(not one["trusted"] and one["not_compared"] for row in trust.values() for one in row.values())
