@@ -17,6 +17,8 @@ pub enum Unit {
     Keystroke,
     /// A connection is over.
     Transfer,
+    /// Nothing: their connections last as long as the run.
+    Flow,
 }
 
 impl Unit {
@@ -26,6 +28,7 @@ impl Unit {
             Self::Page => "pages",
             Self::Keystroke => "keystrokes",
             Self::Transfer => "transfers",
+            Self::Flow => "flows",
         }
     }
 }

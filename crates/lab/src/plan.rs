@@ -2,6 +2,7 @@
 
 use crate::error::Wrong;
 use crate::files::Files;
+use crate::groups::Unit;
 use crate::kinds::Kinds;
 use crate::network::{self, LinkFile, NamedPorts, Network};
 use crate::real::{NodeFile, ObjectName, RealNode, Service};
@@ -110,6 +111,10 @@ impl Plan {
         }
         if traffic.is_empty() && network.real.iter().all(|real| real.command.is_none()) {
             return Err(("traffic".into(), "nothing to do: no traffic".into()));
+        }
+        if duration == a_day().0 && traffic.iter().any(|traffic| traffic.workload.unit() == Unit::Flow) {
+            let what = "a transfer is endless: say how long the run is, such as 60s";
+            return Err(("duration".into(), what.into()));
         }
         network.check_contracts(longest_packet(&traffic))?;
         let Network { topology, ports, real, addresses, groups, .. } = network;

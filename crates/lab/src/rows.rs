@@ -235,7 +235,7 @@ impl Row for GroupRow<'_> {
         to.text("group", "The traffic group.", |it| it.group.into());
         to.text(
             "kind",
-            "What its users wait for: `pages`, `keystrokes`, or `transfers`, which are connections.",
+            "What its users wait for: `pages`, `keystrokes`, `transfers`, which are connections, or nothing: `flows` never end.",
             |it| it.unit.name().into(),
         );
         to.float("measured_s", "How long it was looked at: the run without its warm-up.", |it| {

@@ -1,15 +1,17 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::Nodes;
+use crate::describe::{InSchema, Nodes};
 use crate::error::Wrong;
+use crate::groups::Unit;
 use crate::real::{ObjectName, PORT, Protocol};
 use crate::tcp::TcpFile;
 use crate::text::{Text, Times, yes};
-use catnip_base::{Bytes, Distribution, FlowContext, Rng, Span, Stream, Time};
+use catnip_base::{Bytes, Distribution, FlowContext, ParseError, Rng, Span, Stream, Time};
 use catnip_sim::app::{AnyApp, Bulk, ServerConfig};
 use catnip_sim::{CLIENT, Message, Parties, SERVER};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Transfers of a given size, one per pair of hosts.
@@ -26,9 +28,9 @@ pub(crate) struct BulkFile {
     /// How long a transfer is, full segments; or `bytes`.
     #[schemars(example = 28, extend("x-default" = "`bytes` says it"))]
     packets: Option<u64>,
-    /// How long a transfer is, or `packets`.
+    /// How long a transfer is, or `packets`; `endless`: as long as the run.
     #[schemars(example = &"32KB", extend("x-default" = "`packets` says it"))]
-    bytes: Option<Text<Bytes>>,
+    bytes: Option<Text<Length>>,
     /// When a transfer begins.
     #[serde(alias = "start_s")]
     #[schemars(example = &"uniform:minimum=0s,maximum=2s", extend("default" = START))]
@@ -53,8 +55,33 @@ pub(crate) struct BulkFile {
 pub(super) const PATHS: &str = "/{bytes}";
 /// When transfers begin of which nothing is said, seconds.
 const START: f64 = 0.0;
-/// A transfer of more than this (an exabyte) is a slip of the keyboard.
+/// A transfer of more than this (an exabyte) is a slip of the keyboard, and one of so much is never over.
 const MAX_BYTES: u64 = 1 << 60;
+const ENDLESS: &str = "endless";
+
+/// How long a transfer is.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    Bytes(Bytes),
+    Endless,
+}
+
+impl FromStr for Length {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        if text == ENDLESS { Ok(Self::Endless) } else { text.parse().map(Self::Bytes) }
+    }
+}
+
+impl InSchema for Length {
+    fn schema() -> Schema {
+        let mut schema = Bytes::schema();
+        let of_bytes = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
+        let pattern = format!("^{ENDLESS}$|{of_bytes}");
+        schema.insert("pattern".into(), pattern.into());
+        schema
+    }
+}
 
 impl TrafficKind for BulkFile {
     fn ends(&self) -> [(&'static str, &str); 2] {
@@ -68,9 +95,14 @@ impl TrafficKind for BulkFile {
     }
 
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong> {
+        let is_endless = matches!(self.bytes, Some(Text(Length::Endless)));
         let bytes = match (self.packets, self.bytes) {
             (Some(packets), None) => packets.saturating_mul(scene.tcp.segment_bytes.into()),
-            (None, Some(Text(bytes))) => bytes.0,
+            (None, Some(Text(Length::Bytes(bytes)))) => bytes.0,
+            (None, Some(Text(Length::Endless))) if scene.has_real_hosts() => {
+                return Err((scene.key("bytes"), format!("{ENDLESS:?}: between simulated hosts only")));
+            }
+            (None, Some(Text(Length::Endless))) => MAX_BYTES,
             _ => return Err((scene.key("packets"), "give either packets or bytes".into())),
         };
         if !(1..=MAX_BYTES).contains(&bytes) {
@@ -78,22 +110,27 @@ impl TrafficKind for BulkFile {
             return Err((scene.key(key), format!("{bytes} bytes: expected 1 to {MAX_BYTES}")));
         }
         let start_s = self.start.as_ref().map_or(Distribution::Constant(START), |said| said.0.clone());
-        Ok(Arc::new(BulkWorkload { bytes, start_s }))
+        Ok(Arc::new(BulkWorkload { bytes, is_endless, start_s }))
     }
 }
 
 #[derive(Debug)]
 struct BulkWorkload {
     bytes: u64,
+    is_endless: bool,
     start_s: Distribution,
 }
 
 impl Workload for BulkWorkload {
+    fn unit(&self) -> Unit {
+        if self.is_endless { Unit::Flow } else { Unit::Transfer }
+    }
+
     fn app(&self, user: &User, _stage: &mut dyn Stage) -> AnyApp {
         let start = self.start_s.draw(&mut Rng::new(user.seed, Stream::Start(user.number)));
         let opener = if user.server_is_real { CLIENT } else { SERVER };
         let parties = Parties { opener, ..user.parties() };
-        let context = user.tells_size.then(|| FlowContext::document(self.bytes));
+        let context = (user.tells_size && !self.is_endless).then(|| FlowContext::document(self.bytes));
         let document = Message { bytes: self.bytes, context, ..Message::default() };
         AnyApp::Bulk(Bulk::new(parties, document, Time::ZERO + Span::from_secs_f64(start)))
     }
@@ -111,6 +148,6 @@ impl Workload for BulkWorkload {
     }
 
     fn lone_transfer(&self) -> Option<u64> {
-        Some(self.bytes)
+        (!self.is_endless).then_some(self.bytes)
     }
 }

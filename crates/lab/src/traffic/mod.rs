@@ -111,6 +111,12 @@ impl Scene<'_> {
         format!("traffic.{}.{key}", self.name)
     }
 
+    /// Is somebody real among those who talk?
+    fn has_real_hosts(&self) -> bool {
+        let is_real = |node: NodeId| self.network.real.iter().any(|real| real.node == node);
+        self.pairs.iter().any(|&(server, client)| is_real(server) || is_real(client))
+    }
+
     /// What is wrong with a key.
     fn at(&self, key: &str) -> impl Fn(String) -> Wrong {
         let key = self.key(key);
