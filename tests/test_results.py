@@ -299,9 +299,9 @@ def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(
     git(["git", "add", "."])
     git(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-m", "all"])
     monkeypatch.setattr(results, "__file__", str(tmp_path / "python" / "catnip" / "results.py"))
-    clean = results.commit()
+    clean = paths.commit()
     assert clean is not None
     assert not clean.endswith("+")
     for file, told in zip(files, (clean, clean, f"{clean}+"), strict=True):
         file.write_text("new")
-        assert results.commit() == told
+        assert paths.commit() == told

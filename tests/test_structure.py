@@ -95,13 +95,21 @@ def python(package: Path) -> Graph:
     paths = {path.relative_to(package.parent).with_suffix(""): path for path in package.rglob("*.py")}
     files = {".".join(path.parts).removesuffix(".__init__"): file for path, file in paths.items()}
     for module, file in files.items():
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in executed(ast.parse(file.read_text())):
             for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else []:
                 path = f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
                 there = next((at for at in (path, path.rpartition(".")[0]) if at in files), module)
                 if there != module:
                     graph[module][there].add(alias.name)
     return graph
+
+
+def executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """All that is there when the module runs: what only those read who check types imports nothing."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from executed(node)
 
 
 class Module:
@@ -246,5 +254,6 @@ def test_circles_in_python_are_found_and_named(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "a.py").write_text("from net import b")
     (package / "b.py").write_text("def f():\n    from net.a import c, d")
+    (package / "e.py").write_text("if TYPE_CHECKING:\n    from net.e import f\n    from net import a")
     lines = sorted(circle(python(package)).splitlines())
     assert lines == ["net.a uses b of net.b", "net.b uses c, d of net.a"]

@@ -123,9 +123,10 @@ install_python_packages() {
   local ask='import sys, tomllib
 file = tomllib.load(open("pyproject.toml", "rb"))
 project = file["project"]
-extras = [one for extra in project["optional-dependencies"].values() for one in extra if project["name"] not in one]
-print(*file["build-system"]["requires"], *project["dependencies"], *extras,
-      *file["dependency-groups"].get(sys.argv[1], []), sep="\n")'
+extras = project["optional-dependencies"]
+wanted = [name for name in extras if name not in ("all", "dev", "wheel") or name == sys.argv[1]]
+print(*file["build-system"]["requires"], *project["dependencies"],
+      *(one for name in wanted for one in extras[name] if project["name"] not in one), sep="\n")'
   if .venv/bin/python -c "$ask" "$group" | .venv/bin/pip install --quiet --requirement /dev/stdin; then
     touch "$stamp"
   else

@@ -12,9 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from catnip import paths, runs, summary
+from catnip import paths, runs, summary, telling
 from catnip._core import InputError, Scenario, tables
-from catnip.cli import summaries
 from catnip.cli.emulation import program
 from catnip.papers import outcome
 from catnip.summary import Summary
@@ -134,7 +133,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         """As `catnip run` prints it."""
-        told = summaries.tables(self.title, self.seeds, self.summary)
+        told = telling.tables(self.title, self.seeds, self.summary)
         return "".join(map(_html, told))
 
 

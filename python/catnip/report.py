@@ -1,10 +1,11 @@
-"""A reproduction as one HTML page that needs nothing else: styles, figures and reasons are inside."""
+"""A reproduction, or a run, as one HTML page that needs nothing else: styles, figures, reasons are inside."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import groupby
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -16,7 +17,7 @@ from catnip.figures import style
 from catnip.output import span
 from catnip.papers import claims
 from catnip.papers.claims import Claim
-from catnip.papers.outcome import Command, Figure, Reproduction, Table
+from catnip.papers.outcome import Command, Figure, Reproduction, RunOfScenario, Table
 
 LIBRARIES = ("matplotlib", "numpy", "scipy")
 """Those on which the bytes of a page depend."""
@@ -25,7 +26,26 @@ UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=p
 
 
 def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
-    """The page; `command` is what makes it again, from a `commit` as `results.commit` tells it."""
+    """The page; `command` is what makes it again, from a `commit` as `paths.commit` tells it."""
+    return _page(
+        "report.html.j2",
+        outcome,
+        commit,
+        command=command,
+        show=claims.show,
+        tally=claims.tally(outcome.claims),
+        groups={id: list(group) for id, group in groupby(sorted(outcome.claims, key=_order(outcome)), _id)},
+        reasons=_reasons(claim.note for claim in outcome.claims if claim.note),
+        again=lambda figure: _again(command, figure),
+    )
+
+
+def render_run(outcome: RunOfScenario, command: str, commit: str | None) -> str:
+    """The page of a run; `command` is what was typed."""
+    return _page("run.html.j2", outcome, commit, command=command, again=lambda _figure: command, tally={})
+
+
+def _page(template: str, outcome: Reproduction | RunOfScenario, commit: str | None, **more: Any) -> str:
     environment = Environment(
         loader=PackageLoader("catnip"),
         autoescape=True,
@@ -36,21 +56,16 @@ def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
     environment.tests["has_gaps"] = _has_gaps
     environment.filters["unbroken"] = _unbroken
     environment.filters["columns_in_words"] = _columns_in_words
-    return environment.get_template("report.html.j2").render(
+    return environment.get_template(template).render(
         outcome=outcome,
-        command=command,
         commit=commit,
         version=__version__,
         made=_made(commit),
         libraries=", ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES),
-        show=claims.show,
         span=span,
-        tally=claims.tally(outcome.claims),
-        groups={id: list(group) for id, group in groupby(sorted(outcome.claims, key=_order(outcome)), _id)},
-        reasons=_reasons(claim.note for claim in outcome.claims if claim.note),
         figures=[(figure, Markup(style.in_page(figure.svg))) for figure in outcome.figures],
-        again=lambda figure: _again(command, figure),
         drawings=lambda dark: Markup(style.variables(dark)),
+        **more,
     )
 
 

@@ -11,12 +11,10 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from catnip import runs
+from catnip import paths, runs
 from catnip._core import InputError, Scenario, __version__
 from catnip.runs import Progress, Rows
 from catnip.tables import TABLES, Column, Table
@@ -39,9 +37,6 @@ CERTIFICATE = "certificate.json"
 """What an emulation was asked and what it did."""
 LONGEST_TEXT = 1 << 18
 """Bytes of a file that a manifest holds as it is."""
-
-WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
-"""Files in the checkout that come of runs, as git leaves them out."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class Manifest:
             seeds=list(seeds),
             axes=runs.axes_of(scenario, variants),
             created=created,
-            commit=commit(),
+            commit=paths.commit(),
             text=scenario.text,
             files={
                 os.path.relpath(file, Path(scenario.path).parent): _contents(Path(file))
@@ -113,22 +108,6 @@ def _contents(file: Path) -> dict[str, str]:
         with suppress(UnicodeDecodeError):
             told["text"] = contents.decode()
     return told
-
-
-def commit() -> str | None:
-    """Of the checkout that the package is in, if it is in one; `+` behind it says that files were changed.
-
-    What reproductions write does not count: no run reads it, and every second report would have the mark.
-    """
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return None
-    try:
-        git = partial(subprocess.run, cwd=root, capture_output=True, text=True, check=True)
-        changed = git(["git", "status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN]).stdout
-        return git(["git", "rev-parse", "HEAD"]).stdout.strip() + "+" * bool(changed)
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:

@@ -32,6 +32,8 @@ Read: TypeAlias = Callable[[str, int], Rows]
 
 MEANS = {"pages": "page_time_s", "keystrokes": "echo_s", "transfers": "completed_s"}
 """What the mean time of each kind is called."""
+POINTS = 400
+"""Of a curve."""
 QUANTILES = {"median_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
 """Told where there are enough transfers that some take longer."""
 
@@ -51,6 +53,8 @@ class OfGroup:
     """The mean of what a transfer takes or `horizon_s`, whichever is less, by Kaplan and Meier: what is known
     of those that have not finished counts, too. None where all have finished in all variants."""
     horizon_s: float = math.nan
+    curve: tuple[Floats, Floats] = field(default=(np.zeros(0), np.zeros(0)), repr=False)
+    """Times, ascending, and the share of transfers that take longer than each: enough for a drawing."""
     values: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     """By measure, values that vary with the seeds and have its mean: one for each, or for a block of them."""
 
@@ -158,6 +162,7 @@ def _of_group(rows: Rows, waits: Rows, seeds: Sequence[int], horizon_s: float) -
         means,
         restricted.interval if restricted else None,
         horizon_s,
+        times.curve(POINTS),
         values,
     )
 

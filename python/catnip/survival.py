@@ -85,10 +85,18 @@ class Times:
         slope_s = slope_s / reach if reach > 0 else 0.0
         return Estimate(Interval(at_s, low_s, high_s, self.blocks), at_s - slope_s * deviates)
 
-    def curve(self) -> tuple[Floats, Floats]:
-        """Times at which something is over, and the share that takes longer."""
+    def curve(self, most: int) -> tuple[Floats, Floats]:
+        """Times at which something is over, and the share that takes longer: so many points at most.
+
+        They are closer to each other where few are left, which is what quantiles are read from.
+        """
         lasting = self._lasting(np.ones(len(self.is_over), dtype=bool))
-        return self.waited_s[self.is_over], lasting[self.is_over]
+        over_s, share = self.waited_s[self.is_over], lasting[self.is_over]
+        if len(over_s) > most:
+            ranks = len(over_s) - np.geomspace(1, len(over_s), most).round().astype(np.intp)
+            chosen = np.unique(ranks)
+            over_s, share = over_s[chosen], share[chosen]
+        return over_s, share
 
     def _varied(self, whole: float, without: Sequence[float]) -> Estimate:
         """An estimate from all, and from all but each block."""

@@ -1,37 +1,12 @@
 //! How the groups of traffic fare in a run: sums over all that their users do, and what these wait for, one by one.
 
 use crate::Plan;
-use crate::rows::{ConnectionRow, EchoRow, GroupRow, PageRow, TransferRow};
+use crate::rows::{ConnectionRow, EchoRow, GroupRow, PageRow, TransferRow, Unit};
 use catnip_base::{Span, Time};
 use catnip_net::{PortCounters, PortId};
 use catnip_sim::record::ConnectionRecord;
 use catnip_sim::{Event, Handler, Watch, World};
 use std::collections::BTreeMap;
-
-/// What users wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// A page is complete.
-    Page,
-    /// What was typed has come back.
-    Keystroke,
-    /// A connection is over.
-    Transfer,
-    /// Nothing: their connections last as long as the run.
-    Flow,
-}
-
-impl Unit {
-    /// What several of them are called.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Page => "pages",
-            Self::Keystroke => "keystrokes",
-            Self::Transfer => "transfers",
-            Self::Flow => "flows",
-        }
-    }
-}
 
 /// What a run has come to at the end of its warm-up: what was counted before it does not count.
 #[derive(Clone, Debug)]

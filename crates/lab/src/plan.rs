@@ -2,10 +2,10 @@
 
 use crate::error::Wrong;
 use crate::files::Files;
-use crate::groups::Unit;
 use crate::kinds::Kinds;
 use crate::network::{self, LinkFile, NamedPorts, Network};
 use crate::real::{NodeFile, ObjectName, RealNode, Service};
+use crate::rows::Unit;
 use crate::tcp::TcpFile;
 use crate::text::{Text, a_day, no_time, one};
 use crate::traffic::{Traffic, TrafficFile};

@@ -3,7 +3,6 @@
 
 use crate::bursts::Burst;
 use crate::column::{Columns, Heading, Headings};
-use crate::groups::Unit;
 use catnip_base::{Span, Time, words};
 use catnip_net::{Backlog, Colour, DropReason, PortCounters};
 use catnip_sim::record::{ConnectionRecord, EchoRecord, ObjectRecord, PageRecord, Reply, SenderView};
@@ -171,6 +170,31 @@ impl Row for RunRow {
         to.integer("real_time", "1 if an emulator ran under SCHED_FIFO.", |run| {
             run.real.is_some_and(|real| real.scheduled).into()
         });
+    }
+}
+
+/// What users wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A page is complete.
+    Page,
+    /// What was typed has come back.
+    Keystroke,
+    /// A connection is over.
+    Transfer,
+    /// Nothing: their connections last as long as the run.
+    Flow,
+}
+
+impl Unit {
+    /// What several of them are called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Page => "pages",
+            Self::Keystroke => "keystrokes",
+            Self::Transfer => "transfers",
+            Self::Flow => "flows",
+        }
     }
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from catnip import extras, output
+from catnip import extras, output, paths
 from catnip._core import InputError
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
 from catnip.papers import claims, runner
@@ -54,11 +54,10 @@ def reproduce(
     with Progress(quiet=as_json) as progress:
         outcome = runner.reproduce(paper_name, ids or None, quick, seeds, seed, progress)
     if report is not None:
-        from catnip import results  # noqa: PLC0415 -- only a report needs it
         from catnip.report import render  # noqa: PLC0415 -- only a report needs it
 
         command = Command(paper_name, ids, _options(quick, seeds, seed))
-        report.write_text(render(outcome, command, results.commit()), encoding="utf-8")
+        report.write_text(render(outcome, command, paths.commit()), encoding="utf-8")
     if table is not None:
         table.write_text(output.markdown(outcome, table), encoding="utf-8")
     if figures is not None:

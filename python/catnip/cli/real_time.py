@@ -19,9 +19,9 @@ from catnip import extras, output, paths, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.emulation import CALLED, program
 from catnip.cli.options import OUTPUT_FILE, OUTPUT_FOLDER, common, scenario_argument
-from catnip.cli.summaries import document, print_summary
 from catnip.progress import Progress
 from catnip.tables import Table
+from catnip.telling import document, print_summary
 from catnip.voice import Loudness, loudness, note
 
 if TYPE_CHECKING:

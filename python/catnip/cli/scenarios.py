@@ -9,6 +9,7 @@ import click
 from catnip import _core, compared, extras, output, paths, runs, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
+    DRAWING,
     NOTHING_FINISHED,
     OUTPUT_FILE,
     OUTPUT_FOLDER,
@@ -19,9 +20,10 @@ from catnip.cli.options import (
     scenario_argument,
     set_option,
 )
-from catnip.cli.summaries import bases, document, print_differences, print_predictions, print_summary
+from catnip.papers.outcome import RunOfScenario
 from catnip.progress import Progress
 from catnip.tables import TABLES
+from catnip.telling import bases, document, print_differences, print_predictions, print_summary
 from catnip.voice import note
 
 SERIES = ("link_series", "connection_series")
@@ -43,6 +45,10 @@ SERIES = ("link_series", "connection_series")
 @click.option(
     "--against", metavar="VARIANT", help="Compare with it, or along an axis, as in queue=drop-tail:10."
 )
+@click.option(
+    "--report", type=OUTPUT_FILE, metavar="FILE.html", help="Write all that is told, with drawings."
+)
+@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Draw how long it takes, or along an axis.")
 @click.option("--packets", type=OUTPUT_FILE, metavar="FILE.pcapng", help="Write the packets of a run.")
 @click.option(
     "--packets-at",
@@ -65,6 +71,8 @@ def run(
     events: bool,
     series: str | None,
     against: str | None,
+    report: Path | None,
+    plot: Path | None,
     packets: Path | None,
     packets_at: tuple[str, ...],
     qlog: Path | None,
@@ -106,13 +114,13 @@ def run(
     if dry_run:
         _print_what_would_be_run(loaded, chosen, numbers, sorted(written), as_json)
         return
-    if out is not None:
-        extras.need("--out", "pyarrow")
-        out.mkdir(parents=True, exist_ok=True)
+    _check_outputs(out, report, plot)
 
     with Progress(quiet=as_json) as progress:
         settings = {"threads": threads, "every": series, "progress": progress.task(loaded.id)}
         summaries = _summarized(loaded, chosen, numbers, out, written, settings)
+    if report is not None or plot is not None:
+        _draw(loaded, numbers, summaries, against, report, plot)
     if logs:
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
         note("the logs are written")
@@ -176,6 +184,47 @@ def _summarized(
         made.write(out, written)
     note(f"the tables are in {out}")
     return summaries
+
+
+def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> None:
+    """Refuses what cannot be written before the long work."""
+    if report is not None:
+        extras.need("--report", "jinja2", "matplotlib")
+    if plot is not None:
+        extras.need("--plot", "matplotlib")
+    check_writable([report, plot])
+    if out is not None:
+        extras.need("--out", "pyarrow")
+        out.mkdir(parents=True, exist_ok=True)
+
+
+def _draw(
+    scenario: Scenario,
+    seeds: Sequence[int],
+    summaries: Mapping[str, summary.Summary],
+    against: str | None,
+    page: Path | None,
+    plot: Path | None,
+) -> None:
+    """Writes the report and the drawing."""
+    from catnip import run_page  # noqa: PLC0415 -- slow to load
+
+    axes = runs.axes_of(scenario, list(summaries))
+    drawn = run_page.figures(scenario, seeds, summaries, axes)
+    if plot is not None:
+        if not drawn:
+            raise InputError(f"--plot: {plot}: nothing has taken any time, and there is no axis")
+        plot.write_text(drawn[-1].svg, encoding="utf-8")
+    if page is not None:
+        from catnip import report  # noqa: PLC0415 -- needs a library of its own
+
+        finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
+        headline = (
+            f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers have finished."
+        )
+        tables = run_page.tables(scenario, seeds, summaries, axes, against)
+        outcome = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
+        page.write_text(report.render_run(outcome, run_page.command(), paths.commit()), encoding="utf-8")
 
 
 def _reader(keeper: runs.Keeper) -> summary.Read:

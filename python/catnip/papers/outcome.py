@@ -46,6 +46,19 @@ class Command:
 
 
 @dataclass(frozen=True)
+class RunOfScenario:
+    """Everything that a report shows about a run of a scenario, whose text it has."""
+
+    id: str
+    title: str
+    headline: str
+    text: str
+    tables: Sequence[Table]
+    figures: Sequence[Figure]
+    seeds: Sequence[int]
+
+
+@dataclass(frozen=True)
 class Reproduction:
     """Everything that a report shows about one paper; `seeds` are those of the longest experiment.
 

@@ -1,8 +1,8 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::describe::{InSchema, Nodes};
 use crate::error::Wrong;
-use crate::groups::Unit;
 use crate::real::{ObjectName, PORT, Protocol};
+use crate::rows::Unit;
 use crate::tcp::TcpFile;
 use crate::text::{Text, Times, yes};
 use catnip_base::{Bytes, Distribution, FlowContext, ParseError, Rng, Span, Stream, Time};

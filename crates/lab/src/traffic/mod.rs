@@ -10,10 +10,10 @@ mod web;
 
 use crate::error::Wrong;
 use crate::files::Files;
-use crate::groups::Unit;
 use crate::kinds::Kinds;
 use crate::network::{Network, select};
 use crate::real::{self, ObjectName, Protocol, Service as Reached};
+use crate::rows::Unit;
 use crate::tcp::{TcpFile, WEIGHT, tcp_config};
 use crate::text::read_table;
 use background::BackgroundFile;

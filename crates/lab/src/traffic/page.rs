@@ -1,9 +1,9 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
 use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::groups::Unit;
 use crate::har::read_site;
 use crate::real::Protocol;
+use crate::rows::Unit;
 use crate::tcp::TcpFile;
 use crate::text::{Times, yes};
 use catnip_base::Distribution;

@@ -125,7 +125,7 @@ pub enum AnyShaper {
     /// Transmission takes no time.
     Unlimited,
     /// See [`Pausing`].
-    Pausing(Box<Pausing>),
+    Pausing(Box<Pausing<AnyShaper>>),
 }
 
 impl AnyShaper {

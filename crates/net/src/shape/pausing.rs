@@ -1,20 +1,20 @@
-use super::{AnyShaper, Shaper};
+use super::Shaper;
 use crate::outage::Outages;
 use catnip_base::{Span, Time};
 
 /// A wire that stops from time to time: what is in transmission then goes on where it was when the wire does. Its own clock
 /// stands still meanwhile, so that recorded opportunities to send come later, too.
 #[derive(Debug)]
-pub struct Pausing {
-    wire: AnyShaper,
+pub struct Pausing<S> {
+    wire: S,
     outages: Outages,
     /// How long it has stopped before the outage that is looked at.
     stopped: Span,
 }
 
-impl Pausing {
+impl<S> Pausing<S> {
     /// An idle wire that stops at such times.
-    pub fn new(wire: AnyShaper, outages: Outages) -> Self {
+    pub fn new(wire: S, outages: Outages) -> Self {
         Self { wire, outages, stopped: Span::ZERO }
     }
 
@@ -34,7 +34,7 @@ impl Pausing {
     }
 }
 
-impl Shaper for Pausing {
+impl<S: Shaper> Shaper for Pausing<S> {
     fn finish(&mut self, start: Time, len: u32) -> Time {
         let mut start = start;
         while self.outages.current().0 <= start && start < Time::NEVER {
@@ -52,7 +52,7 @@ impl Shaper for Pausing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::RateSpec;
+    use crate::shape::{AnyShaper, RateSpec};
     use catnip_base::{Rng, Stream};
     use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ mod tests {
         Time::ZERO + Span::from_millis(ms)
     }
 
-    fn wire(rate: &str, outage: &str) -> Pausing {
+    fn wire(rate: &str, outage: &str) -> Pausing<AnyShaper> {
         let rate = RateSpec::read(rate, |_| Ok("3\n3\n5\n10\n".into())).unwrap();
         Pausing::new(rate.build(), Outages::new(outage.parse().unwrap(), Rng::new(1, Stream::Outage(0))))
     }

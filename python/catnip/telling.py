@@ -1,4 +1,4 @@
-"""How a summary is told: as tables and as JSON."""
+"""How a summary is told: as tables and as JSON, on the command line, in notebooks and in reports."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,17 +87,17 @@ def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
         return {name: against for name in variants if name != against}
     short, _, value = against.partition("=")
     keys = [key for key in axes if short in (key, key.rsplit(".", 1)[-1])]
-    if len(keys) == 1 and value in map(_shown, axes[keys[0]]):
+    if len(keys) == 1 and value in map(shown, axes[keys[0]]):
         [key] = keys
         levels = {
-            name: tuple(_shown(values[place]) for other, values in axes.items() if other != key)
+            name: tuple(shown(values[place]) for other, values in axes.items() if other != key)
             for place, name in enumerate(variants)
         }
-        is_base = [_shown(level) == value for level in axes[key]]
+        is_base = [shown(level) == value for level in axes[key]]
         base_of = {levels[name]: name for name, base in zip(variants, is_base, strict=True) if base}
         others = (name for name, base in zip(variants, is_base, strict=True) if not base)
         return {name: base_of[levels[name]] for name in others if levels[name] in base_of}
-    along = (f"{key.rsplit('.', 1)[-1]}={_shown(values[0])}" for key, values in axes.items())
+    along = (f"{key.rsplit('.', 1)[-1]}={shown(values[0])}" for key, values in axes.items())
     known = ", ".join(dict.fromkeys((*along, *variants)))
     raise InputError(f"--against: {against!r} is none of {known}")
 
@@ -119,12 +119,12 @@ def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[Told
             if here is not None and there is not None:
                 rows[name] = there, here.less(there)
         told = [*rows, *other.values()]
-        shown = [one for name in told if (one := summaries[name].groups.get(group)) is not None]
+        here_or_there = [one for name in told if (one := summaries[name].groups.get(group)) is not None]
         keys = [
             key
             for key in DIFFERENCES
             if any(key in less for _, less in rows.values())
-            and (key == "restricted_s" or any(_is_told(key, of) for of in shown))
+            and (key == "restricted_s" or any(_is_told(key, of) for of in here_or_there))
         ]
         title = f"Difference to {against}, paired by seed" + (f": {group}" if len(groups) > 1 else "")
         cells = [
@@ -141,8 +141,8 @@ def _difference(key: str, there: OfGroup, less: Mapping[str, Interval]) -> str:
     return f"{less[key]:+}{share}"
 
 
-def _shown(level: Any) -> str:
-    """As names of variants have it."""
+def shown(level: Any) -> str:
+    """A value of an axis as names of variants have it."""
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
@@ -261,11 +261,11 @@ def _of_links(title: str, summaries: Summaries) -> Told:
     links = [(name, port, of) for name, one in summaries.items() for port, of in one.links.items()]
     ports = dict.fromkeys(port for _, port, _ in links)
     matter = {port for _, port, of in links if of["loss_pct"].mean > 0 or of["utilization_pct"].mean >= 50}
-    shown = [
+    listed = [
         (name, port, of) for wanted in ports if wanted in matter for name, port, of in links if port == wanted
     ]
-    keys = [key for key in LINKS if any(key in of for *_, of in shown)]
-    rows = [(name, port, *(str(of.get(key, "–")) for key in keys)) for name, port, of in shown]
+    keys = [key for key in LINKS if any(key in of for *_, of in listed)]
+    rows = [(name, port, *(str(of.get(key, "–")) for key in keys)) for name, port, of in listed]
     note = ""
     if others := len(ports) - len(matter):
         say = "direction of a link has" if others == 1 else "directions of links have"

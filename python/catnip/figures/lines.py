@@ -1,0 +1,93 @@
+"""Panels of lines: distributions of times, what depends on an axis of a scenario, what happens over time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from numpy.typing import ArrayLike
+
+from catnip.figures import style
+from catnip.figures.style import STYLE, WIDTH
+
+ABREAST = 2
+ROW = 3.6  # inches
+FEW = 8
+"""Lines that a legend in a panel can name; more are named beside it."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series, with intervals where they are known, as steps or with a dot at each point."""
+
+    label: str
+    x: ArrayLike
+    y: ArrayLike
+    low: ArrayLike | None = None
+    high: ArrayLike | None = None
+    dots: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines over the same axes. `names` are those of the places on the axis x, if they are no numbers."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    lines: Sequence[Line]
+    names: Sequence[str] = ()
+    share: bool = False
+    """What is drawn is a share from 1 % to all, over times, both on logarithmic axes."""
+
+
+def panels(title: str, drawn: Sequence[Panel]) -> str:
+    """Two panels abreast; a series has the same look in all of them."""
+    labels = list(dict.fromkeys(line.label for panel in drawn for line in panel.lines))
+    rows = -(-len(drawn) // ABREAST)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, ROW * rows + 0.25 * -(-len(labels) // 3)), layout="constrained")
+        grid = figure.subplots(rows, min(ABREAST, len(drawn)), squeeze=False).ravel()
+        style.title(figure, title)
+        for axes, panel in zip(grid, drawn, strict=False):
+            _draw(axes, panel, labels)
+        for axes in grid[len(drawn) :]:
+            axes.set_axis_off()
+        handles: dict[str, Artist] = {}
+        for axes in grid:
+            there, names = axes.get_legend_handles_labels()
+            handles |= dict(zip(names, there, strict=True))
+        if len(labels) > 1:
+            figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=3)
+        return style.svg(figure, title)
+
+
+def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
+    axes.set_title(panel.title)
+    for line in panel.lines:
+        look = style.look(line.label, labels.index(line.label), style.NO_LOOKS)
+        shown: dict[str, Any] = {"marker": "o", "ms": 4} if line.dots else {}
+        way = "steps-post" if panel.share else "default"
+        axes.plot(line.x, line.y, **look.line, **shown, drawstyle=way, label=line.label)
+        if line.low is not None and line.high is not None:
+            y = np.asarray(line.y, dtype=float)
+            low, high = (np.asarray(end, dtype=float) for end in (line.low, line.high))
+            # An end that is not known is not drawn.
+            low, high = (np.where(np.isfinite(end), end, y) for end in (low, high))
+            style.whiskers(axes, np.asarray(line.x), y.tolist(), low.tolist(), high.tolist(), look.colour)
+    axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)
+    if panel.names:
+        axes.set_xticks(range(len(panel.names)), panel.names)
+    if panel.share:
+        axes.set(xscale="log", yscale="log", ylim=(0.01, 1))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)

@@ -1,0 +1,147 @@
+"""The page and the drawing of a run of any scenario: what its summary tells, and distributions behind it."""
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from catnip import telling
+from catnip._core import Scenario
+from catnip.figures import lines
+from catnip.figures.lines import FEW, Line, Panel
+from catnip.papers.outcome import Figure, Table
+from catnip.summary import OfGroup, Summary
+
+Summaries = Mapping[str, Summary]
+Axes = Mapping[str, Sequence[Any]]
+SWEPT = {
+    "page_time_s": "mean page time, s",
+    "echo_s": "mean echo, s",
+    "completed_s": "mean time, s",
+    "p95_s": "95th percentile, s",
+    "goodput_mbps": "goodput, Mbit/s",
+    "rtt_ms": "round trip, ms",
+    "fairness": "Jain's index",
+}
+MOST_PANELS = 8
+
+
+def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes) -> list[Figure]:
+    """What there is to draw: how long transfers take, and how all that depends on an axis."""
+    made = []
+    distributions = list(_distributions(summaries))
+    if distributions:
+        title = f"{scenario.title}: how long it takes"
+        caption = (
+            "The share of transfers that take longer, on logarithmic axes: 10 % is the 90th percentile. What "
+            "the end of the run has cut short counts with what is known of it (Kaplan and Meier)."
+        )
+        drawn = lines.panels(title, distributions[:MOST_PANELS])
+        made.append(Figure("times", "How long it takes", caption, drawn, seeds=seeds))
+    sweep = list(_sweep(summaries, axes))
+    if sweep:
+        title = f"{scenario.title}: along {_along(axes)}"
+        caption = "Means over the seeds with 95 % intervals; quantiles of all transfers together."
+        drawn = lines.panels(title, sweep[:MOST_PANELS])
+        made.append(Figure("axis", f"Along {_along(axes)}", caption, drawn, seeds=seeds))
+    return made
+
+
+def tables(
+    scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes, against: str | None
+) -> list[Table]:
+    """What `catnip run` prints; differences to the first variant unless something else is asked for."""
+    several = len(summaries) > 1 and len(seeds) > 1
+    base = against or (next(iter(summaries)) if several else None)
+    told = telling.tables(scenario.title, seeds, summaries)
+    if base is not None:
+        told += list(telling.differences(base, axes, summaries))
+    return [replace(table, title=_one_line(table.title)) for table in told if table.rows]
+
+
+def command() -> str:
+    """What was typed."""
+    return shlex.join(["catnip", *sys.argv[1:]])
+
+
+def _one_line(title: str) -> str:
+    return title.replace("\n", ": ")
+
+
+def _distributions(summaries: Summaries) -> Iterator[Panel]:
+    """A panel for each group whose transfers take different times."""
+    for group, of in _by_group(summaries).items():
+        curves = [Line(name, *_curve(one)) for name, one in of.items() if len(one.curve[0]) > 1]
+        if 0 < len(curves) <= FEW:
+            kind = next(iter(of.values())).kind
+            yield Panel(f"{group}: {kind}", "s", "take longer", curves, share=True)
+
+
+def _curve(of: OfGroup) -> tuple[Any, Any]:
+    """From where all take longer."""
+    at_s, lasting = of.curve
+    return at_s, np.maximum(lasting, 1e-3)
+
+
+def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
+    """Each measure of each group along the longest axis, a line for each place on the others."""
+    if not axes:
+        return
+    key = _longest(axes)
+    levels = list(dict.fromkeys(axes[key]))
+    if len(levels) < 2:
+        return
+    numbers = [_number(level) for level in levels]
+    are_numbers = all(number is not None for number in numbers) and len(set(numbers)) == len(levels)
+    at = dict(zip(levels, numbers if are_numbers else range(len(levels)), strict=True))
+    order = sorted(levels, key=lambda level: at[level]) if are_numbers else levels
+    others = [other for other in axes if other != key]
+    series: dict[str, dict[Any, str]] = {}
+    for place, name in enumerate(summaries):
+        label = ", ".join(f"{_short(other)}={telling.shown(axes[other][place])}" for other in others)
+        series.setdefault(label or "all", {})[axes[key][place]] = name
+    for group, of in _by_group(summaries).items():
+        for measure, called in SWEPT.items():
+            drawn = []
+            for label, names in series.items():
+                there = [level for level in order if level in names and names[level] in of]
+                values = [(at[level], of[names[level]].means.get(measure)) for level in there]
+                known = [(x, interval) for x, interval in values if interval is not None]
+                if known:
+                    means, low, high = (
+                        [getattr(interval, part) for _, interval in known] for part in ("mean", "low", "high")
+                    )
+                    drawn.append(Line(label, [x for x, _ in known], means, low, high, dots=True))
+            if drawn and len(drawn) <= FEW:
+                names_ = () if are_numbers else [telling.shown(level) for level in order]
+                yield Panel(f"{group}: {called}", _short(key), called, drawn, names_)
+
+
+def _by_group(summaries: Summaries) -> dict[str, dict[str, OfGroup]]:
+    groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
+    return {
+        group: {name: one.groups[group] for name, one in summaries.items() if group in one.groups}
+        for group in groups
+    }
+
+
+def _longest(axes: Axes) -> str:
+    return max(axes, key=lambda key: len(set(map(telling.shown, axes[key]))))
+
+
+def _along(axes: Axes) -> str:
+    return _short(_longest(axes))
+
+
+def _short(key: str) -> str:
+    return key.rsplit(".", 1)[-1]
+
+
+def _number(level: Any) -> float | None:
+    try:
+        return float(level)
+    except (TypeError, ValueError):
+        return None
