@@ -298,7 +298,8 @@ def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(
     git(["git", "init"])
     git(["git", "add", "."])
     git(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-m", "all"])
-    monkeypatch.setattr(results, "__file__", str(tmp_path / "python" / "catnip" / "results.py"))
+    (tmp_path / "crates").mkdir()
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path / "python" / "catnip")
     clean = paths.commit()
     assert clean is not None
     assert not clean.endswith("+")

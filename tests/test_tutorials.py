@@ -47,6 +47,22 @@ def test_the_tutorial_of_a_diffserv_domain_answers_what_it_prints(tmp_path: Path
         assert words(answer.stdout) == words(printed)
 
 
+def test_the_tutorial_of_experiments_of_ones_own_answers_what_it_prints() -> None:
+    consoles = blocks("tutorial-experiments.md", "console")
+    assert len(consoles) == 3
+    program = Path(sys.executable).with_name("catnip")
+    for console in consoles:
+        command, printed = console.removeprefix("$ catnip ").split("\n", 1)
+        answer = subprocess.run(
+            [program, *command.split()],
+            env={**os.environ, "COLUMNS": WIDE},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert words(answer.stdout) == words(printed)
+
+
 def test_the_tutorial_of_a_recorded_page_answers_what_it_prints(tmp_path: Path) -> None:
     page = "tutorial-har.md"
     for text in (*blocks(page, "toml"), *blocks(page, "python")):

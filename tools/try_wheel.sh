@@ -25,7 +25,8 @@ main() {
   refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" trace --plot packets.svg
   refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" model --sweep loss=0%:15% --plot loss.svg
   refuses "reproduce: needs matplotlib: pip install 'catnip-net[plot]'" reproduce catnip
-  emulates
+  refuses "emulate: needs pyarrow: pip install 'catnip-net[parquet]'" emulate fading-link
+  links
 
   install "$wheel[plot]"
   answers retransmitted trace --plot packets.svg
@@ -36,14 +37,15 @@ main() {
   answers CAT-E4 reproduce catnip --quick --report report.html --table claims.md
   grep -q "<svg" report.html
   grep -q "CAT-E4" claims.md
+  answers "Kaplan" run web-queues --seeds 2 --report run.html --plot run.svg
+  answers "" emulate fading-link --quiet --tolerance 60s
   echo "the wheel does what it is for"
 }
 
 install() { venv/bin/pip install --quiet "$1"; }
 
-emulates() {
-  answers "catnip-emu" emulate --help
-  answers "" emulate fading-link --quiet --tolerance 60s
+links() {
+  answers "Usage: catnip link" link --help
   local why
   if why=$(venv/bin/catnip link --quiet --tolerance 60s -- true 2>&1); then
     echo "catnip link -- true"

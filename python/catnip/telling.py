@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import click
@@ -66,6 +67,10 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Told]
             title = "\n".join(filter(None, (title, name)))
         made.append(_of_group(title, of))
         title = ""
+    # What a mark means is said once, behind the last one.
+    marked = [place for place, table in enumerate(made) if table.note]
+    for place in marked[:-1]:
+        made[place] = replace(made[place], note="")
     made.append(_of_links(title or "Links", summaries))
     return made
 

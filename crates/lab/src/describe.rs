@@ -130,7 +130,8 @@ fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
     names.extend(may_be_none.then_some("none"));
     let pattern = format!(r"^\s*({})\s*([:|].*)?$|{BY_NAME}", names.join("|"));
     let mut schema = Map::from_iter([("type".to_string(), json!("string"))]);
-    if usages.iter().all(|usage| name(*usage).starts_with(|c: char| c.is_ascii_alphabetic())) {
+    let is_named = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('=');
+    if usages.iter().all(|usage| is_named(name(*usage))) {
         schema.insert("pattern".into(), pattern.into());
     }
     if let Some((family, _)) = built_in().iter().find(|(_, those)| those == usages) {

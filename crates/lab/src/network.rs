@@ -201,6 +201,10 @@ pub(crate) fn build(
         }
         // Of the side with fewer nodes, each has a block of neighbours on the other side.
         let ends = (0..count).map(|i| (from[i * from.len() / count], to[i * to.len() / count]));
+        if let Some((node, _)) = ends.clone().find(|(from, to)| from == to) {
+            let what = format!("{:?}: {} would be linked to itself", link.to, topology.name(node));
+            return Err((format!("link.{name}.to"), what));
+        }
         let wires = link.wires(files, kinds);
         let wires = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
         for (side, wire) in wires.iter().enumerate() {

@@ -204,7 +204,7 @@ fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_re
         (queue("wrr:af1=0(drop-tail:9),rest=0(drop-tail:9)"), "a weight from 1"),
         (queue("wrr:af1=1(drop-tail:9),rest=-1(drop-tail:9)"), "a weight from 1"),
         (tcp("weight = 0", "tcp.weight", ""), "0: expected at least 1"),
-        (tcp("weight = -1", "tcp.weight", "-1"), "u32"),
+        (tcp("weight = -1", "tcp.weight", "-1"), "a whole number from 0"),
         (queue("wrr:af1=20()"), "a queue for af1"),
         (queue("wrr:af1=20,rest=80(drop-tail:9)"), "af1=WEIGHT(QUEUE)"),
         (queue("wrr:af1=20(drop-tail:9)"), "or a class would be without a queue"),
