@@ -43,7 +43,9 @@ def test_every_library_is_brought_by_the_extra_that_is_named() -> None:
     for library, extra in extras.EXTRAS.items():
         assert any(one.startswith(f"{library}>=") for one in brought[extra]), library
         assert not any(one.startswith(library) for one in PROJECT["dependencies"]), library
-    assert brought["all"] == [f"{PROJECT['name']}[{','.join(sorted(set(brought) - {'all', 'dev', 'wheel'}))}]"]
+    assert brought["all"] == [
+        f"{PROJECT['name']}[{','.join(sorted(set(brought) - {'all', 'dev', 'wheel'}))}]"
+    ]
     assert PROJECT["name"] == extras.DISTRIBUTION
 
 

@@ -153,7 +153,7 @@ MISTAKES = [
     (
         'rate = "2Mbit"',
         'rate = "trace:nothere.tr"',
-        'link.bottleneck.rate: "trace:nothere.tr": expected a trace: nothere.tr: No',
+        'link.bottleneck.rate: "trace:nothere.tr": expected a trace:',
     ),
     (
         'rate = "2Mbit"',

@@ -147,7 +147,7 @@ def test_more_hosts_than_memory_are_refused_where_they_are_counted(catnip: Run, 
 
 
 def test_where_memory_ends_there_is_one_line(pipe: Path, tmp_path: Path) -> None:
-    many = PIPE.replace('"64KB"', '"100000MB"').replace("seeds = 6", 'seeds = 4\nduration = "3000s"')
+    many = PIPE.replace('"64KB"', '"100000MB"').replace("seeds = 6", 'seeds = 4\nduration = "40000s"')
     pipe.write_text(many)
     catnip = f"{sys.executable} -m catnip run {pipe} --events --threads 2 --out {tmp_path / 'out'}"
     # Libraries take about half of it.
