@@ -281,7 +281,7 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         (
             "from = \"router_s\"\nto = \"router_c\"",
             "from = \"router_s\"\nto = \"router_s\"",
-            &["traffic.web", "no route"],
+            &["link.bottleneck.to", "router_s would be linked to itself"],
         ),
         ("queue = \"drop-tail:10\"", "queue = \"drop-tail:0\"", &["link.bottleneck.queue", "drop-tail:0"]),
         ("mean = 40", "mean = -40", &["traffic.web.think_s", "-40"]),
