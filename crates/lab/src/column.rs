@@ -1,7 +1,7 @@
 //! What columns are: what they are called, what they hold, and who is told of them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Index;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum Column {
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     names: Vec<Arc<str>>,
-    numbers: HashMap<Arc<str>, u32>,
+    numbers: BTreeMap<Arc<str>, u32>,
     rows: Vec<u32>,
 }
 

@@ -9,6 +9,9 @@ use catnip_sim::record::ConnectionRecord;
 use catnip_sim::{Handler, Watch, World};
 use std::collections::BTreeMap;
 
+/// What is said of a connection, what has been delivered, and cwnd and ssthresh if it is open.
+type Seen = (ConnectionRecord, u64, Option<(u64, Option<u64>)>);
+
 /// Looks at a run again and again and tells what has changed since the last time.
 pub(crate) struct Series {
     /// When that was.
@@ -60,7 +63,7 @@ impl Series {
             LinkSample { name: &named.name, at: now, counters, capacity_bits, waiting }
         });
         tables.extend(run, links);
-        let mut seen: Vec<(ConnectionRecord, u64, Option<(u64, Option<u64>)>)> = Vec::new();
+        let mut seen: Vec<Seen> = Vec::new();
         let ended = records.ended_from(self.ended);
         self.ended += ended.len();
         seen.extend(ended.iter().map(|(record, _)| (*record, record.bytes, None)));
