@@ -236,7 +236,7 @@ request_bytes = {REQUEST_BYTES}"""
 
 def of_flow(flow: Mapping[str, Any]) -> Case:
     """The case that a scenario's single transfer is (`Scenario.single_flow`)."""
-    keys = ("packets", "p", "p_high", "rtt_s", "t0_s", "w_max", "b", "w1", "delack_s")
+    keys = ("packets", "p", "p_high", "rtt_s", "t0_s", "first_timeout_s", "w_max", "b", "w1", "delack_s")
     return Case(**{key: flow[key] for key in keys})
 
 

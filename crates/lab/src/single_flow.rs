@@ -26,6 +26,8 @@ pub struct SingleFlow {
     pub rtt_s: f64,
     /// The timeout after the first sample: three round trips (RFC 6298, section 2.2), at least the floor, seconds.
     pub t0_s: f64,
+    /// The timeout before the first sample, seconds.
+    pub first_timeout_s: f64,
     /// The receive window, segments.
     pub w_max: u64,
     /// Segments per ACK.
@@ -106,6 +108,7 @@ impl Plan {
             },
             rtt_s,
             t0_s: (3.0 * rtt_s).max(tcp.rto.min.as_secs()),
+            first_timeout_s: tcp.rto.first.as_secs(),
             w_max,
             b,
             w1: tcp.initial_window,

@@ -152,6 +152,7 @@ impl PyScenario {
         )?;
         out.set_item("rtt_s", flow.rtt_s)?;
         out.set_item("t0_s", flow.t0_s)?;
+        out.set_item("first_timeout_s", flow.first_timeout_s)?;
         out.set_item("w_max", flow.w_max)?;
         out.set_item("b", flow.b)?;
         out.set_item("w1", flow.w1)?;
