@@ -3,6 +3,7 @@
 use crate::error::Wrong;
 use crate::files::Files;
 use crate::kinds::Kinds;
+use crate::memory;
 use crate::network::{self, LinkFile, NamedPorts, Network};
 use crate::real::{NodeFile, ObjectName, RealNode, Service};
 use crate::rows::Unit;
@@ -166,6 +167,11 @@ impl Plan {
     /// Sums and means leave out what happens before.
     pub fn warm_up(&self) -> Span {
         self.warm_up
+    }
+
+    /// About how much memory a run takes at least, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        memory::of_nodes(self.topology.node_count() as u64)
     }
 
     /// How many users there are, of all groups.

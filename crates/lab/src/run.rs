@@ -43,10 +43,10 @@ pub fn run_all(
         (0..plans.len()).flat_map(|variant| request.seeds.iter().map(move |&seed| (variant, seed))).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if request.threads == 0 { cores } else { request.threads }.min(jobs.len()).max(1);
-    let largest = plans.iter().map(|plan| plan.topology().node_count() as u64).max().unwrap_or(0);
+    let largest = plans.iter().map(|plan| plan.memory_bytes()).max().unwrap_or(0);
     let short = |what: String| InputError::new(&scenario.path.display().to_string(), "memory", what);
-    if let Some(why) = memory::refusal(memory::of_nodes(largest).saturating_mul(threads as u64)) {
-        return Err(short(format!("{threads} runs at a time of {largest} nodes: {why}; try --threads 1")));
+    if let Some(why) = memory::refusal(largest.saturating_mul(threads as u64)) {
+        return Err(short(format!("{threads} runs at a time: {why}; try --threads 1")));
     }
     let mut is_short = false;
     // Short runs are handed out many at a time, or telling of them would take longer than doing them.

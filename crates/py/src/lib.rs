@@ -128,6 +128,7 @@ impl PyScenario {
         out.set_item("hosts", nodes as usize - routers)?;
         out.set_item("real", plan.real_nodes().len())?;
         out.set_item("routers", routers)?;
+        out.set_item("memory_bytes", plan.memory_bytes())?;
         out.set_item("links", plan.links().collect::<Vec<_>>())?;
         let groups = plan.groups().map(|group| (group.name, group.pairs.len()));
         out.set_item("traffic", groups.collect::<Vec<_>>())?;

@@ -239,11 +239,13 @@ def _print_what_would_be_run(
         told = {"scenario": scenario.id, "title": scenario.title, "runs": count}
         output.print_json({**told, "variants": variants, "seeds": seeds, "tables": tables})
         return
+    megabytes = max(scenario.overview(name)["memory_bytes"] for name in variants) / 2**20
     rows = [
         ("scenario", f"{scenario.id}: {scenario.title}"),
         ("variants", ", ".join(variants)),
         ("seeds", f"{seeds[0]} to {seeds[-1]}"),
         ("runs", str(count)),
+        ("memory", f"from {max(1, round(megabytes))} MB on for each thread, and what the summary needs"),
         ("tables", ", ".join(tables) or "none: --out writes them"),
     ]
     output.print_table("Would be run", ("", ""), rows)
