@@ -129,7 +129,12 @@ def _by_group(summaries: Summaries) -> dict[str, dict[str, OfGroup]]:
 
 
 def _longest(axes: Axes) -> str:
-    return max(axes, key=lambda key: len(set(map(telling.shown, axes[key]))))
+    """The axis with the most values, of several one of numbers."""
+
+    def length(key: str) -> tuple[int, bool]:
+        return len(set(map(telling.shown, axes[key]))), None not in map(_number, axes[key])
+
+    return max(axes, key=length)
 
 
 def _along(axes: Axes) -> str:

@@ -1,0 +1,98 @@
+"""The report and the drawing of a run hold what its summary tells."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from catnip import run_page, runs, summary
+from catnip._core import Scenario
+from catnip.cli.options import BAD_INPUT
+from catnip.survival import Times
+from conftest import Run
+from test_runs import PIPE
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    file = tmp_path / "pipe.toml"
+    file.write_text(PIPE.replace("Documents through a pipe", "Documents <through> a pipe"))
+    return file
+
+
+def test_the_report_of_a_run_has_its_tables_its_drawings_and_its_scenario(
+    catnip: Run, pipe: Path, tmp_path: Path
+) -> None:
+    page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
+    ended = catnip("run", pipe, "--report", page, "--plot", plot, "--against", "kind=drop-tail")
+    assert ended.code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "Documents &lt;through&gt; a pipe" in text
+    assert "<through>" not in text
+    # Every number of the terminal stands in the page.
+    numbers = set(re.findall(r"\d+\.\d{3}", ended.out))
+    assert len(numbers) > 20
+    assert not {number for number in numbers if number not in text}
+    assert "Difference to kind=drop-tail, paired by seed" in text
+    assert text.count("<figure") == 2
+    assert "id = &#34;PIPE&#34;" in text
+    assert 'id="axis"' in text
+    drawn = plot.read_text(encoding="utf-8")
+    assert drawn.startswith("<svg")
+    assert "along length" in drawn
+    for written in (text, drawn):
+        assert "nan" not in re.sub(r"[\w-]*nan[\w-]+|[\w-]+nan", "", written)
+
+
+def test_without_axes_and_with_one_seed_there_is_nothing_to_compare(catnip: Run, tmp_path: Path) -> None:
+    file, page = tmp_path / "pipe.toml", tmp_path / "page.html"
+    file.write_text(PIPE.split("[[axis]]", maxsplit=1)[0])
+    assert catnip("run", file, "--seeds", 1, "--report", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "Difference to" not in text
+    assert text.count("<figure") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--plot", "p.png"], "drawings are SVG"),
+        (["--plot", "/dev/null/p.svg"], "/dev/null"),
+        (["--report", "/dev/null/p.html"], "/dev/null"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_the_run(
+    catnip: Run, pipe: Path, options: list[str], says: str
+) -> None:
+    ended = catnip("run", pipe, *options)
+    assert (ended.code, ended.out) == (BAD_INPUT, "")
+    assert says in ended.err
+
+
+def test_what_lies_along_an_axis_of_numbers_is_drawn_in_their_order() -> None:
+    text = PIPE.replace('values = ["10", "40"]', 'values = ["40", "5", "20"]')
+    scenario = Scenario.parse("pipe.toml", text)
+    names = scenario.variants
+    tables = scenario.run(names, [1, 2], list(summary.TABLES))
+    made = summary.of_tables(tables, names, [1, 2])
+    axes = runs.axes_of(scenario, names)
+    [_, along] = run_page.figures(scenario, [1, 2], made, axes)
+    assert along.title == "Along length"
+    panels = list(run_page._sweep(made, axes))
+    assert {line.label for line in panels[0].lines} == {"kind=drop-tail", "kind=catnip-good"}
+    for panel in panels:
+        for line in panel.lines:
+            assert list(np.asarray(line.x)) == [5, 20, 40]
+            of = made[f"{line.label} / length=5"].groups["document"]
+            assert any(np.isclose(line.y, of.means[key].mean)[0] for key in of.means if key in run_page.SWEPT)
+
+
+def test_a_curve_keeps_its_ends_and_is_fine_where_few_are_left() -> None:
+    seeds = np.ones(10_000, dtype=np.uint64)
+    times = Times.of(np.arange(1, 10_001, dtype=float), np.ones(10_000, dtype=bool), seeds, [1])
+    at_s, longer = times.curve(300)
+    assert len(at_s) <= 300
+    assert (at_s[0], at_s[-1]) == (1, 10_000)
+    np.testing.assert_allclose(longer, 1 - at_s / 10_000, atol=1e-9)
+    assert (np.diff(at_s)[-20:] == 1).all(), "the slowest are all there"
