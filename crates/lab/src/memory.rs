@@ -35,7 +35,7 @@ fn of_machine() -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// What the control group allows, in either version of them.
+/// What the control group allows, in either version of them. What files have left in memory is given back when it is needed.
 fn of_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let left = |line: &str| {
@@ -48,9 +48,12 @@ fn of_group() -> Option<u64> {
             }
             _ => return None,
         };
-        let number =
-            |name| fs::read_to_string(Path::new(root).join(path).join(name)).ok()?.trim().parse::<u64>().ok();
-        Some(number(most)?.saturating_sub(number(used)?))
+        let folder = Path::new(root).join(path);
+        let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+        let told = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let of_files = ["inactive_file ", "active_file "].map(|label| after(&told, label).unwrap_or(0));
+        let used = number(used)?.saturating_sub(of_files.iter().sum());
+        Some(number(most)?.saturating_sub(used))
     };
     groups.lines().filter_map(left).min()
 }
