@@ -68,7 +68,7 @@ pub(crate) fn packets_up_to(parameter: &'static str, n: u32, most: u32) -> Resul
 
 pub(crate) fn whole(parameter: &'static str, value: f64) -> Result<u32, ModelError> {
     let good = value >= 1.0 && value <= f64::from(u32::MAX) && value.fract() == 0.0;
-    ensure(good, parameter, value, "a whole number, at least 1").map(|()| value as u32)
+    ensure(good, parameter, value, "a whole number from 1 to 4294967295").map(|()| value as u32)
 }
 
 pub(crate) fn flag(parameter: &'static str, value: f64) -> Result<bool, ModelError> {
