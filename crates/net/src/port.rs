@@ -40,6 +40,8 @@ pub struct Port<Q, S> {
     drops: Option<Box<Drops>>,
     /// Only where departures are not known at arrival.
     aside: Option<Box<Aside>>,
+    /// What packets pass on their way to the queue; only where departures are not known at arrival.
+    before: Option<Box<[AnyStage]>>,
 }
 
 /// What few ports have, and what became of packets by it.
@@ -183,16 +185,17 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             queue,
             drops: None,
             aside: None,
+            before: None,
         }
     }
 
     /// The same port with these.
-    pub fn with(self, extras: Extras) -> Self {
-        if extras.is_empty() {
-            return self;
-        }
-        let aside = Box::new(Aside { extras, late: Late::default() });
-        Self { room: None, aside: Some(aside), ..self }
+    pub fn with(self, mut extras: Extras) -> Self {
+        let before = std::mem::take(&mut extras.before);
+        let before = (!before.is_empty()).then(|| before.into_boxed_slice());
+        let aside = (!extras.is_empty()).then(|| Box::new(Aside { extras, late: Late::default() }));
+        let room = self.room.filter(|_| before.is_none() && aside.is_none());
+        Self { room, aside, before, ..self }
     }
 
     /// A packet arrives; departures due by then come first. Arrivals must not go back in time.
@@ -211,8 +214,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             return self.start(start, packet);
         }
         self.advance(at, fate);
-        if let Some(aside) = &mut self.aside
-            && let Err(why) = pass(&mut aside.extras.before, at, &mut packet)
+        if let Some(before) = &mut self.before
+            && let Err(why) = pass(before, at, &mut packet)
         {
             let (mut counting, _) = self.counting(fate);
             return counting.dropped(at, packet, why);
@@ -265,11 +268,18 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     }
 
     /// When something happens next: the first arrival at the other end, or a held-back packet's turn.
-    #[inline]
+    #[inline(always)]
     pub fn next_at(&self) -> Option<Time> {
-        if self.room.is_some() {
-            return self.wire.first().map(|packet| packet.arrived);
+        // Almost all ports have nothing aside, and something on the wire whenever there is something to ask.
+        match self.wire.first() {
+            Some(packet) if self.aside.is_none() => Some(packet.arrived),
+            None if self.room.is_some() => None,
+            _ => self.next_at_aside(),
         }
+    }
+
+    #[inline(never)]
+    fn next_at_aside(&self) -> Option<Time> {
         let crossing = match self.wire.first() {
             Some(packet) => Some(packet.arrived),
             // Of what is in transmission nothing may arrive.
@@ -297,13 +307,25 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.room.is_some() {
             return self.wire.pop();
         }
+        if self.aside.is_some() {
+            return self.take_aside(now, fate);
+        }
+        // Or the turn has come of one that was held back, while others are on their way.
+        let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
+        let packet = if arrives { self.wire.pop() } else { None };
+        self.advance(now, fate);
+        packet
+    }
+
+    /// The same where packets may be late, or the link layer may give them up.
+    #[inline(never)]
+    fn take_aside(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         if let Some(aside) = &mut self.aside
             && let Some(packet) = aside.late.take(now)
         {
             self.advance(now, fate);
             return Some(packet);
         }
-        // Or the turn has come of one that was held back, while others are on their way.
         let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
         self.advance(now, fate);
@@ -311,7 +333,6 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     }
 
     /// The packet, which has come to the end of the wire, unless the link layer has given it up.
-    #[inline]
     fn arrives(&mut self, packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
         if self.arq().is_some_and(|arq| !arq.arrives()) {
             let (mut counting, _) = self.counting(fate);

@@ -186,17 +186,15 @@ impl<W: Watch> World<Numbers, W> {
     /// The same, as long as `goes_on` agrees, which is asked every few milliseconds. The time of the next event; `None`: it did not
     /// agree.
     pub fn run_while(&mut self, end: Time, goes_on: &mut dyn FnMut() -> bool) -> Option<Time> {
-        let (mut left, mut stopped) = (STEPS_BETWEEN_QUESTIONS, false);
         self.told = self.told.max(end);
-        let next = self.advance_while(end, || {
-            left -= 1;
-            if left == 0 {
-                left = STEPS_BETWEEN_QUESTIONS;
-                stopped = !goes_on();
+        while goes_on() {
+            for _ in 0..STEPS_BETWEEN_QUESTIONS {
+                if let Some(next) = self.step(end) {
+                    return Some(next);
+                }
             }
-            !stopped
-        });
-        (!stopped).then_some(next)
+        }
+        None
     }
 }
 
@@ -273,26 +271,30 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// before timers, so that an ACK that arrives as its timer expires stops it.
     pub fn advance(&mut self, until: Time) -> Time {
         self.told = self.told.max(until);
-        self.advance_while(until, || true)
-    }
-
-    #[inline(always)]
-    fn advance_while(&mut self, until: Time, mut goes_on: impl FnMut() -> bool) -> Time {
-        while goes_on() {
-            let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
-            match self.fabric.poll(timer.min(until), &mut self.hosts) {
-                Out::Deliver(at, node, packet) => {
-                    self.now = at;
-                    self.on_delivery(at, node, packet);
-                }
-                Out::Wait(_) | Out::Idle if timer <= until && timer < Time::NEVER => {
-                    self.on_timer(timer);
-                }
-                Out::Wait(next) => return next.min(timer),
-                Out::Idle => return timer,
+        loop {
+            if let Some(next) = self.step(until) {
+                return next;
             }
         }
-        self.now
+    }
+
+    /// The next delivery or timer, if it is due by `until`; else when it is.
+    #[inline(always)]
+    fn step(&mut self, until: Time) -> Option<Time> {
+        let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
+        match self.fabric.poll(timer.min(until), &mut self.hosts) {
+            Out::Deliver(at, node, packet) => {
+                self.now = at;
+                self.on_delivery(at, node, packet);
+                None
+            }
+            Out::Wait(_) | Out::Idle if timer <= until && timer < Time::NEVER => {
+                self.on_timer(timer);
+                None
+            }
+            Out::Wait(next) => Some(next.min(timer)),
+            Out::Idle => Some(timer),
+        }
     }
 
     /// The time of the last event; a timer that has been stopped is none.
