@@ -14,7 +14,7 @@ from catnip import __version__, cli, paths, results
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
 from catnip.papers import claims, outcome, runner
 from catnip.progress import Progress
-from catnip.tables import TABLES
+from catnip.tables import SERIES, TABLES
 from conftest import Run
 
 SMALL = "catnip-e2"
@@ -168,7 +168,7 @@ def test_run_writes_tables_that_can_be_read(catnip: Run, tmp_path: Path) -> None
     manifest, tables = results.read(tmp_path)
     assert printed["seeds"] == manifest.seeds == [7, 8]
     assert list(printed["variants"]) == manifest.variants
-    assert set(tables) == set(TABLES) - {"link_series", "connection_series"}
+    assert set(tables) == set(TABLES) - set(SERIES)
     assert len(tables["runs"]["seed"]) == 2 * len(manifest.variants)
 
 

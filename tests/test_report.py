@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catnip import paths, report
+from catnip import paths, provenance, report
 from catnip.figures.style import ON_DARK, PAPER
 from catnip.figures.transfers import single_loss_profile
 from catnip.papers import claims, runner
@@ -193,7 +193,7 @@ def test_a_report_without_figures_and_tables() -> None:
 
 
 def test_the_commit_of_a_report_is_that_of_the_manifest() -> None:
-    assert re.fullmatch(r"[0-9a-f]{40}\+?", paths.commit() or COMMIT)
+    assert re.fullmatch(r"[0-9a-f]{40}\+?", provenance.commit() or COMMIT)
 
 
 def luminance(colour: str) -> float:

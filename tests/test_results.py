@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from catnip import InputError, _core, paths, results, runs, summary
+from catnip import InputError, _core, paths, provenance, results, runs, summary
 from catnip._core import Scenario
 from catnip.cli import emulation
-from catnip.tables import TABLES, Table
+from catnip.tables import USUAL, Table
 from conftest import Run
 
 MANIFEST = results.Manifest(
@@ -37,7 +37,7 @@ PAGES: Table = {
 
 
 COLUMNS = {name: [key for key, *_ in columns] for name, _, columns in _core.tables()}
-WRITTEN = [name for name in TABLES if name != "events" and not name.endswith("_series")]
+WRITTEN = [*USUAL, "bursts"]
 OF_REAL_TIME = ("duration_s", "cpu_s", "real_time")
 TINY = """
 id = "X-2"
@@ -300,9 +300,9 @@ def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(
     git(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-m", "all"])
     (tmp_path / "crates").mkdir()
     monkeypatch.setattr(paths, "PACKAGE", tmp_path / "python" / "catnip")
-    clean = paths.commit()
+    clean = provenance.commit()
     assert clean is not None
     assert not clean.endswith("+")
     for file, told in zip(files, (clean, clean, f"{clean}+"), strict=True):
         file.write_text("new")
-        assert paths.commit() == told
+        assert provenance.commit() == told

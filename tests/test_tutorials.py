@@ -6,7 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from catnip import measures, paths
 from catnip._core import Scenario
@@ -22,69 +26,63 @@ def blocks(page: str, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def files(page: str) -> list[str]:
+    """Those blocks that a reader saves: their first line is their name."""
+    return [text for kind in ("toml", "python") for text in blocks(page, kind) if text.startswith("# ")]
+
+
 def words(text: str) -> list[list[str]]:
     """Lines without their spacing."""
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
-def test_the_tutorial_of_a_diffserv_domain_answers_what_it_prints(tmp_path: Path) -> None:
-    files = blocks("tutorial-diffserv.md", "toml")
-    for text in files:
-        (tmp_path / text.split()[1]).write_text(text, encoding="utf-8")
-    consoles = blocks("tutorial-diffserv.md", "console")
-    assert len(files) == len(consoles) == 1
-    for console in consoles:
-        command, printed = console.removeprefix("$ catnip ").split("\n", 1)
-        program = Path(sys.executable).with_name("catnip")
-        answer = subprocess.run(
-            [program, *command.split()],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": WIDE},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert words(answer.stdout) == words(printed)
-
-
-def test_the_tutorial_of_experiments_of_ones_own_answers_what_it_prints() -> None:
-    consoles = blocks("tutorial-experiments.md", "console")
-    assert len(consoles) == 3
-    program = Path(sys.executable).with_name("catnip")
-    for console in consoles:
-        command, printed = console.removeprefix("$ catnip ").split("\n", 1)
-        answer = subprocess.run(
-            [program, *command.split()],
-            env={**os.environ, "COLUMNS": WIDE},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert words(answer.stdout) == words(printed)
-
-
-def test_the_tutorial_of_a_recorded_page_answers_what_it_prints(tmp_path: Path) -> None:
-    page = "tutorial-har.md"
-    for text in (*blocks(page, "toml"), *blocks(page, "python")):
-        (tmp_path / text.split()[1]).write_text(text, encoding="utf-8")
-    shutil.copy(paths.PACKAGE / "scenarios" / "pages" / "site.har", tmp_path)
-    consoles = blocks(page, "console")
-    assert len(consoles) == 3
+def answers_what_it_prints(page: str, folder: Path) -> None:
+    """Follows a page: its files, and then its commands."""
+    for text in files(page):
+        (folder / text.split()[1]).write_text(text, encoding="utf-8")
     programs = {"catnip": Path(sys.executable).with_name("catnip"), "python": Path(sys.executable)}
-    for console in consoles:
+    for console in blocks(page, "console"):
         command, printed = console.removeprefix("$ ").split("\n", 1)
         program, *arguments = command.split()
         answer = subprocess.run(
             [programs[program], *arguments],
-            cwd=tmp_path,
+            cwd=folder,
             env={**os.environ, "COLUMNS": WIDE},
             capture_output=True,
             text=True,
             check=True,
         )
         assert words(answer.stdout) == words(printed)
-    drawn = (tmp_path / "page-times.svg").read_text(encoding="utf-8")
-    assert "HTTP/1.1" in drawn and "like HTTP/2" in drawn
+
+
+@pytest.mark.parametrize(
+    ("page", "count", "commands"),
+    [("tutorial-diffserv.md", 1, 1), ("tutorial-experiments.md", 0, 3), ("tutorial-har.md", 2, 3)],
+)
+def test_a_tutorial_answers_what_it_prints(page: str, count: int, commands: int, tmp_path: Path) -> None:
+    assert len(files(page)) == count
+    assert len(blocks(page, "console")) == commands
+    shutil.copy(paths.PACKAGE / "scenarios" / "pages" / "site.har", tmp_path)
+    answers_what_it_prints(page, tmp_path)
+    if page == "tutorial-har.md":
+        drawn = (tmp_path / "page-times.svg").read_text(encoding="utf-8")
+        assert "HTTP/1.1" in drawn and "like HTTP/2" in drawn
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "two-flows"), (1, "web-queues"), (2, "lossy-radio")])
+def test_what_the_tutorial_shows_of_a_scenario_is_in_it(place: int, name: str) -> None:
+    shown = blocks("tutorial-experiments.md", "toml")[place]
+    whole = paths.scenario(name).text
+    assert has(tomllib.loads(whole), tomllib.loads(shown))
+
+
+def has(whole: Any, part: Any) -> bool:
+    """Is every key of a part in the whole, and each of its tables in an array?"""
+    if isinstance(part, dict):
+        return all(key in whole and has(whole[key], value) for key, value in part.items())
+    if isinstance(part, list):
+        return all(any(has(one, value) for one in whole) for value in part)
+    return bool(whole == part)
 
 
 def test_the_numbers_that_the_tutorial_of_a_recorded_page_explains_are_those_of_its_run(

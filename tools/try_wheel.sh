@@ -37,7 +37,8 @@ main() {
   answers CAT-E4 reproduce catnip --quick --report report.html --table claims.md
   grep -q "<svg" report.html
   grep -q "CAT-E4" claims.md
-  answers "Kaplan" run web-queues --seeds 2 --report run.html --plot run.svg
+  answers "catnip-good" run web-queues --seeds 2 --report run.html --plot run.svg
+  grep -q "Kaplan" run.html
   answers "" emulate fading-link --quiet --tolerance 60s
   echo "the wheel does what it is for"
 }

@@ -10,14 +10,15 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from catnip import paths, runs, summary, telling
-from catnip._core import InputError, Scenario, tables
+from catnip._core import InputError, Scenario
 from catnip.cli.emulation import program
 from catnip.papers import outcome
 from catnip.summary import Summary
-from catnip.tables import Table
+from catnip.tables import SERIES, USUAL, Table
 
 if TYPE_CHECKING:
     import pandas
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 SomePath: TypeAlias = str | os.PathLike[str]
-_LARGE = {"bursts", "events", "link_series", "connection_series"}
-USUAL = tuple(name for name, _, _ in tables() if name not in _LARGE)
-"""Tables that are made unless others are asked for."""
 
 
 def run(
@@ -59,16 +57,14 @@ def run(
     numbers = list(range(1, 1 + numbers)) if isinstance(numbers, int) else sorted(set(numbers))
     if not numbers or numbers[0] < 0:
         raise InputError(f"seeds: {seeds!r}: expected at least one, and none below 0")
-    wanted = {*tables, *summary.TABLES, *(("link_series", "connection_series") if series else ())}
+    wanted = {*tables, *summary.TABLES, *(SERIES if series else ())}
     made = loaded.run(chosen, numbers, sorted(wanted), threads, None, series)
     return Results(loaded.title, chosen, numbers, runs.axes_of(loaded, chosen), made, loaded)
 
 
 def read(folder: SomePath) -> "Results":
     """Reads what `catnip run --out` or `Results.save` has written. Raises InputError."""
-    from catnip import results  # noqa: PLC0415 -- needs the library for Parquet
-
-    manifest, made = results.read(Path(folder))
+    manifest, made = _results().read(Path(folder))
     return Results(manifest.title, manifest.variants, manifest.seeds, manifest.axes, made)
 
 
@@ -96,9 +92,7 @@ class Results:
 
     def to_arrow(self, table: str = "groups") -> "pyarrow.Table":
         """A table with variants by name and a column for each axis."""
-        from catnip import results  # noqa: PLC0415 -- needs the library for Parquet
-
-        return results.to_arrow(self._table(table), list(self.variants), self.axes)
+        return _results().to_arrow(self._table(table), list(self.variants), self.axes)
 
     def to_pandas(self, table: str = "groups") -> "pandas.DataFrame":
         """The same as a data frame of pandas."""
@@ -114,10 +108,9 @@ class Results:
 
     def save(self, folder: SomePath) -> None:
         """Writes all tables as Parquet files, and a manifest, as `catnip run --out` does."""
-        from catnip import results  # noqa: PLC0415 -- needs the library for Parquet
-
         if self.scenario is None:
             raise InputError("save: these results were read; copy their folder")
+        results = _results()
         manifest = results.Manifest.of(self.scenario, self.variants, self.seeds)
         results.check_folder(Path(folder), manifest)
         results.write(Path(folder), manifest, self.tables)
@@ -135,6 +128,13 @@ class Results:
         """As `catnip run` prints it."""
         told = telling.tables(self.title, self.seeds, self.summary)
         return "".join(map(_html, told))
+
+
+def _results() -> ModuleType:
+    """Tables on disk; it needs the library for Parquet, which others do without."""
+    from catnip import results  # noqa: PLC0415
+
+    return results
 
 
 def _html(table: outcome.Table) -> str:
@@ -176,9 +176,11 @@ class Link:
         self._enter = ["nsenter", f"--target={process}", "--net", *user, "--"]
         self._environment = {**os.environ, "CATNIP_OUTSIDE": outside, "CATNIP_INSIDE": inside}
 
-    def run(self, command: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[Any]":
+    def run(
+        self, command: Sequence[str], *, check: bool = False, **options: Any
+    ) -> "subprocess.CompletedProcess[Any]":
         """Runs a command behind the link and waits for it; options are those of `subprocess.run`."""
-        return subprocess.run([*self._enter, *command], env=self._environment, **options)  # noqa: PLW1510
+        return subprocess.run([*self._enter, *command], check=check, env=self._environment, **options)
 
     def start(self, command: Sequence[str], **options: Any) -> "subprocess.Popen[Any]":
         """Starts a command behind the link; options are those of `subprocess.Popen`."""
@@ -205,17 +207,8 @@ def link(**options: str | int | bool) -> Iterator[Link]:
         certificate = Path(folder) / "certificate.json"
         # It says who it is and waits until its input ends.
         waits = 'echo "$$ $CATNIP_OUTSIDE $CATNIP_INSIDE"; exec cat'
-        command = [
-            str(program()),
-            "link",
-            *told,
-            "--quiet",
-            f"--certificate={certificate}",
-            "--",
-            "sh",
-            "-c",
-            waits,
-        ]
+        command = [str(program()), "link", *told, "--quiet", f"--certificate={certificate}"]
+        command += ["--", "sh", "-c", waits]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             assert process.stdout is not None

@@ -1,11 +1,9 @@
 """Where things are: the package holds all that its commands read, and it may stand in a checkout."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 
 from catnip._core import InputError, Scenario
@@ -18,30 +16,10 @@ REFERENCE = PACKAGE / "reference"
 """The measured and worked out numbers that belong to no paper alone."""
 
 
-WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
-"""Files in the checkout that come of runs, as git leaves them out."""
-
-
 def checkout() -> Path | None:
     """The sources around the package, unless it is an installed copy."""
     root = PACKAGE.parents[1]
     return root if (root / "crates").is_dir() else None
-
-
-def commit() -> str | None:
-    """Of the checkout that the package is in, if it is in one; `+` behind it says that files were changed.
-
-    What reproductions write does not count: no run reads it, and every second report would have the mark.
-    """
-    root = checkout()
-    if root is None or not (root / ".git").exists():
-        return None
-    try:
-        git = partial(subprocess.run, cwd=root, capture_output=True, text=True, check=True)
-        changed = git(["git", "status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN]).stdout
-        return git(["git", "rev-parse", "HEAD"]).stdout.strip() + "+" * bool(changed)
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def deviations() -> Path:

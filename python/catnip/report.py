@@ -26,7 +26,7 @@ UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=p
 
 
 def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
-    """The page; `command` is what makes it again, from a `commit` as `paths.commit` tells it."""
+    """The page; `command` is what makes it again, from a `commit` as `provenance.commit` tells it."""
     return _page(
         "report.html.j2",
         outcome,

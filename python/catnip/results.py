@@ -9,9 +9,7 @@ import hashlib
 import json
 import os
 import platform
-import shlex
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from catnip import paths, runs
+from catnip import provenance, runs
 from catnip._core import InputError, Scenario, __version__
 from catnip.runs import Progress, Rows
 from catnip.tables import TABLES, Column, Table
@@ -75,7 +73,7 @@ class Manifest:
             seeds=list(seeds),
             axes=runs.axes_of(scenario, variants),
             created=created,
-            commit=paths.commit(),
+            commit=provenance.commit(),
             text=scenario.text,
             files={
                 os.path.relpath(file, Path(scenario.path).parent): _contents(Path(file))
@@ -91,7 +89,7 @@ class Manifest:
 def _made_here(seconds: float) -> dict[str, Any]:
     libraries = {name: metadata.version(name) for name in ("numpy", "pyarrow", "scipy")}
     return {
-        "command": shlex.join(["catnip", *sys.argv[1:]]),
+        "command": provenance.command_line(),
         "duration_s": round(seconds, 3),
         "host": platform.node(),
         "system": platform.platform(),

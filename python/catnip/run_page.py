@@ -1,7 +1,5 @@
 """The page and the drawing of a run of any scenario: what its summary tells, and distributions behind it."""
 
-import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -60,11 +58,6 @@ def tables(
     if base is not None:
         told += list(telling.differences(base, axes, summaries))
     return [replace(table, title=_one_line(table.title)) for table in told if table.rows]
-
-
-def command() -> str:
-    """What was typed."""
-    return shlex.join(["catnip", *sys.argv[1:]])
 
 
 def _one_line(title: str) -> str:

@@ -57,7 +57,7 @@ class Times:
     def restricted_mean(self, horizon_s: float) -> Estimate:
         """The mean of the time or the horizon, whichever is less."""
         return self._varied(
-            self._mean(np.ones(len(self.is_over), dtype=bool), horizon_s),
+            self._mean(self._all(), horizon_s),
             [self._mean(self.block != left_out, horizon_s) for left_out in range(self.blocks)],
         )
 
@@ -67,11 +67,11 @@ class Times:
         The interval is Woodruff's (JASA 47, 1952): the shares that an interval around `share` of those that
         are over by then reaches to, read off the same curve.
         """
-        lasting = self._lasting(np.ones(len(self.is_over), dtype=bool))
+        lasting = self._lasting(self._all())
         at_s = self._reached(lasting, share)
         if math.isinf(at_s):
             return None
-        over_by = 1 - self._lasting_at(np.ones(len(self.is_over), dtype=bool), at_s)
+        over_by = 1 - self._lasting_at(self._all(), at_s)
         without = [1 - self._lasting_at(self.block != left_out, at_s) for left_out in range(self.blocks)]
         shares = self._varied(over_by, without)
         if self.blocks == 1:
@@ -90,7 +90,7 @@ class Times:
 
         They are closer to each other where few are left, which is what quantiles are read from.
         """
-        lasting = self._lasting(np.ones(len(self.is_over), dtype=bool))
+        lasting = self._lasting(self._all())
         over_s, share = self.waited_s[self.is_over], lasting[self.is_over]
         if len(over_s) > most:
             ranks = len(over_s) - np.geomspace(1, len(over_s), most).round().astype(np.intp)
@@ -106,6 +106,9 @@ class Times:
         spread = stats.mean(values)
         half = (spread.high - spread.low) / 2
         return Estimate(Interval(whole, whole - half, whole + half, self.blocks), values)
+
+    def _all(self) -> NDArray[np.bool_]:
+        return np.ones(len(self.is_over), dtype=bool)
 
     def _lasting(self, chosen: NDArray[np.bool_]) -> Floats:
         """The estimated share of the chosen that takes longer than each of them."""

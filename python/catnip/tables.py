@@ -11,3 +11,7 @@ Column: TypeAlias = NDArray[Any] | list[str] | list[bool]
 Table: TypeAlias = Mapping[str, Column]
 
 TABLES = tuple(name for name, _, _ in _core.tables())
+SERIES = ("link_series", "connection_series")
+"""What changes with time, a row per interval, whose length must be said."""
+USUAL = tuple(name for name in TABLES if name not in {"bursts", "events", *SERIES})
+"""Tables that are made unless others are asked for: what is made of packets takes time and room."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from catnip import extras, output, paths
+from catnip import extras, output, provenance
 from catnip._core import InputError
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
 from catnip.papers import claims, runner
@@ -57,7 +57,7 @@ def reproduce(
         from catnip.report import render  # noqa: PLC0415 -- only a report needs it
 
         command = Command(paper_name, ids, _options(quick, seeds, seed))
-        report.write_text(render(outcome, command, paths.commit()), encoding="utf-8")
+        report.write_text(render(outcome, command, provenance.commit()), encoding="utf-8")
     if table is not None:
         table.write_text(output.markdown(outcome, table), encoding="utf-8")
     if figures is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from catnip import _core, compared, extras, output, paths, runs, summary
+from catnip import _core, compared, extras, output, paths, provenance, runs, summary
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
     DRAWING,
@@ -22,11 +22,9 @@ from catnip.cli.options import (
 )
 from catnip.papers.outcome import RunOfScenario
 from catnip.progress import Progress
-from catnip.tables import TABLES
+from catnip.tables import SERIES, TABLES, USUAL
 from catnip.telling import bases, document, print_differences, print_predictions, print_summary
 from catnip.voice import note
-
-SERIES = ("link_series", "connection_series")
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -224,7 +222,9 @@ def _draw(
         )
         tables = run_page.tables(scenario, seeds, summaries, axes, against)
         outcome = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
-        page.write_text(report.render_run(outcome, run_page.command(), paths.commit()), encoding="utf-8")
+        page.write_text(
+            report.render_run(outcome, provenance.command_line(), provenance.commit()), encoding="utf-8"
+        )
 
 
 def _reader(keeper: runs.Keeper) -> summary.Read:
@@ -281,9 +281,7 @@ def _check_one_run(scenario: Scenario, option: str, variants: Sequence[str], see
 
 
 def _table_names(listed: str | None) -> set[str]:
-    # What is made of packets takes time and room.
-    usual = set(TABLES) - {"bursts", "events", *SERIES}
-    names = usual if listed is None else {name.strip() for name in listed.split(",")}
+    names = set(USUAL) if listed is None else {name.strip() for name in listed.split(",")}
     for name in sorted(names - set(TABLES)):
         raise InputError(f"--tables: {name} is not one of {', '.join(TABLES)}")
     return names
