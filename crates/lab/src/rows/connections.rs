@@ -1,6 +1,6 @@
 //! A row per connection, per interval of one, and per burst.
 
-use super::{CLIENT, GROUP, Row, TableName, reply, seconds_from};
+use super::row::{CLIENT, GROUP, Row, TableName, reply, seconds_from};
 use crate::bursts::Burst;
 use crate::column::Columns;
 use catnip_base::{Span, Time};

@@ -1,6 +1,6 @@
 //! A row per group of traffic, and per transfer that its users wait for.
 
-use super::{CLIENT, GROUP, Row, TableName, seconds_from};
+use super::row::{CLIENT, GROUP, Row, TableName, seconds_from};
 use crate::column::Columns;
 use catnip_base::{Span, Time};
 

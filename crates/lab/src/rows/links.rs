@@ -1,6 +1,6 @@
 //! A row per direction of a link, and per interval of one.
 
-use super::{Row, TableName};
+use super::row::{Row, TableName};
 use crate::column::Columns;
 use catnip_base::{Span, Time};
 use catnip_net::{Backlog, Colour, DropReason, PortCounters};

@@ -1,6 +1,6 @@
 //! A row per packet of TCP, and per source of packets that are not.
 
-use super::{Row, TableName};
+use super::row::{Row, TableName};
 use crate::column::Columns;
 use catnip_base::Time;
 use catnip_sim::record::SenderView;

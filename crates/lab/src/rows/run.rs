@@ -1,6 +1,6 @@
 //! A row per run.
 
-use super::{Row, TableName};
+use super::row::{Row, TableName};
 use crate::column::Columns;
 use catnip_base::{Span, Time};
 use catnip_sim::Tally;

@@ -1,6 +1,6 @@
 //! A row per page, object and keystroke of users.
 
-use super::{CLIENT, GROUP, PAGE, Row, TableName, reply, seconds_from};
+use super::row::{CLIENT, GROUP, PAGE, Row, TableName, reply, seconds_from};
 use crate::column::Columns;
 use catnip_base::Time;
 use catnip_sim::record::{EchoRecord, ObjectRecord, PageRecord, Reply};
