@@ -19,6 +19,8 @@ words! {
         Sack1 = ("sack1", "SACK with a count of the pipe, as ns-2's Sack1 has it"),
         /// See [`crate::modern::Sack`].
         SackRfc6675 = ("sack", "SACK by RFC 6675, of the modern sender"),
+        /// See [`crate::modern::Sack`].
+        NewRenoRfc6582 = ("newreno-rfc6582", "fast recovery by RFC 6582, of the modern sender, as if the other side knew no SACK"),
     }
 }
 
@@ -28,8 +30,17 @@ impl RecoveryKind {
         matches!(self, Self::Sack1 | Self::SackRfc6675)
     }
 
+    /// What is left of it if the other side knows no SACK.
+    pub fn without_sack(self) -> Self {
+        match self {
+            Self::Sack1 => Self::NewReno,
+            Self::SackRfc6675 => Self::NewRenoRfc6582,
+            other => other,
+        }
+    }
+
     /// Is it that of the modern sender?
     pub fn is_modern(self) -> bool {
-        self == Self::SackRfc6675
+        matches!(self, Self::SackRfc6675 | Self::NewRenoRfc6582)
     }
 }

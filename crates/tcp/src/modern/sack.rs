@@ -2,6 +2,10 @@ use crate::Scoreboard;
 use crate::recovery::DUPACK_THRESHOLD;
 
 /// Loss recovery with selective acknowledgement (RFC 6675): what counts as lost, what is in the network, what goes out next.
+///
+/// Of another side without SACK it knows how many segments have arrived, by duplicate ACKs, but not which. They are taken for
+/// those right behind the first missing one. That makes it NewReno (RFC 6582): a window that a duplicate inflates there has
+/// room for one more segment here, because there is one less in the network.
 #[derive(Debug, Default)]
 pub struct Sack {
     scoreboard: Scoreboard,
@@ -10,6 +14,8 @@ pub struct Sack {
     opens_at: u64,
     /// After a timeout, duplicate ACKs mean nothing until something new is acknowledged.
     after_timeout: bool,
+    /// Without SACK: bytes that have arrived behind what is missing.
+    arrived: u64,
 }
 
 #[derive(Debug)]
@@ -70,7 +76,33 @@ impl Sack {
         self.opens_at = max;
         self.episode = None;
         self.after_timeout = true;
+        self.arrived = 0;
         self.scoreboard.clear();
+    }
+
+    /// Without SACK: a duplicate ACK that counts. One more segment has arrived.
+    pub fn on_arrival(&mut self, una: u64, max: u64, segment: u64) {
+        self.arrived = (self.arrived + segment).min((max - una).saturating_sub(segment));
+        self.place_arrived(una, segment);
+    }
+
+    /// Without SACK: everything before `una` is acknowledged, of which one segment was sent again and the rest had arrived before.
+    /// During recovery "the first unacknowledged segment" is sent again next (RFC 6582, section 3.2, step 3).
+    pub fn on_partial_ack(&mut self, acked: u64, una: u64, segment: u64) {
+        self.arrived = self.arrived.saturating_sub(acked.saturating_sub(segment));
+        self.place_arrived(una, segment);
+        self.on_resent(una + segment);
+    }
+
+    /// Without SACK: nothing is missing any more, as far as is known.
+    pub fn on_full_ack(&mut self) {
+        self.arrived = 0;
+        self.scoreboard.clear();
+    }
+
+    fn place_arrived(&mut self, una: u64, segment: u64) {
+        self.scoreboard.clear();
+        self.scoreboard.add(una + segment, una + segment + self.arrived);
     }
 
     /// During recovery: has the network room for one more segment?

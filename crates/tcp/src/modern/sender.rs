@@ -129,7 +129,7 @@ impl Sender {
         if segment.ack < self.una || segment.ack > self.max {
             return;
         }
-        self.peer_window = u64::from(segment.window);
+        let same_window = std::mem::replace(&mut self.peer_window, segment.window.into()) == self.peer_window;
         self.burst_limit = u32::MAX;
         self.limited_transmit_credit = 0;
         let mut sampling = self.ledger.sampling(now);
@@ -147,6 +147,14 @@ impl Sender {
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
         } else if self.una < self.max && segment.span() == 0 {
+            if !config.recovery.uses_sack() {
+                // "... (e) the advertised window in the incoming acknowledgment is equal to the advertised window in the last
+                // incoming acknowledgment." Each of these says that a segment has arrived.
+                news = same_window;
+                if self.sack.counts(news) {
+                    self.sack.on_arrival(self.una, self.max, config.segment_bytes.into());
+                }
+            }
             self.on_duplicate_ack(now, news, config);
         }
     }
@@ -294,7 +302,14 @@ impl Sender {
             self.rto.end_backoff();
             self.restart_timer(now, config);
             self.retransmit_at = None;
+            if !config.recovery.uses_sack() {
+                self.sack.on_partial_ack(acked, ack, config.segment_bytes.into());
+                self.retransmit_at = Some(ack);
+            }
             return;
+        }
+        if !config.recovery.uses_sack() {
+            self.sack.on_full_ack();
         }
         self.dupacks = 0;
         if let Some((_, sent)) = probe {
@@ -442,6 +457,10 @@ impl Sender {
         let fits = |seq: &u64| *seq + segment <= una + self.peer_window;
         let held = config.nagle && self.waits_for_more(segment);
         let fresh = Some(self.next).filter(|&next| next < self.end() && !held);
+        if !config.recovery.uses_sack() {
+            // RFC 6582: which segment is missing is known of the first one only, and that leaves with each partial ACK.
+            return fresh.filter(fits).map(Next::Fits);
+        }
         // RFC 6675, section 4, NextSeg: rule 1, what is lost; rule 2, new data; rule 3, what may be lost; rule 4, the last one.
         let lost = self.sack.next_lost(una, segment).or(fresh.filter(fits));
         let next = lost.or_else(|| self.sack.next_unsure(una)).filter(fits).map(Next::Fits);

@@ -5,6 +5,7 @@ use crate::{RtoConfig, Segment, Sender, TcpConfig};
 use catnip_base::{Span, Time};
 
 mod sack;
+mod without_sack;
 use crate::testing::{SEGMENT, Scene, ms, ns2, rfc, unsampled};
 use crate::{Flags, Halving};
 
