@@ -175,6 +175,7 @@ class Link:
         user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
         self._enter = ["nsenter", f"--target={process}", "--net", *user, "--"]
         self._environment = {**os.environ, "CATNIP_OUTSIDE": outside, "CATNIP_INSIDE": inside}
+        self._started: list[subprocess.Popen[Any]] = []
 
     def run(
         self, command: Sequence[str], *, check: bool = False, **options: Any
@@ -183,8 +184,17 @@ class Link:
         return subprocess.run([*self._enter, *command], check=check, env=self._environment, **options)
 
     def start(self, command: Sequence[str], **options: Any) -> "subprocess.Popen[Any]":
-        """Starts a command behind the link; options are those of `subprocess.Popen`."""
-        return subprocess.Popen([*self._enter, *command], env=self._environment, **options)
+        """Starts a command behind the link, which ends with it; options are those of `subprocess.Popen`."""
+        started = subprocess.Popen([*self._enter, *command], env=self._environment, **options)
+        self._started.append(started)
+        return started
+
+    def end(self) -> None:
+        """Ends what was started and has not ended yet."""
+        for started in self._started:
+            if started.poll() is None:
+                started.kill()
+                started.wait()
 
 
 @contextmanager
@@ -205,8 +215,8 @@ def link(**options: str | int | bool) -> Iterator[Link]:
     ]
     with TemporaryDirectory(prefix="catnip-link-") as folder:
         certificate = Path(folder) / "certificate.json"
-        # It says who it is and waits until its input ends.
-        waits = 'echo "$$ $CATNIP_OUTSIDE $CATNIP_INSIDE"; exec cat'
+        # It says where it is and waits until its input ends.
+        waits = 'echo "$CATNIP_OUTSIDE $CATNIP_INSIDE"; exec cat'
         command = [str(program()), "link", *told, "--quiet", f"--certificate={certificate}"]
         command += ["--", "sh", "-c", waits]
         pipe = subprocess.PIPE
@@ -214,15 +224,17 @@ def link(**options: str | int | bool) -> Iterator[Link]:
             assert process.stdout is not None
             assert process.stderr is not None
             said = process.stdout.readline().split()
-            if len(said) != 3:
+            if len(said) != 2:
                 raise InputError(
                     process.stderr.read().strip().removeprefix("error: ") or "link: it has ended"
                 )
-            process_id, outside, inside = said
-            made = Link(int(process_id), outside, inside)
+            # All that it has started is behind the link.
+            behind = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1]
+            made = Link(int(behind), *said)
             try:
                 yield made
             finally:
+                made.end()
                 with suppress(BrokenPipeError):
                     process.communicate()
                 if certificate.exists():

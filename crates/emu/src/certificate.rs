@@ -39,8 +39,10 @@ impl Serialize for Asked {
 /// How far a link may be from what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance {
-    /// The 99th percentile of the lateness, ms.
+    /// The 99th percentile of what packets were kept for longer than asked, ms.
     pub lateness_p99_ms: f64,
+    /// The longest of these times, ms.
+    pub stall_ms: f64,
     /// Relative error of the rate.
     pub rate: f64,
     /// The rate is judged if the link was busy for so long, s.
@@ -49,9 +51,17 @@ pub struct Tolerance {
     pub loss_sigmas: f64,
 }
 
+impl Tolerance {
+    /// For links that keep 99 of 100 packets for no longer than so much more than asked.
+    pub fn of(lateness: Span) -> Self {
+        let lateness_p99_ms = 1e3 * lateness.as_secs();
+        Self { lateness_p99_ms, stall_ms: 100.0 * lateness_p99_ms, rate: 0.01, busy_s: 1.0, loss_sigmas: 4.0 }
+    }
+}
+
 impl Default for Tolerance {
     fn default() -> Self {
-        Self { lateness_p99_ms: 5.0, rate: 0.01, busy_s: 1.0, loss_sigmas: 4.0 }
+        Self::of(Span::from_millis(5))
     }
 }
 
@@ -63,6 +73,28 @@ pub enum Verdict {
     Green,
     /// It did not.
     Red,
+    /// It had nothing to do, so nobody knows.
+    Grey,
+}
+
+impl Verdict {
+    pub(crate) fn of(failures: &[String], is_used: bool) -> Self {
+        match (failures, is_used) {
+            ([], true) => Self::Green,
+            ([], false) => Self::Grey,
+            _ => Self::Red,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Green => "green",
+            Self::Red => "red",
+            Self::Grey => "grey",
+        })
+    }
 }
 
 /// The certificate of one link.
@@ -84,6 +116,8 @@ pub struct Certificate {
     pub real_time: bool,
     /// How long before a deadline it spun, us.
     pub spin_us: f64,
+    /// How much later than it should have the emulator was woken when it had slept, us.
+    pub woken_late_us: Quantiles,
     /// From the command outwards.
     pub up: Report,
     /// Towards the command.
@@ -110,6 +144,11 @@ pub struct Report {
     pub delay_ms: Quantiles,
     /// How much later than in the model packets were written, us.
     pub lateness_us: Quantiles,
+    /// How long they had waited before they were read, us: the model begins there. Where the kernel does not say when a packet
+    /// came, it is the time since there was nothing to read, so that the truth is between 0 and this.
+    pub waited_us: Quantiles,
+    /// Both together, us: for how much longer than asked the link may have kept packets.
+    pub excess_us: Quantiles,
     /// Share of packets that the loss model took, of those that it could.
     pub loss: f64,
     /// Where 95 % of such shares are (Wilson's interval).
@@ -182,8 +221,9 @@ impl Certificate {
             failures.push(format!("{held} packets inside, {} in memory", outcome.buffers_in_use));
         }
         let duration_s = outcome.duration.as_secs();
+        let is_used = up.packets_in + down.packets_in > 0;
         Self {
-            verdict: if failures.is_empty() { Verdict::Green } else { Verdict::Red },
+            verdict: Verdict::of(&failures, is_used),
             failures,
             tolerance,
             seed,
@@ -191,6 +231,7 @@ impl Certificate {
             cpu_share: outcome.cpu.as_secs() / duration_s.max(1e-9),
             real_time: outcome.manner.real_time,
             spin_us: outcome.manner.spin.as_nanos() as f64 / 1e3,
+            woken_late_us: Quantiles::new(&outcome.woken_late, Span::from_micros(1)),
             up,
             down,
         }
@@ -211,16 +252,19 @@ fn report(
     // Loss at the end of the wire has no chance to take what the queue has dropped.
     let on_wire_only = wire.before.is_empty() && !wire.behind.is_empty();
     let trials: u64 = if on_wire_only { direction.crossed.iter().sum() } else { entered };
-    let ms = Span::from_millis(1);
+    let (ms, us) = (Span::from_millis(1), Span::from_micros(1));
     Report {
         asked,
         packets_in: entered,
         counts: Counts::new(direction, gate, outcome, edge),
         busy_s: direction.busy.actual_ns as f64 / 1e9,
-        busy_rate: direction.busy.rate(),
+        // Jitter bunches packets that were apart on the wire.
+        busy_rate: direction.busy.rate().filter(|_| wire.jitter.is_none()),
         ideal_delay_ms: Quantiles::new(&direction.ideal_delay, ms),
         delay_ms: Quantiles::new(&direction.actual_delay, ms),
-        lateness_us: Quantiles::new(&direction.lateness, Span::from_micros(1)),
+        lateness_us: Quantiles::new(&direction.lateness, us),
+        waited_us: Quantiles::new(&direction.waited, us),
+        excess_us: Quantiles::new(&direction.excess, us),
         loss: lost as f64 / (trials as f64).max(1.0),
         loss_interval: wilson(lost, trials),
         largest_queue: direction.largest_queue(),
@@ -253,9 +297,19 @@ fn judge(
     if entered != accounted {
         fail(format!("{entered} packets in, {accounted} accounted for"));
     }
-    let late_ms = report.lateness_us.p99 / 1e3;
-    if late_ms > tolerance.lateness_p99_ms {
-        fail(format!("lateness p99 {late_ms:.2} ms > {} ms", tolerance.lateness_p99_ms));
+    let [excess, waited, late] = [&report.excess_us, &report.waited_us, &report.lateness_us];
+    let most = [(excess.p99, waited.p99, late.p99, "p99", tolerance.lateness_p99_ms)]
+        .into_iter()
+        .chain([(excess.max, waited.max, late.max, "max", tolerance.stall_ms)])
+        .find(|(excess, .., most_ms)| excess / 1e3 > *most_ms);
+    if let Some((excess, waited, late, which, most_ms)) = most {
+        let [excess, waited, late] = [excess, waited, late].map(|us| us / 1e3);
+        fail(format!(
+            "packets were kept {excess:.2} ms too long ({which} > {most_ms} ms: {waited:.2} ms unread, {late:.2} ms late)"
+        ));
+    }
+    if report.counts.unwritable > 0 {
+        fail(format!("the device at the other end did not take {} packets", report.counts.unwritable));
     }
     // Whoever waits for something else than the wire does not say how fast it is.
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
@@ -264,7 +318,10 @@ fn judge(
         && report.busy_s >= tolerance.busy_s
     {
         let asked = rate.bits_per_second() as f64;
-        if (busy / asked - 1.0).abs() > tolerance.rate {
+        let error_s = (report.busy_s - busy * report.busy_s / asked).abs();
+        // Who is late once is not slow: after that all is as it should be. Being late often is judged above.
+        let once_s = report.lateness_us.max / 1e6;
+        if error_s - once_s > tolerance.rate * report.busy_s {
             fail(format!("rate {} instead of {}", bits(busy), bits(asked)));
         }
     }
@@ -324,11 +381,12 @@ impl fmt::Display for Certificate {
     /// A table for people; `{:80}` is for a terminal with lines of 80 characters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = f.width().unwrap_or(usize::MAX);
-        let verdict = if self.verdict == Verdict::Green { "green" } else { "red" };
         let scheduling = if self.real_time { "SCHED_FIFO" } else { "no SCHED_FIFO" };
         let cpu = 100.0 * self.cpu_share;
-        let title =
-            format!("link certificate: {verdict}; {:.1} s, {scheduling}, {cpu:.1} % CPU", self.duration_s);
+        let title = format!(
+            "link certificate: {}; {:.1} s, {scheduling}, {cpu:.1} % CPU",
+            self.verdict, self.duration_s
+        );
         writeln!(f, "{}", wrapped(&title, width, "  "))?;
         for failure in &self.failures {
             writeln!(f, "{}", wrapped(&format!("  out of tolerance: {failure}"), width, "    "))?;
@@ -346,8 +404,9 @@ impl fmt::Display for Certificate {
                 [r.asked.get("rate").into(), busy.unwrap_or_else(|| "no wait".into())]
             }),
         );
+        let measured = |r: &Report, what: String| if r.packets_in > 0 { what } else { "nothing came".into() };
         let delays = |q: &Quantiles| format!("{:.2} to {:.2}, mean {:.2} ms", q.min, q.max, q.mean);
-        row("delay", both(&|r| [r.asked.get("delay").into(), delays(&r.delay_ms)]));
+        row("delay", both(&|r| [r.asked.get("delay").into(), measured(r, delays(&r.delay_ms))]));
         for (key, name) in [("jitter", "jitter"), ("outage", "outage"), ("link_layer", "link")] {
             if [&self.up, &self.down].iter().any(|r| r.asked.get(key) != "none") {
                 row(name, both(&|r| [r.asked.get(key).into(), String::new()]));
@@ -362,14 +421,16 @@ impl fmt::Display for Certificate {
             ("none", loss) => format!("{loss} (wire)"),
             (loss, wire_loss) => format!("{loss}, {wire_loss} (wire)"),
         };
-        row("loss", both(&|r| [models(&r.asked), share(r)]));
+        row("loss", both(&|r| [models(&r.asked), measured(r, share(r))]));
         row(
             "queue",
             both(&|r| [r.asked.get("queue").into(), format!("{} packets at most", r.largest_queue)]),
         );
         let late = |q: &Quantiles| format!("p50 {:.0}, p99 {:.0}, max {:.0} us", q.p50, q.p99, q.max);
         let most = format!("p99 <= {} ms", self.tolerance.lateness_p99_ms);
-        row("lateness", both(&|r| [most.clone(), late(&r.lateness_us)]));
+        row("late", both(&|r| [String::new(), measured(r, late(&r.lateness_us))]));
+        row("unread", both(&|r| [String::new(), measured(r, late(&r.waited_us))]));
+        row("too long", both(&|r| [most.clone(), measured(r, late(&r.excess_us))]));
         let packets = |r: &Report| {
             let dropped: u64 = r.counts.dropped.values().sum();
             let lost = if r.counts.unwritable > 0 {
@@ -421,6 +482,8 @@ mod tests {
             direction.ideal_delay.record(Span::from_millis(18));
             direction.actual_delay.record(Span::from_millis(18));
             direction.lateness.record(Span::from_micros(40));
+            direction.waited.record(Span::from_micros(900));
+            direction.excess.record(Span::from_micros(940));
         }
         direction.busy.bits = 100 * 8000;
         direction.busy.actual_ns = 800_000_000;
@@ -440,6 +503,7 @@ mod tests {
             duration: Span::from_secs(2),
             cpu: Span::ZERO,
             manner: Manner { real_time: false, spin: Span::ZERO },
+            woken_late: Histogram::default(),
             missed: [0; 2],
             broken: [0; 2],
             held: [0; 2],
@@ -472,9 +536,11 @@ mod tests {
     #[test]
     fn packets_that_are_not_accounted_for_make_it_red() {
         assert_eq!(of(&with(|up| up.delivered = 99)), ["up: 100 packets in, 99 accounted for"]);
-        // What was dropped, held, or not taken by the device is accounted for.
+        // What was dropped or held is accounted for; so is what the device did not take, but that was not asked.
+        let unwritable = with(|up| (up.delivered, up.unwritable) = (99, 1));
+        assert_eq!(of(&unwritable), ["up: the device at the other end did not take 1 packets"]);
         let dropped = with(|up| {
-            (up.delivered, up.unwritable) = (98, 1);
+            up.delivered = 99;
             up.dropped[DropReason::Overflow as usize] = 1;
         });
         assert!(of(&dropped).is_empty());
@@ -489,14 +555,49 @@ mod tests {
     #[test]
     fn lateness_beyond_the_tolerance_makes_it_red() {
         let mut late = direction();
-        late.lateness = Histogram::default();
-        (0..98).for_each(|_| late.lateness.record(Span::from_micros(40)));
-        late.lateness.record(Span::from_millis(6));
-        late.lateness.record(Span::from_millis(6));
+        late.excess = Histogram::default();
+        (0..98).for_each(|_| late.excess.record(Span::from_micros(940)));
+        late.excess.record(Span::from_millis(6));
+        late.excess.record(Span::from_millis(6));
         assert_eq!(of(&late).len(), 1, "the 99th of 100 is 6 ms late");
         let mut rare = direction();
-        rare.lateness.record(Span::from_millis(6));
+        rare.excess.record(Span::from_millis(6));
         assert!(of(&rare).is_empty(), "one of 101 is not the 99th percentile");
+    }
+
+    #[test]
+    fn what_nobody_reads_is_late_too() {
+        let mut unread = direction();
+        for _ in 0..2 {
+            unread.waited.record(Span::from_millis(8));
+            unread.excess.record(Span::from_millis(8));
+        }
+        let said = "up: packets were kept 8.00 ms too long (p99 > 5 ms: 8.00 ms unread, 0.04 ms late)";
+        assert_eq!(of(&unread), [said]);
+    }
+
+    #[test]
+    fn a_link_that_stood_still_is_red_however_few_packets_noticed_it() {
+        let mut still = direction();
+        (0..100_000).for_each(|_| still.excess.record(Span::from_micros(940)));
+        still.excess.record(Span::from_millis(400));
+        assert!(of(&still).is_empty(), "{:?}", of(&still));
+        still.excess.record(Span::from_secs(2));
+        assert_eq!(of(&still).len(), 1);
+        assert!(of(&still)[0].contains("2000.00 ms too long (max > 500 ms"), "{:?}", of(&still));
+    }
+
+    #[test]
+    fn a_link_to_which_nothing_came_is_grey() {
+        let (wire, nothing) = (wire(), Direction::default());
+        let directions = [(&nothing, GateCounts::default()); 2];
+        let made = |outcome: &Outcome| {
+            Certificate::new([&wire, &wire], 1, [None; 2], outcome, directions, Tolerance::default())
+        };
+        let grey = made(&outcome());
+        assert_eq!((grey.verdict, grey.failures.len()), (Verdict::Grey, 0));
+        assert!(grey.to_string().contains("nothing came"), "{grey}");
+        assert_eq!(made(&Outcome { missed: [1, 0], ..outcome() }).verdict, Verdict::Red, "it missed some");
     }
 
     #[test]
@@ -506,6 +607,12 @@ mod tests {
         assert_eq!(of(&fast), ["up: rate 1.0256 Mbit/s instead of 1.0000 Mbit/s"]);
         fast.busy.actual_ns = 820_000_000;
         assert_eq!(of(&fast).len(), 1, "too slow");
+        fast.lateness.record(Span::from_millis(31));
+        fast.busy.actual_ns = 820_000_000;
+        assert!(of(&fast).is_empty(), "one packet was late, those behind it were not");
+        fast.busy.actual_ns = 840_000_000;
+        assert_eq!(of(&fast).len(), 1, "more than one stall can do");
+        fast.lateness = direction().lateness;
         fast.busy.actual_ns = 795_000_000;
         assert!(of(&fast).is_empty(), "within a hundredth");
         fast.busy.actual_ns = 400_000_000;
@@ -539,6 +646,10 @@ mod tests {
         assert_eq!(of(&early), ["up: delay 9 ms is less than asked"]);
         let jitter = WireSpec { jitter: Some("uniform:3ms".parse().unwrap()), ..wire() };
         assert!(failures(&jitter, &early, GateCounts::default(), &outcome()).is_empty());
+        // Nor is a rate seen in packets that jitter has bunched.
+        early.busy.actual_ns = 1_700_000_000;
+        assert!(failures(&jitter, &early, GateCounts::default(), &outcome()).is_empty());
+        assert_eq!(of(&early).len(), 2);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::net::IpAddr;
 /// What a packet says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
+    /// Who says to have sent it.
+    pub source: IpAddr,
     /// Who is to have it.
     pub destination: IpAddr,
     /// Loss priority, from the DSCP.
@@ -47,7 +49,8 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
         read => read.map_err(refusal)?,
     };
     let len = ip.total_len() as u32;
-    Ok(Class { destination: ip.destination(), colour, ecn: ip.ecn(), flow: hash(&ip), len })
+    let (source, destination) = (ip.source(), ip.destination());
+    Ok(Class { source, destination, colour, ecn: ip.ecn(), flow: hash(&ip), len })
 }
 
 /// The hash by which a packet's flow is told apart; 0 for what is no IP packet.

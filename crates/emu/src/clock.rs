@@ -1,11 +1,14 @@
 //! The two things that are not deterministic, behind traits: what time it is, and when packets come.
 
+use crate::histogram::Histogram;
 use crate::sys::{self, Readable};
 use catnip_base::{Span, Time};
 use std::cell::RefCell;
 use std::fmt::Debug;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -20,13 +23,28 @@ pub trait Clock: Debug {
     fn has_come(&self, _edge: usize) -> bool {
         true
     }
+    /// The latest time at which waiting has shown that there was nothing to read from the device of this edge. What is read
+    /// from it next has come since then.
+    fn empty_at(&self, _edge: usize) -> Time {
+        Time::ZERO
+    }
+}
+
+/// A packet that was read from a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// When it was read; in the network it begins its way then.
+    pub at: Time,
+    /// When it came to the device, if the kernel says so.
+    pub came: Option<Time>,
+    /// Bytes of it in the buffer.
+    pub len: usize,
 }
 
 /// A device at the edge of a network.
 pub trait PacketIo: Debug {
-    /// Reads one packet, with the time at which it came, or nothing if none has come. A packet longer than `buffer` is
-    /// cut.
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>>;
+    /// Reads one packet, or nothing if none has come. A packet longer than `buffer` is cut.
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>>;
     /// Writes one packet.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
     /// Where the IP packet begins in what was read; nothing if there is none, or one that must not wait.
@@ -38,13 +56,22 @@ pub trait PacketIo: Debug {
 
 /// The monotonic clock, counted from when it was made.
 #[derive(Clone, Copy, Debug)]
-pub struct Stopwatch(Instant);
+pub struct Stopwatch {
+    began: Instant,
+    /// CPU time of this process until then. It may have been another program's, which has executed this one.
+    cpu_before: Span,
+}
 
 impl Stopwatch {
     /// Time zero is now.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn start() -> Self {
-        Self(Instant::now())
+        Self { began: Instant::now(), cpu_before: sys::cpu_time() }
+    }
+
+    /// CPU time of this process since it was made.
+    pub fn cpu(&self) -> Span {
+        sys::cpu_time().saturating_sub(self.cpu_before)
     }
 
     /// From 1970 to time zero.
@@ -59,7 +86,7 @@ impl Stopwatch {
     #[inline]
     #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn now(&self) -> Time {
-        let elapsed = Instant::now().duration_since(self.0);
+        let elapsed = Instant::now().duration_since(self.began);
         Time::from_nanos(elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos()))
     }
 }
@@ -80,9 +107,65 @@ pub struct WallClock {
 #[derive(Debug)]
 struct Waiting {
     fds: Vec<Readable>,
+    /// Of each, when it was seen that there is nothing to read.
+    empty: Vec<Time>,
+    /// No sleep is longer.
+    beat: Span,
+    /// How long this thread has waited for a CPU, if the kernel counts that, and what it was before.
+    delays: Option<RunDelays>,
+    delayed: Span,
+    /// How much later than it should have this thread was woken.
+    woken_late: Histogram,
     longest_run: Option<Span>,
     slept_at: Time,
     budget: Option<Budget>,
+}
+
+impl Waiting {
+    /// Waits at `now` until something can be read or for `sleep`. True if something can be read.
+    fn wait(&mut self, now: Time, sleep: Span) -> bool {
+        let Ok(came) = sys::wait_readable(&mut self.fds, Some(sleep)) else { return false };
+        // The kernel looks at all of them before it sleeps, and if nothing has come, again when the time is over.
+        let looked = if came { now } else { now + sleep };
+        for (fd, empty) in self.fds.iter().zip(&mut self.empty) {
+            if !fd.is_ready() {
+                *empty = looked;
+            }
+        }
+        came
+    }
+
+    /// What has just ended a sleep, which was at `woken`, came when this thread began to wait for a CPU. A signal may be one that
+    /// has let it go on after a stop, so then nobody knows.
+    fn came_while_waiting(&mut self, woken: Time) {
+        let Some(delayed) = self.delays.as_ref().and_then(RunDelays::total) else { return };
+        let delay = delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)) + ON_CPU;
+        if !self.fds[SIGNALS].is_ready() {
+            let came = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
+            self.empty.iter_mut().for_each(|empty| *empty = came.max(*empty));
+        }
+    }
+}
+
+/// How long a thread has waited for a CPU although it could run.
+#[derive(Debug)]
+struct RunDelays(File);
+
+impl RunDelays {
+    /// Of this thread. `None`: the kernel does not count that.
+    fn of_this_thread() -> Option<Self> {
+        let delays = Self(File::open("/proc/thread-self/schedstat").ok()?);
+        delays.total().map(|_| delays)
+    }
+
+    /// Documentation/scheduler/sched-stats.rst of the kernel, /proc/PID/schedstat, 2: "time spent waiting on a runqueue (in
+    /// nanoseconds)".
+    fn total(&self) -> Option<Span> {
+        let mut text = [0; 64];
+        let len = self.0.read_at(&mut text, 0).ok()?;
+        let second = std::str::from_utf8(&text[..len]).ok()?.split_ascii_whitespace().nth(1)?;
+        second.parse().ok().map(Span::from_nanos)
+    }
 }
 
 /// Time that may still be spent spinning.
@@ -105,19 +188,42 @@ impl Budget {
     }
 }
 
+/// Longest sleep: who could not look at the clock for longer was kept from it.
+const BEAT: Span = Span::from_millis(20);
+/// The same where the kernel does not tell how long a thread has waited: then a packet has come at any time of the sleep that it
+/// ends.
+const BLIND_BEAT: Span = Span::from_millis(1);
+const SHORTEST_BEAT: Span = Span::from_micros(100);
+/// From a thread's turn on the CPU to its look at the clock.
+const ON_CPU: Span = Span::from_micros(20);
+/// The host's own descriptor, by which it hears of signals, comes before those of the edges.
+const SIGNALS: usize = 0;
 /// After so long without a pause a real-time thread lets others run for [`PAUSE`].
 const LONGEST_RUN: Span = Span::from_millis(50);
 const PAUSE: Span = Span::from_micros(500);
 
 impl WallClock {
-    /// A clock that counts on `stopwatch` and watches these descriptors, which must stay open.
+    /// A clock that counts on `stopwatch` and watches these descriptors, which must stay open: that of signals, and those of the
+    /// edges in their order.
     pub fn new<'a>(
         stopwatch: Stopwatch,
         margin: Span,
         watched: impl IntoIterator<Item = BorrowedFd<'a>>,
     ) -> Self {
-        let fds = watched.into_iter().map(Readable::new).collect();
-        let waiting = Waiting { fds, longest_run: None, slept_at: stopwatch.now(), budget: None };
+        let fds: Vec<Readable> = watched.into_iter().map(Readable::new).collect();
+        let now = stopwatch.now();
+        let delays = RunDelays::of_this_thread();
+        let waiting = Waiting {
+            empty: vec![now; fds.len()],
+            fds,
+            beat: if delays.is_some() { BEAT } else { BLIND_BEAT },
+            delayed: delays.as_ref().and_then(RunDelays::total).unwrap_or(Span::ZERO),
+            delays,
+            woken_late: Histogram::default(),
+            longest_run: None,
+            slept_at: now,
+            budget: None,
+        };
         Self { stopwatch, margin, waiting: RefCell::new(waiting) }
     }
 
@@ -129,6 +235,24 @@ impl WallClock {
     /// Spins for a share of 1 % of all time at most.
     pub fn save_cpu(&mut self) {
         self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
+    }
+
+    /// It is to be known to so much when packets come.
+    pub fn know_arrivals_to(&mut self, exactness: Span) {
+        let waiting = self.waiting.get_mut();
+        if waiting.delays.is_none() {
+            waiting.beat = exactness.clamp(SHORTEST_BEAT, BLIND_BEAT);
+        }
+    }
+
+    /// CPU time of this process since the beginning of the run.
+    pub fn cpu(&self) -> Span {
+        self.stopwatch.cpu()
+    }
+
+    /// How much later than it should have this thread was woken at the end of a sleep.
+    pub fn woken_late(&self) -> Histogram {
+        self.waiting.borrow().woken_late.clone()
     }
 
     /// Could the descriptor with this index be read when the last sleep ended?
@@ -143,45 +267,56 @@ impl Clock for WallClock {
         self.stopwatch.now()
     }
 
-    /// The first descriptor is the host's own, those of the edges follow in their order.
     #[inline]
     fn has_come(&self, edge: usize) -> bool {
-        self.is_ready(edge + 1)
+        self.is_ready(SIGNALS + 1 + edge)
+    }
+
+    #[inline]
+    fn empty_at(&self, edge: usize) -> Time {
+        self.waiting.borrow().empty[SIGNALS + 1 + edge]
     }
 
     fn sleep_until(&self, deadline: Time) {
         let waiting = &mut *self.waiting.borrow_mut();
         let mut now = self.now();
         if waiting.longest_run.is_some_and(|longest| now.since(waiting.slept_at) > longest) {
-            sys::wait_readable(&mut [], Some(PAUSE));
+            let _ = sys::wait_readable(&mut [], Some(PAUSE));
             now = self.now();
             waiting.slept_at = now;
         }
         let spin = waiting.budget.as_mut().is_none_or(|budget| budget.allows(now, self.margin));
         let margin = if spin { self.margin } else { Span::ZERO };
-        let sleep = deadline.since(now).saturating_sub(margin);
-        let for_ever = deadline == Time::NEVER;
-        let came = sys::wait_readable(&mut waiting.fds, (!for_ever).then_some(sleep));
-        if came || for_ever {
-            // Nothing says whether it slept; if it did not, the pause comes a little early or late.
+        loop {
+            let sleep = deadline.since(now).saturating_sub(margin).min(waiting.beat);
+            let came = waiting.wait(now, sleep);
             let woken = self.now();
-            if woken.since(now) > Span::from_micros(100) {
-                waiting.slept_at = woken;
+            if came {
+                if sleep > Span::ZERO {
+                    waiting.came_while_waiting(woken);
+                }
+                // Nothing says whether it slept; if it did not, the pause comes a little early or late.
+                if woken.since(now) > Span::from_micros(100) {
+                    waiting.slept_at = woken;
+                }
+                return;
             }
-            return;
+            if sleep > Span::ZERO {
+                waiting.slept_at = woken;
+                waiting.woken_late.record(woken.since(now + sleep));
+            }
+            now = woken;
+            if now + margin >= deadline {
+                break;
+            }
         }
-        let started = self.now();
-        if sleep > Span::ZERO {
-            waiting.slept_at = started;
-        }
-        if started >= deadline {
-            return;
-        }
-        while self.now() < deadline && !sys::wait_readable(&mut waiting.fds, Some(Span::ZERO)) {
+        let started = now;
+        while now < deadline && !waiting.wait(now, Span::ZERO) {
             std::hint::spin_loop();
+            now = self.now();
         }
         if let Some(budget) = &mut waiting.budget {
-            budget.left = budget.left.saturating_sub(self.now().since(started));
+            budget.left = budget.left.saturating_sub(now.since(started));
         }
     }
 }
@@ -215,10 +350,10 @@ impl AsFd for Tun {
 
 impl PacketIo for Tun {
     #[inline]
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>> {
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         loop {
             match rustix::io::read(&*self.fd, &mut *buffer) {
-                Ok(len) => return Ok(Some((self.stopwatch.now(), len))),
+                Ok(len) => return Ok(Some(Read { at: self.stopwatch.now(), came: None, len })),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
                     io::ErrorKind::Interrupted => {}
@@ -236,5 +371,45 @@ impl PacketIo for Tun {
     #[inline]
     fn ip_at(&self, read: &[u8]) -> Option<usize> {
         (read.len() >= self.header).then_some(self.header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_descriptor_is_called_empty_at_no_time_at_which_there_was_something_to_read() {
+        let stopwatch = Stopwatch::start();
+        let ([own, _other], [mut far, mut near]) = (
+            UnixStream::pair().map(<[_; 2]>::from).unwrap(),
+            UnixStream::pair().map(<[_; 2]>::from).unwrap(),
+        );
+        near.set_nonblocking(true).unwrap();
+        let clock = WallClock::new(stopwatch, Span::ZERO, [own.as_fd(), near.as_fd()]);
+        let (tell, told) = std::sync::mpsc::channel();
+        let writer = std::thread::spawn(move || {
+            for number in 0..200_u64 {
+                std::thread::sleep(std::time::Duration::from_micros(number * 7919 % 3000));
+                far.write_all(&[0]).unwrap();
+                tell.send(stopwatch.now()).unwrap();
+            }
+        });
+        let mut last_read = Time::ZERO;
+        for _ in 0..200 {
+            while !clock.has_come(0) {
+                clock.sleep_until(Time::NEVER);
+            }
+            let empty_at = clock.empty_at(0);
+            io::Read::read_exact(&mut near, &mut [0]).unwrap();
+            let written = told.recv().unwrap();
+            assert!(empty_at <= written, "called empty at {empty_at:?}, written before {written:?}");
+            last_read = last_read.max(empty_at);
+            clock.sleep_until(Time::ZERO);
+        }
+        writer.join().unwrap();
+        assert!(last_read > Time::ZERO && clock.woken_late().count() > 0);
     }
 }

@@ -1,8 +1,8 @@
 //! Existing Ethernet interfaces as the edges of a network.
 
-use crate::clock::{PacketIo, Stopwatch};
+use crate::clock::{PacketIo, Read, Stopwatch};
 use crate::segment::{Cut, HEADER, Unfinished};
-use crate::sys;
+use crate::sys::{self, Frame};
 use catnip_base::Time;
 use catnip_wire::Ip;
 use catnip_wire::pcapng::LinkType;
@@ -30,11 +30,14 @@ pub struct Ethernet {
     /// The virtual header, then the frame.
     frame: Box<[u8]>,
     len: usize,
-    /// A frame that is being cut, when it came, and the next packet.
-    cutting: Option<(Cut, Time, usize)>,
+    /// A frame that is being cut, when it was read and when it came, and the next packet.
+    cutting: Option<(Cut, Times, usize)>,
     missed: u64,
     broken: u64,
 }
+
+/// When a frame was read, and when it came, if the kernel has said so.
+type Times = (Time, Option<Time>);
 
 impl Ethernet {
     /// Opens the interface with this number in the network namespace of this thread.
@@ -56,23 +59,24 @@ impl Ethernet {
     }
 
     /// The next packet of the frame that is being cut.
-    fn cut(&mut self, buffer: &mut [u8]) -> Option<(Time, usize)> {
-        let (cut, at, number) = self.cutting?;
-        self.cutting = (number + 1 < cut.count).then_some((cut, at, number + 1));
+    fn cut(&mut self, buffer: &mut [u8]) -> Option<Read> {
+        let (cut, (at, came), number) = self.cutting?;
+        self.cutting = (number + 1 < cut.count).then_some((cut, (at, came), number + 1));
         let len = cut.packet(&self.frame[HEADER..HEADER + self.len], number, buffer);
         // One that is too long for the buffer is too long for the network.
-        Some((at, len.unwrap_or(buffer.len())))
+        Some(Read { at, came, len: len.unwrap_or(buffer.len()) })
     }
 
     /// Reads a frame to the middle of its buffer.
-    fn read(&mut self) -> io::Result<Option<Time>> {
+    fn read(&mut self) -> io::Result<Option<Times>> {
         loop {
             // A tag needs room in front of the type, so the frame is moved up later.
             let room = LARGEST_FRAME - 4;
             match sys::read_frame(self.fd.as_fd(), &mut self.frame[..room]) {
-                Ok((read, tag)) if (HEADER + 14..=room).contains(&read) => {
+                Ok(Frame { len, tag, age }) if (HEADER + 14..=room).contains(&len) => {
                     let at = self.stopwatch.now();
-                    self.len = read - HEADER;
+                    let came = age.map(|age| Time::from_nanos(at.as_nanos().saturating_sub(age.as_nanos())));
+                    self.len = len - HEADER;
                     let moved = tag.map_or(0, |tag| self.put_back(tag));
                     let mut header = [0; HEADER];
                     header.copy_from_slice(&self.frame[..HEADER]);
@@ -80,13 +84,13 @@ impl Ethernet {
                     let frame = &mut self.frame[HEADER..HEADER + self.len];
                     let whole = if unfinished.is_super() {
                         let cut = ip_in(frame).and_then(|ip_at| unfinished.cut(frame, ip_at));
-                        self.cutting = cut.map(|cut| (cut, at, 0));
+                        self.cutting = cut.map(|cut| (cut, (at, came), 0));
                         cut.is_some()
                     } else {
                         unfinished.finish(frame, moved)
                     };
                     if whole {
-                        return Ok(Some(at));
+                        return Ok(Some((at, came)));
                     }
                     self.broken += 1;
                 }
@@ -121,17 +125,17 @@ impl AsFd for Ethernet {
 }
 
 impl PacketIo for Ethernet {
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>> {
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         if let Some(packet) = self.cut(buffer) {
             return Ok(Some(packet));
         }
-        let Some(at) = self.read()? else { return Ok(None) };
+        let Some((at, came)) = self.read()? else { return Ok(None) };
         if let Some(packet) = self.cut(buffer) {
             return Ok(Some(packet));
         }
         let len = self.len.min(buffer.len());
         buffer[..len].copy_from_slice(&self.frame[HEADER..HEADER + len]);
-        Ok(Some((at, len)))
+        Ok(Some(Read { at, came, len }))
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {

@@ -23,6 +23,19 @@ pub trait Outside: std::fmt::Debug {
     fn deliver(&mut self, ideal: Time, node: NodeId, packet: &[u8]) -> Delivery;
 }
 
+/// What has come from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The buffer that it is in.
+    pub body: u32,
+    /// Bytes before the IP packet.
+    pub header: usize,
+    /// Bytes with them.
+    pub len: usize,
+    /// How long it had waited in its device, at most.
+    pub waited: Span,
+}
+
 /// How a packet got out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -167,9 +180,11 @@ pub struct Routing {
 
 impl Routing {
     fn destination(&self, from: NodeId, address: IpAddr) -> Option<NodeId> {
-        if self.bridge.is_some() {
-            return self.across(from);
-        }
+        if self.bridge.is_some() { self.across(from) } else { self.node(address) }
+    }
+
+    /// Who has an address.
+    fn node(&self, address: IpAddr) -> Option<NodeId> {
         let network = || self.networks.iter().find(|(network, _)| network.contains(&address));
         self.hosts.get(&address).copied().or_else(|| network().map(|(_, node)| *node))
     }
@@ -289,6 +304,11 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         &self.routing
     }
 
+    /// How many packets have entered the network.
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered
+    }
+
     /// Longest packet from outside, bytes.
     pub(crate) fn mtu(&self) -> usize {
         self.mtu
@@ -358,15 +378,14 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         self.note(body, Parcel { foreign, len: len as u32, ..Parcel::default() });
     }
 
-    /// A packet from outside is in a buffer, behind `header` bytes: marks it, and makes a packet of the network of it.
+    /// A packet from outside is in a buffer: marks it, and makes a packet of the network of it.
     pub(crate) fn accept(
         &mut self,
         at: Time,
         from: NodeId,
         class: Class,
         route: Route,
-        body: u32,
-        (header, len): (usize, usize),
+        Arrival { body, header, len, waited }: Arrival,
     ) -> Packet {
         let mut colour = class.colour;
         let bytes = &mut self.buffers.bytes_mut(body)[header..len];
@@ -382,7 +401,8 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         }
         let foreign = self.foreign.see(bytes, colour == Colour::Green);
         let (len, header) = (len as u32, header as u32);
-        self.note(body, Parcel { foreign, len, header, ..Parcel::default() });
+        let origin = Origin { waited, ..Origin::default() };
+        self.note(body, Parcel { foreign, len, header, origin, ..Parcel::default() });
         Packet {
             flow: class.flow,
             dscp: colour.into(),
@@ -391,9 +411,12 @@ impl<O: Outside, F: Foreign> Frames<O, F> {
         }
     }
 
-    /// Where a packet from outside goes.
+    /// Where a packet from outside goes. What says that it comes from somewhere else is not let in (BCP 38).
     #[inline]
     pub(crate) fn way(&self, from: NodeId, class: &Class) -> Result<NodeId, Refusal> {
+        if self.routing.bridge.is_none() && self.routing.node(class.source) != Some(from) {
+            return Err(Refusal::WrongSource);
+        }
         let to = self.routing.destination(from, class.destination);
         to.filter(|&to| to != from).ok_or(Refusal::NoRoute)
     }
@@ -474,7 +497,7 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         let (_, tcp) = parse(self.ip_packet(body))?;
         match end.receive(now, &tcp, |_| ()) {
             Heard::Segment(segment) => Some(segment),
-            Heard::Reset | Heard::Nothing => None,
+            Heard::Reset | Heard::Impossible | Heard::Nothing => None,
         }
     }
 
@@ -507,9 +530,9 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
     }
 
     fn enter(&mut self, packet: &Packet, from: NodeId) {
-        let origin = Origin { number: self.entered, at: packet.arrived, from };
+        let origin = &mut self.parcels[packet.body as usize].origin;
+        *origin = Origin { number: self.entered, at: packet.arrived, from, waited: origin.waited };
         self.entered += 1;
-        self.parcels[packet.body as usize].origin = origin;
     }
 
     fn origin(&self, body: u32) -> Origin {

@@ -1,8 +1,8 @@
 //! A world in real time: packets from devices go in, and come out when the clock says so.
 
 use crate::classify::{classify, classify_any};
-use crate::clock::{Clock, PacketIo};
-use crate::frames::{Delivery, Foreign, Frames, Outside};
+use crate::clock::{Clock, PacketIo, Read};
+use crate::frames::{Arrival, Delivery, Foreign, Frames, Outside};
 use catnip_base::Time;
 use catnip_net::{NodeId, Packet};
 use catnip_sim::watch::{Gate, Refusal, Watch};
@@ -31,6 +31,8 @@ pub struct Gateways<C, I> {
     all: Vec<Gateway<I>>,
     /// By node.
     index: Vec<u32>,
+    /// Of each device, when there was nothing to read from it.
+    empty_at: Vec<Time>,
 }
 
 impl<C, I> Gateways<C, I> {
@@ -39,7 +41,8 @@ impl<C, I> Gateways<C, I> {
         let nodes = all.iter().map(|gateway| gateway.node.0 as usize + 1).max().unwrap_or(0);
         let mut index = vec![u32::MAX; nodes];
         (0..).zip(&all).for_each(|(number, gateway)| index[gateway.node.0 as usize] = number);
-        Self { clock, all, index }
+        let empty_at = vec![Time::ZERO; all.len()];
+        Self { clock, all, index, empty_at }
     }
 
     /// The hosts that they are.
@@ -122,47 +125,55 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
 
     /// Reads a batch from one device.
     fn read(&mut self, gateway: usize) -> io::Result<()> {
+        let Gateways { clock, empty_at, .. } = &self.world.medium().outside;
+        let mut empty_at = empty_at[gateway].max(clock.empty_at(gateway));
+        let mut last = empty_at;
         for _ in 0..BATCH {
-            if !self.read_one(gateway)? {
+            let Some(at) = self.read_one(gateway, empty_at)? else {
+                // Nothing was there when that was asked, which was after the packet before.
+                empty_at = last;
                 break;
-            }
+            };
+            last = at;
         }
+        self.world.medium_mut().outside.empty_at[gateway] = empty_at;
         Ok(())
     }
 
-    /// False if there was nothing to read.
-    fn read_one(&mut self, gateway: usize) -> io::Result<bool> {
+    /// When a packet was read, which has come since `empty_at`; `None` if there was none.
+    fn read_one(&mut self, gateway: usize, empty_at: Time) -> io::Result<Option<Time>> {
         let from = self.gateways()[gateway].node;
         let frames = self.world.medium_mut();
         let Some(body) = frames.take() else { return self.refuse_for_want_of_memory(gateway) };
         let mtu = frames.mtu();
         let (room, outside) = frames.room_and_outside(body);
         let io = &mut outside.all[gateway].io;
-        let (at, len) = match io.recv(&mut room[..mtu + 1]) {
+        let Read { at: read_at, came, len } = match io.recv(&mut room[..mtu + 1]) {
             Ok(Some(read)) => read,
             nothing => {
                 frames.release(body);
-                return nothing.map(|_| false);
+                return nothing.map(|_| None);
             }
         };
         let header = if len > mtu { Some(0) } else { io.ip_at(&room[..len]) };
-        let at = at.max(self.world.told());
+        let at = read_at.max(self.world.told());
         self.world.advance(at);
+        let waited = at.since(came.map_or(empty_at, |came| came.max(empty_at)));
         match header {
             None => self.pass(at, from, body, len),
-            Some(header) => admit(&mut self.world, at, from, body, (header, len)),
+            Some(header) => admit(&mut self.world, at, from, Arrival { body, header, len, waited }),
         }
-        Ok(true)
+        Ok(Some(read_at))
     }
 
     #[cold]
-    fn refuse_for_want_of_memory(&mut self, gateway: usize) -> io::Result<bool> {
+    fn refuse_for_want_of_memory(&mut self, gateway: usize) -> io::Result<Option<Time>> {
         let gateway = &mut self.gateways_mut()[gateway];
         let from = gateway.node;
-        let Some((at, len)) = gateway.io.recv(&mut [0; 64])? else { return Ok(false) };
-        let at = at.max(self.world.told());
-        self.world.watch_mut().gate(at, from, Gate::Refused(len as u32, Refusal::NoBuffer));
-        Ok(true)
+        let Some(read) = gateway.io.recv(&mut [0; 64])? else { return Ok(None) };
+        let at = read.at.max(self.world.told());
+        self.world.watch_mut().gate(at, from, Gate::Refused(read.len as u32, Refusal::NoBuffer));
+        Ok(Some(read.at))
     }
 
     /// What is no packet for the network crosses a bridge at once; a router has no use for it.
@@ -193,26 +204,25 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
     }
 }
 
-/// A packet from outside has come, in a buffer, behind `header` bytes and `len` bytes long with them: it enters the
-/// network, or it is refused. The world has been told of all that happened before.
+/// A packet from outside has come: it enters the network, or it is refused. The world has been told of all that happened
+/// before.
 pub fn admit<O: Outside, F: Foreign, W: Watch>(
     world: &mut World<Frames<O, F>, W>,
     at: Time,
     from: NodeId,
-    body: u32,
-    (header, len): (usize, usize),
+    arrival: Arrival,
 ) {
-    match enter(world, at, from, body, (header, len)) {
+    match enter(world, at, from, arrival) {
         Ok(packet) => {
-            if let Some(belongs) = world.medium().belongs(body) {
+            if let Some(belongs) = world.medium().belongs(arrival.body) {
                 world.tally_mut().data_sent += u64::from(belongs.from_server && belongs.data_bytes > 0);
             }
             world.launch(at, from, packet);
         }
         Err(why) => {
             let (frames, watch) = world.parts_mut();
-            frames.release(body);
-            watch.gate(at, from, Gate::Refused(len as u32, why));
+            frames.release(arrival.body);
+            watch.gate(at, from, Gate::Refused(arrival.len as u32, why));
         }
     }
 }
@@ -222,9 +232,9 @@ fn enter<O: Outside, F: Foreign, W: Watch>(
     world: &mut World<Frames<O, F>, W>,
     at: Time,
     from: NodeId,
-    body: u32,
-    (header, len): (usize, usize),
+    arrival: Arrival,
 ) -> Result<Packet, Refusal> {
+    let Arrival { body, header, len, .. } = arrival;
     let frames = world.medium_mut();
     if len > frames.mtu() {
         return Err(Refusal::TooLong);
@@ -234,5 +244,5 @@ fn enter<O: Outside, F: Foreign, W: Watch>(
     let class = if bridge { classify_any(bytes, codec) } else { classify(bytes, codec) }?;
     let to = frames.way(from, &class)?;
     let route = world.fabric().route(from, to).ok_or(Refusal::NoRoute)?;
-    Ok(world.medium_mut().accept(at, from, class, route, body, (header, len)))
+    Ok(world.medium_mut().accept(at, from, class, route, arrival))
 }

@@ -3,7 +3,7 @@
 use catnip_base::Span;
 
 /// Counts of spans in buckets whose width is at most 1/64 of their value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
     count: u64,

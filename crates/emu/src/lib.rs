@@ -22,6 +22,7 @@ pub mod mark;
 pub mod monitor;
 mod namespace;
 pub mod netlink;
+mod processes;
 pub mod report;
 pub mod router;
 pub mod segment;

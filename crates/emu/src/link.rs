@@ -5,12 +5,14 @@ use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
 use crate::failure::{Failure, failed};
 use crate::frames::{Frames, Routing};
 use crate::gateways::{Emulator, Gateway, Gateways};
+use crate::histogram::Histogram;
 use crate::mark::Marking;
 use crate::monitor::Monitor;
 use crate::namespace::{
     bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
 };
 use crate::netlink::{Drops, Netlink};
+use crate::processes::Processes;
 use crate::sys::{self, Signals};
 use crate::timing::{Manner, Timing, TimingSpec};
 use catnip_base::{Span, Time};
@@ -29,8 +31,10 @@ const LARGEST_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
 const INSIDE_DEVICE: &str = "catnip0";
 /// Packets the kernel keeps for us while we are busy. More are lost before the link sees them, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
-/// How long a command has to end after SIGTERM.
+/// How long a command has to end after SIGTERM, and what is under way after that.
 const GRACE: Span = Span::from_secs(5);
+/// In this time a kernel answers a packet.
+const AT_ONCE: Span = Span::from_millis(10);
 
 /// What captures and certificates call the directions, by where packets come in: inside, outside.
 pub const EDGES: [&str; 2] = ["up", "down"];
@@ -91,7 +95,8 @@ impl LinkTopology {
         Outcome {
             code: 0,
             duration: emulator.clock().now().since(Time::ZERO),
-            cpu: sys::cpu_time(),
+            cpu: emulator.clock().cpu(),
+            woken_late: emulator.clock().woken_late(),
             manner,
             missed: [0; 2],
             broken: [0; 2],
@@ -148,6 +153,8 @@ pub struct Outcome {
     pub cpu: Span,
     /// How punctual it tried to be.
     pub manner: Manner,
+    /// How much later than it should have it was woken.
+    pub woken_late: Histogram,
     /// Packets that the kernel dropped before the emulator could read them: inside, outside.
     pub missed: [u64; 2],
     /// Frames that no wire could have carried: inside, outside.
@@ -205,7 +212,13 @@ pub fn run<W: Watch>(
         command.stdout(sys::standard_error());
     }
     sys::tie_to_parent(&mut command);
-    let child = command.spawn().map_err(|error| match error.kind() {
+    let mut processes = Processes::begin();
+    if processes.are_begun() {
+        sys::with_own_proc(&mut command);
+    }
+    let child = command.spawn();
+    processes.leave();
+    let child = child.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure {
             message: format!("{program}: command not found, check its name or give its path"),
             code: 127,
@@ -234,6 +247,9 @@ pub fn run<W: Watch>(
     let longest = if setup.offload { LARGEST_SUPER_PACKET } else { setup.mtu as usize };
     let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
     let code = emulate_until_exit(&mut emulator, &signals, child)?;
+    // What the command has left behind ends, and whoever it talked to hears of that.
+    processes.end();
+    drain(&mut emulator, &signals, round_trip(&setup.link.wires))?;
     emulator.finish().map_err(failed("link", "read its devices"))?;
     let missed = ends.missed.map(|mut drops| drops.count());
     let outcome = Outcome { code, missed, ..link.outcome(&emulator, manner) };
@@ -277,6 +293,38 @@ fn emulate_until_exit<W: Watch>(
             }
         }
     }
+}
+
+/// Goes on until nothing is on its way and nothing has come for so long, or a signal says that this is long enough.
+fn drain<W: Watch>(emulator: &mut RunningLink<W>, signals: &Signals, quiet: Span) -> Result<(), Failure> {
+    let began = emulator.clock().now();
+    let (mut entered, mut since) = (0, began);
+    loop {
+        let next = emulator.turn().map_err(failed("link", "read a device; was it taken down?"))?;
+        let now = emulator.clock().now();
+        let world = &emulator.world;
+        if (world.packets_out() > 0) | (std::mem::replace(&mut entered, world.medium().entered()) != entered)
+        {
+            since = now;
+        }
+        let ends = (since + quiet).min(began + GRACE);
+        if now >= ends {
+            return Ok(());
+        }
+        emulator.sleep_until(next.min(ends));
+        if emulator.clock().is_ready(0) {
+            while let Some(signal) = signals.next() {
+                if signal.number != libc::SIGCHLD {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// How long an answer to what has left the link takes to come back to it, at most, if whoever answers does so at once.
+fn round_trip(wires: &[WireSpec; 2]) -> Span {
+    wires.iter().map(|wire| wire.delay).fold(AT_ONCE, |sum, delay| sum + delay)
 }
 
 /// The device in the caller's namespace; if that may not have one, in a new namespace of our own.

@@ -37,11 +37,26 @@ pub struct Direction {
     pub actual_delay: Histogram,
     /// How much later than ideal packets were written.
     pub lateness: Histogram,
+    /// How long packets had waited before they were read, at most: what nobody counts who counts from then.
+    pub waited: Histogram,
+    /// Both together: how much longer than it was asked to the link may have kept packets.
+    pub excess: Histogram,
     /// Bits of packets that found the wire busy, and the time they took as it should be and as it was.
     pub busy: Busy,
     pub(crate) queue: Occupancy,
     /// When the packet before left: ideal, actual.
     last: Option<(Time, Time)>,
+}
+
+/// How a packet has come out.
+#[derive(Clone, Copy, Debug)]
+struct Out {
+    ideal: Time,
+    actual: Time,
+    /// Before it was read.
+    waited: Span,
+    /// The device took it.
+    written: bool,
 }
 
 /// Times at which the link was never idle.
@@ -82,7 +97,8 @@ impl Direction {
     }
 
     /// A packet that came to the port at `came` has reached the other end.
-    fn came_out(&mut self, came: Time, [ideal, actual]: [Time; 2], packet: &Packet, written: bool) {
+    fn came_out(&mut self, came: Time, out: Out, packet: &Packet) {
+        let Out { ideal, actual, waited, written } = out;
         if written {
             self.delivered += 1;
             self.delivered_bytes += u64::from(packet.len);
@@ -93,6 +109,7 @@ impl Direction {
         self.ideal_delay.record(ideal.since(came));
         self.actual_delay.record(actual.since(came));
         self.lateness.record(actual.since(ideal));
+        self.excess.record(actual.since(ideal) + waited);
         if let Some((last_ideal, last_actual)) = self.last {
             // It was there when the packet before it left: the wire was busy from one end to the other.
             if came + self.delay <= last_ideal {
@@ -248,9 +265,9 @@ impl Monitor {
         direction.queue.change(now, 1);
     }
 
-    fn came_out(&mut self, index: usize, times: [Time; 2], packet: &Packet, written: bool) {
+    fn came_out(&mut self, index: usize, out: Out, packet: &Packet) {
         let came = self.came[packet.body as usize];
-        self.directions[index].came_out(came, times, packet, written);
+        self.directions[index].came_out(came, out, packet);
     }
 }
 
@@ -259,12 +276,15 @@ impl Watch for Monitor {
     fn record(&mut self, _now: Time, _event: &Event) {}
 
     #[inline]
-    fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
+    fn packet(&mut self, now: Time, packet: &Packet, origin: Origin, step: Step<'_>) {
         match step {
             Step::Entered(port) => {
                 self.settle();
                 if let Some(index) = self.index(port) {
                     self.entered(now, index, packet);
+                    if origin.at == now {
+                        self.directions[index].waited.record(origin.waited);
+                    }
                 }
             }
             Step::Copied(port, original) => {
@@ -286,13 +306,15 @@ impl Watch for Monitor {
                         self.leaving = Some(index);
                     } else {
                         // Between simulated nodes nothing is ever late: the next one acts at the ideal time.
-                        self.came_out(index, [now, now], packet, true);
+                        let out = Out { ideal: now, actual: now, waited: Span::ZERO, written: true };
+                        self.came_out(index, out, packet);
                     }
                 }
             }
             Step::Left { actual, written, .. } => {
                 if let Some(index) = self.leaving.take() {
-                    self.came_out(index, [now, actual], packet, written);
+                    let out = Out { ideal: now, actual, waited: origin.waited, written };
+                    self.came_out(index, out, packet);
                 }
             }
             Step::Sent(_) | Step::Delivered(_) => {}
@@ -320,17 +342,19 @@ mod tests {
         let packet = Packet::new(Time::ZERO, Route::default(), 1000, 0);
         let mut direction = Direction::new(Span::from_millis(10), true);
         // Two packets of one time, of which the second is written 1 and then 3 ms late.
-        direction.came_out(ms(0), [ms(18), ms(19)], &packet, true);
-        direction.came_out(ms(0), [ms(26), ms(29)], &packet, true);
+        let out = |ideal, actual| Out { ideal, actual, waited: Span::from_millis(5), written: true };
+        direction.came_out(ms(0), out(ms(18), ms(19)), &packet);
+        direction.came_out(ms(0), out(ms(26), ms(29)), &packet);
         let ends = |h: &Histogram| (h.min(), h.max());
         assert_eq!(ends(&direction.ideal_delay), (Span::from_millis(18), Span::from_millis(26)));
         assert_eq!(ends(&direction.actual_delay), (Span::from_millis(19), Span::from_millis(29)));
         assert_eq!(ends(&direction.lateness), (Span::from_millis(1), Span::from_millis(3)));
+        assert_eq!(ends(&direction.excess), (Span::from_millis(6), Span::from_millis(8)));
         // 8000 bits in 8 ms as it should be, and in 10 as it was.
         assert_eq!((direction.busy.bits, direction.busy.ideal), (8000, Span::from_millis(8)));
         assert_eq!(direction.busy.rate(), Some(800_000.0));
         // A packet that came after the one before had left the queue found the wire idle.
-        direction.came_out(ms(17), [ms(35), ms(35)], &packet, false);
+        direction.came_out(ms(17), Out { written: false, ..out(ms(35), ms(35)) }, &packet);
         assert_eq!((direction.busy.packets, direction.delivered, direction.unwritable), (1, 2, 1));
     }
 }

@@ -176,7 +176,7 @@ pub(crate) struct TimingOptions {
     /// How long before a deadline to spin instead of sleeping [default: 60us under SCHED_FIFO, for 1 % of the time at most; else 0us]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     spin: Option<String>,
-    /// The 99th percentile of the lateness above which the certificate is red
+    /// For how much longer than asked 1 of 100 packets may be kept before the certificate is red, and none a hundred times as long
     #[arg(long, value_name = "TIME", default_value = "5ms", allow_hyphen_values = true)]
     tolerance: String,
 }
@@ -184,12 +184,13 @@ pub(crate) struct TimingOptions {
 impl TimingOptions {
     pub(crate) fn spec(&self) -> Result<TimingSpec, Failure> {
         let spin = self.spin.as_deref().map(|text| read("--spin", text)).transpose()?;
-        Ok(TimingSpec { real_time: !self.no_real_time, spin })
+        let exactness = read::<Span>("--tolerance", &self.tolerance)? / 4;
+        Ok(TimingSpec { real_time: !self.no_real_time, spin, exactness })
     }
 
     pub(crate) fn tolerance(&self) -> Result<Tolerance, Failure> {
         let lateness: Span = read("--tolerance", &self.tolerance)?;
-        Ok(Tolerance { lateness_p99_ms: 1e3 * lateness.as_secs(), ..Tolerance::default() })
+        Ok(Tolerance::of(lateness))
     }
 }
 

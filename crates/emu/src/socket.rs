@@ -7,7 +7,9 @@ use catnip_base::{FlowContext, Span, Time};
 use catnip_net::mark::{Place, Sending};
 use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::ip::{self, Ip};
-use catnip_wire::{Addresses, Announcement, Incoming, Tcp, TcpFlags, TcpHeader, Translation};
+use catnip_wire::{
+    Addresses, Announcement, Incoming, Tcp, TcpFlags, TcpHeader, Translation, transport_is_right,
+};
 use inbox::Inbox;
 use outbox::Outbox;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -30,9 +32,13 @@ pub struct Socket {
     remote: SocketAddrV4,
     /// A real host is at the other end; else this is the simulator's connection and nothing may differ.
     stranger: bool,
+    isn: u32,
     remote_isn: Option<u32>,
-    /// The window that they have offered last.
+    /// The window that they have offered last, and the largest one.
     peer_window: Option<u32>,
+    largest_window: u32,
+    /// Most data bytes in a segment, whatever the window.
+    mss: u32,
     open: bool,
     reset: bool,
     inbox: Option<Inbox>,
@@ -54,6 +60,8 @@ pub enum Heard {
     Segment(Segment),
     /// The other side has ended the connection at once.
     Reset,
+    /// It acknowledges what was never said, before the connection is open: the answer is a reset.
+    Impossible,
     /// Nothing that matters.
     Nothing,
 }
@@ -93,6 +101,7 @@ impl Socket {
             let receive_window = config.receive_window.next_multiple_of(unit);
             config = Arc::new(TcpConfig { receive_window, ..(*config).clone() });
         }
+        let mss = config.segment_bytes;
         Self {
             endpoint: Endpoint::new(now, role, &config, phase),
             translation: Translation::new(initial_sequence, announcement),
@@ -102,8 +111,11 @@ impl Socket {
             local,
             remote,
             stranger,
+            isn: initial_sequence,
             remote_isn: None,
             peer_window: None,
+            largest_window: 0,
+            mss,
             reset: false,
             inbox: stranger.then(Inbox::default),
             outbox: Outbox::default(),
@@ -172,6 +184,15 @@ impl Socket {
         if self.reset || !self.may_be_meant(bits) {
             return Heard::Nothing;
         }
+        if self.stranger && self.is_impossible(tcp) {
+            return Heard::Impossible;
+        }
+        if self.stranger && self.open && bits.contains(TcpFlags::SYN) && !bits.contains(TcpFlags::RST) {
+            // RFC 5961, section 4.2: "If the SYN bit is set, irrespective of the sequence number, TCP MUST send an ACK (also
+            // referred to as challenge ACK) to the remote peer".
+            self.answer(now);
+            return Heard::Nothing;
+        }
         match self.translation.incoming(tcp) {
             Ok(Incoming::Segment(segment)) => self.on_segment(now, tcp, segment, hear),
             Ok(Incoming::Reset) => self.on_reset(now, tcp),
@@ -193,6 +214,31 @@ impl Socket {
         let syn = bits.contains(TcpFlags::SYN);
         let crossing = syn && self.role == Role::Active && !self.open;
         bits.contains(TcpFlags::ACK) || bits.contains(TcpFlags::RST) || (syn && !crossing)
+    }
+
+    /// Before the connection is open only our SYN can be acknowledged (RFC 9293, section 3.10.7.3, and 3.10.7.4 for
+    /// SYN-RECEIVED, where what is outside of the window is judged first).
+    fn is_impossible(&self, tcp: &Tcp<'_>) -> bool {
+        let bits = tcp.flags();
+        let acknowledges = bits.contains(TcpFlags::ACK) && !bits.contains(TcpFlags::RST);
+        if self.open || !acknowledges || tcp.acknowledgement() == self.isn.wrapping_add(1) {
+            return false;
+        }
+        let Some(remote) = self.remote_isn else { return true };
+        let beyond = tcp.sequence().wrapping_sub(remote.wrapping_add(1));
+        !bits.contains(TcpFlags::SYN) && u64::from(beyond) < self.config.receive_window
+    }
+
+    /// Would this SYN begin another connection behind this one, which is over? RFC 1122, section 4.2.2.13: it "assigns its
+    /// initial sequence number for the new connection to be larger than the largest sequence number it used on the previous
+    /// connection incarnation".
+    pub fn is_followed_by(&self, tcp: &Tcp<'_>) -> bool {
+        let bits = tcp.flags();
+        let is_new =
+            bits.contains(TcpFlags::SYN) && !bits.contains(TcpFlags::ACK) && !bits.contains(TcpFlags::RST);
+        let next =
+            self.remote_isn.map(|isn| isn.wrapping_add(1).wrapping_add(self.endpoint.receiver.next() as u32));
+        is_new && next.is_some_and(|next| (tcp.sequence().wrapping_sub(next) as i32) > 0)
     }
 
     fn on_segment(
@@ -226,20 +272,55 @@ impl Socket {
         if segment.flags.fin {
             self.fin_end = Some(segment.seq + segment.span());
         }
+        self.offers(segment.window);
+        let una = self.una();
         self.endpoint.on_segment(now, &segment, &self.config);
-        self.peer_window = Some(segment.window);
         self.tell_window(now);
-        (self.probe_at, self.probes) = (None, 0);
+        if self.una() > una || segment.window >= self.config.segment_bytes {
+            (self.probe_at, self.probes) = (None, 0);
+        }
         Heard::Segment(segment)
+    }
+
+    /// They offer this window. A segment takes no more than half of the largest one that they have offered, or all of it if
+    /// that is small: who has less room than a segment would never get one (RFC 9293, section 3.8.6.2.1: "at least a fraction
+    /// Fs of the maximum window can be sent"; Linux, `tcp_bound_to_half_wnd`).
+    fn offers(&mut self, window: u32) {
+        self.peer_window = Some(window);
+        self.largest_window = self.largest_window.max(window);
+        if !self.stranger {
+            return;
+        }
+        let fits = if self.largest_window > DEFAULT_MSS.into() {
+            self.largest_window / 2
+        } else {
+            self.largest_window
+        };
+        let now_smaller = self.config.segment_bytes < self.mss && window < self.mss;
+        if !now_smaller || fits < self.config.segment_bytes {
+            self.send_segments_of(self.mss.min(fits.max(1)));
+        }
+    }
+
+    fn send_segments_of(&mut self, bytes: u32) {
+        if bytes != self.config.segment_bytes {
+            self.config = Arc::new(TcpConfig { segment_bytes: bytes, ..(*self.config).clone() });
+        }
+    }
+
+    fn una(&self) -> u64 {
+        self.endpoint.sender().map_or(0, Sender::una)
     }
 
     fn on_syn(&mut self, tcp: &Tcp<'_>) {
         self.remote_isn.get_or_insert(tcp.sequence());
         if self.stranger {
             let most = self.translation.peer_mss().unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
-            if u32::from(most) < self.config.segment_bytes {
-                let config = TcpConfig { segment_bytes: most.into(), ..(*self.config).clone() };
-                self.config = Arc::new(config);
+            self.mss = self.mss.min(most.into());
+            self.send_segments_of(self.mss);
+            if !self.translation.uses_sack() && self.config.recovery.uses_sack() {
+                let recovery = self.config.recovery.without_sack();
+                self.config = Arc::new(TcpConfig { recovery, ..(*self.config).clone() });
             }
         }
     }
@@ -287,7 +368,15 @@ impl Socket {
 
     /// Time has passed; true if a retransmission timer expired.
     pub fn on_time(&mut self, now: Time) -> bool {
-        !self.reset && self.endpoint.on_time(now, &self.config)
+        let expired = !self.reset && self.endpoint.on_time(now, &self.config);
+        if expired
+            && self.stranger
+            && self.peer_window.is_some_and(|window| window < self.config.segment_bytes)
+        {
+            // What is out may be beyond a window that has shrunk, and cannot be sent again.
+            self.probe_at = Some(now);
+        }
+        expired
     }
 
     /// The next packet to send, written to the beginning of `buffer`; its length, and what it is.
@@ -295,7 +384,22 @@ impl Socket {
         if self.reset {
             return None;
         }
-        let Some(out) = self.endpoint.transmit(now, &self.config) else { return self.probe(now, buffer) };
+        let mut out = self.endpoint.transmit(now, &self.config);
+        if out.is_none() && self.asks_for_a_window(now) {
+            // RFC 9293, section 3.8.6.2.1: "if ... the override timeout occurs", what fits is sent.
+            match self.peer_window {
+                Some(window @ 1..) if window < self.config.segment_bytes => {
+                    self.send_segments_of(window);
+                    out = self.endpoint.transmit(now, &self.config);
+                }
+                _ => {}
+            }
+            if out.is_none() {
+                return Some(self.probe(now, buffer));
+            }
+            (self.probe_at, self.probes) = (None, 0);
+        }
+        let out = out?;
         let mut header = self.translation.outgoing(&out.segment);
         let end = out.segment.seq + u64::from(out.segment.len);
         if out.segment.len > 0 && end == self.outbox.end() {
@@ -305,16 +409,21 @@ impl Socket {
         Some((out, len))
     }
 
-    /// Data waits and no timer runs: their window is closed. A segment that they have already makes them say whether it
-    /// has opened.
-    fn probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<(Outgoing, usize)> {
-        if !self.waits_for_a_window() {
-            return None;
+    /// Data waits, and either no timer runs or it has expired in vain: their window is closed, or too small. Is it time to ask?
+    fn asks_for_a_window(&mut self, now: Time) -> bool {
+        if !self.stranger || !self.open || self.endpoint.sender().is_none() || self.una() >= self.outbox.end()
+        {
+            return false;
         }
-        let at = *self.probe_at.get_or_insert(now + PROBE);
-        if at > now {
-            return None;
+        if self.endpoint.deadline().is_none() {
+            self.probe_at.get_or_insert(now + PROBE);
         }
+        self.probe_at.is_some_and(|at| at <= now)
+    }
+
+    /// A segment that they have already makes them say whether their window has opened. RFC 9293, section 3.8.6.1: "increasing
+    /// exponentially the interval between successive probes".
+    fn probe(&mut self, now: Time, buffer: &mut [u8]) -> (Outgoing, usize) {
         self.probes += 1;
         self.probe_at = Some(now + PROBE * (1 << self.probes.min(6)));
         let segment = Segment {
@@ -324,16 +433,10 @@ impl Socket {
             ..Segment::default()
         };
         let mut header = self.translation.outgoing(&segment);
-        header.sequence = header.sequence.wrapping_sub(1);
+        // The last byte that they have: data begins behind the SYN.
+        header.sequence = self.isn.wrapping_add(self.una() as u32);
         let len = self.put(header, 0, 0, buffer);
-        Some((Outgoing { segment, retransmission: false }, len))
-    }
-
-    fn waits_for_a_window(&self) -> bool {
-        self.stranger
-            && self.open
-            && self.endpoint.deadline().is_none()
-            && self.endpoint.sender().is_some_and(|sender| sender.una() < self.outbox.end())
+        (Outgoing { segment, retransmission: false }, len)
     }
 
     fn put(&self, mut header: TcpHeader, seq: u64, len: u32, buffer: &mut [u8]) -> usize {
@@ -349,7 +452,9 @@ impl Socket {
 
     /// When to be asked again if nothing arrives.
     pub fn deadline(&self) -> Option<Time> {
-        if self.reset { None } else { self.endpoint.deadline().or(self.probe_at) }
+        let probe_at = self.probe_at.filter(|_| self.una() < self.outbox.end());
+        let deadlines = [self.endpoint.deadline(), probe_at];
+        if self.reset { None } else { deadlines.into_iter().flatten().min() }
     }
 
     /// Data bytes received in order.
@@ -438,6 +543,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
     }
     let to = SocketAddrV4::new(destination, tcp.destination_port());
     Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
+}
+
+/// Are its checksums right? What has none that is known here is.
+pub(crate) fn is_whole(packet: &[u8]) -> bool {
+    Ip::parse(packet).is_ok_and(|ip| ip.header_is_right() && transport_is_right(&ip) != Ok(false))
 }
 
 /// The answer to a packet of a connection that nobody has (RFC 9293, section 3.10.7.1), unless it is a reset itself.

@@ -78,6 +78,7 @@ pub fn open_interface(index: u32) -> io::Result<OwnedFd> {
     for option in [PACKET_VNET_HDR, libc::PACKET_AUXDATA, PACKET_IGNORE_OUTGOING] {
         set_option(fd.as_fd(), libc::SOL_PACKET, option, &yes)?;
     }
+    set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &yes)?;
     // Only the administrator of the machine may exceed its limit; a container's may not.
     if set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
         set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)?;
@@ -106,9 +107,19 @@ fn set_option<T>(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, va
     Ok(())
 }
 
-/// Reads one frame with the header in front; its length, even if the buffer is too short for it, and the VLAN tag
-/// that the kernel has taken out of it.
-pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<[u8; 4]>)> {
+/// A frame that was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Its length with the header in front, even if the buffer was too short for it.
+    pub len: usize,
+    /// The VLAN tag that the kernel has taken out of it.
+    pub tag: Option<[u8; 4]>,
+    /// How long ago it came, if the kernel has said when.
+    pub age: Option<Span>,
+}
+
+/// Reads one frame with the header in front.
+pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Frame> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // As 64-bit words, so that it is aligned.
     let mut control = [0_u64; 16];
@@ -120,6 +131,7 @@ pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, O
     message.msg_controllen = size_of_val(&control);
     // SAFETY: buffer and control data are valid for writes of their lengths, as `message` has them.
     let len = check_len(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) })?;
+    let mut frame = Frame { len, tag: None, age: None };
     // SAFETY: `message` was filled by the kernel.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !header.is_null() {
@@ -132,13 +144,26 @@ pub fn read_frame(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, O
                 let known = data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
                 let [a, b] = if known { data.tp_vlan_tpid } else { 0x8100 }.to_be_bytes();
                 let [c, d] = data.tp_vlan_tci.to_be_bytes();
-                return Ok((len, Some([a, b, c, d])));
+                frame.tag = Some([a, b, c, d]);
             }
+        }
+        if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
+            // SAFETY: such a message holds one `timespec`, of numbers only, maybe unaligned.
+            let came = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+            frame.age = Some(since(came));
         }
         // SAFETY: `header` is one of `message`.
         header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
     }
-    Ok((len, None))
+    Ok(frame)
+}
+
+/// Time since a time of the clock of the day; zero if that is yet to come.
+fn since(came: libc::timespec) -> Span {
+    let nanos = |seconds: i64, nanos: i64| seconds as u64 * 1_000_000_000 + nanos as u64;
+    let now = rustix::time::clock_gettime(ClockId::Realtime);
+    let age = nanos(now.tv_sec, now.tv_nsec).saturating_sub(nanos(came.tv_sec, came.tv_nsec));
+    Span::from_nanos(age)
 }
 
 /// Frames that the kernel has dropped because we were too slow, since the last time this was asked.
@@ -168,9 +193,10 @@ impl Readable {
     }
 }
 
-/// Waits until one descriptor can be read or the time is over; `None` waits for ever. True if one can be read.
+/// Waits until one descriptor can be read or the time is over; `None` waits for ever. True if one can be read; an error if
+/// nothing is known of any.
 #[inline]
-pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> bool {
+pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> io::Result<bool> {
     let spec = timeout.map(|span| libc::timespec {
         tv_sec: (span.as_nanos() / 1_000_000_000) as libc::time_t,
         tv_nsec: (span.as_nanos() % 1_000_000_000) as libc::c_long,
@@ -182,7 +208,7 @@ pub fn wait_readable(fds: &mut [Readable], timeout: Option<Span>) -> bool {
     if ready < 0 {
         fds.iter_mut().for_each(|fd| fd.0.revents = 0);
     }
-    ready > 0
+    Ok(check(ready)? > 0)
 }
 
 /// Runs this thread before all ordinary ones. Children start as ordinary ones. A thread that computes for
@@ -227,13 +253,14 @@ pub struct Signal {
 }
 
 impl Signals {
-    /// Blocks these signals for this thread and those it starts, and reads them.
+    /// Blocks these signals for this thread and those it starts, and reads them. SIGCONT is among them: the descriptor can be read
+    /// after a stop.
     pub fn new(numbers: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: `set` is initialized by `sigemptyset` before it is used.
         let fd = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
-            for &number in numbers {
+            for &number in numbers.iter().chain(&[libc::SIGCONT]) {
                 libc::sigaddset(set.as_mut_ptr(), number);
             }
             check(libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()))?;
@@ -243,8 +270,17 @@ impl Signals {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The next one that has come.
+    /// The next one that has come and was asked for.
     pub fn next(&self) -> Option<Signal> {
+        loop {
+            let signal = self.read()?;
+            if signal.number != libc::SIGCONT {
+                return Some(signal);
+            }
+        }
+    }
+
+    fn read(&self) -> Option<Signal> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: `info` is valid for writes of its size.
@@ -318,6 +354,26 @@ pub fn children_processes() -> io::Result<OwnedFd> {
 /// with the first of them. Meanwhile this process cannot start threads.
 pub fn enter_new_processes() -> io::Result<()> {
     unshare(UnshareFlags::NEWPID)
+}
+
+/// The command sees its process namespace in /proc, in mounts of its own. Where that is not permitted it sees the machine's.
+pub fn with_own_proc(command: &mut Command) {
+    let prepare = || {
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        let (nothing, proc) = (std::ptr::null(), c"proc".as_ptr());
+        // SAFETY: system calls with constant strings.
+        unsafe {
+            if libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(nothing, c"/".as_ptr(), nothing, private, nothing.cast()) == 0
+            {
+                libc::mount(proc, c"/proc".as_ptr(), proc, flags, nothing.cast());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes async-signal-safe calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// Children of this thread start in this process namespace.

@@ -21,6 +21,8 @@ pub struct TimingSpec {
     /// How long before a deadline to spin; by default not at all without SCHED_FIFO, and with it for 1 % of the time
     /// at most.
     pub spin: Option<Span>,
+    /// How exactly to know when packets come.
+    pub exactness: Span,
 }
 
 /// How punctual it tries to be, as it was permitted.
@@ -46,7 +48,7 @@ impl Timing {
     /// which must stay open.
     pub fn new<'a>(
         stopwatch: Stopwatch,
-        TimingSpec { real_time, spin }: TimingSpec,
+        TimingSpec { real_time, spin, exactness }: TimingSpec,
         watched: impl IntoIterator<Item = BorrowedFd<'a>>,
     ) -> Self {
         let real_time = real_time && sys::run_in_real_time(LONGEST_RUN).is_ok();
@@ -54,6 +56,7 @@ impl Timing {
         // Without it, timers fire up to 50 us late; nothing else depends on it.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut clock = WallClock::new(stopwatch, margin, watched);
+        clock.know_arrivals_to(exactness);
         if real_time {
             clock.give_way();
         }

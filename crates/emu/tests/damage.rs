@@ -5,7 +5,7 @@ mod fakes;
 mod hex;
 
 use catnip_base::{Rate, Span, Time};
-use catnip_emu::clock::PacketIo;
+use catnip_emu::clock::{PacketIo, Read};
 use catnip_emu::ethernet;
 use catnip_emu::frames::{Frames, Routing};
 use catnip_emu::gateways::Emulator;
@@ -26,7 +26,7 @@ use std::path::Path;
 struct Framed(Script);
 
 impl PacketIo for Framed {
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>> {
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         self.0.recv(buffer)
     }
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {

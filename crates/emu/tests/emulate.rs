@@ -15,6 +15,8 @@ mod lab;
 mod life;
 #[path = "emulate/programs.rs"]
 mod programs;
+#[path = "emulate/rules.rs"]
+mod rules;
 #[path = "emulate/same.rs"]
 mod same;
 #[path = "../../lab/tests/scenarios/mod.rs"]

@@ -186,6 +186,22 @@ fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
 }
 
 #[test]
+fn time_before_a_packet_is_read_counts_as_time_for_which_it_was_kept_too_long() {
+    // Every sleep ends 8 ms too late: a packet of 1 ms is read at 9 ms, due at 16, and written at 24.
+    let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:5", false, false) };
+    let came = Time::from_nanos(1_000_000);
+    let clock = LateClock::new(vec![came], vec![Span::from_millis(8)]);
+    let inside = vec![(came, packet(2, 0, 1500, 0))];
+    let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
+    run(&mut emulator);
+    let monitor = emulator.world.into_watch();
+    let up = &monitor.directions[0];
+    let ms = Span::from_millis;
+    assert_eq!((up.waited.max(), up.lateness.max(), up.excess.max()), (ms(8), ms(8), ms(16)));
+    assert_eq!(up.actual_delay.max(), ms(15), "counted from when it was read");
+}
+
+#[test]
 fn copies_are_packets_of_their_own_with_the_same_bytes() {
     let behind = ["duplicate:0.3", "reorder:0.2,by=9ms", "bernoulli:0.2"].map(|text| text.parse().unwrap());
     let wire = WireSpec { behind: behind.into(), ..wire("drop-tail:500", false, false) };
@@ -216,12 +232,15 @@ fn what_cannot_pass_is_refused_with_its_reason() {
     fragment[6] = 0x20;
     let mut unknown_protocol = packet(2, 0, 100, 0);
     unknown_protocol[9] = 253;
+    let mut own = packet(1, 0, 100, 0);
+    own[15] = 1;
     let cases = [
         (packet(2, 0, MTU, 0), None),
         (fragment, None),
         (unknown_protocol, None),
         (packet(2, 0, MTU + 1, 0), Some(Refusal::TooLong)),
-        (packet(1, 0, 100, 0), Some(Refusal::NoRoute)),
+        (own, Some(Refusal::NoRoute)),
+        (packet(1, 0, 100, 0), Some(Refusal::WrongSource)),
         (packet(3, 0, 100, 0), Some(Refusal::NoRoute)),
         (packet(2, 0, 100, 0)[..30].to_vec(), Some(Refusal::Malformed)),
         (vec![0x12; 40], Some(Refusal::NotIp)),

@@ -7,6 +7,7 @@ mod skip;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
+use catnip_emu::netlink::Netlink;
 use catnip_emu::sys;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};
@@ -135,6 +136,21 @@ fn probe() {
             len.parse().unwrap(),
             Duration::from_micros(interval_us.parse().unwrap()),
         ),
+        // From its own address, and from one that is not behind the link.
+        ["pretend", port] => {
+            let mut netlink = Netlink::open().unwrap();
+            let lo = netlink.index_of("lo").unwrap();
+            netlink.add_address(lo, "192.0.2.9/32".parse().unwrap()).unwrap();
+            for from in ["0.0.0.0", "192.0.2.9"] {
+                let socket = UdpSocket::bind((from, 0)).unwrap();
+                socket.send_to(from.as_bytes(), (outside(), port.parse::<u16>().unwrap())).unwrap();
+            }
+        }
+        // Ends while most of it is in the kernel's buffer.
+        ["say", port] => {
+            let to = SocketAddr::new(outside(), port.parse().unwrap());
+            TcpStream::connect(to).unwrap().write_all(&[1; 100_000]).unwrap();
+        }
         ["tcp", port] => tcp(SocketAddr::new(outside(), port.parse().unwrap())),
         // An echo service outside, and a link of its own behind which the rest runs.
         ["behind", delay, ..] => {
@@ -262,6 +278,9 @@ fn tcp_arrives_whole() {
 fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, Memory) {
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     let role = role.replace("PORT", &sink.local_addr().unwrap().port().to_string());
+    // Who is outside counts for himself.
+    sink.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
     let (log, certificate) = (lab.file("log.csv"), lab.file("certificate.json"));
     let results = ["--log", log.to_str().unwrap(), "--certificate", certificate.to_str().unwrap()];
     succeed(&mut lab.link(&[options, &results].concat(), &role));
@@ -276,12 +295,90 @@ fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, 
     let dropped: u64 = up["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     let count = |key: &str| up[key].as_u64().unwrap();
     assert_eq!(count("packets_in"), count("packets_out") + dropped + count("held") + count("unwritable"));
+    assert_eq!(count("packets_out"), heard.join().unwrap() as u64);
     (certificate, live)
 }
 
 fn wire(rate: RateSpec, queue: &str, loss: Option<&str>) -> WireSpec {
     let before = loss.into_iter().map(|loss| loss.parse().unwrap()).collect();
     WireSpec { before, ..WireSpec::new(rate, Span::from_millis(5), queue.parse().unwrap()) }
+}
+
+/// What a link says of itself that was asked for it.
+fn certificate(lab: &Lab, options: &[&str], role: &str) -> (Value, Option<i32>) {
+    let file = lab.file("certificate.json");
+    let options = [options, &["--certificate", file.to_str().unwrap()]].concat();
+    let status = lab.link(&options, role).output().unwrap().status;
+    (serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap(), status.code())
+}
+
+#[test]
+fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let file = lab.file("stopped.json");
+    let options = ["--tolerance", "5ms", "--certificate", file.to_str().unwrap()];
+    let role = format!("flood {} 600 100 2000", sink.local_addr().unwrap().port());
+    let mut link = lab.link(&options, &role).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut seen = Vec::new();
+    let mut hear = |count: usize| {
+        sink.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        (0..count).for_each(|_| {
+            sink.recv(&mut [0; 100]).unwrap();
+            seen.push(now());
+        });
+    };
+    hear(50);
+    sys::kill(link.id(), libc::SIGSTOP).unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    sys::kill(link.id(), libc::SIGCONT).unwrap();
+    hear(550);
+    assert_eq!(link.wait().unwrap().code(), Some(3));
+    let silent = seen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let up = &certificate["up"];
+    assert_eq!((&certificate["verdict"], &up["packets_out"]), (&"red".into(), &600.into()), "{certificate}");
+    // Packets come every 2 ms, and the first of those that had to wait came within that time of the stop.
+    let held = Duration::from_secs_f64(up["excess_us"]["max"].as_f64().unwrap() * 1e-6);
+    assert!(
+        held + Duration::from_millis(50) > silent.min(Duration::from_millis(800)),
+        "{held:?}, silent for {silent:?}"
+    );
+}
+
+#[test]
+fn a_link_with_jitter_is_held_to_no_rate() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let options = ["--rate", "10Mbit", "--delay", "50ms", "--jitter", "uniform:20ms"];
+    let role = format!("flood {} 750 1028 2000", sink.local_addr().unwrap().port());
+    let (certificate, code) = certificate(&lab, &options, &role);
+    assert_eq!((certificate["verdict"].as_str(), code), (Some("green"), Some(0)), "{certificate}");
+    assert_eq!(certificate["up"]["busy_rate"], Value::Null);
+}
+
+#[test]
+fn a_link_to_which_nothing_came_is_grey() {
+    let Some(lab) = Lab::open() else { return };
+    let file = lab.file("grey.json");
+    succeed(lab.emulator().args(["-q", "--certificate", file.to_str().unwrap(), "--", "true"]));
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(certificate["verdict"], "grey", "{certificate}");
+}
+
+#[test]
+fn what_says_to_come_from_elsewhere_is_refused_and_counted() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = format!("pretend {}", sink.local_addr().unwrap().port());
+    let (certificate, code) = certificate(&lab, &["--delay", "1ms"], &role);
+    assert_eq!(code, Some(0), "{certificate}");
+    assert_eq!(certificate["up"]["refused"]["wrong_source"], 1, "{certificate}");
+    sink.set_nonblocking(true).unwrap();
+    let mut told = [0; 100];
+    let len = sink.recv(&mut told).unwrap();
+    assert_eq!(&told[..len], b"0.0.0.0");
+    assert!(sink.recv(&mut told).is_err(), "nothing else came");
 }
 
 #[test]
@@ -340,7 +437,7 @@ fn exit_codes_are_passed_on_and_errors_are_one_line() {
     let port = udp_echo();
     let output = lab.link(&["--tolerance", "0ms"], &format!("rtt {port}")).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("lateness"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("too long (p99 > 0 ms"), "{}", text(&output.stderr));
 }
 
 fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
@@ -356,25 +453,33 @@ fn alive(process: &str) -> bool {
     stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
 }
 
-/// Signals a link whose command says who it is and sleeps; gives the exit status when all of it is gone.
+/// Is a process there with this in its command line?
+fn is_running(word: &str) -> bool {
+    let lines = fs::read_dir("/proc").unwrap().flatten().map(|entry| fs::read(entry.path().join("cmdline")));
+    lines.flatten().any(|line| line.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes()))
+}
+
+/// A time to sleep for that nobody else does.
+fn own_sleep(number: i32) -> String {
+    format!("60.{}{number:03}", std::process::id())
+}
+
+/// Signals a link whose command starts another one and sleeps; gives the exit status when all of it is gone.
 fn end_by_signal(lab: &Lab, signal: i32, device: &str) -> std::process::ExitStatus {
-    let said = lab.file(&format!("said-{signal}"));
+    let (child, itself) = (own_sleep(signal), own_sleep(100 + signal));
     // A shell that starts the tests in the background has switched SIGINT off.
-    let sleep = "exec env --default-signal sleep 60";
-    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; {sleep}", said.display());
+    let script = format!("setsid sleep {child} & exec env --default-signal sleep {itself}");
     let mut command = lab.emulator();
     command.args(["-q", "--device", device, "--", "sh", "-c", &script]);
     let mut link = command.stdout(Stdio::null()).spawn().unwrap();
-    wait_until("the command starts", || said.exists());
-    let process = fs::read_to_string(&said).unwrap().trim().to_string();
+    wait_until("the command starts", || is_running(&child) && is_running(&itself));
     let device = Path::new("/sys/class/net").join(device);
     // Ordinary users have the device in a namespace of their own.
     assert!(device.exists() || !is_root());
     sys::kill(link.id(), signal).unwrap();
     let status = link.wait().unwrap();
-    wait_until("the command ends", || !alive(&process));
+    wait_until("the command ends", || !is_running(&child) && !is_running(&itself));
     wait_until("the device vanishes", || !device.exists());
-    fs::remove_file(said).unwrap();
     status
 }
 
@@ -391,6 +496,32 @@ fn nothing_is_left_behind() {
     assert_eq!(end_by_signal(&lab, libc::SIGKILL, &device).signal(), Some(9));
     // The same name can be used again at once.
     succeed(lab.emulator().args(["-q", "--device", &device, "--", "true"]));
+}
+
+#[test]
+fn what_a_command_leaves_behind_ends_with_its_link() {
+    let Some(lab) = Lab::open() else { return };
+    let sleep = own_sleep(1);
+    // Its processes are those that /proc shows it, where users may have a /proc of their own.
+    let own = if is_root() { "test $(cat /proc/$$/comm) = sh" } else { "true" };
+    let script = format!("setsid sleep {sleep} > /dev/null 2>&1 & {own}");
+    succeed(lab.emulator().args(["-q", "--", "sh", "-c", &script]));
+    assert!(!is_running(&sleep));
+}
+
+#[test]
+fn what_a_command_has_said_last_is_heard_outside_before_the_link_ends() {
+    let Some(lab) = Lab::open() else { return };
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).map(|_| all.len())
+    });
+    succeed(&mut lab.link(&["--delay", "20ms", "--rate", "2Mbit"], &format!("say {port}")));
+    assert_eq!(heard.join().unwrap().ok(), Some(100_000), "all of it, and that there is no more");
 }
 
 #[test]

@@ -290,19 +290,37 @@ impl Plan {
 
     /// The objects that clients may fetch from a host, by path, with their sizes.
     pub fn documents(&self, server: NodeId) -> Vec<(String, u64)> {
-        let mut documents = Vec::new();
-        for traffic in &self.traffic {
-            let here = traffic.pairs.iter().zip(0..).filter(|((at, _), _)| *at == server);
-            for (_, index) in here {
-                let user = traffic.users.get(index).copied().unwrap_or(0);
-                let name = |name| ObjectName { user, ..name };
-                let named = traffic.workload.documents().into_iter().map(name);
-                documents.extend(named.map(|name| (traffic.service.paths.of(name), name.bytes)));
-            }
-        }
+        let named = self.named(server).map(|(traffic, name)| (traffic.service.paths.of(name), name.bytes));
+        let mut documents: Vec<(String, u64)> = named.collect();
         documents.sort();
         documents.dedup();
         documents
+    }
+
+    /// The pages that clients may fetch from a host: the path of each, and the paths of what it embeds.
+    pub fn pages(&self, server: NodeId) -> Vec<(String, Vec<String>)> {
+        let mut pages: Vec<(String, Vec<String>)> = Vec::new();
+        for (traffic, name) in self.named(server).filter(|(traffic, _)| traffic.workload.unit() == Unit::Page)
+        {
+            let path = traffic.service.paths.of(name);
+            match pages.last_mut().filter(|_| name.object > 0) {
+                Some((_, embedded)) => embedded.push(path),
+                None => pages.push((path, Vec::new())),
+            }
+        }
+        pages
+    }
+
+    /// The objects of a host, those of a page one behind the other.
+    fn named(&self, server: NodeId) -> impl Iterator<Item = (&Traffic, ObjectName)> {
+        self.traffic.iter().flat_map(move |traffic| {
+            let here = traffic.pairs.iter().zip(0..).filter(move |((at, _), _)| *at == server);
+            here.flat_map(move |(_, index)| {
+                let user = traffic.users.get(index).copied().unwrap_or(0);
+                let named = traffic.workload.documents().into_iter();
+                named.map(move |name| (traffic, ObjectName { user, ..name }))
+            })
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::parties::Parties;
 use crate::record::{Event, Served};
-use catnip_base::Time;
+use catnip_base::{Span, Time};
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 use catnip_tcp::Segment;
 
@@ -84,6 +84,8 @@ pub struct Origin {
     pub at: Time,
     /// At this host or gateway.
     pub from: NodeId,
+    /// How long it had waited in a device before it was read, at most.
+    pub waited: Span,
 }
 
 /// What became of something that came to a gateway and never was a packet of the network.
@@ -118,11 +120,13 @@ pub enum Refusal {
     NoBuffer,
     /// It uses ECN, so the historical flag bit says nothing.
     EcnInUse,
+    /// Its source address is not behind the device from which it came.
+    WrongSource,
 }
 
 impl Refusal {
     /// How many reasons there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
     /// Every reason with its name in results.
     pub const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::NotIp, "not_ip"),
@@ -132,6 +136,7 @@ impl Refusal {
         (Self::NoRoute, "no_route"),
         (Self::NoBuffer, "no_buffer"),
         (Self::EcnInUse, "ecn_in_use"),
+        (Self::WrongSource, "wrong_source"),
     ];
 }
 

@@ -53,7 +53,8 @@ POLL_S = 0.1
     metavar="TIME",
     default="5ms",
     show_default=True,
-    help="The 99th percentile of the lateness above which the certificate is red.",
+    help="For how much longer than asked 1 of 100 packets may be kept before the certificate is red, and "
+    "none a hundred times as long.",
 )
 @click.option("--out", type=OUTPUT_FOLDER, help="Write tables and certificate there.")
 @click.option("--bursts", is_flag=True, help="Also write the table of the bursts in which servers send.")

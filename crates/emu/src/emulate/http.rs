@@ -117,9 +117,15 @@ fn fnv1a(before: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(before, |digest, &byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Bytes of a header, up to and including its empty line.
+/// Bytes of a header, up to and including its empty line. RFC 9112, section 2.2: "a recipient MAY recognize a single LF as a line
+/// terminator".
 fn head_len(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|end| end + 4)
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    ends.map(|(at, _)| at + 1).find_map(|at| match &bytes[at..] {
+        [b'\n', ..] => Some(at + 1),
+        [b'\r', b'\n', ..] => Some(at + 2),
+        _ => None,
+    })
 }
 
 /// A request for a path, over a connection that goes on behind it or not.
@@ -140,6 +146,8 @@ pub struct Requests(Vec<u8>);
 pub struct Request {
     /// The path; `None`: it is no request that is understood.
     pub path: Option<String>,
+    /// The client wants the header of the answer only (HEAD).
+    pub is_head: bool,
     /// The client expects more over this connection (RFC 9112, section 9.3).
     pub persistent: bool,
     /// Bytes of it.
@@ -157,7 +165,8 @@ impl Requests {
     pub fn read(&mut self) -> Option<Request> {
         let Some(len) = head_len(&self.0) else {
             let endless = self.0.len() > LONGEST_HEAD;
-            let refused = Request { path: None, persistent: false, bytes: self.0.len() as u64 };
+            let refused =
+                Request { path: None, is_head: false, persistent: false, bytes: self.0.len() as u64 };
             return endless.then(|| {
                 self.0.clear();
                 refused
@@ -167,10 +176,10 @@ impl Requests {
         let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let line = lines.next().and_then(|line| std::str::from_utf8(line).ok()).unwrap_or("");
         let mut words = line.split(' ');
-        let path = match (words.next(), words.next()) {
-            (Some("GET"), Some(path)) if path.starts_with('/') => Some(path.to_string()),
-            _ => None,
-        };
+        let method = words.next();
+        let path =
+            words.next().filter(|path| path.starts_with('/') && matches!(method, Some("GET" | "HEAD")));
+        let path = path.map(str::to_string);
         let option = lines.find_map(|line| {
             let (name, value) = line.split_at_checked(b"connection:".len())?;
             name.eq_ignore_ascii_case(b"connection:").then(|| value.trim_ascii().to_ascii_lowercase())
@@ -180,15 +189,41 @@ impl Requests {
             Some(b"keep-alive") => true,
             _ => words.next() == Some("HTTP/1.1"),
         };
-        Some(Request { persistent: persistent && path.is_some(), path, bytes: len as u64 })
+        let is_head = method == Some("HEAD");
+        Some(Request { persistent: persistent && path.is_some(), path, is_head, bytes: len as u64 })
     }
 }
 
-/// The header of a response with a body of this length, over a connection that goes on behind it or not.
-pub fn response_head(status: &str, bytes: u64, persistent: bool) -> Vec<u8> {
+/// The media type of what has this path.
+pub fn media_type(path: &str) -> &'static str {
+    let file = path.split(['?', '#']).next().unwrap_or("");
+    match file.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending) {
+        "html" | "htm" => "text/html",
+        "css" => "text/css",
+        "js" => "text/javascript",
+        "json" => "application/json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "woff2" => "font/woff2",
+        "txt" => "text/plain",
+        _ => "application/octet-stream",
+    }
+}
+
+/// What a page begins with that embeds images with these paths. Whatever follows is a comment.
+pub fn page(images: &[String]) -> Vec<u8> {
+    let images: String = images.iter().map(|path| format!("<img src=\"{path}\" alt=\"\">\n")).collect();
+    format!("<!DOCTYPE html>\n<title>A page</title>\n{images}<!-- ").into_bytes()
+}
+
+/// The header of a response with a body of this type and length, over a connection that goes on behind it or not.
+pub fn response_head(status: &str, media_type: &str, bytes: u64, persistent: bool) -> Vec<u8> {
     let (version, connection) = if persistent { ("1.1", "keep-alive") } else { ("1.0", "close") };
     format!(
-        "HTTP/{version} {status}\r\nServer: catnip-emu\r\nContent-Type: application/octet-stream\r\n\
+        "HTTP/{version} {status}\r\nServer: catnip-emu\r\nContent-Type: {media_type}\r\n\
          Content-Length: {bytes}\r\nConnection: {connection}\r\n\r\n"
     )
     .into_bytes()
@@ -256,9 +291,24 @@ mod tests {
     }
 
     #[test]
+    fn a_page_names_its_images_and_what_follows_is_no_text() {
+        let text = String::from_utf8(page(&["/1/1".into(), "/1/2".into()])).unwrap();
+        assert_eq!(text.matches("<img src=").count(), 2);
+        assert!(text.ends_with("<!-- "), "{text}");
+        for (path, media) in [
+            ("/a.css?v=1.png", "text/css"),
+            ("/1/2", "application/octet-stream"),
+            ("/b.JPG/c.html", "text/html"),
+        ] {
+            assert_eq!(media_type(path), media);
+        }
+    }
+
+    #[test]
     fn requests_name_paths_one_behind_the_other() {
         let two = [request("/3/0", "server", true), request("/3/1", "server", false)];
         let expected = |path: &str, persistent, bytes: &[u8]| Request {
+            is_head: false,
             path: Some(path.into()),
             persistent,
             bytes: bytes.len() as u64,
@@ -268,9 +318,14 @@ mod tests {
             assert_eq!(read, [expected("/3/0", true, &two[0]), expected("/3/1", false, &two[1])]);
         }
         assert_eq!(requests(&two[0][..20], 5), []);
+        let [lone_feeds] = &requests(b"HEAD /3/0?a=b HTTP/1.1\nHost: server\n\n", 3)[..] else {
+            panic!("one")
+        };
+        assert_eq!((lone_feeds.is_head, lone_feeds.path.as_deref()), (true, Some("/3/0?a=b")));
         assert_eq!(requests(b"POST / HTTP/1.0\r\n\r\n", 100)[0].path, None);
         assert_eq!(requests(&[b'x'; LONGEST_HEAD + 10], 1000)[0].path, None, "it has no end");
-        let response = read(&[response_head("200 OK", 7, false), b"seventh".into()].concat(), 10);
+        let response =
+            read(&[response_head("200 OK", "text/plain", 7, false), b"seventh".into()].concat(), 10);
         assert!(response.is_complete());
     }
 
@@ -280,7 +335,7 @@ mod tests {
         let persists = |text: &str| requests(format!("GET / {text}\r\n\r\n").as_bytes(), 100)[0].persistent;
         assert!(persists("HTTP/1.1") && persists("HTTP/1.0\r\nConnection: Keep-Alive"));
         assert!(!persists("HTTP/1.0") && !persists("HTTP/1.1\r\nHost: x\r\nCONNECTION:close"));
-        let closes = |persistent| read(&response_head("200 OK", 0, persistent), 1000).closes;
+        let closes = |persistent| read(&response_head("200 OK", "text/plain", 0, persistent), 1000).closes;
         assert!(closes(false) && !closes(true));
     }
 

@@ -64,6 +64,8 @@ pub struct Served {
     pub written: [u64; 2],
     /// How much later than ideal.
     pub lateness: Histogram,
+    /// How long what it has sent had waited before it was read, at most.
+    pub waited: Histogram,
 }
 
 impl Kept {
@@ -125,7 +127,9 @@ impl Watch for Kept {
                 host.written[usize::from(!written)] += 1;
                 host.lateness.record(actual.since(now));
             }
-            Step::Sent(_) | Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Dropped(..) => {}
+            // Simulated hosts are read at once.
+            Step::Sent(_) => self.hosts[origin.from.0 as usize].waited.record(origin.waited),
+            Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Dropped(..) => {}
         }
     }
 
@@ -152,7 +156,7 @@ mod tests {
         // A clock that runs, and a packet of the time at which it began.
         let mut kept = Kept::new(plan, Some(Stopwatch::start()), None);
         let packet = Packet::new(Time::ZERO, Route::default(), 100, 0);
-        let origin = Origin { number: 0, at: Time::ZERO, from: real };
+        let origin = Origin { number: 0, at: Time::ZERO, from: real, waited: Span::ZERO };
         kept.packet(Time::ZERO, &packet, origin, Step::Delivered(real));
         assert!(kept.lateness.count() == 1 && kept.lateness.max() > Span::ZERO);
         let actual = Time::from_nanos(3_000_000);

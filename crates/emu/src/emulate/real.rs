@@ -5,6 +5,7 @@ use crate::clock::Tun;
 use crate::failure::{Failure, failed};
 use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
 use crate::netlink::{Drops, Netlink};
+use crate::processes::Processes;
 use crate::sys;
 use catnip_lab::{Plan, RealNode};
 use catnip_net::NodeId;
@@ -75,7 +76,7 @@ impl RealHosts {
         for real in nodes {
             documents.push(Documents::make(environment.plan, real.node)?);
         }
-        let mut commands = Commands::begin();
+        let mut commands = Commands { running: Vec::new(), processes: Processes::begin() };
         let started = (|| {
             let each = || nodes.iter().zip(&hosts).zip(&documents);
             each()
@@ -83,7 +84,7 @@ impl RealHosts {
             nodes.iter().zip(&hosts).try_for_each(|(real, host)| commands.wait_for(real, host))?;
             each().try_for_each(|((real, host), files)| commands.start(real, host, environment, files, false))
         })();
-        commands.leave_namespace();
+        commands.processes.leave();
         started?;
         sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
         Ok(Self { hosts, commands, _documents: documents })
@@ -168,14 +169,11 @@ impl Host {
     }
 }
 
-/// The programs at real hosts. They are in a process namespace that ends with this one, so that nothing of theirs
-/// survives it.
+/// The programs at real hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     running: Vec<Running>,
-    /// The first process of the namespace, which waits for the end of its input.
-    first: Option<Child>,
-    home: Option<OwnedFd>,
+    processes: Processes,
 }
 
 #[derive(Debug)]
@@ -189,30 +187,6 @@ struct Running {
 }
 
 impl Commands {
-    fn begin() -> Self {
-        let mut commands = Self::default();
-        // Without a namespace the commands still end, though what they have started may not.
-        let Ok(home) = sys::children_processes() else { return commands };
-        if sys::enter_new_processes().is_err() {
-            return commands;
-        }
-        commands.home = Some(home);
-        let mut first = Command::new("cat");
-        first.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        sys::tie_to_parent(&mut first);
-        commands.first = first.spawn().ok();
-        if commands.first.is_none() {
-            commands.leave_namespace();
-        }
-        commands
-    }
-
-    fn leave_namespace(&mut self) {
-        if let Some(home) = self.home.take() {
-            let _ = sys::enter_processes(home.as_fd());
-        }
-    }
-
     /// Starts the command of a host, if it is one of those that others wait for, or if it is not.
     fn start(
         &mut self,
@@ -315,11 +289,7 @@ impl Commands {
         for running in self.running.iter_mut().filter(|running| running.code.is_none()) {
             let _ = running.child.kill();
         }
-        if let Some(mut first) = self.first.take() {
-            // The kernel kills the whole namespace.
-            let _ = first.kill();
-            let _ = first.wait();
-        }
+        self.processes.end();
         for mut running in self.running.drain(..) {
             let _ = running.child.wait();
         }

@@ -37,6 +37,8 @@ pub struct RunCertificate {
     pub packets_inside: [u64; 2],
     /// Packets for connections and services that do not exist.
     pub stray_packets: u64,
+    /// Packets for simulated hosts with a wrong checksum, which these have dropped.
+    pub damaged_packets: u64,
     /// How much later than they should have simulated hosts have heard of packets, us: median, 99th percentile, maximum.
     pub lateness_us: [f64; 3],
     /// Named links; up is from `from` to `to`.
@@ -67,6 +69,8 @@ pub struct HostCertificate {
     pub missed: u64,
     /// How much later than ideal packets were written, us: median, 99th percentile, maximum.
     pub lateness_us: [f64; 3],
+    /// How long what it has sent had waited before it was read, at most, us: the same.
+    pub waited_us: [f64; 3],
 }
 
 impl Results {
@@ -123,22 +127,30 @@ fn certify<O: Outside>(
                     host.name
                 ));
             }
+            if host.served.written[1] > 0 {
+                failures.push(format!(
+                    "{}: its device did not take {} packets",
+                    host.name, host.served.written[1]
+                ));
+            }
             HostCertificate {
                 name: host.name.clone(),
                 written: host.served.written[0],
                 unwritable: host.served.written[1],
                 missed: host.missed,
                 lateness_us: quantiles(&host.served.lateness),
+                waited_us: quantiles(&host.served.waited),
             }
         })
         .collect();
     let lateness_us = quantiles(&world.watch().lateness);
-    let heard = ("simulated hosts", lateness_us);
-    for (name, [_, p99, _]) in hosts.iter().map(|host| (host.name.as_str(), host.lateness_us)).chain([heard])
-    {
-        let most = tolerance.lateness_p99_ms;
-        if p99 > 1e3 * most {
-            failures.push(format!("{name}: lateness p99 {:.2} ms > {most} ms", p99 / 1e3));
+    let of_hosts = hosts.iter().flat_map(|host| {
+        [(host.name.as_str(), "late by", host.lateness_us), (&host.name, "unread for", host.waited_us)]
+    });
+    for (name, what, [_, p99, max]) in of_hosts.chain([("simulated hosts", "late by", lateness_us)]) {
+        let judged = [(p99, "p99", tolerance.lateness_p99_ms), (max, "max", tolerance.stall_ms)];
+        if let Some((us, which, most)) = judged.into_iter().find(|(us, _, most)| us / 1e3 > *most) {
+            failures.push(format!("{name}: packets {what} {:.2} ms ({which} > {most} ms)", us / 1e3));
         }
     }
     let links: Vec<LinkCertificate> = world
@@ -148,12 +160,14 @@ fn certify<O: Outside>(
         .enumerate()
         .map(|(index, link)| certify_link(seed, finished, world, (index, link), tolerance))
         .collect();
-    let green = failures.is_empty() && links.iter().all(|link| link.certificate.verdict == Verdict::Green);
+    let verdict = |of: Verdict| links.iter().filter(|link| link.certificate.verdict == of).count();
+    let is_used = world.watch().lateness.count() > 0 || hosts.iter().any(|host| host.written > 0);
     RunCertificate {
-        verdict: if green { Verdict::Green } else { Verdict::Red },
+        verdict: if verdict(Verdict::Red) > 0 { Verdict::Red } else { Verdict::of(&failures, is_used) },
         failures,
         packets_inside: inside,
         stray_packets: world.medium().foreign.stray_packets(),
+        damaged_packets: world.medium().foreign.damaged_packets(),
         lateness_us,
         links,
         hosts,
@@ -175,6 +189,7 @@ fn certify_link<O: Outside>(
         duration: finished.duration,
         cpu: finished.cpu,
         manner: finished.manner,
+        woken_late: finished.woken_late.clone(),
         missed: [0; 2],
         broken: [0; 2],
         held,
@@ -209,6 +224,7 @@ mod tests {
             duration: Span::from_secs(1),
             cpu: Span::ZERO,
             manner: Manner { real_time: false, spin: Span::ZERO },
+            woken_late: Histogram::default(),
             hosts: vec![host],
             remarks: Vec::new(),
             cut: None,
@@ -221,8 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_green_where_nothing_was_missed_late_or_lost_from_sight() {
-        assert_eq!(failures(|_, _| ()), (Verdict::Green, Vec::new()));
+    fn a_run_is_green_where_nothing_was_missed_late_or_lost_from_sight_and_grey_where_nothing_came() {
+        assert_eq!(failures(|kept, _| kept.lateness.record(Span::ZERO)), (Verdict::Green, Vec::new()));
+        assert_eq!(failures(|_, host| host.served.written[0] = 1), (Verdict::Green, Vec::new()));
+        assert_eq!(failures(|_, _| ()), (Verdict::Grey, Vec::new()));
     }
 
     #[test]
@@ -237,10 +255,15 @@ mod tests {
         let late = Span::from_millis(6);
         let (verdict, said) = failures(|kept, _| kept.lateness.record(late));
         assert_eq!((verdict, said.len()), (Verdict::Red, 1));
-        assert!(said[0].starts_with("simulated hosts: lateness p99 6."), "{said:?}");
+        assert!(said[0].starts_with("simulated hosts: packets late by 6."), "{said:?}");
         let (verdict, said) = failures(|_, host| host.served.lateness.record(late));
         assert_eq!((verdict, said.len()), (Verdict::Red, 1));
-        assert!(said[0].starts_with("real: lateness p99 6."), "{said:?}");
+        assert!(said[0].starts_with("real: packets late by 6."), "{said:?}");
+        let (verdict, said) = failures(|_, host| host.served.waited.record(late));
+        assert_eq!((verdict, said.len()), (Verdict::Red, 1));
+        assert!(said[0].starts_with("real: packets unread for 6."), "{said:?}");
+        let (verdict, said) = failures(|_, host| host.served.written[1] = 3);
+        assert_eq!((verdict, &said[0][..]), (Verdict::Red, "real: its device did not take 3 packets"));
         let soon = Span::from_millis(4);
         assert_eq!(failures(|kept, _| kept.lateness.record(soon)).0, Verdict::Green);
     }

@@ -9,7 +9,8 @@ use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
 use crate::failure::{Failure, failed};
 use crate::frames::Frames;
 use crate::gateways::{Emulator, Gateway, Gateways};
-use crate::sys::{self, Signals};
+use crate::histogram::Histogram;
+use crate::sys::Signals;
 use crate::timing::{Manner, Timing, TimingSpec};
 use catnip_base::{Span, Time};
 use catnip_lab::{Plan, WarmUp};
@@ -46,6 +47,8 @@ pub struct Finished {
     pub cpu: Span,
     /// How punctual it tried to be.
     pub manner: Manner,
+    /// How much later than it should have it was woken.
+    pub woken_late: Histogram,
     /// Real hosts.
     pub hosts: Vec<HostReport>,
     /// What commands had to say at their end.
@@ -115,6 +118,7 @@ pub fn run(
             break ending;
         }
     };
+    let woken_late = emulator.clock().woken_late();
     // What is due now belongs to the run.
     emulator.finish().map_err(failed("real hosts", "read a device"))?;
     let duration = emulator.clock().now().since(Time::ZERO);
@@ -125,10 +129,10 @@ pub fn run(
         let served = world.watch().hosts[host.node.0 as usize].clone();
         hosts.push(HostReport { name: host.name.clone(), served, missed: host.missed() });
     }
-    let cpu = sys::cpu_time();
+    let cpu = stopwatch.cpu();
     real.commands.stop();
     let Ending { code, cut } = ending;
-    Ok((Finished { code, duration, cpu, manner, hosts, remarks, cut, warm_up }, world))
+    Ok((Finished { code, duration, cpu, manner, woken_late, hosts, remarks, cut, warm_up }, world))
 }
 
 /// Why a run ends.

@@ -1,10 +1,11 @@
 //! What happens between a simulated host and one outside: connections of which only one end is ours.
 
 use super::fetch::Fetch;
-use super::talk::{Awaited, Connection, Talk, refuse_unknown};
+use super::http;
+use super::talk::{Answer, Awaited, Connection, Document, Talk, answer_at_once};
 use crate::classify::flow;
 use crate::frames::{Belongs, Foreign, Frames, Outside};
-use crate::socket::{Ends, Heard, Identity, Socket, addresses, parse, refuse};
+use crate::socket::{Ends, Heard, Identity, Socket, addresses, is_whole, parse, refuse};
 use catnip_base::{Rng, Slab, Span, Stream, Time};
 use catnip_lab::{Plan, Protocol, Service};
 use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
@@ -16,8 +17,9 @@ use catnip_sim::{
 };
 use catnip_tcp::Role;
 use catnip_wire::{Tcp, TcpFlags};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 
 /// The connections of simulated hosts with hosts outside, and the services that simulated hosts offer them.
 #[derive(Debug, Default)]
@@ -29,13 +31,17 @@ pub struct Strangers {
     /// Traffic groups by where their simulated servers wait.
     listeners: BTreeMap<SocketAddrV4, TcpId>,
     /// What these servers have.
-    documents: BTreeMap<(SocketAddrV4, String), u64>,
+    documents: BTreeMap<(SocketAddrV4, String), Arc<Document>>,
     /// Ports given to clients, per node.
     ports: Vec<u16>,
     /// Connections that may have something to send once their programs have returned.
     touched: Vec<u32>,
+    /// Connections that are over and kept for a while, the oldest first; some may be gone already.
+    lingering: VecDeque<(u32, u64)>,
     /// Packets for connections and services that do not exist.
     stray: u64,
+    /// Packets with a wrong checksum.
+    damaged: u64,
 }
 
 /// A world whose simulated hosts talk to hosts outside.
@@ -44,6 +50,8 @@ type FrameWorld<O, W> = World<Frames<O, Strangers>, W>;
 /// As long as the kernel keeps connections in TIME-WAIT.
 const LINGER: Span = Span::from_secs(60);
 const MOST_CONNECTIONS: usize = 1 << 16;
+/// Bytes of a document that has its size for a name.
+const LONGEST_DOCUMENT: u64 = 1 << 40;
 const FIRST_PORT: u16 = 32768;
 const PORTS: u16 = u16::MAX - FIRST_PORT;
 
@@ -63,8 +71,18 @@ impl Strangers {
                 }
                 let at = SocketAddrV4::new(at(server), group.service.port);
                 strangers.listeners.entry(at).or_insert(TcpId(index));
-                let documents = plan.documents(server).into_iter().map(|(path, bytes)| ((at, path), bytes));
-                strangers.documents.extend(documents);
+                for (path, bytes) in plan.documents(server) {
+                    let document =
+                        Document { media_type: http::media_type(&path), bytes, begins: Vec::new() };
+                    strangers.documents.insert((at, path), Arc::new(document));
+                }
+                for (path, embedded) in plan.pages(server) {
+                    let begins = http::page(&embedded);
+                    if let Some(document) = strangers.documents.get_mut(&(at, path)) {
+                        *document =
+                            Arc::new(Document { media_type: "text/html", bytes: document.bytes, begins });
+                    }
+                }
             }
         }
         strangers
@@ -72,8 +90,7 @@ impl Strangers {
 
     /// Ends the run: records connections whose documents have arrived, though the last word is missing.
     pub(crate) fn finish<W: Watch>(&mut self, now: Time, watch: &mut W) {
-        let mut open: Vec<u32> = self.by_ends.values().copied().collect();
-        open.sort_unstable();
+        let open: Vec<u32> = self.connections.iter().map(|(id, _)| id).collect();
         for id in open {
             let connection = &mut self.connections[id];
             if connection.account.received.is_some() {
@@ -86,6 +103,32 @@ impl Strangers {
     /// Packets for connections and services that do not exist.
     pub(crate) fn stray_packets(&self) -> u64 {
         self.stray
+    }
+
+    /// Packets with a wrong checksum.
+    pub fn damaged_packets(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Is there room for one more connection? One that is over makes room.
+    fn has_room<W: Watch>(&mut self, now: Time, watch: &mut W) -> bool {
+        while self.connections.in_use() >= MOST_CONNECTIONS {
+            let Some((id, number)) = self.lingering.pop_front() else { return false };
+            let connection = &self.connections[id];
+            if connection.account.number == number && self.by_ends.get(&connection.socket.ends()) == Some(&id)
+            {
+                self.forget(now, id, watch);
+            }
+        }
+        true
+    }
+
+    /// Whoever knocks from where this connection came from begins another one. What is still under way belongs to this one.
+    fn forget<W: Watch>(&mut self, now: Time, id: u32, watch: &mut W) {
+        let connection = &mut self.connections[id];
+        connection.linger_until = now;
+        self.by_ends.remove(&connection.socket.ends());
+        self.retire_if_over(now, id, watch);
     }
 
     fn insert(&mut self, connection: Connection) -> u32 {
@@ -175,7 +218,7 @@ impl Foreign for Strangers {
     }
 
     fn unfinished(&self, tell: &mut dyn FnMut(Event, u64)) {
-        let known = self.by_ends.values().map(|&id| &self.connections[id]);
+        let known = self.connections.iter().map(|(_, connection)| connection);
         let mut open: Vec<&Connection> = known.filter(|connection| !connection.recorded).collect();
         open.sort_unstable_by_key(|connection| connection.account.number);
         for connection in open {
@@ -291,14 +334,47 @@ impl Foreign for Strangers {
             frames.foreign.connections[of.connection].account.in_network -= 1;
         }
         let (bytes, strangers) = frames.packet_and_foreign(packet.body);
+        if !is_whole(bytes) {
+            // RFC 9293, section 3.1: "MUST ... check" (MUST-3); RFC 1122, section 3.2.1.2: "silently discard".
+            strangers.damaged += 1;
+            frames.release(packet.body);
+            if let Some(of) = sender {
+                frames.foreign.retire_if_over(now, of.connection, watch);
+            }
+            return;
+        }
         let known = parse(bytes).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
+        let followed = known.filter(|(id, tcp)| {
+            let connection = &strangers.connections[*id];
+            let socket = &connection.socket;
+            connection.account.closed.is_some() && (socket.was_reset() || socket.is_followed_by(tcp))
+        });
+        if let Some((id, _)) = followed {
+            let bytes = bytes.to_vec();
+            frames.release(packet.body);
+            frames.foreign.forget(now, id, watch);
+            return on_stray(world, now, node, &bytes);
+        }
         if let Some((id, tcp)) = known {
             let connection = &mut strangers.connections[id];
             if !tcp.payload().is_empty() {
                 connection.account.hears(connection.side, packet.dscp);
             }
             let heard = connection.hear(now, &tcp, packet.len, watch);
+            if heard == Heard::Impossible {
+                let (ours, theirs) = connection.socket.ends();
+                let peer = connection.account.parties.node(1 - connection.side);
+                let mut answer = [0; 80];
+                let len = refuse(&tcp, &addresses(*ours.ip(), *theirs.ip()), &mut answer);
+                frames.release(packet.body);
+                return len.into_iter().for_each(|len| say(world, now, node, peer, &answer[..len]));
+            }
+            let is_over = connection.account.closed.is_some();
             frames.release(packet.body);
+            if heard == Heard::Reset && is_over {
+                // RFC 9293, section 3.10.7.4: in TIME-WAIT, "enter the CLOSED state, delete the TCB, and return".
+                return frames.foreign.forget(now, id, watch);
+            }
             return on_heard(world, now, id, heard);
         }
         let bytes = bytes.to_vec();
@@ -455,18 +531,29 @@ fn hear_requests<O: Outside, W: Watch>(
                 && let Some(request) = serving.requests.read()
             {
                 let document = request.path.and_then(|path| {
-                    let number = path.rsplit('/').next().and_then(|name| name.parse().ok());
-                    strangers.documents.get(&(at, path)).copied().or(number)
+                    let file = path.split(['?', '#']).next().unwrap_or("").to_string();
+                    let number =
+                        || file.rsplit('/').next()?.parse().ok().filter(|&bytes| bytes <= LONGEST_DOCUMENT);
+                    let of_number = |bytes| {
+                        Arc::new(Document { media_type: http::media_type(&path), bytes, begins: Vec::new() })
+                    };
+                    let of = |path: &String| strangers.documents.get(&(at, path.clone())).cloned();
+                    of(&path).or_else(|| of(&file)).or_else(|| number().map(of_number))
                 });
-                let (known, persistent) = (document.is_some(), persists && request.persistent);
-                serving.awaited.push_back(Awaited { known, persistent });
-                serving.status = if known && serving.status <= 200 { 200 } else { 404 };
-                if let Some(asks) = document {
-                    let message = catnip_sim::Heard { bytes: request.bytes, tag: 0, asks };
+                let persistent = persists && request.persistent;
+                let answer = match &document {
+                    Some(document) if request.is_head => Answer::Header(document.clone()),
+                    Some(document) => Answer::Document(document.clone()),
+                    None => Answer::Missing,
+                };
+                serving.awaited.push_back(Awaited { answer, persistent });
+                serving.status = if document.is_some() && serving.status <= 200 { 200 } else { 404 };
+                if let Some(document) = document.filter(|_| !request.is_head) {
+                    let message = catnip_sim::Heard { bytes: request.bytes, tag: 0, asks: document.bytes };
                     events.push((None, AppEvent::Message { conn, message, whole: true }));
                 }
             }
-            refuse_unknown(serving, &mut connection.socket, now);
+            answer_at_once(serving, &mut connection.socket, now);
         }
         Talk::Repeat(repeating) => {
             let bytes = (repeating.said.len() - repeating.announced) as u64;
@@ -493,6 +580,8 @@ fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id
     if !reset {
         let until = now + LINGER;
         (connection.linger_until, connection.planned) = (until, until);
+        let number = connection.account.number;
+        world.medium_mut().foreign.lingering.push_back((id, number));
         world.plan(until, id);
     }
     close(world, now, id);
@@ -520,13 +609,15 @@ fn close<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32)
 
 /// A packet that is for nobody: a SYN for a service, or to be refused.
 fn on_stray<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, node: NodeId, bytes: &[u8]) {
-    let frames = world.medium_mut();
+    let (frames, watch) = world.parts_mut();
     frames.foreign.stray += 1;
     let Some((ends, tcp)) = parse(bytes) else { return };
     let Some(peer) = frames.node(*ends.1.ip()).filter(|&peer| frames.is_outside(peer)) else { return };
     let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
-    let room = frames.foreign.connections() < MOST_CONNECTIONS;
-    if let Some(&listener) = frames.foreign.listeners.get(&ends.0).filter(|_| syn && room) {
+    let listener = frames.foreign.listeners.get(&ends.0).copied().filter(|_| syn);
+    if let Some(listener) = listener
+        && frames.foreign.has_room(now, watch)
+    {
         frames.foreign.stray -= 1;
         return accept(world, now, (node, peer), &tcp, ends, listener);
     }

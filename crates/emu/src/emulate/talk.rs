@@ -13,6 +13,7 @@ use catnip_sim::{Account, Conn, Message, SERVER, Watch};
 use catnip_tcp::Sender;
 use catnip_wire::Tcp;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A connection of which one end is simulated.
 #[derive(Debug)]
@@ -65,12 +66,31 @@ pub(super) struct Serving {
     pub(super) status: u16,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// What a request gets.
+#[derive(Clone, Debug)]
 pub(super) struct Awaited {
-    /// There is such a document.
-    pub(super) known: bool,
+    pub(super) answer: Answer,
     /// The connection goes on behind it.
     pub(super) persistent: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    /// A document, when the program says so.
+    Document(Arc<Document>),
+    /// The header of one, without it.
+    Header(Arc<Document>),
+    /// There is no such document.
+    Missing,
+}
+
+/// What a simulated server has.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) media_type: &'static str,
+    pub(super) bytes: u64,
+    /// What it begins with; the rest means nothing.
+    pub(super) begins: Vec<u8>,
 }
 
 impl Connection {
@@ -134,18 +154,26 @@ impl Connection {
                 false
             }
             Talk::Serve(serving) => {
-                refuse_unknown(serving, &mut self.socket, now);
+                answer_at_once(serving, &mut self.socket, now);
                 let awaited = serving.awaited.pop_front();
-                let persistent = awaited.is_some_and(|awaited| awaited.persistent);
-                let head = http::response_head("200 OK", message.bytes, persistent);
+                let persistent = awaited.as_ref().is_some_and(|awaited| awaited.persistent);
+                let document = match awaited {
+                    Some(Awaited { answer: Answer::Document(document), .. }) => Some(document),
+                    _ => None,
+                };
+                let media_type = document.as_ref().map_or("text/plain", |document| document.media_type);
+                let begins = document.as_ref().map_or(&[][..], |document| &document.begins);
+                let begins = &begins[..begins.len().min(message.bytes as usize)];
+                let head = http::response_head("200 OK", media_type, message.bytes, persistent);
                 let whole = head.len() as u64 + message.bytes;
                 let context = message.context.map(|_| FlowContext::document(whole));
                 self.account.bytes += message.bytes;
-                self.socket.say(now, &head, message.bytes, context);
+                let filling = message.bytes - begins.len() as u64;
+                self.socket.say(now, &[&head, begins].concat(), filling, context);
                 if !persistent {
                     self.socket.close(now);
                 }
-                refuse_unknown(serving, &mut self.socket, now);
+                answer_at_once(serving, &mut self.socket, now);
                 false
             }
         }
@@ -199,11 +227,17 @@ impl Connection {
 /// Most bytes that a server keeps to repeat them.
 const LONGEST_REPEATED: usize = 1 << 20;
 
-/// Answers requests for what there is not, as far as it is their turn.
-pub(super) fn refuse_unknown(serving: &mut Serving, socket: &mut Socket, now: Time) {
-    while let Some(&Awaited { known: false, persistent }) = serving.awaited.front() {
+/// Answers requests that the program does not hear of, as far as it is their turn.
+pub(super) fn answer_at_once(serving: &mut Serving, socket: &mut Socket, now: Time) {
+    while let Some(Awaited { answer, persistent }) = serving.awaited.front() {
+        let persistent = *persistent;
+        let head = match answer {
+            Answer::Document(_) => break,
+            Answer::Header(of) => http::response_head("200 OK", of.media_type, of.bytes, persistent),
+            Answer::Missing => http::response_head("404 Not Found", "text/plain", 0, persistent),
+        };
         serving.awaited.pop_front();
-        socket.say(now, &http::response_head("404 Not Found", 0, persistent), 0, None);
+        socket.say(now, &head, 0, None);
         if !persistent {
             socket.close(now);
         }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use catnip_base::{Span, Time};
-use catnip_emu::clock::{Clock, PacketIo};
+use catnip_emu::clock::{Clock, PacketIo, Read};
 use catnip_emu::frames::{Frames, Routing};
 use catnip_emu::gateways::{Emulator, Gateway, Gateways};
 use catnip_emu::link::LinkTopology;
@@ -85,12 +85,12 @@ impl Script {
 }
 
 impl PacketIo for Script {
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Time, usize)>> {
+    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
         let now = self.clock.now();
-        let Some((_, packet)) = self.incoming.pop_if(|(at, _)| *at <= now) else { return Ok(None) };
+        let Some((came, packet)) = self.incoming.pop_if(|(at, _)| *at <= now) else { return Ok(None) };
         let len = packet.len().min(buffer.len());
         buffer[..len].copy_from_slice(&packet[..len]);
-        Ok(Some((now, len)))
+        Ok(Some(Read { at: now, came: Some(came), len }))
     }
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         let mut first = [0; 24];
@@ -101,7 +101,7 @@ impl PacketIo for Script {
     }
 }
 
-/// An IPv4 packet to 10.0.0.`to` with a number in its identification field.
+/// An IPv4 packet to 10.0.0.`to`, from the other side, with a number in its identification field.
 pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     let mut bytes = vec![0; len.max(24)];
     bytes[0] = 0x45;
@@ -109,6 +109,7 @@ pub(crate) fn packet(to: u8, number: u16, len: usize, dscp: u8) -> Vec<u8> {
     let total = bytes.len() as u16;
     bytes[2..4].copy_from_slice(&total.to_be_bytes());
     bytes[4..6].copy_from_slice(&number.to_be_bytes());
+    bytes[12..16].copy_from_slice(&[10, 0, 0, if to == 1 { 2 } else { 1 }]);
     bytes[16..20].copy_from_slice(&[10, 0, 0, to]);
     bytes
 }

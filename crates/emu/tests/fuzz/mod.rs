@@ -1,7 +1,7 @@
 //! Simulated hosts that hear anything. What they do does not matter here, only that they go on, and within bounds.
 
 use catnip_base::{Span, Time};
-use catnip_emu::frames::{Delivery, Outside};
+use catnip_emu::frames::{Arrival, Delivery, Outside};
 use catnip_emu::gateways::admit;
 use catnip_emu::socket::{Heard, Identity, Socket, filling};
 use catnip_lab::Plan;
@@ -206,6 +206,7 @@ impl Peer {
         self.heard.push(match heard {
             Heard::Segment(_) => 'S',
             Heard::Reset => 'R',
+            Heard::Impossible => 'I',
             Heard::Nothing => '-',
         });
         heard
@@ -273,7 +274,7 @@ pub(crate) fn world(plan: &Plan, script: &[u8]) -> usize {
         let len = packet.len().min(room.len());
         room[..len].copy_from_slice(&packet[..len]);
         world.advance(at);
-        admit(&mut world, at, real, body, (0, len));
+        admit(&mut world, at, real, Arrival { body, header: 0, len, waited: Span::ZERO });
         assert_eq!(world.packets_out() as u64, world.fabric().packets_inside());
     }
     world.advance(now + Span::from_secs(200));
