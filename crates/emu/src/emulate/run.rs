@@ -21,6 +21,10 @@ use std::path::Path;
 /// Signals that end a run.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
+/// How long to wait for the end of connections when the command has ended that they belong to, and how often to look.
+const LAST_WORDS: Span = Span::from_secs(3);
+const LOOK: Span = Span::from_millis(10);
+
 /// What a run needs beside its plan.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -118,6 +122,9 @@ pub fn run(
             break ending;
         }
     };
+    if ending.cut.is_none() {
+        hear_last_words(&mut emulator, plan)?;
+    }
     let woken_late = emulator.clock().woken_late();
     // What is due now belongs to the run.
     emulator.finish().map_err(failed("real hosts", "read a device"))?;
@@ -133,6 +140,20 @@ pub fn run(
     real.commands.stop();
     let Ending { code, cut } = ending;
     Ok((Finished { code, duration, cpu, manner, woken_late, hosts, remarks, cut, warm_up }, world))
+}
+
+/// A command that has ended has left its last packets to its kernel: goes on until simulated servers have heard of the end of each
+/// connection, but not for long.
+fn hear_last_words<C: Clock, I: PacketIo>(
+    emulator: &mut Emulator<C, I, Strangers, Kept>,
+    plan: &Plan,
+) -> Result<(), Failure> {
+    let until = (emulator.clock().now() + LAST_WORDS).min(Time::ZERO + plan.duration());
+    while emulator.clock().now() < until && emulator.world.medium().foreign.serves() {
+        let next = emulator.turn().map_err(failed("real hosts", "read a device; was it taken down?"))?;
+        emulator.sleep_until(next.min(emulator.clock().now() + LOOK));
+    }
+    Ok(())
 }
 
 /// Why a run ends.

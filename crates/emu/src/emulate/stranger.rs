@@ -100,6 +100,12 @@ impl Strangers {
         }
     }
 
+    /// Is a simulated server in a conversation with a client outside?
+    pub(crate) fn serves(&self) -> bool {
+        let open = |connection: &Connection| connection.side == SERVER && connection.account.closed.is_none();
+        self.connections.iter().any(|(_, connection)| open(connection))
+    }
+
     /// Packets for connections and services that do not exist.
     pub(crate) fn stray_packets(&self) -> u64 {
         self.stray

@@ -125,6 +125,23 @@ exit(42)";
 }
 
 #[test]
+fn the_last_connection_of_a_client_has_a_row_with_its_end() {
+    let Some(lab) = Lab::open("last") else { return };
+    let client = "python3 -c 'import urllib.request as r, os; r.urlopen(\"http://\" + os.environ[\"CATNIP_A\"] + \"/x/50000\").read()'";
+    let nodes = format!(
+        "a = {{ kind = 'host' }}\nb = {{ kind = 'host', ends_run = true, command = {:?} }}",
+        ["sh", "-c", client]
+    );
+    let traffic = "[traffic.files]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'";
+    let output = lab.emulate(&scenario(&nodes, "", traffic), &["--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |name| column(&results, "connections", name);
+    assert_eq!((of("whole"), of("body_bytes")), (vec![1.0], vec![50_000.0]));
+    assert!(of("acked_s")[0] > 0.0, "{:?}", of("acked_s"));
+}
+
+#[test]
 fn real_hosts_reach_each_other_and_refusals_do_not_stop_a_run() {
     let Some(lab) = Lab::open("both") else { return };
     let client = "python3 -c 'import urllib.request as r, os; print(len(r.urlopen(\"http://\" + os.environ[\"CATNIP_A\"] + \"/x\").read()))'";
