@@ -384,8 +384,8 @@ impl fmt::Display for Certificate {
         let scheduling = if self.real_time { "SCHED_FIFO" } else { "no SCHED_FIFO" };
         let cpu = 100.0 * self.cpu_share;
         let title = format!(
-            "link certificate: {}; {:.1} s, {scheduling}, {cpu:.1} % CPU",
-            self.verdict, self.duration_s
+            "link certificate: {}; {:.1} s, {scheduling}, {cpu:.1} % CPU, seed {}",
+            self.verdict, self.duration_s, self.seed
         );
         writeln!(f, "{}", wrapped(&title, width, "  "))?;
         for failure in &self.failures {

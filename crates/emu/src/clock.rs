@@ -114,6 +114,8 @@ struct Waiting {
     /// How long this thread has waited for a CPU, if the kernel counts that, and what it was before.
     delays: Option<RunDelays>,
     delayed: Span,
+    /// How long it takes to wake this thread: about the most that was seen lately.
+    to_wake: Span,
     /// How much later than it should have this thread was woken.
     woken_late: Histogram,
     longest_run: Option<Span>,
@@ -135,11 +137,11 @@ impl Waiting {
         came
     }
 
-    /// What has just ended a sleep, which was at `woken`, came when this thread began to wait for a CPU. A signal may be one that
-    /// has let it go on after a stop, so then nobody knows.
+    /// What has just ended a sleep, which was at `woken`, came when this thread was to be woken and began to wait for a CPU. A
+    /// signal may be one that has let it go on after a stop, so then nobody knows.
     fn came_while_waiting(&mut self, woken: Time) {
         let Some(delayed) = self.delays.as_ref().and_then(RunDelays::total) else { return };
-        let delay = delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)) + ON_CPU;
+        let delay = delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)) + self.to_wake;
         if !self.fds[SIGNALS].is_ready() {
             let came = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
             self.empty.iter_mut().for_each(|empty| *empty = came.max(*empty));
@@ -194,8 +196,8 @@ const BEAT: Span = Span::from_millis(20);
 /// ends.
 const BLIND_BEAT: Span = Span::from_millis(1);
 const SHORTEST_BEAT: Span = Span::from_micros(100);
-/// From a thread's turn on the CPU to its look at the clock.
-const ON_CPU: Span = Span::from_micros(20);
+/// What it takes to wake a thread, before that is known.
+const TO_WAKE: Span = Span::from_micros(100);
 /// The host's own descriptor, by which it hears of signals, comes before those of the edges.
 const SIGNALS: usize = 0;
 /// After so long without a pause a real-time thread lets others run for [`PAUSE`].
@@ -219,6 +221,7 @@ impl WallClock {
             beat: if delays.is_some() { BEAT } else { BLIND_BEAT },
             delayed: delays.as_ref().and_then(RunDelays::total).unwrap_or(Span::ZERO),
             delays,
+            to_wake: TO_WAKE,
             woken_late: Histogram::default(),
             longest_run: None,
             slept_at: now,
@@ -303,7 +306,9 @@ impl Clock for WallClock {
             }
             if sleep > Span::ZERO {
                 waiting.slept_at = woken;
-                waiting.woken_late.record(woken.since(now + sleep));
+                let late = woken.since(now + sleep);
+                waiting.woken_late.record(late);
+                waiting.to_wake = late.max(waiting.to_wake.saturating_sub(waiting.to_wake / 8));
             }
             now = woken;
             if now + margin >= deadline {
@@ -377,18 +382,23 @@ impl PacketIo for Tun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
+
+    /// A clock that watches the second ends of two pairs: that of signals, and of an edge.
+    fn clock(stopwatch: Stopwatch) -> (WallClock, [[UnixStream; 2]; 2]) {
+        let pairs = [(); 2].map(|()| UnixStream::pair().map(<[_; 2]>::from).unwrap());
+        let clock = WallClock::new(stopwatch, Span::ZERO, pairs.iter().map(|[_, near]| near.as_fd()));
+        (clock, pairs)
+    }
 
     #[test]
     fn a_descriptor_is_called_empty_at_no_time_at_which_there_was_something_to_read() {
         let stopwatch = Stopwatch::start();
-        let ([own, _other], [mut far, mut near]) = (
-            UnixStream::pair().map(<[_; 2]>::from).unwrap(),
-            UnixStream::pair().map(<[_; 2]>::from).unwrap(),
-        );
-        near.set_nonblocking(true).unwrap();
-        let clock = WallClock::new(stopwatch, Span::ZERO, [own.as_fd(), near.as_fd()]);
+        let (mut clock, [_signals, [mut far, mut near]]) = clock(stopwatch);
+        // What a thread has waited for a CPU makes this a little later, and nearly as certain.
+        clock.waiting.get_mut().delays = None;
+        clock.know_arrivals_to(Span::ZERO);
         let (tell, told) = std::sync::mpsc::channel();
         let writer = std::thread::spawn(move || {
             for number in 0..200_u64 {
@@ -397,19 +407,46 @@ mod tests {
                 tell.send(stopwatch.now()).unwrap();
             }
         });
-        let mut last_read = Time::ZERO;
+        let mut last = Time::ZERO;
         for _ in 0..200 {
             while !clock.has_come(0) {
                 clock.sleep_until(Time::NEVER);
             }
             let empty_at = clock.empty_at(0);
-            io::Read::read_exact(&mut near, &mut [0]).unwrap();
+            near.read_exact(&mut [0]).unwrap();
             let written = told.recv().unwrap();
             assert!(empty_at <= written, "called empty at {empty_at:?}, written before {written:?}");
-            last_read = last_read.max(empty_at);
+            last = last.max(empty_at);
             clock.sleep_until(Time::ZERO);
         }
         writer.join().unwrap();
-        assert!(last_read > Time::ZERO && clock.woken_late().count() > 0);
+        assert!(last > Time::ZERO && clock.woken_late().count() > 0);
+    }
+
+    #[test]
+    fn what_ends_a_sleep_has_come_just_before_unless_a_signal_says_that_the_thread_was_stopped() {
+        for stopped in [false, true] {
+            let (mut clock, [[mut signal, _own], [mut far, _near]]) = clock(Stopwatch::start());
+            clock.sleep_until(Time::ZERO);
+            far.write_all(&[0]).unwrap();
+            if stopped {
+                signal.write_all(&[0]).unwrap();
+            }
+            let began = clock.now();
+            let before = clock.empty_at(0);
+            let waiting = clock.waiting.get_mut();
+            assert!(waiting.wait(began, Span::from_secs(1)));
+            let Some(delays) = &waiting.delays else { return };
+            waiting.delayed = delays.total().unwrap();
+            let woken = began + Span::from_secs(1);
+            waiting.came_while_waiting(woken);
+            let shown = clock.empty_at(0);
+            if stopped {
+                assert_eq!(shown, before);
+            } else {
+                // It slept for a second, and then it took a while to wake it.
+                assert!(began + Span::from_millis(500) < shown && shown + TO_WAKE <= woken, "{shown:?}");
+            }
+        }
     }
 }

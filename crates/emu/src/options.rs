@@ -5,6 +5,7 @@ use catnip_emu::certificate::Tolerance;
 use catnip_emu::failure::Failure;
 use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
+use catnip_emu::sys;
 use catnip_emu::timing::TimingSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{CustomQueues, QueueKind};
@@ -35,9 +36,9 @@ pub(crate) struct WireOptions {
     /// in the TCP flags, which excludes ECN
     #[arg(long, value_name = "TEXT", default_value = "dscp")]
     codec: String,
-    /// Seed of all random choices
-    #[arg(long, value_name = "INTEGER", default_value_t = 1, allow_hyphen_values = true)]
-    seed: u64,
+    /// Seed of all random choices; the certificate says it, to have the same losses again [default: another one each time]
+    #[arg(long, value_name = "INTEGER", allow_hyphen_values = true)]
+    seed: Option<u64>,
 }
 
 /// What is said of a wire, by key. Each key is an option.
@@ -89,7 +90,7 @@ impl WireOptions {
             wires: [up, down],
             codec: read("--codec", &self.codec)?,
             marking: Marking { edges: [up_marks, down_marks], writes: self.write_marks },
-            seed: self.seed,
+            seed: self.seed.map_or_else(own_seed, Ok)?,
             timing: timing.spec()?,
         })
     }
@@ -192,6 +193,10 @@ impl TimingOptions {
         let lateness: Span = read("--tolerance", &self.tolerance)?;
         Ok(Tolerance::of(lateness))
     }
+}
+
+fn own_seed() -> Result<u64, Failure> {
+    sys::random().map_err(|error| Failure::new("--seed", format!("cannot draw one, say one: {error}")))
 }
 
 pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Display>>(

@@ -10,7 +10,7 @@ use rustix::thread::{
 };
 use rustix::time::ClockId;
 use std::fs;
-use std::io::{self, Error};
+use std::io::{self, Error, Read};
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -231,6 +231,13 @@ pub fn run_as_others() -> io::Result<()> {
     // SAFETY: reads one `sched_param`.
     check(unsafe { libc::sched_setscheduler(0, policy, &param) })?;
     Ok(())
+}
+
+/// A number that nobody could foresee, short enough to be typed.
+pub fn random() -> io::Result<u64> {
+    let mut bytes = [0; 4];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u32::from_ne_bytes(bytes).into())
 }
 
 /// CPU time of this process so far.

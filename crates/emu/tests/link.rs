@@ -282,7 +282,8 @@ fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, 
     sink.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
     let (log, certificate) = (lab.file("log.csv"), lab.file("certificate.json"));
-    let results = ["--log", log.to_str().unwrap(), "--certificate", certificate.to_str().unwrap()];
+    let results =
+        ["--seed", "1", "--log", log.to_str().unwrap(), "--certificate", certificate.to_str().unwrap()];
     succeed(&mut lab.link(&[options, &results].concat(), &role));
     let (live, end) = read_log(&fs::read_to_string(log).unwrap()).unwrap();
     let link = LinkTopology::new(wire, wire);
@@ -411,6 +412,25 @@ fn losses_are_as_many_as_asked_for() {
     assert!(n >= 4000.0, "{n}");
     assert!((lost - 0.05 * n).abs() < 4.0 * (0.05 * 0.95 * n).sqrt(), "{lost} of {n}");
     assert_eq!(certificate["verdict"], "green", "{certificate}");
+}
+
+#[test]
+fn each_run_loses_other_packets_unless_it_is_told_which() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = format!("flood {} 200 100 100", sink.local_addr().unwrap().port());
+    let run = |seed: &[&str]| {
+        let log = lab.file("seeded.csv");
+        let options = [&["--loss", "bernoulli:0.1", "--log", log.to_str().unwrap()], seed].concat();
+        let (certificate, _) = certificate(&lab, &options, &role);
+        let text = fs::read_to_string(log).unwrap();
+        let number = |line: &str| line.split(',').nth(2).unwrap().parse::<u64>().unwrap();
+        let lost: Vec<u64> = text.lines().filter(|line| line.starts_with("drop,")).map(number).collect();
+        (certificate["seed"].as_u64().unwrap(), lost)
+    };
+    let (one, two) = (run(&[]), run(&[]));
+    assert!(one.0 != two.0 && one.1 != two.1, "{one:?} {two:?}");
+    assert_eq!(run(&["--seed", &one.0.to_string()]), one);
 }
 
 #[test]
