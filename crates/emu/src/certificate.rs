@@ -216,6 +216,7 @@ impl Certificate {
             _ => unreachable!("there are two"),
         };
         drop(reports);
+        failures.extend(outcome.cut.iter().map(|why| format!("it ended before its time: {why}")));
         let held = up.counts.held + down.counts.held;
         if held != outcome.buffers_in_use {
             failures.push(format!("{held} packets inside, {} in memory", outcome.buffers_in_use));
@@ -509,6 +510,7 @@ mod tests {
             held: [0; 2],
             buffers_in_use: 0,
             ended: Time::ZERO,
+            cut: None,
         }
     }
 

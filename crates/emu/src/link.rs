@@ -103,6 +103,7 @@ impl LinkTopology {
             held: self.ports.map(|port| u64::from(world.fabric().port(port).backlog().packets)),
             buffers_in_use: world.packets_out() as u64,
             ended: world.told(),
+            cut: None,
         }
     }
 }
@@ -165,6 +166,8 @@ pub struct Outcome {
     pub buffers_in_use: u64,
     /// The end of the run on its clock.
     pub ended: Time,
+    /// Why it ended before its time, if it did.
+    pub cut: Option<Failure>,
 }
 
 /// Two namespaces with a device each, and nothing between them yet.
@@ -218,7 +221,7 @@ pub fn run<W: Watch>(
     }
     let child = command.spawn();
     processes.leave();
-    let child = child.map_err(|error| match error.kind() {
+    let mut child = child.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure {
             message: format!("{program}: command not found, check its name or give its path"),
             code: 127,
@@ -246,13 +249,21 @@ pub fn run<W: Watch>(
     );
     let longest = if setup.offload { LARGEST_SUPER_PACKET } else { setup.mtu as usize };
     let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
-    let code = emulate_until_exit(&mut emulator, &signals, child)?;
+    let code = emulate_until_exit(&mut emulator, &signals, &mut child);
+    if code.is_err() {
+        let _ = child.kill().and_then(|()| child.wait());
+    }
     // What the command has left behind ends, and whoever it talked to hears of that.
     processes.end();
-    drain(&mut emulator, &signals, round_trip(&setup.link.wires))?;
-    emulator.finish().map_err(failed("link", "read its devices"))?;
+    let ended = code.and_then(|code| {
+        drain(&mut emulator, &signals, round_trip(&setup.link.wires))?;
+        emulator.finish().map_err(failed("link", "read its devices"))?;
+        Ok(code)
+    });
     let missed = ends.missed.map(|mut drops| drops.count());
-    let outcome = Outcome { code, missed, ..link.outcome(&emulator, manner) };
+    // What was measured until then is told in any case.
+    let (code, cut) = ended.map_or_else(|why| (why.code, Some(why)), |code| (code, None));
+    let outcome = Outcome { code, missed, cut, ..link.outcome(&emulator, manner) };
     Ok((outcome, emulator))
 }
 
@@ -260,7 +271,7 @@ pub fn run<W: Watch>(
 fn emulate_until_exit<W: Watch>(
     emulator: &mut RunningLink<W>,
     signals: &Signals,
-    mut child: Child,
+    child: &mut Child,
 ) -> Result<u8, Failure> {
     let mut kill_at = Time::NEVER;
     loop {

@@ -1,7 +1,7 @@
 //! `catnip-emu link`.
 
 use crate::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
-use crate::outputs::{OutputOptions, cannot, exit_code, print_json};
+use crate::outputs::{OutputOptions, cannot, exit_code};
 use catnip_emu::certificate::Certificate;
 use catnip_emu::failure::Failure;
 use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
@@ -106,18 +106,17 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
     let (outcome, emulator) = link::run(&setup, &options.command, watch)?;
     notes.note(format_args!("the command has ended with code {}", outcome.code));
     let (monitor, (log, capture)) = emulator.world.into_watch();
-    if let (Some(log), Some(path)) = (log, options.log.as_deref()) {
-        log.finish(outcome.ended).map_err(|error| cannot(path, error))?;
-    }
-    outputs.finish(capture)?;
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
-    if let Some(file) = certificate_file {
-        file.write_json(&certificate)?;
-    }
-    if options.json {
-        print_json(&certificate)?;
-    } else {
-        outputs.show(&certificate);
-    }
+    let log = log.zip(options.log.as_deref());
+    // If one of them cannot be written, all others are.
+    let written = [
+        log.map_or(Ok(()), |(log, path)| log.finish(outcome.ended).map_err(|error| cannot(path, error))),
+        outputs.finish(capture),
+        certificate_file.map_or(Ok(()), |file| file.write_json(&certificate)),
+        outputs.tell_certificate(&certificate, options.json),
+    ];
+    let failed =
+        written.into_iter().chain([outcome.cut.map_or(Ok(()), Err)]).collect::<Result<(), Failure>>();
+    failed.map_err(|why| Failure { code: if outcome.code == 0 { why.code } else { outcome.code }, ..why })?;
     Ok(exit_code(outcome.code, certificate.verdict))
 }

@@ -1,7 +1,7 @@
 //! What all commands write beside packets: a certificate, a capture, and the exit code that follows.
 
 use catnip_emu::capture::Capture;
-use catnip_emu::certificate::Verdict;
+use catnip_emu::certificate::{Certificate, Verdict};
 use catnip_emu::clock::Stopwatch;
 use catnip_emu::failure::Failure;
 use catnip_emu::sys;
@@ -41,6 +41,15 @@ impl OutputOptions {
         if !self.quiet {
             tell(in_lines(certificate));
         }
+    }
+
+    /// The certificate, to standard output as JSON or to people.
+    pub(crate) fn tell_certificate(&self, certificate: &Certificate, json: bool) -> Result<(), Failure> {
+        if json {
+            return print_json(certificate);
+        }
+        self.show(certificate);
+        Ok(())
     }
 
     /// Where the certificate goes, opened before the run, so that it does not run in vain.

@@ -44,7 +44,7 @@ impl Processes {
         }
     }
 
-    /// Ends all that is left there.
+    /// Ends all that is left there. Children of this process must have been waited for: the namespace lasts until then.
     pub(crate) fn end(&mut self) {
         if let Some(mut first) = self.first.take() {
             // The kernel kills the whole namespace.

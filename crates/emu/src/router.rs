@@ -85,8 +85,11 @@ pub fn run<W: Watch>(
     if let Some(every) = setup.report {
         report_at = Time::ZERO + every;
     }
-    loop {
-        let next = emulator.turn().map_err(failed("router", "read an interface"))?;
+    let cut = loop {
+        let next = match emulator.turn().map_err(failed("router", "read an interface")) {
+            Ok(next) => next,
+            Err(why) => break Some(why),
+        };
         emulator.sleep_until(next.min(check_at).min(report_at));
         let now = emulator.clock().now();
         if now >= report_at {
@@ -99,18 +102,16 @@ pub fn run<W: Watch>(
         }
         if now >= check_at {
             check_at = now + CHECK;
-            for (name, index) in [(&setup.inside, inside.index), (&setup.outside, outside.index)] {
-                if netlink.index_of(name).ok() != Some(index) {
-                    return Err(Failure::new(name, "the interface has vanished"));
-                }
+            let mut both = [(&setup.inside, inside.index), (&setup.outside, outside.index)].into_iter();
+            if let Some((name, _)) = both.find(|(name, index)| netlink.index_of(name).ok() != Some(*index)) {
+                break Some(Failure::new(name, "the interface has vanished"));
             }
         }
         if emulator.clock().is_ready(0) && signals.next().is_some() {
-            break;
+            break emulator.finish().map_err(failed("router", "read an interface")).err();
         }
-    }
-    emulator.finish().map_err(failed("router", "read an interface"))?;
-    let outcome = outcome(&mut emulator);
+    };
+    let outcome = Outcome { cut, ..outcome(&mut emulator) };
     Ok((outcome, emulator))
 }
 

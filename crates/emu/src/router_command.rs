@@ -1,7 +1,7 @@
 //! `catnip-emu router`.
 
 use crate::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
-use crate::outputs::{Output, OutputOptions, exit_code, print_json};
+use crate::outputs::{Output, OutputOptions, exit_code};
 use catnip_base::Span;
 use catnip_emu::certificate::Certificate;
 use catnip_emu::failure::Failure;
@@ -95,20 +95,18 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
             reporter.tell(Counters::new(&emulator.world.watch().0, so_far));
         }
     })?;
-    notes.note("a signal has ended it");
+    notes.note(outcome.cut.as_ref().map_or("a signal has ended it", |why| &why.message));
     let (monitor, capture) = emulator.world.into_watch();
     let told = reporter.into_inner().map_or(Ok(()), |it| it.finish(Counters::new(&monitor, &outcome)));
-    outputs.finish(capture)?;
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);
-    if let Some(file) = certificate_file {
-        file.write_json(&certificate)?;
-    }
-    if options.json {
-        print_json(&certificate)?;
-    } else {
-        outputs.show(&certificate);
-    }
-    told.map_err(|error| Failure::new("--counters", format!("cannot write the counters: {error}")))?;
+    // If one of them cannot be written, all others are.
+    let written = [
+        outputs.finish(capture),
+        certificate_file.map_or(Ok(()), |file| file.write_json(&certificate)),
+        outputs.tell_certificate(&certificate, options.json),
+        told.map_err(|error| Failure::new("--counters", format!("cannot write the counters: {error}"))),
+    ];
+    written.into_iter().chain([outcome.cut.map_or(Ok(()), Err)]).collect::<Result<(), Failure>>()?;
     Ok(exit_code(0, certificate.verdict))
 }
 

@@ -434,6 +434,39 @@ fn each_run_loses_other_packets_unless_it_is_told_which() {
 }
 
 #[test]
+fn full_disks_and_vanished_devices_lose_nothing_that_was_measured() {
+    let Some(lab) = Lab::open() else { return };
+    let file = lab.file("kept.json");
+    let kept = ["--certificate", file.to_str().unwrap()];
+    let verdict = || -> Value {
+        serde_json::from_str::<Value>(&fs::read_to_string(&file).unwrap()).unwrap()["verdict"].take()
+    };
+    // As on a disk without room for the log: no file may be longer than 8 KB (dash) or 16 (bash).
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let log = lab.file("long.csv");
+    let mut full = Command::new("sh");
+    full.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]).arg(lab.file("catnip-emu"));
+    full.args(["link", "--tolerance", "60s", "--log", log.to_str().unwrap()]).args(kept);
+    full.args(["--", "sh", "-c", "\"$@\" > /dev/null; exit 7", "sh"]).arg(lab.file("probe")).args(PROBE);
+    full.env("EMU_ROLE", format!("flood {} 2000 100 50", sink.local_addr().unwrap().port()));
+    let full = full.output().unwrap();
+    let said = text(&full.stderr);
+    assert_eq!(full.status.code(), Some(7), "{said}");
+    assert!(said.contains("link certificate: green"), "{said}");
+    assert!(said.contains("long.csv: cannot write it: File too large"), "{said}");
+    assert_eq!(verdict(), "green");
+    if Command::new("ip").arg("-V").output().is_err() {
+        return skipped("no program ip");
+    }
+    let lost = "ip link del catnip0; sleep 60";
+    let gone = lab.emulator().args(kept).args(["--", "sh", "-c", lost]).output().unwrap();
+    let said = text(&gone.stderr);
+    assert_eq!(gone.status.code(), Some(2), "{said}");
+    assert!(said.contains("it ended before its time: link: cannot read a device"), "{said}");
+    assert_eq!(verdict(), "red");
+}
+
+#[test]
 fn exit_codes_are_passed_on_and_errors_are_one_line() {
     let Some(lab) = Lab::open() else { return };
     let cases: [(&[&str], i32, &str); 9] = [

@@ -289,10 +289,10 @@ impl Commands {
         for running in self.running.iter_mut().filter(|running| running.code.is_none()) {
             let _ = running.child.kill();
         }
-        self.processes.end();
         for mut running in self.running.drain(..) {
             let _ = running.child.wait();
         }
+        self.processes.end();
     }
 }
 

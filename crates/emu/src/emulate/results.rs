@@ -195,6 +195,7 @@ fn certify_link<O: Outside>(
         held,
         buffers_in_use: directions.iter().map(|(direction, _)| direction.inside()).sum(),
         ended: world.told(),
+        cut: None,
     };
     let wires = [&*link.wires[0], &*link.wires[1]];
     let certificate = Certificate::new(wires, seed, [None; 2], &outcome, directions, tolerance);

@@ -103,7 +103,13 @@ pub fn run(
     let warm = Time::ZERO + plan.warm_up();
     let mut warm_up = None;
     let ending = loop {
-        let next = emulator.turn().map_err(failed("real hosts", "read a device; was it taken down?"))?;
+        let next = match emulator.turn() {
+            Ok(next) => next,
+            Err(error) => {
+                remarks.push(format!("real hosts: cannot read a device; was it taken down? {error}"));
+                break Ending { code: 2, cut: Some("a device has failed") };
+            }
+        };
         let mut next_look = Time::ZERO + plan.duration();
         if plan.warm_up() > Span::ZERO && warm_up.is_none() {
             if emulator.world.told() < warm {
@@ -127,7 +133,11 @@ pub fn run(
     }
     let woken_late = emulator.clock().woken_late();
     // What is due now belongs to the run.
-    emulator.finish().map_err(failed("real hosts", "read a device"))?;
+    if let Err(error) = emulator.finish()
+        && ending.cut.is_none()
+    {
+        remarks.push(format!("real hosts: cannot read a device: {error}"));
+    }
     let duration = emulator.clock().now().since(Time::ZERO);
     let mut world = emulator.world;
     world::finish(&mut world);

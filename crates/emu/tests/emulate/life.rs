@@ -92,6 +92,22 @@ fn nothing_is_left_behind() {
 }
 
 #[test]
+fn a_command_that_ignores_polite_requests_ends_with_the_run() {
+    let Some(lab) = Lab::open("impolite") else { return };
+    let mark = format!("61.{}", std::process::id());
+    let server = format!("trap '' TERM; while :; do sleep {mark}; done");
+    let nodes = format!(
+        "a = {{ kind = 'host', command = ['sh', '-c', \"{server}\"] }}\nb = {{ kind = 'host', real = true }}"
+    );
+    let mut command = lab.emulate(&scenario(&nodes, "", ""), &["-q"]);
+    let mut emulator = command.stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the command starts", || processes_with(&mark) > 0);
+    sys::kill(emulator.id(), libc::SIGTERM).unwrap();
+    wait_until("the run ends", || emulator.try_wait().unwrap().is_some());
+    assert_eq!(processes_with(&mark), 0);
+}
+
+#[test]
 fn servers_that_change_their_user_read_the_documents() {
     let Some(lab) = Lab::open("workers") else { return };
     if Command::new("nginx").arg("-v").output().is_err() {
