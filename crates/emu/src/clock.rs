@@ -28,6 +28,11 @@ pub trait Clock: Debug {
     fn empty_at(&self, _edge: usize) -> Time {
         Time::ZERO
     }
+    /// When, or a little before, something came that ended the last wait. It says nothing of a device that was not read to its
+    /// end before.
+    fn ended_by_arrival_at(&self) -> Time {
+        Time::ZERO
+    }
 }
 
 /// A packet that was read from a device.
@@ -116,6 +121,8 @@ struct Waiting {
     delayed: Span,
     /// How long it takes to wake this thread: about the most that was seen lately.
     to_wake: Span,
+    /// See [`Clock::ended_by_arrival_at`].
+    ended_at: Time,
     /// How much later than it should have this thread was woken.
     woken_late: Histogram,
     longest_run: Option<Span>,
@@ -137,14 +144,14 @@ impl Waiting {
         came
     }
 
-    /// What has just ended a sleep, which was at `woken`, came when this thread was to be woken and began to wait for a CPU. A
-    /// signal may be one that has let it go on after a stop, so then nobody knows.
-    fn came_while_waiting(&mut self, woken: Time) {
+    /// What has ended a sleep, which was at `woken`, came when this thread was to be woken and began to wait for a CPU. A signal may
+    /// be one that has let it go on after a stop, so then nobody knows.
+    fn on_woken(&mut self, woken: Time) {
+        self.ended_at = Time::ZERO;
         let Some(delayed) = self.delays.as_ref().and_then(RunDelays::total) else { return };
         let delay = delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)) + self.to_wake;
         if !self.fds[SIGNALS].is_ready() {
-            let came = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
-            self.empty.iter_mut().for_each(|empty| *empty = came.max(*empty));
+            self.ended_at = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
         }
     }
 }
@@ -222,6 +229,7 @@ impl WallClock {
             delayed: delays.as_ref().and_then(RunDelays::total).unwrap_or(Span::ZERO),
             delays,
             to_wake: TO_WAKE,
+            ended_at: Time::ZERO,
             woken_late: Histogram::default(),
             longest_run: None,
             slept_at: now,
@@ -280,6 +288,11 @@ impl Clock for WallClock {
         self.waiting.borrow().empty[SIGNALS + 1 + edge]
     }
 
+    #[inline]
+    fn ended_by_arrival_at(&self) -> Time {
+        self.waiting.borrow().ended_at
+    }
+
     fn sleep_until(&self, deadline: Time) {
         let waiting = &mut *self.waiting.borrow_mut();
         let mut now = self.now();
@@ -296,7 +309,9 @@ impl Clock for WallClock {
             let woken = self.now();
             if came {
                 if sleep > Span::ZERO {
-                    waiting.came_while_waiting(woken);
+                    waiting.on_woken(woken);
+                } else {
+                    waiting.ended_at = Time::ZERO;
                 }
                 // Nothing says whether it slept; if it did not, the pause comes a little early or late.
                 if woken.since(now) > Span::from_micros(100) {
@@ -310,6 +325,7 @@ impl Clock for WallClock {
                 waiting.woken_late.record(late);
                 waiting.to_wake = late.max(waiting.to_wake.saturating_sub(waiting.to_wake / 8));
             }
+            waiting.ended_at = Time::ZERO;
             now = woken;
             if now + margin >= deadline {
                 break;
@@ -433,16 +449,15 @@ mod tests {
                 signal.write_all(&[0]).unwrap();
             }
             let began = clock.now();
-            let before = clock.empty_at(0);
             let waiting = clock.waiting.get_mut();
             assert!(waiting.wait(began, Span::from_secs(1)));
             let Some(delays) = &waiting.delays else { return };
             waiting.delayed = delays.total().unwrap();
             let woken = began + Span::from_secs(1);
-            waiting.came_while_waiting(woken);
-            let shown = clock.empty_at(0);
+            waiting.on_woken(woken);
+            let shown = clock.ended_by_arrival_at();
             if stopped {
-                assert_eq!(shown, before);
+                assert_eq!(shown, Time::ZERO);
             } else {
                 // It slept for a second, and then it took a while to wake it.
                 assert!(began + Span::from_millis(500) < shown && shown + TO_WAKE <= woken, "{shown:?}");

@@ -31,8 +31,8 @@ pub struct Gateways<C, I> {
     all: Vec<Gateway<I>>,
     /// By node.
     index: Vec<u32>,
-    /// Of each device, when there was nothing to read from it.
-    empty_at: Vec<Time>,
+    /// Of each device, when there was nothing to read from it, and whether it was read to its end the last time.
+    empty: Vec<(Time, bool)>,
 }
 
 impl<C, I> Gateways<C, I> {
@@ -41,8 +41,8 @@ impl<C, I> Gateways<C, I> {
         let nodes = all.iter().map(|gateway| gateway.node.0 as usize + 1).max().unwrap_or(0);
         let mut index = vec![u32::MAX; nodes];
         (0..).zip(&all).for_each(|(number, gateway)| index[gateway.node.0 as usize] = number);
-        let empty_at = vec![Time::ZERO; all.len()];
-        Self { clock, all, index, empty_at }
+        let empty = vec![(Time::ZERO, false); all.len()];
+        Self { clock, all, index, empty }
     }
 
     /// The hosts that they are.
@@ -125,18 +125,22 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
 
     /// Reads a batch from one device.
     fn read(&mut self, gateway: usize) -> io::Result<()> {
-        let Gateways { clock, empty_at, .. } = &self.world.medium().outside;
-        let mut empty_at = empty_at[gateway].max(clock.empty_at(gateway));
-        let mut last = empty_at;
+        let Gateways { clock, empty, .. } = &self.world.medium().outside;
+        let (mut empty_at, was_read_to_its_end) = empty[gateway];
+        empty_at = empty_at.max(clock.empty_at(gateway));
+        if was_read_to_its_end {
+            empty_at = empty_at.max(clock.ended_by_arrival_at());
+        }
+        let (mut last, mut is_read_to_its_end) = (empty_at, false);
         for _ in 0..BATCH {
             let Some(at) = self.read_one(gateway, empty_at)? else {
                 // Nothing was there when that was asked, which was after the packet before.
-                empty_at = last;
+                (empty_at, is_read_to_its_end) = (last, true);
                 break;
             };
             last = at;
         }
-        self.world.medium_mut().outside.empty_at[gateway] = empty_at;
+        self.world.medium_mut().outside.empty[gateway] = (empty_at, is_read_to_its_end);
         Ok(())
     }
 

@@ -71,7 +71,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ),
     ("jitters", &["uniform:T", "normal:T", "exponential:T"]),
     ("link layers", &["arq:loss=F,retry=T", "arq:retry=T,loss=F,tries=N,in_order=true"]),
-    ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack"]),
+    ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack", "newreno-rfc6582"]),
     (
         "controls",
         &[

@@ -21,6 +21,8 @@ pub(crate) struct LateClock {
     alarms: Rc<RefCell<Vec<Time>>>,
     lateness: Rc<RefCell<Vec<Span>>>,
     sleeps: Rc<Cell<usize>>,
+    /// When the last one should have ended.
+    ended: Rc<Cell<Time>>,
 }
 
 impl LateClock {
@@ -32,6 +34,7 @@ impl LateClock {
             alarms: Rc::new(RefCell::new(alarms)),
             lateness: Rc::new(RefCell::new(lateness)),
             sleeps: Rc::default(),
+            ended: Rc::default(),
         }
     }
 }
@@ -39,6 +42,9 @@ impl LateClock {
 impl Clock for LateClock {
     fn now(&self) -> Time {
         self.now.get()
+    }
+    fn ended_by_arrival_at(&self) -> Time {
+        self.ended.get()
     }
     fn sleep_until(&self, deadline: Time) {
         let mut alarms = self.alarms.borrow_mut();
@@ -49,6 +55,7 @@ impl Clock for LateClock {
         if wake == Time::NEVER {
             return;
         }
+        self.ended.set(wake);
         let lateness = self.lateness.borrow();
         let late = lateness.get(self.sleeps.get() % lateness.len().max(1)).copied().unwrap_or(Span::ZERO);
         self.sleeps.set(self.sleeps.get() + 1);
