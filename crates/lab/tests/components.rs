@@ -124,6 +124,7 @@ fn red_parameters(weight: f64) -> RedParameters {
         gentle: false,
         wait: false,
         mean_packet_bytes: 512,
+        ecn: false,
     }
 }
 

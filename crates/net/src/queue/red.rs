@@ -2,7 +2,7 @@ use super::fifo::Fifo;
 use super::places;
 use super::victim::VictimRule;
 use super::{Holds, QueueDiscipline, QueueKind, Site};
-use crate::{Backlog, Colour, DropReason, Fate, Packet};
+use crate::{Backlog, Colour, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rate, Rng, Share, Span, Time};
 use std::num::NonZeroU32;
@@ -30,15 +30,17 @@ impl RedSpec {
             .option("gentle", p.gentle, usual.gentle)
             .option("wait", p.wait, usual.wait)
             .option("mean_packet", p.mean_packet_bytes, usual.mean_packet_bytes)
+            .option("ecn", p.ecn, usual.ecn)
     }
 }
 
 impl Kind for RedSpec {
     const USAGE: &'static [Usage] = &[(
-        "red:LIMIT[,min=,max=,weight=0.01,max_p=0.1,gentle=false,wait=true,mean_packet=512]",
+        "red:LIMIT[,min=,max=,weight=0.01,max_p=0.1,gentle=false,wait=true,mean_packet=512,ecn=false]",
         "random early detection; LIMIT packets may wait; min and max, thresholds of the average in packets, are 20 % and 60 % of it \
          unless said; weight is that of a sample in the average, max_p the probability of a drop at max, from which gentle lets it rise; \
-         wait keeps drops apart; mean_packet bytes age the average while the wire is idle",
+         wait keeps drops apart; mean_packet bytes age the average while the wire is idle; ecn marks packets that can be marked where \
+         it would drop them early",
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
@@ -52,6 +54,7 @@ impl Kind for RedSpec {
             gentle: text.option("gentle", usual.gentle)?,
             wait: text.option("wait", usual.wait)?,
             mean_packet_bytes: text.option("mean_packet", usual.mean_packet_bytes)?,
+            ecn: text.option("ecn", usual.ecn)?,
         };
         let p = &parameters;
         let ordered = 0.0 <= p.min_threshold && p.min_threshold < p.max_threshold;
@@ -98,6 +101,8 @@ pub struct RedParameters {
     pub wait: bool,
     /// The packet size for which an idle wire's missed arrivals are counted, bytes.
     pub mean_packet_bytes: u32,
+    /// Mark arrivals instead of dropping early, if their ends can hear of it (RFC 3168, section 7; ns-2's `setbit_`).
+    pub ecn: bool,
 }
 
 impl RedParameters {
@@ -112,6 +117,7 @@ impl RedParameters {
             gentle: false,
             wait: true,
             mean_packet_bytes: 512,
+            ecn: false,
         }
     }
 }
@@ -272,8 +278,15 @@ impl Red {
 }
 
 impl QueueDiscipline for Red {
-    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if let Some(why) = self.drops(now) {
+    fn enqueue(&mut self, now: Time, mut packet: Packet, fate: &mut dyn Fate) {
+        let why = self.drops(now);
+        if why == Some(DropReason::Early) && self.law.parameters.ecn && packet.ecn != Ecn::NotEct {
+            // RFC 3168, section 5: "a router might ... set the CE codepoint in the packet header instead of dropping the packet".
+            if packet.ecn != Ecn::Ce {
+                packet.ecn = Ecn::Ce;
+                fate.marked(now, &packet);
+            }
+        } else if let Some(why) = why {
             let (order, arrival) = (Colour::DROPPED_FIRST, packet.dscp.colour());
             let victims = self.victims.as_mut();
             match victims.and_then(|(rule, rng)| rule.choose(&self.queue, order, arrival, rng)) {

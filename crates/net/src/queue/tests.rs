@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Colour, DropReason, Dscp, Route};
+use crate::{Colour, DropReason, Dscp, Ecn, Route};
 use catnip_base::{Rate, Rng, Span, Stream};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -21,6 +21,20 @@ impl Fate for Lost {
     }
 }
 
+/// Remembers what was dropped and marked.
+#[derive(Default)]
+struct Told(Vec<(u32, DropReason)>, Vec<u32>);
+
+impl Fate for Told {
+    fn dropped(&mut self, _now: Time, packet: Packet, why: DropReason) {
+        self.0.push((packet.body, why));
+    }
+    fn marked(&mut self, _now: Time, packet: &Packet) {
+        assert_eq!(packet.ecn, Ecn::Ce);
+        self.1.push(packet.body);
+    }
+}
+
 fn packet(body: u32, priority: Colour) -> Packet {
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
@@ -38,6 +52,7 @@ fn red_parameters() -> RedParameters {
         gentle: false,
         wait: false,
         mean_packet_bytes: 512,
+        ecn: false,
     }
 }
 
@@ -359,6 +374,36 @@ fn the_law_drops_as_often_as_its_probabilities_say() {
     assert!((9.5..11.0).contains(&mean_gap), "{mean_gap}");
     assert_eq!(law.on_arrival(Time::ZERO, 6), Verdict::Forced, "at the upper threshold everything goes");
     assert_eq!(law.on_arrival(Time::ZERO, 1), Verdict::Accept, "one waiting packet is never too many");
+}
+
+#[test]
+fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all_else() {
+    // The average is the queue itself: from 4 to 6 waiting packets each arrival is one too many, from 6 on all are.
+    let spec = |ecn: bool| format!("red:8,min=1,max=6,weight=1,max_p=1,wait=false,ecn={ecn}");
+    let run = |text: &str, ecn: Ecn| {
+        let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0));
+        let mut told = Told::default();
+        for body in 0..40 {
+            queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Colour::Red) }, &mut told);
+        }
+        let marked = contents(&mut queue).iter().filter(|packet| packet.ecn == Ecn::Ce).count();
+        let count = |reason| told.0.iter().filter(|(_, why)| *why == reason).count();
+        (
+            count(DropReason::Early),
+            count(DropReason::Forced) + count(DropReason::Overflow),
+            told.1.len(),
+            marked,
+        )
+    };
+    let (early, late, told, marked) = run(&spec(true), Ecn::Ect0);
+    // RFC 3168, section 7: "... when the average queue exceeds" the maximum "threshold", packets are dropped, marked or not.
+    assert!(early == 0 && late > 20 && marked > 0 && told == marked, "{early} {late} {told} {marked}");
+    for (text, ecn) in [(spec(true), Ecn::NotEct), (spec(false), Ecn::Ect0)] {
+        let (early, _, told, _) = run(&text, ecn);
+        assert!(early > 0 && told == 0, "{text} {ecn:?}: {early} {told}");
+    }
+    // What has been marked before stays so, and is not told again.
+    assert_eq!(run(&spec(true), Ecn::Ce).2, 0);
 }
 
 #[test]

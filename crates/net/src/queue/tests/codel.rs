@@ -1,23 +1,8 @@
 use super::*;
-use crate::Ecn;
 use std::collections::VecDeque;
 
 fn build(text: &str) -> AnyQueue {
     text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
-}
-
-/// Remembers what was dropped and marked.
-#[derive(Default)]
-struct Told(Vec<(u32, DropReason)>, Vec<u32>);
-
-impl Fate for Told {
-    fn dropped(&mut self, _now: Time, packet: Packet, why: DropReason) {
-        self.0.push((packet.body, why));
-    }
-    fn marked(&mut self, _now: Time, packet: &Packet) {
-        assert_eq!(packet.ecn, Ecn::Ce);
-        self.1.push(packet.body);
-    }
 }
 
 /// CoDel as RFC 8289 prints it in section 5, in seconds and with square roots of floating-point numbers: the names are those

@@ -1,5 +1,4 @@
 use super::*;
-use crate::Ecn;
 
 fn build(text: &str) -> AnyQueue {
     text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
