@@ -153,10 +153,8 @@ impl Records {
         tables.extend(run, echoes);
         let measured = world.now().since(start);
         let ports = plan.ports().iter().map(|named| {
-            let rate = |id: &PortId| plan.topology().ports()[id.0 as usize].wire.rate.mean();
-            let rates =
-                named.ids.iter().map(|id| rate(id).map_or(f64::INFINITY, |it| it.bits_per_second() as f64));
-            let capacity_bits = rates.sum::<f64>() * measured.as_secs();
+            let rate = |id: &PortId| &plan.topology().ports()[id.0 as usize].wire.rate;
+            let capacity_bits = named.ids.iter().map(|id| rate(id).capacity_bits(start, world.now())).sum();
             let counted = |&id: &PortId| {
                 let counters = world.fabric().counters(id);
                 warm_up.map_or(counters.clone(), |it| it.since(id, &counters))

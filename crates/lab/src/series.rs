@@ -50,9 +50,8 @@ impl Series {
             let mut capacity_bits = 0.0;
             let mut waiting = Backlog::default();
             for id in &named.ids {
-                let rate = plan.topology().ports()[id.0 as usize].wire.rate.mean();
-                capacity_bits +=
-                    rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64) * interval.as_secs();
+                let rate = &plan.topology().ports()[id.0 as usize].wire.rate;
+                capacity_bits += rate.capacity_bits(self.last, now);
                 let here = world.fabric().port(*id).waiting(now);
                 waiting.packets += here.packets;
                 waiting.bytes += here.bytes;

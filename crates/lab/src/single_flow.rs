@@ -68,7 +68,9 @@ impl Plan {
         let (there, back) = (wires(server, client), wires(client, server));
         let steady = |wire: &&WireSpec| {
             let plain = wire.behind.is_empty() && wire.conditioner.is_empty() && wire.is_steady();
-            !matches!(wire.rate, RateSpec::Trace { .. }) && wire.jitter.is_none() && plain
+            !matches!(wire.rate, RateSpec::Trace { .. } | RateSpec::Steps(_))
+                && wire.jitter.is_none()
+                && plain
         };
         if !there.iter().chain(&back).all(steady) || back.iter().any(|wire| !wire.before.is_empty()) {
             return None;

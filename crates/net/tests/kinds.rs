@@ -75,9 +75,12 @@ fn a_rate_is_constant_recorded_or_unlimited() {
         let rate = RateSpec::read(text, none).unwrap();
         assert_eq!((rate.to_string().as_str(), rate.mean()), (text, mean));
     }
-    for (text, named) in
-        [("fast", "trace:FILE or unlimited"), ("trace: ", "a rate such as"), ("trace:x", "no file")]
-    {
+    for (text, named) in [
+        ("fast", "trace:FILE or unlimited"),
+        ("steps:5s=1Mbit", "10s=1Mbit,20s=5Mbit"),
+        ("trace: ", "a rate such as"),
+        ("trace:x", "no file"),
+    ] {
         let error = RateSpec::read(text, none).unwrap_err().to_string();
         assert!(error.contains(named), "{error}");
     }

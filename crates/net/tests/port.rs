@@ -77,6 +77,7 @@ fn links() -> Vec<WireSpec> {
     let worse = |queue: &QueueSpec| {
         [
             WireSpec { rate: rate("trace:x"), ..of(queue.clone()) },
+            WireSpec { rate: rate("steps:3Mbit,20ms=500kbit,90ms=9Mbit"), ..of(queue.clone()) },
             WireSpec { rate: rate("trace:x"), jitter, behind: behind.clone(), ..of(queue.clone()) },
             WireSpec { jitter, ..of(queue.clone()) },
             WireSpec { behind: behind.clone(), ..of(queue.clone()) },
@@ -351,7 +352,7 @@ impl Fate for Lost {
 proptest! {
     #[test]
     fn a_port_that_counts_does_what_a_port_with_a_queue_does(
-        arrivals in arrivals(), rate in 0usize..3, waiting in 1u32..6, delay_us in 0u64..5000
+        arrivals in arrivals(), rate in 0usize..4, waiting in 1u32..6, delay_us in 0u64..5000
     ) {
         let wire = || rates()[rate].build();
         let waiting = NonZeroU32::new(waiting).unwrap();
@@ -422,8 +423,8 @@ fn step<Q: QueueDiscipline, S: Shaper>(
 }
 
 /// A rate of each kind.
-fn rates() -> [RateSpec; 3] {
-    ["3000001bit", "trace:x", "unlimited"].map(rate)
+fn rates() -> [RateSpec; 4] {
+    ["3000001bit", "steps:3Mbit,20ms=500kbit,90ms=9Mbit", "trace:x", "unlimited"].map(rate)
 }
 
 /// The queue of port 0 with this rate, in the run with seed 1.
@@ -454,7 +455,7 @@ fn fits(buffer: Buffer, at: Time, len: u32, accepted: &[(Time, u32)]) -> bool {
 proptest! {
     #[test]
     fn buffers_measured_in_bytes_or_time_drop_exactly_what_does_not_fit(
-        arrivals in arrivals(), rate in 0usize..3, bytes in 1u64..6000, wait_us in 1u64..20_000
+        arrivals in arrivals(), rate in 0usize..4, bytes in 1u64..6000, wait_us in 1u64..20_000
     ) {
         let rate = &rates()[rate];
         let wait = Span::from_micros(wait_us);

@@ -1,9 +1,11 @@
 //! How long a packet occupies the wire.
 
 mod pausing;
+mod steps;
 mod trace;
 
 pub use pausing::Pausing;
+pub use steps::{Stepped, Steps};
 pub use trace::{Trace, TraceDriven, TraceError};
 
 use catnip_base::notation::Usage;
@@ -41,6 +43,8 @@ impl Shaper for Constant {
 pub enum RateSpec {
     /// The same at all times.
     Constant(Rate),
+    /// Another one from given times on.
+    Steps(Steps),
     /// Opportunities to send, as recorded.
     Trace {
         /// What the file is called.
@@ -62,6 +66,7 @@ impl fmt::Display for RateSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant(rate) => write!(f, "{rate}"),
+            Self::Steps(steps) => write!(f, "{steps}"),
             Self::Trace { file, .. } => write!(f, "trace:{file}"),
             Self::Unlimited => f.write_str("unlimited"),
         }
@@ -72,6 +77,7 @@ impl RateSpec {
     /// The ways to write one, with what each does.
     pub const USAGE: &[Usage] = &[
         ("1.5Mbit", "constant; bit, kbit, Mbit or Gbit per second"),
+        ("steps:10Mbit,10s=1Mbit,20s=5Mbit", "another rate from each of these times on"),
         ("trace:FILE", "recorded opportunities to send, as mahimahi writes them"),
         ("unlimited", "transmission takes no time"),
     ];
@@ -85,12 +91,13 @@ impl RateSpec {
                 let trace = trace.map_err(|what| ParseError::new(text, format!("a trace: {what}")))?;
                 Ok(Self::Trace { file: file.into(), trace: Arc::new(trace) })
             }
+            Some(("steps", steps)) => Steps::parse(steps).map(Self::Steps),
             None if text == "unlimited" => Ok(Self::Unlimited),
             _ => text.parse().map(Self::Constant).map_err(|error: ParseError| {
                 if error.is_too_large() {
                     return error;
                 }
-                let expected = "a rate such as 1.5Mbit (bit, kbit, Mbit, Gbit per second; positive), trace:FILE or unlimited";
+                let expected = "a rate such as 1.5Mbit (bit, kbit, Mbit, Gbit per second; positive), steps:…, trace:FILE or unlimited";
                 ParseError::new(text, expected)
             }),
         }
@@ -100,15 +107,26 @@ impl RateSpec {
     pub fn build(&self) -> AnyShaper {
         match self {
             Self::Constant(rate) => AnyShaper::Constant(Constant::new(*rate)),
+            Self::Steps(steps) => AnyShaper::Steps(Box::new(Stepped::new(steps.clone()))),
             Self::Trace { trace, .. } => AnyShaper::Trace(Box::new(TraceDriven::new(trace.clone()))),
             Self::Unlimited => AnyShaper::Unlimited,
         }
     }
 
-    /// What the wire carries on average if it is always busy; `None`: there is no bound.
+    /// What the wire can carry from one time to another, bits; infinite without a bound.
+    pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
+        let steady = |rate: Rate| rate.bits_per_second() as f64 * to.since(from).as_secs();
+        match self {
+            Self::Steps(steps) => steps.capacity_bits(from, to),
+            _ => self.mean().map_or(f64::INFINITY, steady),
+        }
+    }
+
+    /// What the wire carries on average if it is always busy, in the long run; `None`: there is no bound.
     pub fn mean(&self) -> Option<Rate> {
         match self {
             Self::Constant(rate) => Some(*rate),
+            Self::Steps(steps) => Some(steps.last()),
             Self::Trace { trace, .. } => Some(trace.mean_rate()),
             Self::Unlimited => None,
         }
@@ -120,6 +138,8 @@ impl RateSpec {
 pub enum AnyShaper {
     /// Constant rate.
     Constant(Constant),
+    /// See [`Stepped`].
+    Steps(Box<Stepped>),
     /// See [`TraceDriven`].
     Trace(Box<TraceDriven>),
     /// Transmission takes no time.
@@ -134,6 +154,7 @@ impl AnyShaper {
     fn finish_other(&mut self, start: Time, len: u32) -> Time {
         match self {
             Self::Constant(shaper) => shaper.finish(start, len),
+            Self::Steps(shaper) => shaper.finish(start, len),
             Self::Trace(shaper) => shaper.finish(start, len),
             Self::Unlimited => start,
             Self::Pausing(shaper) => shaper.finish(start, len),
