@@ -119,7 +119,7 @@ struct Waiting {
     /// How long this thread has waited for a CPU, if the kernel counts that, and what it was before.
     delays: Option<RunDelays>,
     delayed: Span,
-    /// How long it takes to wake this thread: about the most that was seen lately.
+    /// How long it takes to wake this thread if there is a CPU for it: about the most that was seen lately.
     to_wake: Span,
     /// See [`Clock::ended_by_arrival_at`].
     ended_at: Time,
@@ -144,12 +144,24 @@ impl Waiting {
         came
     }
 
+    /// A sleep has ended so much later than it should have.
+    fn on_beat(&mut self, late: Span) {
+        self.woken_late.record(late);
+        let to_wake = late.saturating_sub(self.delay().unwrap_or(Span::ZERO));
+        self.to_wake = to_wake.max(self.to_wake.saturating_sub(self.to_wake / 8));
+    }
+
+    /// How long this thread has waited for a CPU since this was asked the last time.
+    fn delay(&mut self) -> Option<Span> {
+        let delayed = self.delays.as_ref().and_then(RunDelays::total)?;
+        Some(delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)))
+    }
+
     /// What has ended a sleep, which was at `woken`, came when this thread was to be woken and began to wait for a CPU. A signal may
     /// be one that has let it go on after a stop, so then nobody knows.
     fn on_woken(&mut self, woken: Time) {
         self.ended_at = Time::ZERO;
-        let Some(delayed) = self.delays.as_ref().and_then(RunDelays::total) else { return };
-        let delay = delayed.saturating_sub(std::mem::replace(&mut self.delayed, delayed)) + self.to_wake;
+        let Some(delay) = self.delay().map(|delay| delay + self.to_wake) else { return };
         if !self.fds[SIGNALS].is_ready() {
             self.ended_at = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
         }
@@ -321,9 +333,7 @@ impl Clock for WallClock {
             }
             if sleep > Span::ZERO {
                 waiting.slept_at = woken;
-                let late = woken.since(now + sleep);
-                waiting.woken_late.record(late);
-                waiting.to_wake = late.max(waiting.to_wake.saturating_sub(waiting.to_wake / 8));
+                waiting.on_beat(woken.since(now + sleep));
             }
             waiting.ended_at = Time::ZERO;
             now = woken;
