@@ -54,10 +54,10 @@ impl<C, I> Gateways<C, I> {
 impl<C: Clock, I: PacketIo> Outside for Gateways<C, I> {
     #[inline]
     fn deliver(&mut self, _ideal: Time, node: NodeId, packet: &[u8]) -> Delivery {
-        let actual = self.clock.now();
         let gateway = &mut self.all[self.index[node.0 as usize] as usize];
         let written = gateway.io.send(packet).is_ok();
-        Delivery { actual, written }
+        // Afterwards: whatever keeps this thread from writing makes the packet late.
+        Delivery { actual: self.clock.now(), written }
     }
 }
 
