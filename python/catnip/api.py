@@ -132,7 +132,7 @@ class Results:
 
 def _results() -> ModuleType:
     """Tables on disk; it needs the library for Parquet, which others do without."""
-    from catnip import results  # noqa: PLC0415
+    from catnip import results  # noqa: PLC0415 -- as said
 
     return results
 

@@ -9,6 +9,7 @@ mod kept;
 mod real;
 pub mod results;
 mod run;
+mod services;
 pub mod stranger;
 mod talk;
 mod world;

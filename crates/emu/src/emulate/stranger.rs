@@ -1,13 +1,13 @@
 //! What happens between a simulated host and one outside: connections of which only one end is ours.
 
 use super::fetch::Fetch;
-use super::http;
-use super::talk::{Answer, Awaited, Connection, Document, Talk, answer_at_once};
+use super::services::Services;
+use super::talk::{Answer, Awaited, Connection, Talk, answer_at_once};
 use crate::classify::flow;
 use crate::frames::{Belongs, Foreign, Frames, Outside};
 use crate::socket::{Ends, Heard, Identity, Socket, addresses, is_whole, parse, refuse};
 use catnip_base::{Rng, Slab, Span, Stream, Time};
-use catnip_lab::{Plan, Protocol, Service};
+use catnip_lab::{Plan, Protocol};
 use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
 use catnip_sim::app::AppEvent;
 use catnip_sim::medium::Medium;
@@ -19,19 +19,13 @@ use catnip_tcp::Role;
 use catnip_wire::{Tcp, TcpFlags};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::Arc;
 
 /// The connections of simulated hosts with hosts outside, and the services that simulated hosts offer them.
 #[derive(Debug, Default)]
 pub struct Strangers {
     connections: Slab<Connection>,
     by_ends: BTreeMap<Ends, u32>,
-    /// By [`TcpId`].
-    services: Vec<Service>,
-    /// Traffic groups by where their simulated servers wait.
-    listeners: BTreeMap<SocketAddrV4, TcpId>,
-    /// What these servers have.
-    documents: BTreeMap<(SocketAddrV4, String), Arc<Document>>,
+    services: Services,
     /// Ports given to clients, per node.
     ports: Vec<u16>,
     /// Connections that may have something to send once their programs have returned.
@@ -50,8 +44,6 @@ type FrameWorld<O, W> = World<Frames<O, Strangers>, W>;
 /// As long as the kernel keeps connections in TIME-WAIT.
 const LINGER: Span = Span::from_secs(60);
 const MOST_CONNECTIONS: usize = 1 << 16;
-/// Bytes of a document that has its size for a name.
-const LONGEST_DOCUMENT: u64 = 1 << 40;
 const FIRST_PORT: u16 = 32768;
 const PORTS: u16 = u16::MAX - FIRST_PORT;
 
@@ -62,30 +54,7 @@ impl Strangers {
         is_outside: impl Fn(NodeId) -> bool,
         at: impl Fn(NodeId) -> Ipv4Addr,
     ) -> Self {
-        let mut strangers =
-            Self { services: plan.groups().map(|group| group.service.clone()).collect(), ..Self::default() };
-        for (group, index) in plan.groups().zip(0..) {
-            for &(server, client) in group.pairs {
-                if !is_outside(client) {
-                    continue;
-                }
-                let at = SocketAddrV4::new(at(server), group.service.port);
-                strangers.listeners.entry(at).or_insert(TcpId(index));
-                for (path, bytes) in plan.documents(server) {
-                    let document =
-                        Document { media_type: http::media_type(&path), bytes, begins: Vec::new() };
-                    strangers.documents.insert((at, path), Arc::new(document));
-                }
-                for (path, embedded) in plan.pages(server) {
-                    let begins = http::page(&embedded);
-                    if let Some(document) = strangers.documents.get_mut(&(at, path)) {
-                        *document =
-                            Arc::new(Document { media_type: "text/html", bytes: document.bytes, begins });
-                    }
-                }
-            }
-        }
-        strangers
+        Self { services: Services::of(plan, is_outside, at), ..Self::default() }
     }
 
     /// Ends the run: records connections whose documents have arrived, though the last word is missing.
@@ -244,7 +213,7 @@ impl Foreign for Strangers {
     }
 
     fn server_port(&self, tcp: TcpId) -> u16 {
-        self.services[tcp.0 as usize].port
+        self.services.get(tcp).port
     }
 
     fn client_at(&mut self, client: NodeId, address: Ipv4Addr, server: SocketAddrV4) -> SocketAddrV4 {
@@ -275,7 +244,7 @@ impl Foreign for Strangers {
             80 => server.ip().to_string(),
             _ => server.to_string(),
         };
-        let talk = match world.medium().foreign.services[parties.tcp.0 as usize].speaks {
+        let talk = match world.medium().foreign.services.get(parties.tcp).speaks {
             Protocol::Http { persistent } => Talk::Fetch(Box::new(Fetch::new(host, persistent))),
             Protocol::Echo => Talk::Echo(Box::default()),
         };
@@ -296,7 +265,7 @@ impl Foreign for Strangers {
         }
         match what {
             Act::Send(message) => {
-                let paths = &strangers.services[connection.account.parties.tcp.0 as usize].paths;
+                let paths = &strangers.services.get(connection.account.parties.tcp).paths;
                 let awaits = connection.send(now, message, paths);
                 world.tally_mut().waiting += usize::from(awaits);
             }
@@ -519,8 +488,8 @@ fn hear_requests<O: Outside, W: Watch>(
     reset: bool,
     events: &mut Vec<News>,
 ) {
-    let strangers = &mut world.medium_mut().foreign;
-    let connection = &mut strangers.connections[id];
+    let Strangers { connections, services, .. } = &mut world.medium_mut().foreign;
+    let connection = &mut connections[id];
     let conn = connection.conn(id);
     if reset {
         connection.account.received.get_or_insert(now);
@@ -529,23 +498,14 @@ fn hear_requests<O: Outside, W: Watch>(
     match &mut connection.talk {
         Talk::Serve(serving) => {
             let at = connection.socket.ends().0;
-            let service = &strangers.services[connection.account.parties.tcp.0 as usize];
-            let persists = service.speaks == Protocol::Http { persistent: true };
+            let persists =
+                services.get(connection.account.parties.tcp).speaks == Protocol::Http { persistent: true };
             let goes_on = |last: Option<&Awaited>| last.is_none_or(|last| last.persistent);
             while !connection.socket.is_closing()
                 && goes_on(serving.awaited.back())
                 && let Some(request) = serving.requests.read()
             {
-                let document = request.path.and_then(|path| {
-                    let file = path.split(['?', '#']).next().unwrap_or("").to_string();
-                    let number =
-                        || file.rsplit('/').next()?.parse().ok().filter(|&bytes| bytes <= LONGEST_DOCUMENT);
-                    let of_number = |bytes| {
-                        Arc::new(Document { media_type: http::media_type(&path), bytes, begins: Vec::new() })
-                    };
-                    let of = |path: &String| strangers.documents.get(&(at, path.clone())).cloned();
-                    of(&path).or_else(|| of(&file)).or_else(|| number().map(of_number))
-                });
+                let document = request.path.and_then(|path| services.document(at, &path));
                 let persistent = persists && request.persistent;
                 let answer = match &document {
                     Some(document) if request.is_head => Answer::Header(document.clone()),
@@ -620,7 +580,7 @@ fn on_stray<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, node:
     let Some((ends, tcp)) = parse(bytes) else { return };
     let Some(peer) = frames.node(*ends.1.ip()).filter(|&peer| frames.is_outside(peer)) else { return };
     let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
-    let listener = frames.foreign.listeners.get(&ends.0).copied().filter(|_| syn);
+    let listener = frames.foreign.services.waits_at(ends.0).filter(|_| syn);
     if let Some(listener) = listener
         && frames.foreign.has_room(now, watch)
     {
@@ -644,7 +604,7 @@ fn accept<O: Outside, W: Watch>(
     let Some(route) = world.fabric().route(server, client) else { return };
     let parties = Parties { client, server, opener: CLIENT, tcp };
     let program = world.service(server, tcp);
-    let talk = match world.medium().foreign.services[tcp.0 as usize].speaks {
+    let talk = match world.medium().foreign.services.get(tcp).speaks {
         Protocol::Http { .. } => Talk::Serve(Box::default()),
         Protocol::Echo => Talk::Repeat(Box::default()),
     };

@@ -3,6 +3,7 @@
 use super::echo::Echo;
 use super::fetch::Fetch;
 use super::http::{self, Requests};
+use super::services::Document;
 use crate::socket::{Heard, Socket};
 use catnip_base::{FlowContext, Time};
 use catnip_lab::ObjectName;
@@ -82,15 +83,6 @@ pub(super) enum Answer {
     Header(Arc<Document>),
     /// There is no such document.
     Missing,
-}
-
-/// What a simulated server has.
-#[derive(Debug)]
-pub(super) struct Document {
-    pub(super) media_type: &'static str,
-    pub(super) bytes: u64,
-    /// What it begins with; the rest means nothing.
-    pub(super) begins: Vec<u8>,
 }
 
 impl Connection {

@@ -1,0 +1,91 @@
+//! What simulated hosts offer to clients outside.
+
+use super::http;
+use catnip_lab::{Plan, Service};
+use catnip_net::NodeId;
+use catnip_sim::TcpId;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+
+/// Services, where they are waited for, and what there is.
+#[derive(Debug, Default)]
+pub(super) struct Services {
+    /// By [`TcpId`].
+    all: Vec<Service>,
+    /// Traffic groups by where their simulated servers wait.
+    listeners: BTreeMap<SocketAddrV4, TcpId>,
+    documents: BTreeMap<(SocketAddrV4, String), Arc<Document>>,
+}
+
+/// What a simulated server has.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) media_type: &'static str,
+    pub(super) bytes: u64,
+    /// What it begins with; the rest means nothing.
+    pub(super) begins: Vec<u8>,
+}
+
+/// Bytes of a document that has its size for a name.
+const LONGEST: u64 = 1 << 40;
+
+impl Services {
+    /// Those of a plan: simulated servers wait for clients outside.
+    pub(super) fn of(
+        plan: &Plan,
+        is_outside: impl Fn(NodeId) -> bool,
+        at: impl Fn(NodeId) -> Ipv4Addr,
+    ) -> Self {
+        let all = plan.groups().map(|group| group.service.clone()).collect();
+        let mut services = Self { all, ..Self::default() };
+        for (group, index) in plan.groups().zip(0..) {
+            for &(server, _) in group.pairs.iter().filter(|(_, client)| is_outside(*client)) {
+                let at = SocketAddrV4::new(at(server), group.service.port);
+                services.listeners.entry(at).or_insert(TcpId(index));
+                services.add_documents(plan, server, at);
+            }
+        }
+        services
+    }
+
+    fn add_documents(&mut self, plan: &Plan, server: NodeId, at: SocketAddrV4) {
+        let plain = plan.documents(server).into_iter();
+        self.documents.extend(plain.map(|(path, bytes)| {
+            let document = Document::of(&path, bytes);
+            ((at, path), Arc::new(document))
+        }));
+        for (path, embedded) in plan.pages(server) {
+            if let Some(document) = self.documents.get_mut(&(at, path)) {
+                let (media_type, begins) = ("text/html", http::page(&embedded));
+                *document = Arc::new(Document { media_type, begins, bytes: document.bytes });
+            }
+        }
+    }
+
+    /// That of a traffic group.
+    pub(super) fn get(&self, tcp: TcpId) -> &Service {
+        &self.all[tcp.0 as usize]
+    }
+
+    /// Whose server waits there.
+    pub(super) fn waits_at(&self, at: SocketAddrV4) -> Option<TcpId> {
+        self.listeners.get(&at).copied()
+    }
+
+    /// What a server has under a path, whatever query is behind it; a name that is a number of bytes is a document of that size.
+    pub(super) fn document(&self, at: SocketAddrV4, path: &str) -> Option<Arc<Document>> {
+        let file = path.split(['?', '#']).next().unwrap_or("");
+        let known = |path: &str| self.documents.get(&(at, path.to_string())).cloned();
+        known(path).or_else(|| known(file)).or_else(|| {
+            let bytes = file.rsplit('/').next()?.parse().ok().filter(|&bytes| bytes <= LONGEST)?;
+            Some(Arc::new(Document::of(path, bytes)))
+        })
+    }
+}
+
+impl Document {
+    fn of(path: &str, bytes: u64) -> Self {
+        Self { media_type: http::media_type(path), bytes, begins: Vec::new() }
+    }
+}
