@@ -83,6 +83,8 @@ pub struct Identity {
 const QUIET: Span = Span::from_millis(10);
 /// First time to ask for a window.
 const PROBE: Span = Span::from_secs(1);
+/// From the last number of a connection to the first one of the next: more than any segment that may still be under way.
+const BETWEEN_CONNECTIONS: u32 = 1 << 16;
 /// Least segment that is sent, whatever the other side says.
 const LEAST_MSS: u16 = 64;
 /// RFC 9293, section 3.7.1, for IPv4.
@@ -229,9 +231,8 @@ impl Socket {
         !bits.contains(TcpFlags::SYN) && u64::from(beyond) < self.config.receive_window
     }
 
-    /// Would this SYN begin another connection behind this one, which is over? RFC 1122, section 4.2.2.13: it "assigns its
-    /// initial sequence number for the new connection to be larger than the largest sequence number it used on the previous
-    /// connection incarnation".
+    /// Would this SYN begin another connection behind this one, which is over? Not if it may be an old duplicate: RFC 6191, section
+    /// 2, for a SYN without timestamps.
     pub fn is_followed_by(&self, tcp: &Tcp<'_>) -> bool {
         let bits = tcp.flags();
         let is_new =
@@ -239,6 +240,13 @@ impl Socket {
         let next =
             self.remote_isn.map(|isn| isn.wrapping_add(1).wrapping_add(self.endpoint.receiver.next() as u32));
         is_new && next.is_some_and(|next| (tcp.sequence().wrapping_sub(next) as i32) > 0)
+    }
+
+    /// Where a connection between the same ends is to count from, behind this one. RFC 1122, section 4.2.2.13: a host may accept it
+    /// if it "assigns its initial sequence number for the new connection to be larger than the largest sequence number it used
+    /// on the previous connection incarnation".
+    pub fn numbers_behind(&self) -> u32 {
+        self.isn.wrapping_add(self.outbox.end() as u32).wrapping_add(BETWEEN_CONNECTIONS)
     }
 
     fn on_segment(
@@ -296,8 +304,9 @@ impl Socket {
         } else {
             self.largest_window
         };
-        let now_smaller = self.config.segment_bytes < self.mss && window < self.mss;
-        if !now_smaller || fits < self.config.segment_bytes {
+        // What was made to fit into a window that has shrunk stays so until a whole segment fits again.
+        let is_squeezed = self.config.segment_bytes < self.mss && window < self.mss;
+        if !is_squeezed || fits < self.config.segment_bytes {
             self.send_segments_of(self.mss.min(fits.max(1)));
         }
     }
@@ -386,7 +395,7 @@ impl Socket {
         }
         let mut out = self.endpoint.transmit(now, &self.config);
         if out.is_none() && self.asks_for_a_window(now) {
-            // RFC 9293, section 3.8.6.2.1: "if ... the override timeout occurs", what fits is sent.
+            // RFC 9293, section 3.8.6.2.1, (4): after the override timeout what fits is sent.
             match self.peer_window {
                 Some(window @ 1..) if window < self.config.segment_bytes => {
                     self.send_segments_of(window);
@@ -421,8 +430,8 @@ impl Socket {
         self.probe_at.is_some_and(|at| at <= now)
     }
 
-    /// A segment that they have already makes them say whether their window has opened. RFC 9293, section 3.8.6.1: "increasing
-    /// exponentially the interval between successive probes".
+    /// A segment that they have already makes them say whether their window has opened. RFC 9293, section 3.8.6.1: "SHOULD
+    /// increase exponentially the interval between successive probes".
     fn probe(&mut self, now: Time, buffer: &mut [u8]) -> (Outgoing, usize) {
         self.probes += 1;
         self.probe_at = Some(now + PROBE * (1 << self.probes.min(6)));

@@ -248,7 +248,8 @@ impl Foreign for Strangers {
             Protocol::Http { persistent } => Talk::Fetch(Box::new(Fetch::new(host, persistent))),
             Protocol::Echo => Talk::Echo(Box::default()),
         };
-        let connection = begin(world, now, parties, program, Role::Active, (local, server), route, talk);
+        let opening = Opening { role: Role::Active, ends: (local, server), first: None };
+        let connection = begin(world, now, parties, program, opening, route, talk);
         let number = connection.account.number;
         let strangers = &mut world.medium_mut().foreign;
         let id = strangers.insert(connection);
@@ -310,7 +311,7 @@ impl Foreign for Strangers {
         }
         let (bytes, strangers) = frames.packet_and_foreign(packet.body);
         if !is_whole(bytes) {
-            // RFC 9293, section 3.1: "MUST ... check" (MUST-3); RFC 1122, section 3.2.1.2: "silently discard".
+            // RFC 9293, section 3.1, MUST-3, and for the header of IP RFC 1122, section 3.2.1.2.
             strangers.damaged += 1;
             frames.release(packet.body);
             if let Some(of) = sender {
@@ -326,9 +327,10 @@ impl Foreign for Strangers {
         });
         if let Some((id, _)) = followed {
             let bytes = bytes.to_vec();
+            let behind = strangers.connections[id].socket.numbers_behind();
             frames.release(packet.body);
             frames.foreign.forget(now, id, watch);
-            return on_stray(world, now, node, &bytes);
+            return on_stray(world, now, node, &bytes, Some(behind));
         }
         if let Some((id, tcp)) = known {
             let connection = &mut strangers.connections[id];
@@ -357,7 +359,7 @@ impl Foreign for Strangers {
         if let Some(of) = sender {
             frames.foreign.retire_if_over(now, of.connection, watch);
         }
-        on_stray(world, now, node, &bytes);
+        on_stray(world, now, node, &bytes, None);
     }
 
     fn on_timer<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
@@ -573,8 +575,15 @@ fn close<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32)
     }
 }
 
-/// A packet that is for nobody: a SYN for a service, or to be refused.
-fn on_stray<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, node: NodeId, bytes: &[u8]) {
+/// A packet that is for nobody: a SYN for a service, or to be refused. A connection that follows another one between the same ends
+/// counts from `first` on.
+fn on_stray<O: Outside, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    node: NodeId,
+    bytes: &[u8],
+    first: Option<u32>,
+) {
     let (frames, watch) = world.parts_mut();
     frames.foreign.stray += 1;
     let Some((ends, tcp)) = parse(bytes) else { return };
@@ -585,7 +594,14 @@ fn on_stray<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, node:
         && frames.foreign.has_room(now, watch)
     {
         frames.foreign.stray -= 1;
-        return accept(world, now, (node, peer), &tcp, ends, listener);
+        return accept(
+            world,
+            now,
+            (node, peer),
+            &tcp,
+            Opening { ends, first, role: Role::Passive },
+            listener,
+        );
     }
     let mut answer = [0; 80];
     let Some(len) = refuse(&tcp, &addresses(*ends.0.ip(), *ends.1.ip()), &mut answer) else { return };
@@ -598,7 +614,7 @@ fn accept<O: Outside, W: Watch>(
     now: Time,
     (server, client): (NodeId, NodeId),
     syn: &Tcp<'_>,
-    ends: Ends,
+    opening: Opening,
     tcp: TcpId,
 ) {
     let Some(route) = world.fabric().route(server, client) else { return };
@@ -608,28 +624,36 @@ fn accept<O: Outside, W: Watch>(
         Protocol::Http { .. } => Talk::Serve(Box::default()),
         Protocol::Echo => Talk::Repeat(Box::default()),
     };
-    let mut connection = begin(world, now, parties, program, Role::Passive, ends, route, talk);
+    let mut connection = begin(world, now, parties, program, opening, route, talk);
     connection.socket.receive(now, syn, |_| ());
     let id = world.medium_mut().foreign.insert(connection);
     pump(world, now, id);
 }
 
+/// How our end of a connection begins.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    role: Role,
+    ends: Ends,
+    /// Its initial sequence number, if it must not be just any.
+    first: Option<u32>,
+}
+
 /// Our end of a connection that begins now.
-#[expect(clippy::too_many_arguments, reason = "all that a connection begins with")]
 fn begin<O: Outside, W: Watch>(
     world: &mut FrameWorld<O, W>,
     now: Time,
     parties: Parties,
     program: u32,
-    role: Role,
-    (local, remote): Ends,
+    Opening { role, ends: (local, remote), first }: Opening,
     route: Route,
     talk: Talk,
 ) -> Connection {
     let (number, mut rng) = world.number();
     let options = world.tcp(parties.tcp).clone();
     let phase = tick_phase(options.config.slowest_clock(), rng.uniform());
-    let identity = Identity { local, remote, initial_sequence: rng.next_u32(), stranger: true };
+    let drawn = rng.next_u32();
+    let identity = Identity { local, remote, initial_sequence: first.unwrap_or(drawn), stranger: true };
     let config = world.medium_mut().config(parties.tcp, &options.config);
     let socket = Socket::new(now, role, &config, phase, identity);
     let (side, app) = if role == Role::Active { (CLIENT, program) } else { (SERVER, NOBODY) };

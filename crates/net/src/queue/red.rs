@@ -281,7 +281,8 @@ impl QueueDiscipline for Red {
     fn enqueue(&mut self, now: Time, mut packet: Packet, fate: &mut dyn Fate) {
         let why = self.drops(now);
         if why == Some(DropReason::Early) && self.law.parameters.ecn && packet.ecn != Ecn::NotEct {
-            // RFC 3168, section 5: "a router might ... set the CE codepoint in the packet header instead of dropping the packet".
+            // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would otherwise have
+            // dropped the packet as an indication of congestion to the end nodes".
             if packet.ecn != Ecn::Ce {
                 packet.ecn = Ecn::Ce;
                 fate.marked(now, &packet);

@@ -396,7 +396,7 @@ fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all
         )
     };
     let (early, late, told, marked) = run(&spec(true), Ecn::Ect0);
-    // RFC 3168, section 7: "... when the average queue exceeds" the maximum "threshold", packets are dropped, marked or not.
+    // Above the upper threshold, and from a full buffer, packets are dropped whatever they can hear.
     assert!(early == 0 && late > 20 && marked > 0 && told == marked, "{early} {late} {told} {marked}");
     for (text, ecn) in [(spec(true), Ecn::NotEct), (spec(false), Ecn::Ect0)] {
         let (early, _, told, _) = run(&text, ecn);
