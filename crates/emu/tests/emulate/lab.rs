@@ -112,8 +112,6 @@ pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> String {
 
 /// A real client, and what it says to a simulated server of a traffic group; the run ends with it.
 pub(crate) fn python_client(lab: &Lab, program: &str, traffic: &str) -> Value {
-    // The run ends with the program; what is on its way then has arrived before.
-    let program = format!("{program}\nimport time\ntime.sleep(0.5)\n");
     fs::write(lab.dir.join("client.py"), program).unwrap();
     let nodes = "a = { kind = 'host' }\nb = { kind = 'host', ends_run = true, \
                  command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
