@@ -40,6 +40,11 @@ impl Block {
         self.networks(INSIDE)
     }
 
+    /// The link is inside another one.
+    pub fn is_nested(&self) -> bool {
+        self.prefix > PREFIXES[0]
+    }
+
     fn networks(&self, end: u32) -> [IpNet; 2] {
         let v4 = Ipv4Addr::from_bits(self.base + end);
         let v6 = Ipv6Addr::from_bits(SPACE_V6 | u128::from(v4.to_bits()));

@@ -8,6 +8,7 @@ use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::histogram::Histogram;
 use crate::mark::Marking;
 use crate::monitor::Monitor;
+use crate::names::Resolver;
 use crate::namespace::{
     bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
 };
@@ -15,13 +16,16 @@ use crate::netlink::{Drops, Netlink};
 use crate::processes::Processes;
 use crate::sys::{self, Signals};
 use crate::timing::{Manner, Timing, TimingSpec};
+use crate::user::User;
+use crate::way_out::{Carrier, WayOut};
 use catnip_base::{Span, Time};
 use catnip_net::{NodeId, PortId, Topology, WireSpec};
 use catnip_sim::{Watch, World};
 use catnip_wire::PriorityCodec;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 
@@ -31,6 +35,8 @@ const LARGEST_SUPER_PACKET: usize = sys::VIRTUAL_HEADER + (1 << 16);
 const INSIDE_DEVICE: &str = "catnip0";
 /// Packets the kernel keeps for us while we are busy. More are lost before the link sees them, and counted.
 const DEVICE_QUEUE: u32 = 10_000;
+/// Where commands find the address of the outermost outside end.
+const BASE: &str = "CATNIP_BASE";
 /// How long a command has to end after SIGTERM, and what is under way after that.
 const GRACE: Span = Span::from_secs(5);
 /// In this time a kernel answers a packet.
@@ -141,6 +147,12 @@ pub struct Setup {
     pub device: String,
     /// What the command prints goes to standard error.
     pub keeps_stdout: bool,
+    /// The command reaches all that the caller reaches, by names, too.
+    pub way_out: bool,
+    /// Who tells the command the addresses of names; by default whoever tells the caller.
+    pub resolver: Option<IpAddr>,
+    /// Whom the command belongs to; by default the caller.
+    pub user: Option<User>,
 }
 
 /// What a run was like, beside what was watched.
@@ -178,6 +190,7 @@ struct Ends {
     missed: [Drops; 2],
     block: Block,
     with_v6: bool,
+    way_out: Option<WayOut>,
     _claim: crate::address::Claim,
 }
 
@@ -195,10 +208,11 @@ pub fn run<W: Watch>(
     let signals =
         Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
-    let outside = open_outside(setup)?;
+    let base = std::env::var_os(BASE);
+    let (outside, way_out) = open_outside(setup)?;
     without_ecn(setup.link.codec)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
-    let ends = connect(setup, outside, stopwatch)?;
+    let ends = connect(setup, outside, way_out, stopwatch)?;
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
     let watch = watch(&link, stopwatch)?;
@@ -211,14 +225,23 @@ pub fn run<W: Watch>(
         command.env("CATNIP_OUTSIDE6", outside[1].addr().to_string());
         command.env("CATNIP_INSIDE6", inside[1].addr().to_string());
     }
+    // That of the outermost link, which is reached through all others.
+    let base = base.filter(|_| ends.block.is_nested());
+    command.env(BASE, base.unwrap_or_else(|| outside[0].addr().to_string().into()));
     if setup.keeps_stdout {
         command.stdout(sys::standard_error());
     }
-    sys::tie_to_parent(&mut command);
+    let server = setup.resolver.or(ends.way_out.as_ref().map(|way| way.resolver));
+    let resolver = server.map(Resolver::new).transpose()?;
     let mut processes = Processes::begin();
-    if processes.are_begun() {
-        sys::with_own_proc(&mut command);
+    let files = resolver.as_ref().map(Resolver::files).unwrap_or_default();
+    sys::with_own_mounts(&mut command, processes.are_begun(), &files)
+        .map_err(failed("names", "say who knows them"))?;
+    if let Some(user) = &setup.user {
+        user.takes(&mut command);
     }
+    // Last, because it ends with any change of rights.
+    sys::tie_to_parent(&mut command);
     let child = command.spawn();
     processes.leave();
     let mut child = child.map_err(|error| match error.kind() {
@@ -338,25 +361,38 @@ fn round_trip(wires: &[WireSpec; 2]) -> Span {
     wires.iter().map(|wire| wire.delay).fold(AT_ONCE, |sum, delay| sum + delay)
 }
 
-/// The device in the caller's namespace; if that may not have one, in a new namespace of our own.
-fn open_outside(setup: &Setup) -> Result<(std::os::fd::OwnedFd, String), Failure> {
+/// The device in the caller's namespace; if that may not have one, or has no way out for it, in a new namespace of our own, and then
+/// the way out of that.
+fn open_outside(setup: &Setup) -> Result<((OwnedFd, String), Option<WayOut>), Failure> {
     let name = setup.device.as_str();
-    match sys::open_tun(name, setup.offload) {
-        Ok(tun) => return Ok(tun),
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
-        Err(error) => return Err(no_tun(name, &error)),
+    // It must begin in the namespaces that it leads to.
+    let mut carrier = None;
+    if !setup.way_out || WayOut::can_masquerade() {
+        match sys::open_tun(name, setup.offload) {
+            Ok(tun) => return Ok((tun, None)),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+            Err(error) => return Err(no_tun(name, &error)),
+        }
     }
-    enter_network_as_user("network devices")?;
+    if setup.way_out {
+        carrier = Some(Carrier::find()?);
+    }
+    // Who may make devices has come here for the carrier only.
+    if carrier.is_none() || sys::enter_new_network().is_err() {
+        enter_network_as_user("network devices")?;
+    }
     let mut netlink = Netlink::open().map_err(failed("network", "configure it"))?;
     bring_up_loopback(&mut netlink)?;
     switch_ecn_off_for(setup.link.codec)?;
-    sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))
+    let tun = sys::open_tun(name, setup.offload).map_err(|error| no_tun(name, &error))?;
+    Ok((tun, carrier.map(Carrier::carry).transpose()?))
 }
 
 /// Gives the outside end its addresses, then moves to a new namespace and sets up the inside end there.
 fn connect(
     setup: &Setup,
-    (outside, outside_name): (std::os::fd::OwnedFd, String),
+    (outside, outside_name): (OwnedFd, String),
+    way_out: Option<WayOut>,
     stopwatch: Stopwatch,
 ) -> Result<Ends, Failure> {
     let cannot = failed("network", "configure the outside end of the link");
@@ -366,6 +402,10 @@ fn connect(
     let (block, claim) = Block::claim(&addresses, &routes).map_err(|what| Failure::new("addresses", what))?;
     let (outside_index, v6_outside) =
         set_up(&mut netlink, &outside_name, setup, block.outside()).map_err(cannot)?;
+    let way_out = match way_out {
+        None if setup.way_out => Some(WayOut::masquerade(&outside_name, block.outside()[0])?),
+        way_out => way_out,
+    };
 
     let cannot = failed("network namespace", "make one");
     sys::enter_new_network().map_err(cannot)?;
@@ -378,8 +418,10 @@ fn connect(
         set_up(&mut inner, &inside_name, setup, block.inside()).map_err(&cannot)?;
     let window = setup.initial_window;
     inner.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;
-    let with_v6 =
-        v6_outside && v6_inside && inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok();
+    // There is no way out by IPv6, and without a route programs need not wait to learn that.
+    let with_v6 = v6_outside
+        && v6_inside
+        && (setup.way_out || inner.add_route(inside_index, Ipv6Net::default().into(), window).is_ok());
     switch_ecn_off_for(setup.link.codec)?;
     // So that links inside this one reach what is outside it; without, they reach this namespace only.
     let _ = set("net/ipv4/ip_forward", "1");
@@ -394,6 +436,7 @@ fn connect(
         missed: [inner.drops_from_now(inside_index), netlink.drops_from_now(outside_index)],
         block,
         with_v6,
+        way_out,
         _claim: claim,
     })
 }

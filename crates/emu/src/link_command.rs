@@ -7,19 +7,21 @@ use catnip_emu::failure::Failure;
 use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
 use catnip_emu::log::Log;
 use catnip_emu::sys::VIRTUAL_HEADER;
+use catnip_emu::user::User;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Runs a command in a network namespace of its own, behind one emulated link.
 ///
-/// The command reaches the namespace of the caller and nothing else: there is no NAT and no name service, so the
-/// Internet is out of reach. Services outside are reached at $CATNIP_OUTSIDE (IPv6: $CATNIP_OUTSIDE6) or any address
-/// of the caller's namespace but 127.0.0.1; $CATNIP_INSIDE is the command's own address. Links nest: start one
-/// inside another and their effects add up.
+/// The command reaches the namespace of the caller, and what that reaches only with --nat. Services outside are reached
+/// at $CATNIP_OUTSIDE (IPv6: $CATNIP_OUTSIDE6) or any address of the caller's namespace but 127.0.0.1; $CATNIP_INSIDE
+/// is the command's own address. Links nest: start one inside another and their effects add up; $CATNIP_BASE is outside
+/// of all of them.
 ///
 /// Ordinary users get namespaces of their own, if the kernel allows it. Then the caller's namespace is a new one too,
-/// and empty: start the server in an enclosing link, as in the last example.
+/// and empty: start the server in an enclosing link, as in the last example, or use --nat.
 ///
 /// Exit codes: that of the command; 2: bad input; 3: the certificate is red; 126, 127: the command cannot be run, or is not
 /// there; 130: interrupted.
@@ -38,6 +40,16 @@ pub(crate) struct Link {
     /// Queues are drop-tail:LIMIT with a unit [default: drop-tail:4MB]
     #[arg(long)]
     offload: bool,
+    /// Let the command reach whatever the caller reaches, by IPv4 and names: root by address translation (nftables), others through
+    /// slirp4netns or pasta, which end TCP connections themselves
+    #[arg(long)]
+    nat: bool,
+    /// Who tells the command the addresses of names [default: who tells the caller]
+    #[arg(long, value_name = "ADDRESS")]
+    resolver: Option<IpAddr>,
+    /// Run the command as this user; the link stays root's
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Name of the device in the caller's namespace; %d becomes a free number
     #[arg(long, value_name = "NAME", default_value = "catnip%d")]
     device: String,
@@ -61,6 +73,9 @@ const AFTER: &str = "Examples:
     python3 -m http.server 8000 &
     catnip-emu link --rate 1.5Mbit --delay 25ms --queue catnip-good:10 -- \\
       sh -c 'curl -o /dev/null http://$CATNIP_OUTSIDE:8000/'
+
+  A browser in the Internet behind a mobile network, as root for somebody else:
+    catnip-emu link --nat --user tux --rate 5Mbit --delay 60ms -- chromium https://example.org/
 
   A fast way in and a slow, lossy way out:
     catnip-emu link --delay 10ms --down rate=16Mbit --up rate=1Mbit,loss=bernoulli:1% -- bash
@@ -89,6 +104,9 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         offload: options.offload,
         device: options.device.clone(),
         keeps_stdout: options.json,
+        way_out: options.nat,
+        resolver: options.resolver,
+        user: options.user.as_deref().map(|name| User::named("--user", name)).transpose()?,
     };
     let notes = options.outputs.notes();
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);

@@ -9,11 +9,14 @@ use rustix::thread::{
     move_into_link_name_space, set_capabilities, unshare_unsafe,
 };
 use rustix::time::ClockId;
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, Error, Read};
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// `ioctl(2)` of `/dev/net/tun` that attaches a descriptor to a device.
@@ -363,24 +366,58 @@ pub fn enter_new_processes() -> io::Result<()> {
     unshare(UnshareFlags::NEWPID)
 }
 
-/// The command sees its process namespace in /proc, in mounts of its own. Where that is not permitted it sees the machine's.
-pub fn with_own_proc(command: &mut Command) {
-    let prepare = || {
+/// The command has mounts of its own: its process namespace in /proc, if that `is_new`, and of `files` the first in place of the
+/// second. Where that is not permitted it sees the machine's /proc; without its files it does not start.
+pub fn with_own_mounts(command: &mut Command, is_new: bool, files: &[(&Path, &Path)]) -> io::Result<()> {
+    let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(Error::from);
+    let files: io::Result<Vec<_>> = files.iter().map(|(new, old)| Ok((name(new)?, name(old)?))).collect();
+    let files = files?;
+    let prepare = move || {
         let private = libc::MS_REC | libc::MS_PRIVATE;
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         let (nothing, proc) = (std::ptr::null(), c"proc".as_ptr());
-        // SAFETY: system calls with constant strings.
+        // SAFETY: system calls with strings that outlive them.
         unsafe {
-            if libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(nothing, c"/".as_ptr(), nothing, private, nothing.cast()) == 0
-            {
+            let own = check(libc::unshare(libc::CLONE_NEWNS))
+                .and_then(|_| check(libc::mount(nothing, c"/".as_ptr(), nothing, private, nothing.cast())));
+            if files.is_empty() && own.is_err() {
+                return Ok(());
+            }
+            own?;
+            if is_new {
                 libc::mount(proc, c"/proc".as_ptr(), proc, flags, nothing.cast());
+            }
+            for (new, old) in &files {
+                check(libc::mount(new.as_ptr(), old.as_ptr(), nothing, libc::MS_BIND, nothing.cast()))?;
             }
         }
         Ok(())
     };
     // SAFETY: the closure makes async-signal-safe calls and allocates nothing.
     unsafe { command.pre_exec(prepare) };
+    Ok(())
+}
+
+/// The command starts as this user, with these groups. Say it after all that needs more rights.
+pub fn as_user(command: &mut Command, user: u32, group: u32, groups: Vec<u32>) {
+    let prepare = move || {
+        // SAFETY: `groups` lives in the closure.
+        unsafe {
+            check(libc::setgroups(groups.len(), groups.as_ptr()))?;
+            check(libc::setgid(group))?;
+            check(libc::setuid(user))?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes async-signal-safe calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// True if there is such a program in the folders of $PATH, or where Debian keeps what root runs.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let others = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(others).any(|folder| folder.join(program).is_file())
 }
 
 /// Children of this thread start in this process namespace.

@@ -1,0 +1,54 @@
+# Lets what has addresses in $2, behind the device $1, go out with those of this namespace until standard input ends.
+# All links share a table that knows which of them are there, and for which devices they have switched forwarding on.
+# The last one puts everything back, also for those that were killed.
+PATH=$PATH:/usr/sbin:/sbin
+device=$1 network=$2 settings=/proc/sys/net/ipv4/conf
+
+main() {
+  exec 9</proc/self/ns/net
+  flock 9
+  end_if_last
+  local closed
+  closed=$(nft list ruleset ip 2>&1 | grep -m1 'hook forward.*policy drop') &&
+    fail "the firewall drops what is forwarded ($(echo $closed)); let it accept what comes from and goes to $device"
+  # A device that is not there yet when forwarding is switched on for all others is nobody's way out.
+  local off
+  off=$(grep -lx 0 "$settings"/*/forwarding | sed 's,/forwarding$,,; s,.*/,,' | grep -vx -e all -e default -e lo)
+  begin $off 2>&1 | grep -m1 . && fail
+  for name in $off; do echo 1 >"$settings/$name/forwarding" || fail; done
+  flock -u 9
+  echo ready
+  while read -r _; do :; done
+  flock 9
+  nft "delete element ip catnip_emu links { $device }; delete element ip catnip_emu networks { $network }"
+  end_if_last
+}
+
+begin() {
+  nft -f - <<RULES
+    table ip catnip_emu {
+      set links { type ifname; }
+      set forwarding { type ifname; }
+      set networks { type ipv4_addr; flags interval; }
+      chain out { type nat hook postrouting priority srcnat; }
+    }
+    flush chain ip catnip_emu out
+    add rule ip catnip_emu out ip saddr @networks oifname != @links masquerade
+    add element ip catnip_emu links { $device }
+    add element ip catnip_emu networks { $network }
+    $(for name; do echo "add element ip catnip_emu forwarding { $name }"; done)
+RULES
+}
+
+end_if_last() {
+  local name
+  for name in $(elements links); do [ ! -e "$settings/$name" ] || return 0; done
+  for name in $(elements forwarding); do echo 0 >"$settings/$name/forwarding"; done
+  nft delete table ip catnip_emu
+} 2>/dev/null
+
+elements() { nft list set ip catnip_emu "$1" | grep -o '"[^"]*"' | tr -d '"'; }
+
+fail() { echo "$@"; exit 1; }
+
+main

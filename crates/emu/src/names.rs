@@ -1,0 +1,156 @@
+//! Who tells commands the addresses of names.
+
+use crate::failure::{Failure, failed};
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+use tempfile::NamedTempFile;
+
+/// See resolver(5).
+const CONFIGURATION: &str = "/etc/resolv.conf";
+/// Services of the machine that would answer in its name.
+const OTHERS: [&str; 2] = ["/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"];
+const PORT: u16 = 53;
+/// How long a question waits for its answer. Whoever has asked asks again sooner.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Questions on their way at once, at most; others are as good as lost.
+const AT_ONCE: u32 = 256;
+/// Longest datagram.
+const LONGEST: usize = 1 << 16;
+
+/// The server that the caller asks; if only the caller's namespace reaches that, this address there, from which questions are
+/// passed on.
+pub(crate) fn server(own: IpAddr) -> Result<IpAddr, Failure> {
+    let text = fs::read_to_string(CONFIGURATION).unwrap_or_default();
+    let servers = servers(&text);
+    match servers.iter().find(|server| !server.is_loopback() && server.is_ipv4()) {
+        Some(&server) => Ok(server),
+        None => {
+            // As resolver(5) has it where nothing is said.
+            let server = servers.first().copied().unwrap_or(IpAddr::from([127, 0, 0, 1]));
+            relay(own, server).map_err(failed("--nat", "pass on questions for names"))?;
+            Ok(own)
+        }
+    }
+}
+
+/// A resolver(5) that knows this server only.
+#[derive(Debug)]
+pub(crate) struct Resolver(NamedTempFile);
+
+impl Resolver {
+    /// One that asks `server`.
+    pub(crate) fn new(server: IpAddr) -> Result<Self, Failure> {
+        if !Path::new(CONFIGURATION).exists() {
+            let what = format!(
+                "there is no {CONFIGURATION} in place of which commands could have their own, make one"
+            );
+            return Err(Failure::new("names", what));
+        }
+        let file = NamedTempFile::new().and_then(|mut file| {
+            writeln!(file, "nameserver {server}")?;
+            file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+            Ok(file)
+        });
+        file.map(Self).map_err(failed("names", "write down who knows them"))
+    }
+
+    /// What commands must find, and in place of what.
+    pub(crate) fn files(&self) -> Vec<(&Path, &Path)> {
+        let others = OTHERS.iter().map(Path::new).filter(|other| other.exists());
+        let nothing = others.map(|other| (Path::new("/dev/null"), other));
+        nothing.chain([(self.0.path(), Path::new(CONFIGURATION))]).collect()
+    }
+}
+
+fn servers(text: &str) -> Vec<IpAddr> {
+    let server = |line: &str| line.strip_prefix("nameserver")?.trim().parse().ok();
+    text.lines().filter_map(server).collect()
+}
+
+/// Passes on what is asked at the one address to the other. If somebody is there already, he may answer himself.
+fn relay(at: IpAddr, to: IpAddr) -> io::Result<()> {
+    let (at, to) = (SocketAddr::new(at, PORT), SocketAddr::new(to, PORT));
+    let (datagrams, streams) = match (UdpSocket::bind(at), TcpListener::bind(at)) {
+        (Ok(datagrams), Ok(streams)) => (Arc::new(datagrams), streams),
+        (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::AddrInUse => return Ok(()),
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
+    let under_way = Arc::new(AtomicU32::new(0));
+    let both = under_way.clone();
+    thread::Builder::new().name("names".into()).spawn(move || {
+        let mut buffer = vec![0; LONGEST];
+        while let Ok((len, from)) = datagrams.recv_from(&mut buffer) {
+            let (question, back) = (buffer[..len].to_vec(), datagrams.clone());
+            at_once(&under_way, move || {
+                let answer = ask_once(to, &question)?;
+                back.send_to(&answer, from)
+            });
+        }
+    })?;
+    thread::Builder::new().name("names".into()).spawn(move || {
+        for stream in streams.incoming().map_while(Result::ok) {
+            at_once(&both, move || join(stream, TcpStream::connect_timeout(&to, PATIENCE)?));
+        }
+    })?;
+    Ok(())
+}
+
+/// Does it in a thread of its own, unless there are too many.
+fn at_once<T>(under_way: &Arc<AtomicU32>, work: impl FnOnce() -> io::Result<T> + Send + 'static) {
+    if under_way.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
+        under_way.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let done = under_way.clone();
+    let started = thread::Builder::new().name("names".into()).spawn(move || {
+        // Whoever gets no answer asks again.
+        let _ = work();
+        done.fetch_sub(1, Ordering::Relaxed);
+    });
+    if started.is_err() {
+        under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn ask_once(to: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
+    let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.send(question)?;
+    let mut answer = vec![0; LONGEST];
+    let len = socket.recv(&mut answer)?;
+    answer.truncate(len);
+    Ok(answer)
+}
+
+fn join(near: TcpStream, far: TcpStream) -> io::Result<()> {
+    for stream in [&near, &far] {
+        stream.set_read_timeout(Some(PATIENCE))?;
+    }
+    let (mut from, mut to) = (near.try_clone()?, far.try_clone()?);
+    thread::scope(|scope| {
+        scope.spawn(move || io::copy(&mut from, &mut to).and_then(|_| to.shutdown(Shutdown::Write)));
+        io::copy(&mut &far, &mut &near).and_then(|_| near.shutdown(Shutdown::Write))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_read_as_the_resolver_reads_them() {
+        let text = "# by hand\nsearch example.org\nnameserver 127.0.0.53\n nameserver 9.9.9.9\nnameserver\t192.0.2.1\nnameserver fe80::1%eth0\n";
+        let expected: [IpAddr; 2] = [[127, 0, 0, 53].into(), [192, 0, 2, 1].into()];
+        assert_eq!(servers(text), expected);
+        assert!(servers("").is_empty());
+    }
+}

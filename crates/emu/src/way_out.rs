@@ -1,0 +1,130 @@
+//! A way from the outside end of a link to all that the caller reaches, names included (`--nat`).
+//!
+//! Root gets address translation by the kernel, which leaves TCP as it is. Ordinary users may not have that, but a program
+//! that carries connections out of their namespace over sockets of its own: TCP over the link is then between the
+//! command and this program.
+
+use crate::failure::{Failure, failed};
+use crate::names;
+use crate::namespace::set;
+use crate::netlink::Netlink;
+use crate::sys;
+use ipnet::IpNet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Translates addresses until its input ends, so that it cleans up after a killed emulator, too.
+const MASQUERADE: &str = include_str!("masquerade.sh");
+/// Hears on its input for which process: the one whose network namespace it is to serve.
+const CARRY: &str = "read -r process && case $0 in
+  slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback \"$process\" tap0 ;;
+  *) exec pasta --quiet --foreground --config-net --ns-ifname tap0 --no-map-gw --address 10.0.2.100 --netmask 24 \
+    --gateway 10.0.2.2 --dns-forward 10.0.2.3 -t none -u none -T none -U none \"$process\" ;;
+esac";
+/// Programs that carry connections, the better known one first.
+const CARRIERS: [&str; 2] = ["slirp4netns", "pasta"];
+/// Their end of the way, and what they call the caller's name server.
+const CARRIER: &str = "tap0";
+const CARRIER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 100);
+const CARRIER_RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
+/// How long a carrier has to begin.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(5);
+
+/// It ends, with all that it has changed, when this is dropped or this process is killed.
+#[derive(Debug)]
+pub(crate) struct WayOut {
+    _helper: Helper,
+    /// Who knows names at its end.
+    pub(crate) resolver: IpAddr,
+}
+
+/// A program that could carry connections out of a namespace that is still to be made.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    name: &'static str,
+    helper: Helper,
+}
+
+#[derive(Debug)]
+struct Helper {
+    child: Child,
+    cleans_up: bool,
+}
+
+impl WayOut {
+    /// True if the kernel can be asked to translate addresses.
+    pub(crate) fn can_masquerade() -> bool {
+        sys::is_installed("nft")
+    }
+
+    /// Out of the namespace of this thread with its own addresses, for what is behind this device, which has this one there.
+    pub(crate) fn masquerade(device: &str, end: IpNet) -> Result<Self, Failure> {
+        let mut command = Command::new("sh");
+        command.args(["-c", MASQUERADE, "masquerade", device, &end.trunc().to_string()]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let cannot = failed("--nat", "start a shell");
+        let mut child = command.process_group(0).spawn().map_err(&cannot)?;
+        let said = child.stdout.take().map(BufReader::new);
+        let helper = Helper { child, cleans_up: true };
+        let mut line = String::new();
+        said.map_or(Ok(0), |mut said| said.read_line(&mut line)).map_err(&cannot)?;
+        match line.trim() {
+            "ready" => Ok(Self { _helper: helper, resolver: names::server(end.addr())? }),
+            what => Err(Failure::new("--nat", format!("no addresses are translated here: {what}"))),
+        }
+    }
+}
+
+impl Carrier {
+    /// Finds one, which belongs to the namespaces of this process.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let name = CARRIERS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
+            let what = "root needs nft (nftables) for this, ordinary users slirp4netns or pasta (passt); install one";
+            Failure::new("--nat", what)
+        })?;
+        let mut command = Command::new("sh");
+        command.args(["-c", CARRY, name]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // What interrupts the command is none of its business.
+        command.process_group(0);
+        sys::tie_to_parent(&mut command);
+        let child = command.spawn().map_err(failed("--nat", "start a shell"))?;
+        Ok(Self { name, helper: Helper { child, cleans_up: false } })
+    }
+
+    /// Out of the namespace of this thread.
+    pub(crate) fn carry(mut self) -> Result<WayOut, Failure> {
+        let cannot = failed("--nat", "start the program that carries connections");
+        if let Some(mut to) = self.helper.child.stdin.take() {
+            writeln!(to, "{}", std::process::id()).map_err(&cannot)?;
+        }
+        let mut netlink = Netlink::open().map_err(&cannot)?;
+        let mut waited = Duration::ZERO;
+        while !netlink.addresses().map_err(&cannot)?.iter().any(|network| network.addr() == CARRIER_ADDRESS) {
+            if waited > PATIENCE || self.helper.child.try_wait().map_err(&cannot)?.is_some() {
+                let what = format!("{} makes no way out of a namespace here, try it by hand", self.name);
+                return Err(Failure::new("--nat", what));
+            }
+            std::thread::sleep(POLL);
+            waited += POLL;
+        }
+        // It asks for the addresses behind the link as if they were on its own network.
+        let answers = set(&format!("net/ipv4/conf/{CARRIER}/proxy_arp"), "1");
+        let forwards = set("net/ipv4/ip_forward", "1");
+        answers.and(forwards).map_err(failed("--nat", "forward packets in a namespace of its own"))?;
+        Ok(WayOut { _helper: self.helper, resolver: CARRIER_RESOLVER.into() })
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        if !self.cleans_up {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,205 @@
+"""Commands behind links find their way out, and the machine is afterwards as it was before.
+
+The machine is a network namespace with an uplink to another one, which is all of the Internet there is.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from catnip._core import InputError
+from catnip.cli import emulation
+
+NEEDS = ("ip", "unshare", "nsenter", "runuser", "nft", "dnsmasq", "slirp4netns", "pasta")
+
+
+def missing() -> str | None:
+    try:
+        emulation.program()
+    except InputError as error:
+        return f"nothing in real time: {error}"
+    if os.geteuid() != 0:
+        return "network namespaces with an uplink need root"
+    lacking = [name for name in NEEDS if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") is None]
+    return f"{', '.join(lacking)} not installed" if lacking else None
+
+
+REASON = missing()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+
+# Its first argument is the name server, the rest what to run. All of it ends with its process namespace.
+MACHINE = """
+set -eu
+export PATH=$PATH:/usr/sbin:/sbin
+mount -t proc proc /proc
+echo "nameserver $1" >resolv.conf && mount --bind resolv.conf /etc/resolv.conf
+shift
+unshare --net sleep 600 & internet=$!
+ip link set lo up
+ip link add up0 type veth peer name if0
+until ip link set if0 netns $internet 2>/dev/null; do sleep 0.01; done
+ip addr add 192.0.2.1/24 dev up0 && ip link set up0 up && ip route add default via 192.0.2.2
+there() { nsenter --target $internet --net "$@"; }
+there ip link set lo up
+there ip addr add 192.0.2.2/24 dev if0 && there ip link set if0 up && there ip addr add 203.0.113.5/32 dev lo
+there dnsmasq --no-resolv --no-hosts --address=/example.test/203.0.113.5 --pid-file=
+dnsmasq --no-resolv --no-hosts --server=203.0.113.5 --listen-address=127.0.0.1 --bind-interfaces --pid-file=
+there python3 server.py & while ! [ -e listens ]; do sleep 0.01; done
+"$@"
+"""
+
+# Says who is asking.
+SERVER = """
+import http.server, pathlib
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"You are {self.client_address[0]}".encode())
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("", 80), Handler)
+pathlib.Path("listens").touch()
+server.serve_forever()
+"""
+
+FETCH = (
+    "import urllib.request; print(urllib.request.urlopen('http://example.test/', timeout=20).read().decode())"
+)
+STATE = "nft list ruleset; cat /proc/sys/net/ipv4/conf/*/forwarding | sort | uniq -c; ip -brief address"
+KNOWN, OWN = "203.0.113.5", "127.0.0.1"
+
+Machine = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """Runs a script of the shell on the machine. There is a `fetch` and `link`, for ordinary users, too."""
+    with tempfile.TemporaryDirectory(prefix="catnip-way-out-") as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        shutil.copy(emulation.program(), place / "catnip-emu")
+        (place / "server.py").write_text(SERVER)
+        (place / "fetch.py").write_text(FETCH)
+        commands = {
+            "link": f'{place}/catnip-emu link --tolerance 60s -q "$@"',
+            "fetch": f"python3 {place}/fetch.py",
+        }
+        for name, command in commands.items():
+            (place / name).write_text(f"#!/bin/sh\nexec {command}\n")
+            (place / name).chmod(0o755)
+
+        def run(script: str, resolver: str = KNOWN) -> subprocess.CompletedProcess[str]:
+            spaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
+            path = f"{place}:{os.environ['PATH']}:/usr/sbin:/sbin"
+            return subprocess.run(
+                [*spaces, "sh", "-c", MACHINE, "machine", resolver, "sh", "-c", script],
+                check=False,
+                cwd=place,
+                env={**os.environ, "PATH": path},
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+
+        yield run
+
+
+def test_root_goes_out_with_the_address_of_the_machine_and_leaves_it_as_it_was(machine: Machine) -> None:
+    done = machine(f"({STATE}) >before; link --nat --delay 5ms -- fetch; ({STATE}) >after; diff before after")
+    assert (done.returncode, done.stdout) == (0, "You are 192.0.2.1\n"), done.stderr
+
+
+def test_names_are_known_though_only_the_machine_itself_reaches_who_knows_them(machine: Machine) -> None:
+    # The same by TCP, as for answers that no datagram holds.
+    done = machine("link --nat -- sh -c 'fetch; RES_OPTIONS=use-vc fetch'", OWN)
+    assert done.stdout == "You are 192.0.2.1\n" * 2, done.stderr
+
+
+def test_links_share_the_way_out_and_the_last_one_closes_it_even_if_others_were_killed(
+    machine: Machine,
+) -> None:
+    script = f"""
+      ({STATE}) >before
+      link --nat -- sh -c 'echo $$ >short; sleep 0.5; fetch' & short=$!
+      link --nat -- sh -c 'touch long; sleep 60' & long=$!
+      until [ -e short ] && [ -e long ]; do sleep 0.05; done
+      kill -9 $long
+      wait $short
+      # The killed one is cleaned up by a process that has outlived it.
+      for try in $(seq 100); do ({STATE}) >after; cmp -s before after && break; sleep 0.05; done
+      diff before after
+    """
+    done = machine(script)
+    assert (done.returncode, done.stdout) == (0, "You are 192.0.2.1\n"), done.stderr
+
+
+def test_a_firewall_that_would_drop_everything_is_named(machine: Machine) -> None:
+    rules = "table ip filter { chain FORWARD { type filter hook forward priority 0; policy drop; }; }"
+    done = machine(
+        f"nft '{rules}'; ({STATE}) >before; link --nat -- true; echo $?; ({STATE}) | diff before -"
+    )
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    assert done.stderr.startswith(
+        "error: --nat: no addresses are translated here: the firewall drops what is forwarded"
+    )
+
+
+@pytest.mark.parametrize("carrier", ["slirp4netns", "pasta"])
+def test_ordinary_users_go_out_through_a_program_that_carries_connections(
+    machine: Machine, carrier: str
+) -> None:
+    other = {"slirp4netns": "pasta", "pasta": "slirp4netns"}[carrier]
+    hide = f"mount --bind /dev/null $(command -v {other})"
+    for resolver in (KNOWN, OWN):
+        done = machine(
+            f"{hide}; runuser -u nobody -- link --nat --delay 5ms -- sh -c 'id -un; fetch'", resolver
+        )
+        assert done.stdout == "nobody\nYou are 192.0.2.1\n", done.stderr
+
+
+def test_without_any_of_these_the_refusal_says_what_to_install(machine: Machine) -> None:
+    hide = "for one in slirp4netns pasta nft; do mount --bind /dev/null $(command -v $one); done"
+    done = machine(f"{hide}; link --nat -- true; echo $?; runuser -u nobody -- link --nat -- true; echo $?")
+    assert done.stdout == "2\n2\n"
+    assert (
+        done.stderr.count("error: --nat: root needs nft (nftables) for this, ordinary users slirp4netns") == 2
+    )
+
+
+def test_root_without_nftables_goes_out_as_others_do(machine: Machine) -> None:
+    done = machine("mount --bind /dev/null $(command -v nft); link --nat -- fetch")
+    assert done.stdout == "You are 192.0.2.1\n", done.stderr
+
+
+def test_a_command_of_another_user_has_no_rights_of_root(machine: Machine) -> None:
+    said = "id -un; id -Gn; echo $HOME $USER; grep CapEff /proc/self/status; ip link set lo down; echo $?"
+    done = machine(f"link --nat --user nobody -- sh -c '{said}; fetch'")
+    name, groups, home, rights, refused, fetched = done.stdout.splitlines()
+    assert (name, groups, home) == ("nobody", "nogroup", "/nonexistent nobody")
+    assert int(rights.split()[1], 16) == 0
+    assert (refused, fetched) == ("2", "You are 192.0.2.1")
+    done = machine("link --user nobody-of-this-name -- true; runuser -u nobody -- link --user root -- true")
+    assert done.stderr.splitlines() == [
+        'error: --user: there is no user "nobody-of-this-name"',
+        "error: --user: only root can run a command as somebody else, leave it out",
+    ]
+
+
+def test_a_command_asks_the_name_server_that_is_said(machine: Machine) -> None:
+    # It is outside of two links, and the machine asks another one.
+    done = machine(
+        "link --nat --resolver 203.0.113.5 -- link -- sh -c 'cat /etc/resolv.conf; fetch'", "192.0.2.99"
+    )
+    assert done.stdout == "nameserver 203.0.113.5\nYou are 192.0.2.1\n", done.stderr
+
+
+def test_the_base_is_outside_of_all_links(machine: Machine) -> None:
+    done = machine(
+        "CATNIP_BASE=1.2.3.4 link -- sh -c 'echo $CATNIP_BASE; link -- sh -c \"echo \\$CATNIP_BASE\"'"
+    )
+    assert done.stdout == "100.64.0.1\n100.64.0.1\n", done.stderr
