@@ -121,7 +121,7 @@ impl Watch for Capture {
                 let words = [now.since(origin.at).as_nanos(), 0, 1, 0];
                 self.put(Kind::Delivered, number, words, &[]);
             }
-            Step::Entered(_) | Step::Passed(_) | Step::Copied(..) => {}
+            Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Corrupted(_) => {}
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Counts {
     pub bytes_out: u64,
     /// Copies that the link has made of packets.
     pub duplicated: u64,
+    /// Packets in which the link has turned a bit.
+    pub corrupted: u64,
     /// Packets dropped inside, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// Packets that came out and that the device did not take.
@@ -42,6 +44,7 @@ impl Counts {
             packets_out: direction.delivered,
             bytes_out: direction.delivered_bytes,
             duplicated: direction.duplicated,
+            corrupted: direction.corrupted,
             dropped: that_happened(&DropReason::NAMES, direction.dropped),
             unwritable: direction.unwritable,
             held: outcome.held[edge],

@@ -515,6 +515,16 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         }
     }
 
+    fn corrupt(&mut self, body: u32, bit: u32) {
+        let bytes = self.ip_packet(body);
+        let at = bit as usize / 8 % bytes.len().max(1);
+        // No device takes what has another version than those of IP.
+        let bits = if at == 0 { 4 } else { 8 };
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= 1 << (bit % bits);
+        }
+    }
+
     fn release(&mut self, body: u32) {
         self.buffers.release(body);
     }

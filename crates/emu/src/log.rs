@@ -72,7 +72,11 @@ impl Watch for Log {
                 let refused = if written { "" } else { "unwritable" };
                 self.line(format_args!("depart,{at},{number},{edge},{flow},{len},,,{refused},{late}\n"));
             }
-            Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Delivered(_) => {}
+            Step::Entered(_)
+            | Step::Passed(_)
+            | Step::Copied(..)
+            | Step::Corrupted(_)
+            | Step::Delivered(_) => {}
         }
     }
 

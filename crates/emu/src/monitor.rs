@@ -25,6 +25,8 @@ pub struct Direction {
     pub unwritable: u64,
     /// Copies that were made of packets behind the wire.
     pub duplicated: u64,
+    /// Packets that have come out with a bit that is wrong.
+    pub corrupted: u64,
     /// Drops by reason.
     pub dropped: [u64; DropReason::COUNT],
     /// Packets that have left the wire, by priority: delivered, or lost at its end.
@@ -291,6 +293,11 @@ impl Watch for Monitor {
                 self.settle();
                 if let Some(index) = self.index(port) {
                     self.copied(now, index, packet, original);
+                }
+            }
+            Step::Corrupted(port) => {
+                if let Some(index) = self.index(port) {
+                    self.directions[index].corrupted += 1;
                 }
             }
             Step::Dropped(port, why) => {

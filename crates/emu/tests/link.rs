@@ -314,6 +314,21 @@ fn certificate(lab: &Lab, options: &[&str], role: &str) -> (Value, Option<i32>) 
 }
 
 #[test]
+fn a_kernel_takes_no_packet_in_which_the_link_has_turned_a_bit() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    sink.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let role = format!("flood {} 2000 300 100", sink.local_addr().unwrap().port());
+    let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
+    let (certificate, code) = certificate(&lab, &["--wire-loss", "corrupt:10%", "--seed", "1"], &role);
+    let up = |key: &str| certificate["up"][key].as_u64().unwrap();
+    assert_eq!((code, up("packets_in"), up("packets_out")), (Some(0), 2000, 2000));
+    // Checksums cover all of a packet.
+    assert_eq!(2000 - heard.join().unwrap() as u64, up("corrupted"));
+    assert!((140..260).contains(&up("corrupted")), "{}", up("corrupted"));
+}
+
+#[test]
 fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
     let Some(lab) = Lab::open() else { return };
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();

@@ -113,7 +113,7 @@ fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
         (with("jitter = \"gamma:5ms\""), &["link.l.jitter", "one of uniform"]),
         (with("jitter = \"normal:0ms\""), &["link.l.jitter", "above zero"]),
         (with("wire_loss = \"bernoulli:2\""), &["link.l.wire_loss", "bernoulli:2"]),
-        (PLAIN.replace("drop-tail:50", "catnip-red:15KB"), &["link.l.queue", "counts no bytes"]),
+        (PLAIN.replace("drop-tail:50", "catnip-red:15ms"), &["link.l.queue", "15KB (above zero)"]),
         (with("loss = \"reorder:0.1\""), &["link.l.loss", "reorder:0.1", "as wire_loss"]),
         (with("back.loss = \"bernoulli:0.1 | duplicate:0.1\""), &["link.l.back.loss", "duplicate:0.1"]),
         (with("outage = \"every=2s,for=3s\""), &["link.l.outage", "for below every"]),

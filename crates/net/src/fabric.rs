@@ -67,6 +67,10 @@ pub trait NetworkFate {
     fn copied(&mut self, _now: Time, _at: PortId, _packet: &Packet) -> Option<u32> {
         None
     }
+    /// A bit of `packet` is wrong as it comes out of this port: see [`Fate::corrupted`].
+    fn corrupted(&mut self, _now: Time, _at: PortId, _packet: &Packet, _bit: u32) -> bool {
+        false
+    }
     /// `packet` comes to this port, which may drop it.
     #[inline(always)]
     fn entered(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
@@ -89,6 +93,9 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
     }
     fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
         self.fate.copied(now, self.port, packet)
+    }
+    fn corrupted(&mut self, now: Time, packet: &Packet, bit: u32) -> bool {
+        self.fate.corrupted(now, self.port, packet, bit)
     }
 }
 

@@ -112,4 +112,9 @@ pub enum Onward {
     },
     /// It goes on, and a copy of it right behind.
     Twice,
+    /// It goes on with one bit wrong.
+    Corrupted {
+        /// Which one, counted from its first byte.
+        bit: u32,
+    },
 }

@@ -215,6 +215,10 @@ pub trait Fate {
     fn copied(&mut self, _now: Time, _packet: &Packet) -> Option<u32> {
         None
     }
+    /// This bit of `packet` is wrong from now on. False: nobody would take it then, so that it is lost.
+    fn corrupted(&mut self, _now: Time, _packet: &Packet, _bit: u32) -> bool {
+        false
+    }
 }
 
 /// What a queue holds.

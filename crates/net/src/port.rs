@@ -167,6 +167,9 @@ impl Fate for Counting<'_> {
     fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
         self.fate.copied(now, packet)
     }
+    fn corrupted(&mut self, now: Time, packet: &Packet, bit: u32) -> bool {
+        self.fate.corrupted(now, packet, bit)
+    }
 }
 
 impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
@@ -365,6 +368,13 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 Onward::Twice => {
                     if let Some(body) = fate.copied(now, &packet) {
                         late.copy(now, next, Packet { body, ..packet });
+                    }
+                }
+                Onward::Corrupted { bit } => {
+                    if !fate.corrupted(now, &packet, bit) {
+                        let (mut counting, _) = self.counting(fate);
+                        counting.dropped(now, packet, DropReason::Loss);
+                        return None;
                     }
                 }
                 Onward::Later { by, overtakers } => {

@@ -43,6 +43,12 @@ fn what_is_read_is_written_as_it_was() {
         "fq-codel:10240",
         "fq-codel:4MB,target=1ms,interval=20ms,ecn=false,flows=16,quantum=300B",
         "rio:10",
+        "rio:15KB,weight=0.25",
+        "red:15KB",
+        "red:15KB,min=1KB,max=10000B,gentle=true",
+        "catnip-red:15KB,max=10000B,victim=oldest",
+        "shaper:15KB,high=250kbit/6000B",
+        "scheduler:15KB,high=250kbit/6000B",
         "rio:10,low=10%-40%,med=25%-60%,high=60.5%-99%,weight=0.25,max_p=0.2",
     ]);
     same::<JitterSpec>(&["uniform:5ms", "normal:2ms", "exponential:3ms"]);
@@ -63,6 +69,9 @@ fn what_is_read_is_written_as_it_was() {
         "outage:every=30s,for=2s | outage:every=30s,for=2s,first=0s | outage:mean_up=30s,mean_down=2s",
         "reorder:0.01 | reorder:0.01,by=2ms | reorder:0.01,by=3 | reorder:0.01,by=3,within=5ms",
         "duplicate:0.01",
+        "corrupt:0.01",
+        "four-state:p13=0.01",
+        "four-state:p13=0.01,p31=0.2,p32=0.1,p23=0.5,p14=0.02",
     ] {
         assert_eq!(stage::write(&stage::read(text, &CustomStages::default()).unwrap()), text);
     }
@@ -106,6 +115,10 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)", Holds { surely: 10, at_most: Some(29) }, true),
         ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10KB)", Holds::default(), true),
         ("wrr:rest=1(drop-tail:10KB)", Holds::default(), false),
+        ("red:10KB", Holds::default(), false),
+        ("catnip-red:10KB", Holds::default(), false),
+        ("rio:10KB", Holds::default(), false),
+        ("shaper:10KB,high=250kbit/6000B", Holds::default(), false),
         ("codel:10", Holds { surely: 0, at_most: Some(10) }, true),
         ("fq-codel:10KB", Holds::default(), false),
         ("shaper:10,high=250kbit/6000B", Holds { surely: 0, at_most: Some(10) }, true),

@@ -53,6 +53,9 @@ fn rate(text: &str) -> RateSpec {
 
 const RED: &str = "min=1,max=4,weight=0.3,max_p=0.5,gentle=true,mean_packet=500";
 
+const RED_IN_BYTES: &str = "min=500B,max=2000B,weight=0.3,max_p=0.5,gentle=true,mean_packet=500";
+const IN_BYTES: [&str; 2] = ["red:4000B", "catnip-red:4000B"];
+
 const SCHEDULER: &str = "scheduler:5,high=300kbit/2000B,med=1Mbit/1499B";
 const WRR: &str =
     "wrr:af1=3(shaper:4,high=300kbit/2000B,med=1Mbit/1499B),af3=1(drop-tail:3000B),rest=2(catnip-good:4)";
@@ -65,7 +68,16 @@ fn queues() -> Vec<QueueSpec> {
     let others =
         ["catnip-good:5", "catnip-bad:5,victim=probe", "rio:5", SHAPER, SCHEDULER, WRR, CODEL, FQ_CODEL];
     let drop_tail = ["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
-    drop_tail.into_iter().chain(with_red.iter().map(String::as_str)).chain(others).map(read).collect()
+    let in_bytes = IN_BYTES.map(|queue| format!("{queue},{RED_IN_BYTES}"));
+    let in_bytes =
+        in_bytes.iter().map(String::as_str).chain(["rio:4000B", "shaper:4000B,high=300kbit/2000B"]);
+    drop_tail
+        .into_iter()
+        .chain(with_red.iter().map(String::as_str))
+        .chain(others)
+        .chain(in_bytes)
+        .map(read)
+        .collect()
 }
 
 /// Links of all kinds: every queue on a good wire, and some queues on worse ones.
@@ -133,7 +145,7 @@ fn crooked_links() -> Vec<WireSpec> {
         [
             WireSpec { behind: behind(&["reorder:0.3,by=3ms"]), ..of(queue.clone()) },
             WireSpec { behind: behind(&["reorder:0.3,by=2,within=20ms"]), ..of(queue.clone()) },
-            WireSpec { behind: behind(&["duplicate:0.3"]), ..of(queue.clone()) },
+            WireSpec { behind: behind(&["duplicate:0.3", "corrupt:0.2"]), ..of(queue.clone()) },
             WireSpec { link_layer, ..of(queue.clone()) },
             WireSpec {
                 link_layer,
@@ -459,9 +471,16 @@ proptest! {
     ) {
         let rate = &rates()[rate];
         let wait = Span::from_micros(wait_us);
-        for (buffer, queue) in [
-            (Buffer::Bytes(bytes), format!("drop-tail:{bytes}B")), (Buffer::Wait(wait), format!("drop-tail:{wait}"))
-        ] {
+        // Of packets of one priority and laws that never act, all disciplines are a FIFO.
+        let never = "min=1MB,max=2MB";
+        let fifos = [
+            format!("drop-tail:{bytes}B"), format!("catnip-good:{bytes}B"), format!("catnip-bad:{bytes}B"),
+            format!("red:{bytes}B,{never}"), format!("catnip-red:{bytes}B,{never}"),
+            format!("codel:{bytes}B,target=10000s,interval=10000s"), format!("shaper:{bytes}B,high=1bit/1B"),
+            format!("scheduler:{bytes}B,high=1bit/1B"), format!("wrr:rest=1(catnip-good:{bytes}B)"),
+        ];
+        let fifos = fifos.into_iter().map(|queue| (Buffer::Bytes(bytes), queue));
+        for (buffer, queue) in fifos.chain([(Buffer::Wait(wait), format!("drop-tail:{wait}"))]) {
             let mut port = Port::new(build(&read(&queue), rate), rate.build(), Span::ZERO);
             let mut wire = rate.build();
             let (mut lost, mut accepted, mut dropped) = (Lost::default(), Vec::new(), Vec::new());

@@ -138,6 +138,9 @@ pub trait Medium: Debug + Sized {
     /// A packet that no end of the engine has sent was copied in the network, as which body [`Medium::copy`] has said.
     fn copied(&mut self, _copy: u32) {}
 
+    /// This bit of a packet that no end of the engine has sent is wrong from now on.
+    fn corrupt(&mut self, _body: u32, _bit: u32) {}
+
     /// A packet that no end of the engine has sent was dropped at a port; its body is still in use. Was it data of a server?
     fn dropped<W: Watch>(
         &mut self,

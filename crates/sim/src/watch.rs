@@ -60,6 +60,8 @@ pub enum Step<'a> {
     Passed(PortId),
     /// It has come out of this port as a copy of the packet with this body, and passes what is left behind the wire.
     Copied(PortId, u32),
+    /// It has come out of this port with a bit that is wrong.
+    Corrupted(PortId),
     /// It is gone.
     Dropped(PortId, DropReason),
     /// A host has it.

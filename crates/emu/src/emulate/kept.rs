@@ -129,7 +129,11 @@ impl Watch for Kept {
             }
             // Simulated hosts are read at once.
             Step::Sent(_) => self.hosts[origin.from.0 as usize].waited.record(origin.waited),
-            Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Dropped(..) => {}
+            Step::Entered(_)
+            | Step::Passed(_)
+            | Step::Copied(..)
+            | Step::Corrupted(_)
+            | Step::Dropped(..) => {}
         }
     }
 

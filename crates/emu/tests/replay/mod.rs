@@ -70,7 +70,11 @@ impl Watch for Memory {
             Step::Sent(_) => self.arrivals.push(arrival(&origin, packet)),
             Step::Dropped(_, why) => self.ends.push(End { at: now, number, dropped: Some(reason(why)) }),
             Step::Left { .. } => self.ends.push(End { at: now, number, dropped: None }),
-            Step::Entered(_) | Step::Passed(_) | Step::Copied(..) | Step::Delivered(_) => {}
+            Step::Entered(_)
+            | Step::Passed(_)
+            | Step::Copied(..)
+            | Step::Corrupted(_)
+            | Step::Delivered(_) => {}
         }
     }
 }

@@ -284,7 +284,7 @@ impl Watch for Packets {
                     self.inside.insert(packet.body, Inside { number: None, ..inside });
                 }
             }
-            Step::Entered(_) | Step::Passed(_) | Step::Left { .. } => {}
+            Step::Entered(_) | Step::Passed(_) | Step::Corrupted(_) | Step::Left { .. } => {}
         }
     }
 }

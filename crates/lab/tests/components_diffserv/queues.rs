@@ -187,7 +187,7 @@ fn levels(seed: u64, buffer: u32, bins: usize, mix: impl Fn(&mut Rng) -> [f64; 3
         };
         let is_full = waiting.iter().sum::<u32>() == buffer;
         let (min, max) = thresholds(colour, buffer);
-        let verdict = law.on_arrival(colour, waiting);
+        let verdict = law.on_arrival(colour, waiting.map(u64::from));
         found.averages += count([HIGH, MED, LOW].map(|level| law.average(level)) != [high, med, low]);
         let mut drops = Drops::default();
         rio.enqueue(Time::ZERO, packet(body, 1040, colour), &mut drops);

@@ -1,5 +1,6 @@
 use super::fifo::Fifo;
-use super::victim::VictimRule;
+use super::places::Room;
+use super::victim::{VictimRule, Victims};
 use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -45,7 +46,7 @@ impl QueueKind for CatnipSpec {
         self.limit.holds()
     }
     fn counts_packets(&self) -> bool {
-        matches!(self.limit, Capacity::Packets(_))
+        !self.limit.is_in_bytes()
     }
 }
 
@@ -57,68 +58,35 @@ impl QueueKind for CatnipSpec {
 #[derive(Debug)]
 pub struct CatnipQueue {
     queue: Fifo,
-    capacity: Capacity,
-    /// Bytes of the packet in transmission, which keeps its place until its last bit has left.
-    in_transmission: u32,
-    /// Which colours go first.
-    order: [Colour; Colour::COUNT],
-    victim: VictimRule,
-    rng: Rng,
+    room: Room,
+    victims: Victims,
 }
 
 impl CatnipQueue {
     /// CATNIP-Good: HIGH packets are protected at the cost of LOW ones. A number is that of packets that wait beside the one
     /// in transmission.
     pub fn good(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
-        let (queue, order) = (Fifo::default(), Colour::DROPPED_FIRST);
-        Self { queue, capacity: capacity.into(), in_transmission: 0, order, victim, rng }
+        Self::with(capacity.into(), Victims::new(victim, Colour::DROPPED_FIRST, rng))
     }
 
     /// CATNIP-Bad: LOW packets are protected at the cost of HIGH ones.
     pub fn bad(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
-        let mut queue = Self::good(capacity, victim, rng);
-        queue.order.reverse();
-        queue
+        let mut order = Colour::DROPPED_FIRST;
+        order.reverse();
+        Self::with(capacity.into(), Victims::new(victim, order, rng))
     }
 
-    fn has_room(&self, len: u32) -> bool {
-        match self.capacity {
-            Capacity::Packets(places) => self.queue.len() < places.waiting().get(),
-            Capacity::Bytes(limit) => self.bytes_with(len) <= limit.get(),
-        }
-    }
-
-    /// Pushes out whom it takes to let this one in, or nobody where that could not be enough. Apart from the usual way, which
-    /// stays short without it (counted: 2 % of all instructions).
-    #[inline(never)]
-    fn makes_room(&mut self, now: Time, len: u32, colour: Colour, fate: &mut dyn Fate) -> bool {
-        let may = self.could_have_room(len, colour);
-        while may && !self.has_room(len) {
-            let victim = self.victim.choose(&self.queue, self.order, colour, &mut self.rng);
-            let Some(index) = victim else { return false };
-            fate.dropped(now, self.queue.remove(index), DropReason::PushedOut);
-        }
-        may
-    }
-
-    /// Could it have, without the packets that go before this one? A large arrival may need the room of several.
-    fn could_have_room(&self, len: u32, colour: Colour) -> bool {
-        let Capacity::Bytes(limit) = self.capacity else { return true };
-        let before = self.order.into_iter().take_while(|&other| other != colour);
-        let theirs: u64 = before.map(|other| self.queue.bytes_of(other)).sum();
-        self.bytes_with(len) <= limit.get() + theirs
-    }
-
-    fn bytes_with(&self, len: u32) -> u64 {
-        self.queue.backlog().bytes + u64::from(self.in_transmission) + u64::from(len)
+    fn with(capacity: Capacity, victims: Victims) -> Self {
+        Self { queue: Fifo::default(), room: Room::new(capacity), victims }
     }
 }
 
 impl QueueDiscipline for CatnipQueue {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        if self.has_room(packet.len) || self.makes_room(now, packet.len, packet.dscp.colour(), fate) {
-            self.queue.push(packet);
+        let Self { queue, room, victims } = self;
+        if room.takes(queue.backlog(), &packet) || victims.make_room(now, &packet, (queue, room), fate) {
+            queue.push(packet);
         } else {
             fate.dropped(now, packet, DropReason::Overflow);
         }
@@ -127,12 +95,12 @@ impl QueueDiscipline for CatnipQueue {
     #[inline]
     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
         let packet = self.queue.pop();
-        self.in_transmission = packet.map_or(0, |packet| packet.len);
+        self.room.gives(packet.as_ref());
         packet
     }
 
     fn released(&mut self) {
-        self.in_transmission = 0;
+        self.room.gives(None);
     }
 
     fn backlog(&self) -> Backlog {

@@ -32,4 +32,7 @@ impl QueueKind for CatnipRedSpec {
     fn holds(&self) -> Holds {
         self.red.holds()
     }
+    fn counts_packets(&self) -> bool {
+        self.red.counts_packets()
+    }
 }

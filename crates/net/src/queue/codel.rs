@@ -1,4 +1,5 @@
 use super::fifo::Fifo;
+use super::places::Room;
 use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -42,7 +43,7 @@ impl QueueKind for CodelSpec {
         Holds { surely: 0, ..self.limit.holds() }
     }
     fn counts_packets(&self) -> bool {
-        matches!(self.limit, Capacity::Packets(_))
+        !self.limit.is_in_bytes()
     }
 }
 
@@ -173,41 +174,6 @@ pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &
     marks
 }
 
-/// The room of a buffer from which one packet at a time is in transmission.
-#[derive(Debug)]
-pub(super) struct Room {
-    capacity: Capacity,
-    /// Bytes of the packet in transmission, which keeps its place until its last bit has left.
-    in_transmission: u32,
-}
-
-impl Room {
-    pub(super) fn new(capacity: Capacity) -> Self {
-        Self { capacity, in_transmission: 0 }
-    }
-
-    /// Is all this within the limit?
-    pub(super) fn holds(&self, backlog: Backlog) -> bool {
-        match self.capacity {
-            Capacity::Packets(places) => backlog.packets <= places.waiting().get(),
-            Capacity::Bytes(limit) => backlog.bytes + u64::from(self.in_transmission) <= limit.get(),
-        }
-    }
-
-    /// Would this one fit into an empty buffer?
-    pub(super) fn fits(&self, packet: &Packet) -> bool {
-        match self.capacity {
-            Capacity::Packets(_) => true,
-            Capacity::Bytes(limit) => u64::from(packet.len) <= limit.get(),
-        }
-    }
-
-    /// This is in transmission from now on.
-    pub(super) fn gives(&mut self, packet: Option<&Packet>) {
-        self.in_transmission = packet.map_or(0, |packet| packet.len);
-    }
-}
-
 /// FIFO governed by [`CodelLaw`].
 #[derive(Debug)]
 pub struct Codel {
@@ -221,9 +187,7 @@ pub struct Codel {
 
 impl QueueDiscipline for Codel {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        let mut with = self.queue.backlog();
-        with.add(&packet);
-        if !self.room.holds(with) {
+        if !self.room.takes(self.queue.backlog(), &packet) {
             return fate.dropped(now, packet, DropReason::Overflow);
         }
         self.largest = self.largest.max(packet.len);

@@ -1,4 +1,5 @@
-use super::codel::{CodelLaw, CodelParameters, Room, marks};
+use super::codel::{CodelLaw, CodelParameters, marks};
+use super::places::Room;
 use super::pool::{Chain, Pool};
 use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, DropReason, Fate, Packet};
@@ -76,7 +77,7 @@ impl QueueKind for FqCodelSpec {
     }
 
     fn counts_packets(&self) -> bool {
-        matches!(self.limit, Capacity::Packets(_))
+        !self.limit.is_in_bytes()
     }
 }
 

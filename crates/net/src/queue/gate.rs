@@ -1,4 +1,4 @@
-use super::{Holds, Places, Site};
+use super::{Capacity, Holds, Site};
 use crate::shape::RateSpec;
 use crate::{Colour, Meter, Packet, Sla};
 use catnip_base::notation::{Notation, Written};
@@ -7,15 +7,15 @@ use catnip_base::{ParseError, Span, Time, WireTime};
 /// A buffer behind token buckets, as configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gated {
-    /// Packets of all priorities and connections together, the one in transmission included.
-    pub limit: Places,
+    /// What fits of all priorities and connections together, the packet in transmission included.
+    pub limit: Capacity,
     /// What it lets through.
     pub sla: Sla,
 }
 
 impl Gated {
     pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { limit: Places::read(text)?, sla: Sla::read(text)? })
+        Ok(Self { limit: Capacity::read(text)?, sla: Sla::read(text)? })
     }
 
     pub(super) fn write(&self, name: &str, to: &mut Written) {
@@ -24,7 +24,7 @@ impl Gated {
 
     /// A packet beyond the depth of its bucket never passes, whatever the room.
     pub(super) fn holds(&self) -> Holds {
-        Holds { surely: 0, at_most: Some(self.limit.all()) }
+        Holds { surely: 0, ..self.limit.holds() }
     }
 }
 

@@ -1,5 +1,6 @@
 use super::Holds;
-use catnip_base::notation::Notation;
+use crate::{Backlog, Packet};
+use catnip_base::notation::{Notation, Written};
 use catnip_base::{Bytes, ParseError};
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -24,6 +25,39 @@ impl Capacity {
     pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().unwrap_or_default();
         limit.parse().map_err(|error| text.error_of(error, Self::EXPECTED))
+    }
+
+    /// The next value of a queue's that counts only what waits, in packets, but all of it in bytes.
+    pub(super) fn read_waiting(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let limit = text.next().unwrap_or_default();
+        let expected = "a limit such as 10 (packets that may wait, at least 1) or 15KB (above zero)";
+        let waiting = |limit| u32::try_from(limit).ok().and_then(NonZeroU32::new).map(Self::from);
+        let read = match limit.ends_with(|last: char| last.is_ascii_alphabetic()) {
+            true => limit.parse(),
+            false => packets(limit, expected, u32::MAX.into(), waiting),
+        };
+        read.map_err(|error| text.error_of(error, expected))
+    }
+
+    /// Writes what is read as the same.
+    pub(super) fn write_waiting(self, to: &mut Written) -> &mut Written {
+        match self {
+            Self::Packets(places) => to.value(places.waiting()),
+            Self::Bytes(_) => to.value(self),
+        }
+    }
+
+    /// Does it count bytes?
+    pub(super) fn is_in_bytes(self) -> bool {
+        matches!(self, Self::Bytes(_))
+    }
+
+    /// As a number: packets that may wait, or bytes.
+    pub(super) fn amount(self) -> f64 {
+        match self {
+            Self::Packets(places) => f64::from(places.waiting().get()),
+            Self::Bytes(limit) => limit.get() as f64,
+        }
     }
 
     /// How many packets that is, as far as it says so.
@@ -65,6 +99,60 @@ impl fmt::Display for Capacity {
     }
 }
 
+/// The room of a buffer from which one packet at a time is in transmission.
+#[derive(Debug)]
+pub(super) struct Room {
+    capacity: Capacity,
+    /// Bytes of the packet in transmission, which keeps its place until its last bit has left.
+    in_transmission: u32,
+}
+
+impl Room {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        Self { capacity, in_transmission: 0 }
+    }
+
+    /// Is all this within the limit?
+    #[inline]
+    pub(super) fn holds(&self, backlog: Backlog) -> bool {
+        match self.capacity {
+            Capacity::Packets(places) => backlog.packets <= places.waiting().get(),
+            Capacity::Bytes(limit) => backlog.bytes + u64::from(self.in_transmission) <= limit.get(),
+        }
+    }
+
+    /// Is there room for one more?
+    #[inline]
+    pub(super) fn takes(&self, mut backlog: Backlog, packet: &Packet) -> bool {
+        backlog.add(packet);
+        self.holds(backlog)
+    }
+
+    /// How many bytes are missing for all this.
+    pub(super) fn lacks_bytes(&self, backlog: Backlog) -> u64 {
+        match self.capacity {
+            Capacity::Packets(_) => 0,
+            Capacity::Bytes(limit) => {
+                (backlog.bytes + u64::from(self.in_transmission)).saturating_sub(limit.get())
+            }
+        }
+    }
+
+    /// Would this one fit into an empty buffer?
+    pub(super) fn fits(&self, packet: &Packet) -> bool {
+        match self.capacity {
+            Capacity::Packets(_) => true,
+            Capacity::Bytes(limit) => u64::from(packet.len) <= limit.get(),
+        }
+    }
+
+    /// This is in transmission from now on.
+    #[inline]
+    pub(super) fn gives(&mut self, packet: Option<&Packet>) {
+        self.in_transmission = packet.map_or(0, |packet| packet.len);
+    }
+}
+
 /// Packets that fit into a buffer, the one in transmission included: at least 2, so that somebody can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
@@ -72,18 +160,13 @@ pub struct Places {
 }
 
 impl Places {
-    const EXPECTED: &str = "a limit in packets, at least 2 packets (RED counts no bytes and no time)";
+    const EXPECTED: &str = "a limit in packets, at least 2 packets";
     const MOST: u64 = u32::MAX as u64 + 1;
 
     /// A buffer for `limit` packets.
     pub fn new(limit: u64) -> Option<Self> {
         let waiting = limit.checked_sub(1).and_then(|waiting| u32::try_from(waiting).ok());
         waiting.and_then(NonZeroU32::new).map(|waiting| Self { waiting })
-    }
-
-    /// The next value of a queue's.
-    pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        next(text, Self::EXPECTED, Self::MOST, Self::new)
     }
 
     /// Those beside the one in transmission.
@@ -108,23 +191,6 @@ impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", u64::from(self.waiting.get()) + 1)
     }
-}
-
-/// The next value of a queue's: how many packets may wait in RED.
-pub(super) fn waiting_of_red(text: &mut Notation<'_>) -> Result<NonZeroU32, ParseError> {
-    let expected = "a limit in packets, at least 1 packet (RED counts no bytes and no time)";
-    let waiting = |limit| u32::try_from(limit).ok().and_then(NonZeroU32::new);
-    next(text, expected, u32::MAX.into(), waiting)
-}
-
-fn next<T>(
-    text: &mut Notation<'_>,
-    expected: &str,
-    most: u64,
-    of: impl Fn(u64) -> Option<T>,
-) -> Result<T, ParseError> {
-    let value = text.next().unwrap_or_default();
-    packets(value, expected, most, of).map_err(|error| text.error_of(error, expected))
 }
 
 /// A number of packets, of which there may be too few or too many.

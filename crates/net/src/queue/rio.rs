@@ -1,19 +1,18 @@
 use super::fifo::Fifo;
-use super::places;
-use super::{Holds, QueueDiscipline, QueueKind, Site, Verdict};
+use super::places::Room;
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, Verdict};
 use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 use std::fmt;
-use std::num::NonZeroU32;
 use std::str::FromStr;
 
 /// Three-level RED (DiffServ paper) as configuration. What waits is counted as RED counts it, without the packet in
-/// transmission, and so are the thresholds.
+/// transmission, and so are the thresholds. A limit in bytes has that packet inside.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RioSpec {
-    /// Packets that may wait beside the one in transmission.
-    pub waiting: NonZeroU32,
+    /// Packets that may wait beside the one in transmission, or bytes with it.
+    pub limit: Capacity,
     /// The law's numbers.
     pub parameters: RioParameters,
 }
@@ -25,11 +24,11 @@ const LEVELS: [(&str, Colour); Colour::COUNT] =
 impl Kind for RioSpec {
     const USAGE: &'static [Usage] = &[(
         "rio:LIMIT[,low=10%-25%,med=40%-60%,high=60%-95%,weight=0.5,max_p=0.1]",
-        "RED with an average and thresholds for each priority; LIMIT packets may wait; thresholds in percent of it",
+        "RED with an average and thresholds for each priority; LIMIT as that of red; thresholds in percent of it",
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let waiting = places::waiting_of_red(text)?;
+        let limit = Capacity::read_waiting(text)?;
         let mut p = RioParameters::default();
         for (key, colour) in LEVELS {
             let band = &mut p.bands[colour as usize];
@@ -48,12 +47,12 @@ impl Kind for RioSpec {
         if falls(|band| band.min) || falls(|band| band.max) {
             return Err(text.error("thresholds that do not fall from low over med to high"));
         }
-        Ok(Self { waiting, parameters: p })
+        Ok(Self { limit, parameters: p })
     }
 
     fn write(&self, to: &mut Written) {
         let (p, usual) = (&self.parameters, RioParameters::default());
-        to.name("rio").value(self.waiting);
+        self.limit.write_waiting(to.name("rio"));
         for (key, colour) in LEVELS {
             to.option(key, p.bands[colour as usize], usual.bands[colour as usize]);
         }
@@ -65,13 +64,18 @@ impl QueueKind for RioSpec {
     type Queue = Box<Rio>;
 
     fn build(&self, site: &Site<'_>) -> Box<Rio> {
-        let law = RioLaw::new(&self.parameters, self.waiting, site.drops());
-        Box::new(Rio { queue: Fifo::default(), waiting: self.waiting, law })
+        let law = RioLaw::new(&self.parameters, self.limit, site.drops());
+        let (room, in_bytes) = (Room::new(self.limit), self.limit.is_in_bytes());
+        Box::new(Rio { queue: Fifo::default(), room, bytes: in_bytes.then_some([0; Colour::COUNT]), law })
     }
 
     /// It may drop long before it is full.
     fn holds(&self) -> Holds {
-        Holds { surely: 0, at_most: Some(self.waiting.get().saturating_add(1)) }
+        Holds { surely: 0, ..self.limit.holds() }
+    }
+
+    fn counts_packets(&self) -> bool {
+        !self.limit.is_in_bytes()
     }
 }
 
@@ -128,7 +132,7 @@ impl fmt::Display for Band {
 /// neither spaced nor does an idle wire age the averages: the paper has a weight of one half and says no more.
 #[derive(Debug)]
 pub struct RioLaw {
-    /// By colour: ends of the band in packets.
+    /// By colour: ends of the band in packets or bytes.
     bands: [(f64, f64); Colour::COUNT],
     averages: [f64; Colour::COUNT],
     weight: f64,
@@ -137,9 +141,10 @@ pub struct RioLaw {
 }
 
 impl RioLaw {
-    /// A law for a buffer in which so many packets may wait, empty from the beginning.
-    pub fn new(parameters: &RioParameters, waiting: NonZeroU32, rng: Rng) -> Self {
-        let of_buffer = |percent: f64| percent / 100.0 * f64::from(waiting.get());
+    /// A law for a buffer of this room, empty from the beginning; a number is that of packets that may wait.
+    pub fn new(parameters: &RioParameters, limit: impl Into<Capacity>, rng: Rng) -> Self {
+        let limit = limit.into();
+        let of_buffer = |percent: f64| percent / 100.0 * limit.amount();
         Self {
             bands: parameters.bands.map(|band| (of_buffer(band.min), of_buffer(band.max))),
             averages: [0.0; Colour::COUNT],
@@ -149,7 +154,7 @@ impl RioLaw {
         }
     }
 
-    /// The average count of a level, packets.
+    /// The average count of a level.
     pub fn average(&self, level: Colour) -> f64 {
         self.averages[level as usize]
     }
@@ -164,12 +169,12 @@ impl RioLaw {
         }
     }
 
-    /// An arrival of this colour finds `waiting` packets of each colour.
-    pub fn on_arrival(&mut self, colour: Colour, waiting: [u32; Colour::COUNT]) -> Verdict {
-        let mut count: u32 = waiting.iter().sum();
+    /// An arrival of this colour finds `waiting` packets or bytes of each colour.
+    pub fn on_arrival(&mut self, colour: Colour, waiting: [u64; Colour::COUNT]) -> Verdict {
+        let mut count: u64 = waiting.iter().sum();
         for level in Colour::DROPPED_FIRST {
             let average = &mut self.averages[level as usize];
-            *average = (1.0 - self.weight) * *average + self.weight * f64::from(count);
+            *average = (1.0 - self.weight) * *average + self.weight * count as f64;
             if level == colour {
                 break;
             }
@@ -192,24 +197,42 @@ impl RioLaw {
 #[derive(Debug)]
 pub struct Rio {
     queue: Fifo,
-    waiting: NonZeroU32,
+    room: Room,
+    /// Of those that wait, by colour, if it counts them.
+    bytes: Option<[u64; Colour::COUNT]>,
     law: RioLaw,
 }
 
 impl QueueDiscipline for Rio {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
-        let verdict = self.law.on_arrival(packet.dscp.colour(), self.queue.by_colour());
+        let colour = packet.dscp.colour();
+        let waiting = self.bytes.unwrap_or_else(|| self.queue.by_colour().map(u64::from));
+        let verdict = self.law.on_arrival(colour, waiting);
         let why = match verdict {
-            _ if self.queue.len() >= self.waiting.get() => DropReason::Overflow,
+            _ if !self.room.takes(self.queue.backlog(), &packet) => DropReason::Overflow,
             Verdict::Early => DropReason::Early,
             Verdict::Forced => DropReason::Forced,
-            Verdict::Accept => return self.queue.push(packet),
+            Verdict::Accept => {
+                if let Some(bytes) = &mut self.bytes {
+                    bytes[colour as usize] += u64::from(packet.len);
+                }
+                return self.queue.push(packet);
+            }
         };
         fate.dropped(now, packet, why);
     }
 
     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
-        self.queue.pop()
+        let packet = self.queue.pop();
+        self.room.gives(packet.as_ref());
+        if let (Some(bytes), Some(packet)) = (&mut self.bytes, &packet) {
+            bytes[packet.dscp.colour() as usize] -= u64::from(packet.len);
+        }
+        packet
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
     }
 
     fn backlog(&self) -> Backlog {

@@ -1,4 +1,5 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
+use super::places::Room;
 use super::pool::{Chain, Pool};
 use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Dscp, Fate, Packet, Sla};
@@ -33,13 +34,16 @@ impl QueueKind for SchedulerSpec {
             rings: Default::default(),
             weights: Vec::new(),
             backlog: Backlog::default(),
-            waiting: self.0.limit.waiting().get(),
+            room: Room::new(self.0.limit),
             gate: Gate::new(&self.0.sla, site),
             wake_at: None,
         })
     }
     fn holds(&self) -> Holds {
         self.0.holds()
+    }
+    fn counts_packets(&self) -> bool {
+        !self.0.limit.is_in_bytes()
     }
     fn conserves_work(&self) -> bool {
         false
@@ -79,7 +83,7 @@ pub struct Scheduler {
     /// Those that are not 1, in order of flows.
     weights: Vec<(u16, u32)>,
     backlog: Backlog,
-    waiting: u32,
+    room: Room,
     gate: Gate,
     /// When the first of those that may go will conform, as far as nobody could go when it was asked last.
     wake_at: Option<Time>,
@@ -175,7 +179,7 @@ impl QueueDiscipline for Scheduler {
         if !self.gate.fits(&packet) {
             return fate.dropped(now, packet, DropReason::Policed);
         }
-        if self.backlog.packets >= self.waiting {
+        if !self.room.takes(self.backlog, &packet) {
             return fate.dropped(now, packet, DropReason::Overflow);
         }
         self.backlog.add(&packet);
@@ -184,8 +188,13 @@ impl QueueDiscipline for Scheduler {
     }
 
     fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
-        let (class, place) = self.next(now)?;
-        self.send(class, place)
+        let packet = self.next(now).and_then(|(class, place)| self.send(class, place));
+        self.room.gives(packet.as_ref());
+        packet
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
     }
 
     fn wake_at(&self) -> Option<Time> {

@@ -1,4 +1,5 @@
 use super::gate::{Gate, Gated, SERVED_FIRST};
+use super::places::Room;
 use super::{Holds, QueueDiscipline, QueueKind, Site};
 use crate::{Backlog, Colour, DropReason, Fate, Packet, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -28,13 +29,16 @@ impl QueueKind for ShaperSpec {
         Box::new(ShaperQueue {
             fifos: Default::default(),
             backlog: Backlog::default(),
-            waiting: self.0.limit.waiting().get(),
+            room: Room::new(self.0.limit),
             gate: Gate::new(&self.0.sla, site),
             wake_at: None,
         })
     }
     fn holds(&self) -> Holds {
         self.0.holds()
+    }
+    fn counts_packets(&self) -> bool {
+        !self.0.limit.is_in_bytes()
     }
     fn conserves_work(&self) -> bool {
         false
@@ -50,7 +54,7 @@ pub struct ShaperQueue {
     /// By colour.
     fifos: [VecDeque<Packet>; Colour::COUNT],
     backlog: Backlog,
-    waiting: u32,
+    room: Room,
     gate: Gate,
     /// When the first of those that wait will conform, as far as nobody could go when it was asked last.
     wake_at: Option<Time>,
@@ -61,7 +65,7 @@ impl QueueDiscipline for ShaperQueue {
         if !self.gate.fits(&packet) {
             return fate.dropped(now, packet, DropReason::Policed);
         }
-        if self.backlog.packets >= self.waiting {
+        if !self.room.takes(self.backlog, &packet) {
             return fate.dropped(now, packet, DropReason::Overflow);
         }
         self.backlog.add(&packet);
@@ -69,6 +73,27 @@ impl QueueDiscipline for ShaperQueue {
     }
 
     fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+        let packet = self.next(now);
+        self.room.gives(packet.as_ref());
+        packet
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
+    }
+}
+
+impl ShaperQueue {
+    /// The packet that goes now.
+    fn next(&mut self, now: Time) -> Option<Packet> {
         self.wake_at = None;
         for colour in SERVED_FIRST {
             let fifo = &mut self.fifos[colour as usize];
@@ -82,13 +107,5 @@ impl QueueDiscipline for ShaperQueue {
             self.wake_at = Some(self.wake_at.map_or(ready, |other| other.min(ready)));
         }
         None
-    }
-
-    fn wake_at(&self) -> Option<Time> {
-        self.wake_at
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.backlog
     }
 }

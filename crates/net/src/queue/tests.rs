@@ -68,10 +68,8 @@ fn contents(queue: &mut impl QueueDiscipline) -> Vec<Packet> {
 
 #[test]
 fn the_papers_red_has_thresholds_of_20_and_60_percent() {
-    let QueueSpec::Red(RedSpec { waiting, parameters }) = "red:10".parse().unwrap() else {
-        panic!("not RED")
-    };
-    assert_eq!(waiting.get(), 10);
+    let QueueSpec::Red(RedSpec { limit, parameters }) = "red:10".parse().unwrap() else { panic!("not RED") };
+    assert_eq!(limit, packets(10).into());
     assert_eq!((parameters.min_threshold, parameters.max_threshold), (2.0, 6.0));
 }
 
@@ -117,8 +115,9 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("drop-tail:15KB,victim=random", "victim"),
         ("catnip-good:0KB", "above zero"),
         ("catnip-good:200ms", "15KB"),
-        ("catnip-red:15KB", "counts no bytes"),
-        ("red:200ms", "counts no bytes"),
+        ("catnip-red:0KB", "above zero"),
+        ("red:15KB,min=9KB,max=8KB", "min < max"),
+        ("red:200ms", "15KB (above zero)"),
     ] {
         let error = text.parse::<QueueSpec>().unwrap_err().to_string();
         assert!(error.contains(text) && error.contains(named), "{error}");
@@ -460,6 +459,84 @@ fn whoever_has_left_gives_its_place_no_more() {
     let mut red = Red::new(packets(3), RedLaw::new(red_parameters(), RATE, rng(0)));
     red.enqueue(Time::ZERO, packet(0, Colour::Red), &mut lost);
     assert_eq!(red.backlog(), Backlog { packets: 1, bytes: 512 });
+}
+
+#[test]
+fn red_in_bytes_follows_the_words_of_its_paper() {
+    // Section VI of the paper of 1993: the average is one of bytes, counts and probabilities are shares of a mean packet.
+    let p = RedParameters {
+        min_threshold: 2000.0,
+        max_threshold: 9000.0,
+        weight: 0.05,
+        max_probability: 0.2,
+        mean_packet_bytes: 500,
+        ..red_parameters()
+    };
+    let (mut law, mut drawn, mut arrivals) = (RedLaw::new(p, RATE, rng(3)), rng(3), rng(4));
+    let (mut average, mut since_drop, mut above) = (0.0, 0.0, false);
+    let mut seen = [0; 3];
+    for step in 0..20_000 {
+        let len = 40 + arrivals.below(1460);
+        let waiting = u64::from(arrivals.below(if step / 2000 % 2 == 0 { 9000 } else { 20_000 }));
+        average += 0.05 * (waiting as f64 - average);
+        let mut expected = Verdict::Accept;
+        since_drop += f64::from(len);
+        if average < 2000.0 || waiting <= 1 {
+            above = false;
+        } else if average >= 9000.0 {
+            (expected, since_drop) = (Verdict::Forced, 0.0);
+        } else if !above {
+            (above, since_drop) = (true, f64::from(len));
+        } else {
+            let p_b = 0.2 * (average - 2000.0) / 7000.0;
+            let (count, share) = (since_drop / 500.0, f64::from(len) / 500.0);
+            let p_a = if count * p_b < 1.0 { p_b / (1.0 - count * p_b) } else { 1.0 };
+            if drawn.uniform() <= if p_a < 1.0 { p_a * share } else { 1.0 } {
+                (expected, since_drop) = (Verdict::Early, 0.0);
+            }
+        }
+        seen[expected as usize] += 1;
+        // The wire is never idle, so that nothing ages.
+        if step == 0 {
+            law.on_arrival_in_bytes(Time::ZERO, waiting, len);
+        } else {
+            assert_eq!(law.on_arrival_in_bytes(Time::ZERO, waiting, len), expected, "step {step}");
+        }
+    }
+    assert!(seen.iter().all(|&often| often > 300), "{seen:?}");
+}
+
+proptest! {
+    #[test]
+    fn no_queue_has_more_bytes_than_its_limit_with_the_packet_in_transmission(
+        limit in 1600u64..20_000, steps in prop::collection::vec((0u8..3, 40u32..1500, 0u32..3), 1..200)
+    ) {
+        for kind in ["drop-tail", "red", "catnip-good", "catnip-bad", "catnip-red", "rio", "shaper", "scheduler", "codel", "fq-codel"] {
+            let rest = if kind.starts_with('s') { ",high=9Mbit/9KB,med=9Mbit/9KB" } else { "" };
+            let spec: QueueSpec = format!("{kind}:{limit}B{rest}").parse().unwrap();
+            prop_assert_eq!(spec.to_string(), format!("{kind}:{limit}B{rest}"));
+            prop_assert!(!spec.counts_packets());
+            let mut queue = spec.build(&Site::new(&RATE.into(), 1, 0));
+            let (mut lost, mut sending, mut inside) = (Lost::default(), 0, 0);
+            for (body, &(colour, len, leave)) in steps.iter().enumerate() {
+                let now = Time::from_nanos(body as u64 * 3_000_000);
+                let colour = Colour::DROPPED_FIRST[usize::from(colour)];
+                let arrival = Packet { len, flow: body as u16 % 3, ..packet(body as u32, colour) };
+                queue.enqueue(now, arrival, &mut lost);
+                inside += u64::from(len);
+                if leave == 0 {
+                    sending = queue.dequeue(now, &mut lost).map_or(0, |packet| packet.len.into());
+                    inside -= sending;
+                } else if leave == 1 {
+                    queue.released();
+                    sending = 0;
+                }
+                inside -= lost.0.drain(..).map(|(packet, _)| u64::from(packet.len)).sum::<u64>();
+                prop_assert_eq!(queue.backlog().bytes, inside, "{}", kind);
+                prop_assert!(inside + sending <= limit, "{}: {} and {}", kind, inside, sending);
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 mod bernoulli;
 mod by_priority;
+mod corrupt;
 mod duplicate;
+mod four_state;
 mod gilbert_elliott;
 mod outage;
 mod packet_list;
@@ -15,7 +17,9 @@ mod tests;
 
 pub use bernoulli::BernoulliSpec;
 pub use by_priority::{ByPriority, ByPrioritySpec};
+pub use corrupt::{Corrupt, CorruptSpec};
 pub use duplicate::{Duplicate, DuplicateSpec};
+pub use four_state::{FourState, FourStateSpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use outage::{OutageLoss, OutageLossSpec};
 pub use packet_list::{PacketList, PacketListSpec};
@@ -52,7 +56,7 @@ pub trait StageKind: Send + Sync {
     fn contract(&self) -> Option<Sla> {
         None
     }
-    /// Does it hold packets back or copy them, and so stand behind a wire only?
+    /// Does it hold packets back, copy or damage them, and so stand behind a wire only?
     fn needs_wire(&self) -> bool {
         false
     }
@@ -128,6 +132,8 @@ stages! {
         Outage(OutageLossSpec),
         Reorder(ReorderSpec),
         Duplicate(DuplicateSpec),
+        Corrupt(CorruptSpec),
+        FourState(FourStateSpec),
         Custom(Custom<CustomStage>),
     }
 }

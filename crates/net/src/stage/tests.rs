@@ -51,6 +51,24 @@ fn gilbert_elliott_has_the_stationary_rate_and_the_burst_length_of_its_chain() {
 }
 
 #[test]
+fn four_states_have_the_stationary_rate_and_the_bursts_of_their_chain() {
+    let flags = |text| lost(text).into_iter().map(|(_, lost)| lost).collect::<Vec<bool>>();
+    let share = |losses: &[bool]| losses.iter().filter(|lost| **lost).count() as f64 / f64::from(PACKETS);
+    // Balance: p13 of state 1 is p31 of state 3, p32 of 3 is p23 of 2, and 4 is p14 of 1.
+    let (p13, p31, p32, p23, p14) = (0.02, 0.2, 0.1, 0.4, 0.01);
+    let (three, four) = (p13 / p31, p14);
+    let all = 1.0 + three * (1.0 + p32 / p23) + four;
+    let losses = flags("four-state:p13=0.02,p31=0.2,p32=0.1,p23=0.4,p14=0.01");
+    assert!((share(&losses) - (three + four) / all).abs() < 0.004, "{}", share(&losses));
+    // Without reception within bursts it is Gilbert's channel, and with p13 alone every packet is lost by itself.
+    assert!((share(&flags("four-state:p13=0.05,p31=0.25")) - 1.0 / 6.0).abs() < 0.005);
+    assert!((share(&flags("four-state:p13=0.05")) - 0.05).abs() < 0.003);
+    // Isolated losses alone never come twice in a row.
+    let alone = flags("four-state:p13=0,p14=0.3");
+    assert!((share(&alone) - 0.3 / 1.3).abs() < 0.004 && alone.windows(2).all(|w| !(w[0] && w[1])));
+}
+
+#[test]
 fn a_list_loses_exactly_its_packets_once_each() {
     let losses = lost("packets:20,1,22,20");
     let numbers: Vec<usize> = (1..=losses.len()).filter(|&n| losses[n - 1].1).collect();

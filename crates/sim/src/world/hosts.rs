@@ -44,6 +44,16 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
         Some(body)
     }
 
+    /// Simulated hosts would not take it.
+    fn corrupted(&mut self, now: Time, at: PortId, packet: &Packet, bit: u32) -> bool {
+        let of_outside = self.medium.owner(packet.body) == Owner::Other;
+        if of_outside {
+            self.medium.corrupt(packet.body, bit);
+            self.watch.packet(now, packet, self.medium.origin(packet.body), Step::Corrupted(at));
+        }
+        of_outside
+    }
+
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason) {
         self.watch.packet(now, &packet, self.medium.origin(packet.body), Step::Dropped(at, why));
         let (id, end) = match self.medium.owner(packet.body) {

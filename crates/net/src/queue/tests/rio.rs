@@ -6,10 +6,10 @@ fn law(parameters: RioParameters, limit: u32, seed: u32) -> RioLaw {
 }
 
 /// So many packets of each colour wait.
-fn waiting(high: u32, med: u32, low: u32) -> [u32; Colour::COUNT] {
+fn waiting(high: u32, med: u32, low: u32) -> [u64; Colour::COUNT] {
     let mut waiting = [0; Colour::COUNT];
     for (colour, count) in [(HIGH, high), (MED, med), (LOW, low)] {
-        waiting[colour as usize] = count;
+        waiting[colour as usize] = count.into();
     }
     waiting
 }
@@ -19,7 +19,7 @@ fn what_is_wrong_with_three_levels_is_named() {
     for (text, named) in [
         ("rio", "at least 1"),
         ("rio:0", "at least 1"),
-        ("rio:15KB", "counts no bytes"),
+        ("rio:0KB", "15KB (above zero)"),
         ("rio:10,low=10-25", "low=MIN%-MAX%"),
         ("rio:10,low=-1%-25%", "low=MIN%-MAX%"),
         ("rio:10,low=NaN%-25%", "low=MIN%-MAX%"),

@@ -261,7 +261,7 @@ proptest! {
 #[test]
 fn what_is_wrong_with_a_scheduler_is_named() {
     for (text, named) in [
-        ("scheduler", "a limit in packets"),
+        ("scheduler", "a limit such as"),
         ("scheduler:1,high=1kbit/9B", "at least 2"),
         ("scheduler:10", "high=RATE/DEPTH"),
         ("scheduler:10,high=1kbit/9B,weight=3", "weight"),

@@ -112,9 +112,9 @@ proptest! {
 #[test]
 fn what_is_wrong_with_a_shaper_is_named() {
     for (text, named) in [
-        ("shaper", "a limit in packets"),
+        ("shaper", "a limit such as"),
         ("shaper:1,high=1kbit/9B", "at least 2"),
-        ("shaper:15KB,high=1kbit/9B", "a limit in packets"),
+        ("shaper:0KB,high=1kbit/9B", "above zero"),
         ("shaper:10", "high=RATE/DEPTH"),
         ("shaper:10,high=6000B/1kbit", "high=RATE/DEPTH"),
         ("shaper:10,high=1kbit/9B,low=1kbit/9B", "low"),

@@ -1,0 +1,54 @@
+use super::{Stage, StageKind, probability};
+use crate::{DropReason, Onward, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Share, Time};
+
+/// In some packets one bit is wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CorruptSpec {
+    /// In [0, 1).
+    pub probability: f64,
+}
+
+impl Kind for CorruptSpec {
+    const USAGE: &'static [Usage] = &[(
+        "corrupt:P",
+        "behind the wire: turns a bit of each packet with probability P; one between simulated hosts, which has no bits, is lost there",
+    )];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let Share(value) = text.value("a probability, as in corrupt:1%")?;
+        Ok(Self { probability: probability(text, value)? })
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("corrupt").value(self.probability);
+    }
+}
+
+impl StageKind for CorruptSpec {
+    type Stage = Box<Corrupt>;
+    fn build(&self, rng: Rng) -> Box<Corrupt> {
+        Box::new(Corrupt { probability: self.probability, rng })
+    }
+    fn needs_wire(&self) -> bool {
+        true
+    }
+}
+
+/// Damages packets.
+#[derive(Debug)]
+pub struct Corrupt {
+    probability: f64,
+    rng: Rng,
+}
+
+impl Stage for Corrupt {
+    fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
+        Ok(())
+    }
+    fn onward(&mut self, packet: &Packet) -> Onward {
+        match self.rng.chance(self.probability) {
+            true => Onward::Corrupted { bit: self.rng.below(packet.len.max(1).saturating_mul(8)) },
+            false => Onward::AtOnce,
+        }
+    }
+}
