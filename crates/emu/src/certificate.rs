@@ -118,6 +118,8 @@ pub struct Certificate {
     pub spin_us: f64,
     /// How much later than it should have the emulator was woken when it had slept, us.
     pub woken_late_us: Quantiles,
+    /// What was changed meanwhile: seconds on the clock of the run, and as it was said.
+    pub changed: Vec<(f64, String)>,
     /// From the command outwards.
     pub up: Report,
     /// Towards the command.
@@ -127,7 +129,7 @@ pub struct Certificate {
 /// One direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// What was asked.
+    /// What was asked, at first.
     pub asked: Asked,
     /// Packets that entered.
     pub packets_in: u64,
@@ -208,7 +210,10 @@ impl Certificate {
             let (direction, gate) = directions[index];
             let asked = Asked::new(wire, marks[index]);
             let report = report(asked, wire, direction, gate, outcome, index);
-            judge(wire, direction, &report, tolerance, |what| failures.push(format!("{name}: {what}")));
+            let judged = Judged::new(wire, outcome.changed.iter().map(|changed| &changed.wires[index]));
+            judge((wire, judged), direction, &report, tolerance, |what| {
+                failures.push(format!("{name}: {what}"))
+            });
             report
         });
         let (up, down) = match (reports.next(), reports.next()) {
@@ -233,6 +238,11 @@ impl Certificate {
             real_time: outcome.manner.real_time,
             spin_us: outcome.manner.spin.as_nanos() as f64 / 1e3,
             woken_late_us: Quantiles::new(&outcome.woken_late, Span::from_micros(1)),
+            changed: outcome
+                .changed
+                .iter()
+                .map(|changed| (changed.at.as_secs(), changed.said.clone()))
+                .collect(),
             up,
             down,
         }
@@ -285,8 +295,29 @@ fn wilson(hits: u64, trials: u64) -> [f64; 2] {
     [(middle - half).max(0.0), (middle + half).min(1.0)]
 }
 
+/// What of a wire was the same all the time, so that what it did can be held against it.
+#[derive(Clone, Copy, Debug)]
+struct Judged {
+    rate: bool,
+    delay: bool,
+    loss: bool,
+}
+
+impl Judged {
+    fn new<'a>(wire: &WireSpec, later: impl Iterator<Item = &'a WireSpec>) -> Self {
+        let mut judged = Self { rate: true, delay: true, loss: true };
+        for other in later {
+            judged.rate &= other.rate == wire.rate && other.is_steady();
+            judged.delay &= (other.delay, &other.jitter) == (wire.delay, &wire.jitter);
+            judged.loss &= (&other.before, &other.behind, &other.conditioner)
+                == (&wire.before, &wire.behind, &wire.conditioner);
+        }
+        judged
+    }
+}
+
 fn judge(
-    wire: &WireSpec,
+    (wire, judged): (&WireSpec, Judged),
     direction: &Direction,
     report: &Report,
     tolerance: Tolerance,
@@ -316,6 +347,7 @@ fn judge(
     if let (RateSpec::Constant(rate), Some(busy)) = (&wire.rate, report.busy_rate)
         && wire.queue.conserves_work()
         && wire.is_steady()
+        && (judged.rate && judged.delay)
         && report.busy_s >= tolerance.busy_s
     {
         let asked = rate.bits_per_second() as f64;
@@ -326,11 +358,11 @@ fn judge(
             fail(format!("rate {} instead of {}", bits(busy), bits(asked)));
         }
     }
-    if wire.jitter.is_none() && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay
-    {
+    let is_still = wire.jitter.is_none() && judged.delay;
+    if is_still && direction.ideal_delay.count() > 0 && direction.ideal_delay.min() < wire.delay {
         fail(format!("delay {} ms is less than asked", report.ideal_delay_ms.min));
     }
-    if let Some(limit) = wire.queue.holds().at_most.filter(|_| wire.jitter.is_none() && wire.is_steady())
+    if let Some(limit) = wire.queue.holds().at_most.filter(|_| is_still && judged.rate && wire.is_steady())
         && report.largest_queue > limit
     {
         fail(format!("{} packets in a queue of {limit}", report.largest_queue));
@@ -338,6 +370,7 @@ fn judge(
     // Where both models take packets, nobody knows which one took a packet.
     let trials = match (&wire.before[..], &wire.behind[..]) {
         ([], []) => None,
+        _ if !judged.loss => None,
         _ if wire.link_layer.is_some() => None,
         (stages, []) => stage::loss_of(stages).zip(Some(direction.entered)),
         // Who has crossed is counted by the marks with which it comes out.
@@ -391,6 +424,9 @@ impl fmt::Display for Certificate {
         writeln!(f, "{}", wrapped(&title, width, "  "))?;
         for failure in &self.failures {
             writeln!(f, "{}", wrapped(&format!("  out of tolerance: {failure}"), width, "    "))?;
+        }
+        for (at_s, said) in &self.changed {
+            writeln!(f, "{}", wrapped(&format!("  after {at_s:.3} s: {said}"), width, "    "))?;
         }
         let mut rows: Vec<Line<'_>> = Vec::new();
         let mut row = |name: &'static str, cells: [String; 4]| rows.push((name, cells));

@@ -29,7 +29,10 @@ pub(crate) fn styled(cli: Command) -> Command {
     let width = width();
     let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().into()).collect();
     let cli = names.into_iter().fold(cli, |cli, name| {
-        cli.mut_subcommand(&name, |command| like_catnip(command, &format!("{program} {name}"), width))
+        cli.mut_subcommand(&name, |command| {
+            let path = if name == "set" { "link set" } else { name.as_str() };
+            like_catnip(command, &format!("{program} {path}"), width)
+        })
     });
     like_catnip(cli.bin_name(program).disable_help_subcommand(true), program, width)
 }

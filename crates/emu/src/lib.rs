@@ -8,6 +8,7 @@ pub mod certificate;
 mod chunks;
 pub mod classify;
 pub mod clock;
+pub mod control;
 pub mod counts;
 pub mod emulate;
 pub mod ethernet;

@@ -2,6 +2,7 @@
 
 use crate::address::Block;
 use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
+use crate::control::{Changed, Control};
 use crate::failure::{Failure, failed};
 use crate::frames::{Frames, Routing};
 use crate::gateways::{Emulator, Gateway, Gateways};
@@ -39,6 +40,8 @@ const DEVICE_QUEUE: u32 = 10_000;
 const BASE: &str = "CATNIP_BASE";
 /// How long a command has to end after SIGTERM, and what is under way after that.
 const GRACE: Span = Span::from_secs(5);
+/// Behind the descriptors of signals and of both devices comes the one by which changes are asked for.
+pub(crate) const CONTROL: usize = 3;
 /// In this time a kernel answers a packet.
 const AT_ONCE: Span = Span::from_millis(10);
 
@@ -88,7 +91,9 @@ impl LinkTopology {
         let frames = Frames::new(gateways, [self.inside, self.outside], routing, longest, 0)
             .with_codec(spec.codec)
             .with_marker(spec.marking.marker());
-        Emulator::new(World::over(&self.topology, spec.seed, frames, watch))
+        let mut world = World::over(&self.topology, spec.seed, frames, watch);
+        world.let_change(&self.topology, self.ports);
+        Emulator::new(world)
     }
 
     /// What the run has been like until now. What the devices know is left out.
@@ -110,6 +115,7 @@ impl LinkTopology {
             buffers_in_use: world.packets_out() as u64,
             ended: world.told(),
             cut: None,
+            changed: Vec::new(),
         }
     }
 }
@@ -180,6 +186,8 @@ pub struct Outcome {
     pub ended: Time,
     /// Why it ended before its time, if it did.
     pub cut: Option<Failure>,
+    /// What was changed meanwhile.
+    pub changed: Vec<Changed>,
 }
 
 /// Two namespaces with a device each, and nothing between them yet.
@@ -199,6 +207,7 @@ struct Ends {
 pub fn run<W: Watch>(
     setup: &Setup,
     command: &[String],
+    control: &mut Control,
     watch: impl FnOnce(&LinkTopology, Stopwatch) -> Result<W, Failure>,
 ) -> Result<(Outcome, RunningLink<W>), Failure> {
     let [program, arguments @ ..] = command else {
@@ -209,6 +218,7 @@ pub fn run<W: Watch>(
         Signals::new(&[&watched[..], &[libc::SIGCHLD]].concat()).map_err(failed("signals", "read them"))?;
     let stopwatch = Stopwatch::start();
     let base = std::env::var_os(BASE);
+    control.bind();
     let (outside, way_out) = open_outside(setup)?;
     without_ecn(setup.link.codec)?;
     let home = sys::current_network().map_err(failed("network namespace", "find the caller's"))?;
@@ -253,7 +263,9 @@ pub fn run<W: Watch>(
     })?;
     sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
 
-    let watched = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
+    control.listen()?;
+    let devices = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
+    let watched = devices.into_iter().chain(control.as_fd());
     let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);
     // The outside end has an address in the block, too, which is more specific than the block.
     let [v4, v6] = outside.map(|network| network.addr());
@@ -272,7 +284,7 @@ pub fn run<W: Watch>(
     );
     let longest = if setup.offload { LARGEST_SUPER_PACKET } else { setup.mtu as usize };
     let mut emulator = link.emulator(&setup.link, gateways, routing, longest, watch);
-    let code = emulate_until_exit(&mut emulator, &signals, &mut child);
+    let code = emulate_until_exit(&mut emulator, &signals, &mut child, (control, link.ports));
     if code.is_err() {
         let _ = child.kill().and_then(|()| child.wait());
     }
@@ -286,7 +298,8 @@ pub fn run<W: Watch>(
     let missed = ends.missed.map(|mut drops| drops.count());
     // What was measured until then is told in any case.
     let (code, cut) = ended.map_or_else(|why| (why.code, Some(why)), |code| (code, None));
-    let outcome = Outcome { code, missed, cut, ..link.outcome(&emulator, manner) };
+    let changed = control.changed();
+    let outcome = Outcome { code, missed, cut, changed, ..link.outcome(&emulator, manner) };
     Ok((outcome, emulator))
 }
 
@@ -295,11 +308,16 @@ fn emulate_until_exit<W: Watch>(
     emulator: &mut RunningLink<W>,
     signals: &Signals,
     child: &mut Child,
+    (control, ports): (&mut Control, [PortId; 2]),
 ) -> Result<u8, Failure> {
     let mut kill_at = Time::NEVER;
     loop {
+        control.change_due(ports, emulator);
         let next = emulator.turn().map_err(failed("link", "read a device; was it taken down?"))?;
-        emulator.sleep_until(next.min(kill_at));
+        emulator.sleep_until(next.min(kill_at).min(control.next_at()));
+        if control.as_fd().is_some() && emulator.clock().is_ready(CONTROL) {
+            control.change_asked(ports, emulator);
+        }
         if emulator.clock().now() >= kill_at {
             // It may have ended by itself in the meantime.
             let _ = child.kill();

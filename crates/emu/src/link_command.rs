@@ -108,6 +108,7 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         resolver: options.resolver,
         user: options.user.as_deref().map(|name| User::named("--user", name)).transpose()?,
     };
+    let mut control = options.wires.control(default_queue, &setup.link, options.offload)?;
     let notes = options.outputs.notes();
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     let certificate_file = outputs.certificate()?;
@@ -121,7 +122,7 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         notes.note(format_args!("the link is there; runs {}", options.command.join(" ")));
         Ok((link.monitor(), (log()?, capture)))
     };
-    let (outcome, emulator) = link::run(&setup, &options.command, watch)?;
+    let (outcome, emulator) = link::run(&setup, &options.command, &mut control, watch)?;
     notes.note(format_args!("the command has ended with code {}", outcome.code));
     let (monitor, (log, capture)) = emulator.world.into_watch();
     let certificate = Certificate::of_link(&setup.link, &outcome, &monitor, tolerance);

@@ -6,12 +6,14 @@ mod link_command;
 mod options;
 mod outputs;
 mod router_command;
+mod set_command;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use emulate_command::Emulate;
 use link_command::Link;
 use outputs::tell;
 use router_command::Router;
+use set_command::Set;
 use std::process::ExitCode;
 
 /// Runs unmodified programs over emulated networks, in real time.
@@ -27,11 +29,20 @@ enum What {
     Link(Link),
     Emulate(Emulate),
     Router(Router),
+    #[command(hide = true)]
+    Set(Set),
 }
+
+const SET: &str = "set";
 
 fn main() -> ExitCode {
     let mut command = help::styled(Cli::command());
-    let asked = command.try_get_matches_from_mut(std::env::args_os());
+    let mut words: Vec<_> = std::env::args_os().collect();
+    // `link set` is a command of its own: no program has this name that could be behind a link.
+    if words.get(1).is_some_and(|word| word == "link") && words.get(2).is_some_and(|word| word == SET) {
+        words.remove(1);
+    }
+    let asked = command.try_get_matches_from_mut(words);
     let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return help::answer(&error, &command),
@@ -40,6 +51,7 @@ fn main() -> ExitCode {
         What::Link(options) => link_command::run(options),
         What::Emulate(options) => emulate_command::run(options),
         What::Router(options) => router_command::run(options),
+        What::Set(options) => set_command::run(options),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -2,6 +2,7 @@
 
 use catnip_base::{Span, notation};
 use catnip_emu::certificate::Tolerance;
+use catnip_emu::control::{Adjust, Control};
 use catnip_emu::failure::Failure;
 use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
@@ -32,6 +33,10 @@ pub(crate) struct WireOptions {
     /// What is different on the way in, towards the command or the inside
     #[arg(long, value_name = "KEY=VALUE,…")]
     down: Option<String>,
+    /// What changes after a time, as in "10s rate=1Mbit" or "10s up rate=1Mbit,loss=1%"; again for more changes. `catnip link set` does
+    /// the same by hand
+    #[arg(long, value_name = "TIME [up|down] KEY=VALUE,…")]
+    at: Vec<String>,
     /// How packets say their loss priority: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, or flag-bit, the historical bit
     /// in the TCP flags, which excludes ECN
     #[arg(long, value_name = "TEXT", default_value = "dscp")]
@@ -80,11 +85,7 @@ impl Args for Said {
 impl WireOptions {
     /// The link that is asked for.
     pub(crate) fn link(&self, default_queue: &str, timing: &TimingOptions) -> Result<LinkSpec, Failure> {
-        let mut both = self.both.clone();
-        both.0.entry("queue").or_insert_with(|| default_queue.into());
-        both.0.insert(MARK, self.mark.clone());
-        both.wire("--")?;
-        let (up, down) = (both.but("--up", self.up.as_deref())?, both.but("--down", self.down.as_deref())?);
+        let [up, down] = self.directions(default_queue)?;
         let ((up, up_marks), (down, down_marks)) = (up.wire("--up ")?, down.wire("--down ")?);
         Ok(LinkSpec {
             wires: [up, down],
@@ -93,6 +94,77 @@ impl WireOptions {
             seed: self.seed.map_or_else(own_seed, Ok)?,
             timing: timing.spec()?,
         })
+    }
+
+    /// What changes it while it runs.
+    pub(crate) fn control(
+        &self,
+        default_queue: &str,
+        link: &LinkSpec,
+        offload: bool,
+    ) -> Result<Control, Failure> {
+        let said = self.directions(default_queue)?;
+        let adjusting = Adjusting { said, wires: link.wires.clone(), offload };
+        let mut schedule = Vec::new();
+        for change in &self.at {
+            let (time, what) = change.trim().split_once(char::is_whitespace).unwrap_or((change, ""));
+            schedule.push((read::<Span>("--at", time)?, what.trim().to_string()));
+        }
+        schedule.sort_by_key(|(at, _)| *at);
+        // What cannot be is said now rather than later.
+        let mut trial = adjusting.clone();
+        for (_, what) in &schedule {
+            trial.adjust(what).map_err(|why| Failure::new("--at", why))?;
+        }
+        Ok(Control::new(Box::new(adjusting), link.wires.clone(), link.seed, schedule))
+    }
+
+    /// What is said of each direction, up first.
+    fn directions(&self, default_queue: &str) -> Result<[Said; 2], Failure> {
+        let mut both = self.both.clone();
+        both.0.entry("queue").or_insert_with(|| default_queue.into());
+        both.0.insert(MARK, self.mark.clone());
+        both.wire("--")?;
+        Ok([both.but("--up", self.up.as_deref())?, both.but("--down", self.down.as_deref())?])
+    }
+}
+
+/// What is said of a link, up and down, and what comes of it.
+#[derive(Clone, Debug)]
+struct Adjusting {
+    said: [Said; 2],
+    wires: [WireSpec; 2],
+    offload: bool,
+}
+
+impl Adjust for Adjusting {
+    fn adjust(&mut self, what: &str) -> Result<[WireSpec; 2], Failure> {
+        let (edges, what) = match what.split_once(char::is_whitespace) {
+            Some(("up", what)) => (0..1, what),
+            Some(("down", what)) => (1..2, what),
+            _ => (0..2, what),
+        };
+        let mut to = self.clone();
+        for edge in edges {
+            let said = to.said[edge].but("change", Some(what))?;
+            if said.0 == self.said[edge].0 && what.trim().is_empty() {
+                let expected = "expected what changes, as in \"rate=1Mbit,loss=1%\" or \"up delay=50ms\"";
+                return Err(Failure::new("change", expected));
+            }
+            if said.0[MARK] != self.said[edge].0[MARK] {
+                return Err(Failure::new(MARK, "cannot change while packets cross the link"));
+            }
+            let (wire, _) = said.wire("")?;
+            self.wires[edge]
+                .may_become(&wire)
+                .map_err(|(key, what)| Failure::new(&key.replace('_', "-"), what))?;
+            (to.said[edge], to.wires[edge]) = (said, wire);
+        }
+        if self.offload {
+            takes_super_packets(&to.wires)?;
+        }
+        *self = to;
+        Ok(self.wires.clone())
     }
 }
 

@@ -1,11 +1,12 @@
 //! One emulated link between two existing Ethernet interfaces, until it is told to stop.
 
 use crate::clock::{Clock, Stopwatch, WallClock};
+use crate::control::Control;
 use crate::ethernet::{Ethernet, LONGEST_HEADER};
 use crate::failure::{Failure, failed};
 use crate::frames::Routing;
 use crate::gateways::{Emulator, Gateway, Gateways};
-use crate::link::{LinkSpec, LinkTopology, Outcome};
+use crate::link::{CONTROL, LinkSpec, LinkTopology, Outcome};
 use crate::namespace::without_ecn;
 use crate::netlink::{Device, Netlink};
 use crate::sys::Signals;
@@ -38,6 +39,7 @@ const CHECK: Span = Span::from_secs(1);
 /// of every packet. `report` hears now and then what has happened so far; it must not take long.
 pub fn run<W: Watch>(
     setup: &Setup,
+    control: &mut Control,
     watch: impl FnOnce(&LinkTopology, Stopwatch) -> Result<W, Failure>,
     mut report: impl FnMut(&RunningRouter<W>, &Outcome),
 ) -> Result<(Outcome, RunningRouter<W>), Failure> {
@@ -64,7 +66,10 @@ pub fn run<W: Watch>(
             })
         });
     let (inside_io, outside_io) = (inside_io?, outside_io?);
-    let watched = [signals.as_fd(), inside_io.as_fd(), outside_io.as_fd()];
+    control.bind();
+    control.listen()?;
+    let interfaces = [signals.as_fd(), inside_io.as_fd(), outside_io.as_fd()];
+    let watched = interfaces.into_iter().chain(control.as_fd());
     let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);
     let gateways = Gateways::new(
         clock,
@@ -86,11 +91,15 @@ pub fn run<W: Watch>(
         report_at = Time::ZERO + every;
     }
     let cut = loop {
+        control.change_due(link.ports, &mut emulator);
         let next = match emulator.turn().map_err(failed("router", "read an interface")) {
             Ok(next) => next,
             Err(why) => break Some(why),
         };
-        emulator.sleep_until(next.min(check_at).min(report_at));
+        emulator.sleep_until(next.min(check_at).min(report_at).min(control.next_at()));
+        if control.as_fd().is_some() && emulator.clock().is_ready(CONTROL) {
+            control.change_asked(link.ports, &mut emulator);
+        }
         let now = emulator.clock().now();
         if now >= report_at {
             // One that was missed is left out.
@@ -111,7 +120,7 @@ pub fn run<W: Watch>(
             break emulator.finish().map_err(failed("router", "read an interface")).err();
         }
     };
-    let outcome = Outcome { cut, ..outcome(&mut emulator) };
+    let outcome = Outcome { cut, changed: control.changed(), ..outcome(&mut emulator) };
     Ok((outcome, emulator))
 }
 

@@ -80,6 +80,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
         link,
         report: (options.counters.is_some() || options.prometheus.is_some()).then_some(every),
     };
+    let mut control = options.wires.control(DEFAULT_QUEUE, &setup.link, false)?;
     let notes = options.outputs.notes();
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     let certificate_file = outputs.certificate()?;
@@ -90,7 +91,7 @@ pub(crate) fn run(options: &Router) -> Result<u8, Failure> {
         let capture = outputs.capture(LinkType::Ethernet, stopwatch, EDGES.map(String::from).into(), 0)?;
         Ok((link.monitor(), capture))
     };
-    let (outcome, emulator) = router::run(&setup, watch, |emulator, so_far| {
+    let (outcome, emulator) = router::run(&setup, &mut control, watch, |emulator, so_far| {
         if let Some(reporter) = reporter.get() {
             reporter.tell(Counters::new(&emulator.world.watch().0, so_far));
         }

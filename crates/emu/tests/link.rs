@@ -146,6 +146,7 @@ fn probe() {
                 socket.send_to(from.as_bytes(), (outside(), port.parse::<u16>().unwrap())).unwrap();
             }
         }
+        ["sleep", ms] => std::thread::sleep(Duration::from_millis(ms.parse().unwrap())),
         // Ends while most of it is in the kernel's buffer.
         ["say", port] => {
             let to = SocketAddr::new(outside(), port.parse().unwrap());
@@ -326,6 +327,55 @@ fn a_kernel_takes_no_packet_in_which_the_link_has_turned_a_bit() {
     // Checksums cover all of a packet.
     assert_eq!(2000 - heard.join().unwrap() as u64, up("corrupted"));
     assert!((140..260).contains(&up("corrupted")), "{}", up("corrupted"));
+}
+
+#[test]
+fn a_link_changes_at_its_time_and_when_somebody_asks_who_may() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = format!("flood {} 300 100 2000", sink.local_addr().unwrap().port());
+    let changes = ["--delay", "5ms", "--at", "200ms up delay=60ms", "--at", "400ms rate=1Mbit,delay=30ms"];
+    let (certificate, code) = certificate(&lab, &changes, &role);
+    let [shortest, longest] =
+        ["min", "max"].map(|key| certificate["up"]["ideal_delay_ms"][key].as_f64().unwrap());
+    assert!(
+        code == Some(0) && (4.9..5.2).contains(&shortest) && (59.0..62.0).contains(&longest),
+        "{certificate}"
+    );
+    assert_eq!(certificate["changed"][0][1], "up delay=60ms");
+    assert_eq!(certificate["changed"].as_array().unwrap().len(), 2);
+
+    let file = lab.file("certificate.json");
+    let mut link = lab.link(&["-q", "--certificate", file.to_str().unwrap()], "sleep 20000");
+    let mut link = link.spawn().unwrap();
+    let set = |words: &[&str]| {
+        let mut set = Command::new(lab.file("catnip-emu"));
+        set.args(["link", "set", "--link", &link.id().to_string()]).args(words).output().unwrap()
+    };
+    wait_until("the link listens", || set(&["delay=7ms"]).status.success());
+    for (words, why) in [
+        (&["queue=drop-tail:3"][..], "error: queue: cannot change while packets cross the link"),
+        (&["up", "rate=fast"], "error: rate: \"fast\": expected a rate such as"),
+        (&["up"], "error: change: \"up\": expected"),
+        (&["mark=spm"], "error: mark: cannot change while packets cross the link"),
+    ] {
+        let output = set(words);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).starts_with(why), "{}", text(&output.stderr));
+    }
+    if is_root() {
+        let other = format!(
+            "exec setpriv --reuid {ORDINARY} {} link set --link {}",
+            lab.file("catnip-emu").display(),
+            link.id()
+        );
+        let output = Command::new("sh").args(["-c", &format!("{other} delay=1s")]).output().unwrap();
+        assert!(text(&output.stderr).contains("belongs to somebody else"), "{}", text(&output.stderr));
+    }
+    sys::kill(link.id(), libc::SIGTERM).unwrap();
+    link.wait().unwrap();
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(certificate["changed"].as_array().unwrap().len(), 1, "{certificate}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-use crate::port::Extras;
+use crate::port::{Change, Extras};
 use crate::queue::{AnyQueue, QueueKind, Site};
 use crate::shape::AnyShaper;
-use crate::stage::{StageKind, StageSpec};
+use crate::stage::{AnyStage, StageKind, StageSpec};
 use crate::topology::Routes;
 use crate::{
     Calendar, DropReason, Fate, NodeId, Packet, Port, PortCounters, PortId, Route, Topology, WireSpec,
@@ -115,6 +115,35 @@ impl Fabric {
             calendar: Calendar::default(),
             early: VecDeque::new(),
         }
+    }
+
+    /// Lets the wire of this port change later. To be said before any packet is on its way.
+    pub fn let_change(&mut self, topology: &Topology, port: PortId) {
+        let station = &mut self.ports[port.0 as usize];
+        station.port.let_change();
+        station.to = End::Behind(topology.ports()[port.0 as usize].to);
+    }
+
+    /// The wire of this port, which was let change, becomes another one, which [`WireSpec::may_become`] allows; the network must have
+    /// caught up. `seed` is that of all that begins anew.
+    pub fn change(&mut self, port: PortId, from: &WireSpec, to: &WireSpec, seed: u64) {
+        let id = port.0;
+        let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
+        let behind = (&from.behind, &from.conditioner) != (&to.behind, &to.conditioner);
+        let change = Change {
+            shaper: (from.rate != to.rate)
+                .then(|| Site::new(&to.rate, seed, id).with_outages(to.outage).wire()),
+            delay: to.delay,
+            before: (from.before != to.before).then(|| stages(&to.before, Stream::Before)),
+            jitter: (from.jitter != to.jitter)
+                .then(|| to.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))))),
+            behind: behind.then(|| {
+                let mut behind = stages(&to.behind, Stream::Behind);
+                behind.extend(stages(&to.conditioner, Stream::Conditioner));
+                behind
+            }),
+        };
+        self.ports[id as usize].port.change(change);
     }
 
     /// The way of packets from one host to another: the fewest hops, then the lowest port number. `None`: there is none.
@@ -328,10 +357,7 @@ fn end_of(routes: &Routes, node: NodeId) -> End {
 fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> {
     let site = Site::new(&spec.rate, seed, id).with_outages(spec.outage);
     let queue = spec.queue.build(&site);
-    let stages = |stages: &[StageSpec], stream: fn(u32, u32) -> Stream| {
-        let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
-        (0..).zip(stages).map(build).collect::<Vec<_>>()
-    };
+    let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
     let mut behind = stages(&spec.behind, Stream::Behind);
     if !spec.conditioner.is_empty() {
         behind.extend(stages(&spec.conditioner, Stream::Conditioner));
@@ -343,4 +369,9 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
         behind,
     };
     Port::new(queue, site.wire(), spec.delay).with(extras)
+}
+
+fn build_stages(stages: &[StageSpec], seed: u64, id: u32, stream: fn(u32, u32) -> Stream) -> Vec<AnyStage> {
+    let build = |(number, stage): (u32, &StageSpec)| stage.build(Rng::new(seed, stream(id, number)));
+    (0..).zip(stages).map(build).collect()
 }

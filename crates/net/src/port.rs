@@ -45,10 +45,12 @@ pub struct Port<Q, S> {
 }
 
 /// What few ports have, and what became of packets by it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Aside {
     extras: Extras,
     late: Late,
+    /// When the last packet on the wire arrives: nobody comes before it, even if the delay becomes shorter.
+    last: Time,
 }
 
 /// What few ports have beside a queue and a wire.
@@ -68,6 +70,16 @@ impl Extras {
     fn is_empty(&self) -> bool {
         self.before.is_empty() && self.arq.is_none() && self.jitter.is_none() && self.behind.is_empty()
     }
+}
+
+/// What becomes of a port; `None` leaves things as they are, with all that they remember.
+#[derive(Debug)]
+pub(crate) struct Change<S> {
+    pub(crate) shaper: Option<S>,
+    pub(crate) delay: Span,
+    pub(crate) before: Option<Vec<AnyStage>>,
+    pub(crate) jitter: Option<Option<Jitter>>,
+    pub(crate) behind: Option<Vec<AnyStage>>,
 }
 
 /// What a port has dropped.
@@ -196,9 +208,35 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn with(self, mut extras: Extras) -> Self {
         let before = std::mem::take(&mut extras.before);
         let before = (!before.is_empty()).then(|| before.into_boxed_slice());
-        let aside = (!extras.is_empty()).then(|| Box::new(Aside { extras, late: Late::default() }));
+        let aside = (!extras.is_empty()).then(|| Box::new(Aside { extras, ..Aside::default() }));
         let room = self.room.filter(|_| before.is_none() && aside.is_none());
         Self { room, aside, before, ..self }
+    }
+
+    /// Lets what it is change later: departures are then not known at arrival.
+    pub(crate) fn let_change(&mut self) {
+        self.room = None;
+        self.aside.get_or_insert_default();
+    }
+
+    /// It is like this from now on; all that was due before must have happened. What is in transmission ends as it began, and what is on
+    /// its way arrives as it would have.
+    pub(crate) fn change(&mut self, to: Change<S>) {
+        let Change { shaper, delay, before, jitter, behind } = to;
+        if let Some(shaper) = shaper {
+            self.shaper = shaper;
+        }
+        self.delay = delay;
+        if let Some(before) = before {
+            self.before = (!before.is_empty()).then(|| before.into_boxed_slice());
+        }
+        let aside = self.aside.get_or_insert_default();
+        if let Some(jitter) = jitter {
+            aside.extras.jitter = jitter;
+        }
+        if let Some(behind) = behind {
+            aside.extras.behind = behind;
+        }
     }
 
     /// A packet arrives; departures due by then come first. Arrivals must not go back in time.
@@ -354,7 +392,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// holds it back. Ask for the next event again then.
     pub(crate) fn passes(&mut self, mut packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
         let Some(aside) = &mut self.aside else { return Some(packet) };
-        let Aside { extras, late } = &mut **aside;
+        let Aside { extras, late, .. } = &mut **aside;
         let now = packet.arrived;
         let first = late.resume();
         for (stage, next) in extras.behind.iter_mut().zip(1..).skip(first as usize) {
@@ -412,7 +450,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     pub fn backlog(&self) -> Backlog {
         let mut inside = self.queue.backlog();
         self.wire.packets().for_each(|packet| inside.add(packet));
-        if let Some(Aside { extras, late }) = self.aside.as_deref() {
+        if let Some(Aside { extras, late, .. }) = self.aside.as_deref() {
             let of_arq = extras.arq.as_ref().map_or_else(Backlog::default, Arq::backlog);
             for part in [late.backlog(), of_arq] {
                 inside.packets += part.packets;
@@ -492,8 +530,11 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// When the packet comes to the end of the wire that leaves it at `free_at`.
     fn arrival(&mut self) -> Time {
         let (departure, delay) = (self.free_at, self.delay);
-        let jitter = self.aside.as_mut().and_then(|aside| aside.extras.jitter.as_mut());
-        jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay))
+        let Some(aside) = &mut self.aside else { return departure + delay };
+        let jitter = aside.extras.jitter.as_mut();
+        let own = jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay));
+        aside.last = aside.last.max(own);
+        aside.last
     }
 
     fn arq(&mut self) -> Option<&mut Arq> {

@@ -110,6 +110,24 @@ impl WireSpec {
         }
     }
 
+    /// Can it become this while packets cross it? What waits stays in its queue, and what the wire sends again stays its business.
+    pub fn may_become(&self, to: &Self) -> Result<(), (&'static str, String)> {
+        let fixed = [
+            ("queue", self.queue != to.queue),
+            ("outage", self.outage != to.outage),
+            ("link_layer", self.link_layer != to.link_layer),
+        ];
+        if let Some((key, _)) = fixed.into_iter().find(|(_, changes)| *changes) {
+            return Err((key, "cannot change while packets cross the link".into()));
+        }
+        if self.rate != to.rate && self.queue.counts_time() {
+            let what =
+                "cannot change where a queue counts how long packets will wait, limit it in packets or bytes";
+            return Err(("rate", what.into()));
+        }
+        Ok(())
+    }
+
     /// The contracts that packets meet on it, each with the key and the value by which it is said.
     pub fn contracts(&self) -> Vec<(&'static str, String, Sla)> {
         let stages =

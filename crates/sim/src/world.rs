@@ -14,7 +14,7 @@ use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{ConnectionRecord, DatagramStep, Event, NOBODY, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
-use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, Topology};
+use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Topology, WireSpec};
 use catnip_tcp::{Endpoint, Sender};
 use std::collections::VecDeque;
 
@@ -384,6 +384,18 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// Lets every port serve up to the time until which everything has happened, for who looks at it there.
     pub fn catch_up(&mut self) {
         self.fabric.catch_up(self.told, &mut self.hosts);
+    }
+
+    /// Lets the wires of these ports change. To be said before anything is sent.
+    pub fn let_change(&mut self, topology: &Topology, ports: impl IntoIterator<Item = PortId>) {
+        ports.into_iter().for_each(|port| self.fabric.let_change(topology, port));
+    }
+
+    /// At `now` the wire of this port becomes another one: see [`Fabric::change`].
+    pub fn change(&mut self, now: Time, port: PortId, from: &WireSpec, to: &WireSpec, seed: u64) {
+        self.advance(now.max(self.told));
+        self.catch_up();
+        self.fabric.change(port, from, to, seed);
     }
 
     /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,

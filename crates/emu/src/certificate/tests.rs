@@ -38,6 +38,7 @@ fn with(change: impl FnOnce(&mut Direction)) -> Direction {
 
 fn outcome() -> Outcome {
     Outcome {
+        changed: Vec::new(),
         code: 0,
         duration: Span::from_secs(2),
         cpu: Span::ZERO,

@@ -185,6 +185,7 @@ fn certify_link<O: Outside>(
         [0, 1].map(|way| (&world.watch().monitor.directions[2 * index + way], GateCounts::default()));
     let held = link.ports.map(|port| u64::from(world.fabric().port(port).backlog().packets));
     let outcome = Outcome {
+        changed: Vec::new(),
         code: finished.code,
         duration: finished.duration,
         cpu: finished.cpu,
