@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chromium import Chromium, find
+from catnip.web.chromium import LONGEST_S, Chromium, find
 
-LOADS_LONGEST_S = 120.0
 UNKNOWN = -1
 
 Json = dict[str, Any]
@@ -209,7 +208,7 @@ def main() -> int:
         if program is None:
             raise RuntimeError("chromium: not found, install it (apt install chromium)")
         with Chromium(program) as browser:
-            recorded = json.dumps(har(browser.record(options.url, LOADS_LONGEST_S)), indent=1) + "\n"
+            recorded = json.dumps(har(browser.record(options.url, LONGEST_S)), indent=1) + "\n"
         if options.out:
             options.out.write_text(recorded, encoding="utf-8")
         else:

@@ -1,11 +1,17 @@
-"""What a plain install leaves out: the libraries that draw, make reports, and write tables."""
+"""What a plain install leaves out: the libraries that draw, make reports, write tables, and replay sites."""
 
 from importlib.util import find_spec
 
 from catnip._core import InputError
 
 DISTRIBUTION = "catnip-net"
-EXTRAS = {"jinja2": "report", "matplotlib": "plot", "pyarrow": "parquet"}
+EXTRAS = {
+    "jinja2": "report",
+    "matplotlib": "plot",
+    "mitmproxy": "replay",
+    "pyarrow": "parquet",
+    "pyroute2": "replay",
+}
 """The extra of pyproject.toml that brings a library."""
 
 

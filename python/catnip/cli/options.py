@@ -14,15 +14,17 @@ CLAIM_FAILED = 1
 BAD_INPUT = 2
 RED = 3
 NOTHING_FINISHED = 4
+NOT_LOADED = 5
 INTERRUPTED = 130
 
 EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("0", "done", ()),
     (f"{CLAIM_FAILED}", "a claim fails", ("reproduce",)),
     (f"{BAD_INPUT}", "bad input: one line on standard error names file, key and value", ()),
-    ("3", "the certificate is red", ("link", "router", "emulate")),
-    (f"{NOTHING_FINISHED}", "nothing has finished, or nothing has begun", ("run",)),
-    ("126, 127", "a command cannot be run, or is not there", ("link", "emulate")),
+    (f"{RED}", "the certificate is red", ("link", "router", "emulate", "replay", "pages")),
+    (f"{NOTHING_FINISHED}", "nothing has finished, or nothing has begun", ("run", "record")),
+    (f"{NOT_LOADED}", "a page has not loaded", ("pages",)),
+    ("126, 127", "a command cannot be run, or is not there", ("link", "emulate", "record", "replay")),
     (f"{INTERRUPTED}", "interrupted", ()),
 )
 """Codes, what they mean, and which commands have them, if not all. docs/results.md has the same."""

@@ -23,11 +23,11 @@ from catnip.progress import Progress
 from catnip.tables import Table
 from catnip.telling import document, print_summary
 from catnip.voice import Loudness, loudness, note
+from catnip.web.commands import ENDING
 
 if TYPE_CHECKING:
     from catnip.results import Manifest
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 POLL_S = 0.1
 
 

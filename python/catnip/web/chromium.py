@@ -1,20 +1,25 @@
-"""A headless Chromium, told what to do through its DevTools pipe."""
+"""A headless Chromium, told what to do through its DevTools pipe.
 
+As a program it loads one page and prints its times as JSON: so a link can have it as its command.
+"""
+
+import argparse
 import fcntl
 import json
 import os
 import select
 import shutil
 import signal
+import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 FLAGS = [
     "--headless",
-    "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-quic",
@@ -25,6 +30,9 @@ FLAGS = [
     "--disable-extensions",
     "--remote-debugging-pipe",
 ]
+# It refuses to be root's in any other way.
+AS_ROOT = ["--no-sandbox"]
+LONGEST_S = 120.0
 # What the browser itself says of a page: its own times in milliseconds, and how much has come.
 TIMING = """(() => {
   const [page] = performance.getEntriesByType('navigation');
@@ -47,7 +55,7 @@ class Load:
 class Chromium:
     """A browser with a new profile, gone at the end of a `with` block."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, flags: Sequence[str] = ()) -> None:
         self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
         self._buffer = b""
         self._number = 0
@@ -58,7 +66,14 @@ class Chromium:
         quiet = os.open(os.devnull, os.O_RDWR)
         self._process = os.posix_spawn(
             program,
-            [program, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
+            [
+                program,
+                *FLAGS,
+                *(AS_ROOT if os.geteuid() == 0 else ()),
+                *flags,
+                f"--user-data-dir={self._profile}",
+                "about:blank",
+            ],
             {**os.environ, "HOME": self._profile},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, quiet, 1),
@@ -156,3 +171,37 @@ class Chromium:
 def find(name: str) -> str | None:
     """The path of a browser."""
     return shutil.which(name) or (name if Path(name).is_file() else None)
+
+
+def flags_of(environment: Mapping[str, str]) -> list[str]:
+    """What a browser takes from where it runs: a proxy, and the authority of a recorder or a replayer."""
+    flags = {"--proxy-server": "CATNIP_PROXY", "--ignore-certificate-errors-spki-list": "CATNIP_CA_PIN"}
+    return [f"{flag}={environment[name]}" for flag, name in flags.items() if name in environment]
+
+
+def main() -> int:
+    """Loads one page."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("url", metavar="URL")
+    arguments.add_argument("--longest-s", type=float, default=LONGEST_S, help="gives the page up after that")
+    arguments.add_argument(
+        "--settle", action="store_true", help="wait until the network is silent, tell nothing"
+    )
+    options = arguments.parse_args()
+    try:
+        program = find("chromium")
+        if program is None:
+            raise RuntimeError("chromium: not found, install it (apt install chromium)")
+        with Chromium(program, flags_of(os.environ)) as browser:
+            if options.settle:
+                browser.record(options.url, options.longest_s)
+            else:
+                print(json.dumps(asdict(browser.load(options.url, options.longest_s))))
+    except (RuntimeError, OSError) as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,412 @@
+"""Web sites: recorded, replayed behind a link, and timed behind two."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from subprocess import PIPE
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from catnip import extras, output
+from catnip._core import InputError, __version__
+from catnip.cli.emulation import program
+from catnip.cli.options import NOT_LOADED, NOTHING_FINISHED, RED, SEED_COUNT, common, voice
+from catnip.progress import Progress
+from catnip.voice import Loudness, loudness, note
+from catnip.web import commands, loads, site
+from catnip.web.chromium import LONGEST_S, find
+from catnip.web.loads import Behind, Timed, Visit, Way
+from catnip.web.site import Site
+
+if TYPE_CHECKING:
+    from catnip.web.recorder import Recorder
+    from catnip.web.replayer import Replayer
+
+RAW = "catnip.raw"
+"""Where a command keeps what was typed behind its name."""
+COMMAND = "catnip.command"
+"""Where a command keeps what was typed behind `--`."""
+NOT_OF_REPLAY = {"--nat", "--resolver"}
+"""Options of a link that a site makes senseless."""
+VOICE = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
+TOLD_AT_MOST = 10
+"""Lines about what was not as it should be."""
+
+
+class _Staged(click.Command):
+    """A command that begins again in a network of its own, and may have a command behind `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keeps what was typed."""
+        ctx.meta[RAW] = list(args)
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta[COMMAND] = args[place + 1 :]
+        return super().parse_args(ctx, args[:place])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """With what comes behind `--`."""
+        return [self.options_metavar or ""]
+
+
+folder_argument = click.argument("folder", metavar="SITE", type=click.Path(path_type=Path))
+inside_option = click.option("--inside", is_flag=True, hidden=True)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else.")
+
+
+@click.command(
+    cls=_Staged,
+    options_metavar="SITE [OPTIONS] [-- COMMAND...]",
+    epilog="Example: catnip record build/site --url https://www.example.org/",
+)
+@folder_argument
+@click.option(
+    "--url", metavar="URL", help="Load this page in headless Chromium instead of running a command."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Where on 127.0.0.1 the proxy listens.  [default: wherever it can]",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a site that is there.")
+@json_option
+@voice
+@click.pass_context
+def record(
+    context: click.Context, folder: Path, url: str | None, port: int, overwrite: bool, as_json: bool
+) -> None:
+    """Record what a browser or any other command fetches, as a SITE to replay.
+
+    SITE is a folder. A proxy for HTTP and, with an authority of its own, HTTPS runs as long as the command
+    does; without a command until Ctrl-C.
+
+    The command finds the proxy in http_proxy and https_proxy, and the authority's certificate in
+    SSL_CERT_FILE, CURL_CA_BUNDLE and the like; $CATNIP_PROXY and $CATNIP_CA have both, too. Chromium trusts
+    the authority by --ignore-certificate-errors-spki-list=$CATNIP_CA_PIN. Servers are verified by the
+    authorities of Mozilla, or those of $SSL_CERT_FILE. What has not come whole is not stored, and told.
+
+    Leaves with the exit code of the command, if that is not 0. With --json, what the command prints goes to
+    stderr.
+    """
+    command = context.meta[COMMAND]
+    if url is not None and command:
+        raise click.UsageError("--url: there is a command, too")
+    site.check_folder(folder, overwrite)
+    extras.need("record", "mitmproxy")
+    if url is not None:
+        _check_browser()
+        command = [*loads.BROWSER, url, "--settle"]
+    folder.mkdir(parents=True, exist_ok=True)
+    code, recorder = asyncio.run(_recorded(command, port, as_json))
+    if recorder.exchanges:
+        site.write(folder, recorder.exchanges)
+    _tell([f"not recorded: {lost}" for lost in recorder.lost])
+    _tell_recorded(folder, recorder, as_json)
+    if code or not recorder.exchanges:
+        raise click.exceptions.Exit(code or NOTHING_FINISHED)
+
+
+@click.command(
+    cls=_Staged,
+    options_metavar="SITE [OPTIONS] [OPTIONS OF catnip link] -- COMMAND...",
+    context_settings={"ignore_unknown_options": True},
+    epilog="Example: catnip replay build/site --rate 5Mbit --delay 40ms -- curl -s https://www.example.org/",
+)
+@folder_argument
+@click.argument("link", nargs=-1, type=click.UNPROCESSED, metavar="LINK")
+@json_option
+@inside_option
+@voice
+@click.pass_context
+def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: bool, inside: bool) -> None:
+    """Run a command that finds a recorded SITE, with all its servers, behind a link.
+
+    Each recorded host has an address of its own, and a resolver knows their names. The only way to them is
+    the link, whose options are those of `catnip link`, and nothing else can be reached.
+
+    A request gets what was answered to the recorded one with the same method, origin and path, and of these
+    to the one whose query begins most alike. Others get 404, and are told at the end. $CATNIP_CA is the
+    certificate of the authority that all servers have theirs from; SSL_CERT_FILE, CURL_CA_BUNDLE and the
+    like name it, too.
+
+    Leaves with the exit code of the command, if that is not 0. With --json, what the command prints goes to
+    stderr.
+    """
+    command = context.meta[COMMAND]
+    if not command:
+        raise click.UsageError("COMMAND: there is none, say what to run behind the link after --")
+    for option in link:
+        if option.partition("=")[0] in NOT_OF_REPLAY:
+            raise click.UsageError(f"{option}: names and servers are those of the site")
+    code = asyncio.run(_replayed(_begun(context, "replay", folder, inside), folder, link, command, as_json))
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+@click.command(
+    cls=_Staged,
+    options_metavar="SITE [OPTIONS]",
+    epilog="Example: catnip pages build/site --link 'dsl: --rate 5Mbit --delay 20ms' "
+    "--link 'lossy: --rate 5Mbit --delay 20ms --loss bernoulli:1%'",
+)
+@folder_argument
+@click.option(
+    "--url",
+    "urls",
+    metavar="URL",
+    multiple=True,
+    help="A page; repeatable.  [default: the first one recorded]",
+)
+@click.option(
+    "--link",
+    "links",
+    metavar="'NAME: OPTIONS'",
+    multiple=True,
+    required=True,
+    help="A link, by a name, with options of `catnip link`; others are compared with the first.",
+)
+@click.option(
+    "--runs", type=SEED_COUNT, default=10, show_default=True, help="Loads of each page over each link."
+)
+@click.option(
+    "--longest",
+    "longest_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=LONGEST_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="A page that takes longer has not loaded.",
+)
+@inside_option
+@common
+@click.pass_context
+def pages(
+    context: click.Context,
+    folder: Path,
+    urls: Sequence[str],
+    links: Sequence[str],
+    runs: int,
+    longest_s: float,
+    inside: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Time a recorded SITE's pages in a browser, behind one link and behind another.
+
+    Headless Chromium loads each page from the replayed servers, with a new profile each time. Times are the
+    browser's own: until the end of the load event, from the beginning of the navigation, with 95 %
+    intervals. Loads of a pair have the same seed, and take turns in who is first. A page that has not loaded
+    is no time; it is counted, and told.
+    """
+    ways = [Way.parse(link) for link in links]
+    for place, way in enumerate(ways):
+        if way.name in {other.name for other in ways[:place]}:
+            raise click.UsageError(f"--link: {way.name}: there are two of that name")
+    loaded = _begun(context, "pages", folder, inside)
+    chosen = _pages(folder, loaded, urls)
+    _check_browser()
+    seeds = range(seed, seed + runs)
+    try:
+        made, asked = asyncio.run(_visited(loaded, chosen, ways, seeds, longest_s, as_json))
+    except commands.Ended as ended:
+        raise click.exceptions.Exit(ended.code) from None
+    if as_json:
+        found = {**loads.document(made, chosen, ways), "replay": asked}
+        output.print_json({"version": __version__, "site": str(folder), "seeds": list(seeds), **found})
+    else:
+        _print_times(made, chosen, ways, seeds)
+    _tell([f"{one.link}, seed {one.seed}: not loaded: {one.failure}" for one in made if one.failure])
+    _tell([f"{one.link}, seed {one.seed}: {_why_red(one)}" for one in made if one.is_red])
+    if any(one.failure for one in made):
+        raise click.exceptions.Exit(NOT_LOADED)
+    if any(one.is_red for one in made):
+        raise click.exceptions.Exit(RED)
+
+
+async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[int, Recorder]":
+    """Runs a command, or nothing until a signal, beside the proxy; its exit code, and what came by."""
+    from catnip.web.recorder import Recorder, recording  # noqa: PLC0415 -- the library may be missing
+
+    recorder = Recorder()
+    async with recording(recorder, port, os.environ.get("SSL_CERT_FILE")) as proxy:
+        environment = {**proxy.environment(), **_through(*proxy.addresses[0])}
+        if not command:
+            _tell([f"{name}={environment[name]}" for name in ("CATNIP_PROXY", "CATNIP_CA", "CATNIP_CA_PIN")])
+            _tell(["recording until Ctrl-C"])
+            await commands.interrupted()
+            return 0, recorder
+        try:
+            code, *_ = await commands.run(command, environment, stdout=2 if as_json else None)
+        except FileNotFoundError:
+            raise _cannot_run(127, f"{command[0]}: command not found") from None
+        except PermissionError as error:
+            raise _cannot_run(126, f"{command[0]}: cannot be executed: {error.strerror}") from None
+    return code, recorder
+
+
+def _cannot_run(code: int, why: str) -> click.exceptions.Exit:
+    click.echo(f"error: {why}", err=True)
+    return click.exceptions.Exit(code)
+
+
+def _through(host: str, port: int) -> dict[str, str]:
+    """What makes commands use a proxy."""
+    url = f"http://{host}:{port}"
+    # Some programs know one spelling, some the other.
+    names = [spelled for name in ("http_proxy", "https_proxy") for spelled in (name, name.upper())]
+    return {"CATNIP_PROXY": url, **dict.fromkeys(names, url), "no_proxy": "", "NO_PROXY": ""}
+
+
+def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Site:
+    """Reads a site, and unless we are inside begins again with the same words in a network of our own."""
+    loaded = site.read(folder)
+    note(f"read {folder}")
+    extras.need(name, "mitmproxy", "pyroute2")
+    if not inside:
+        from catnip.web import network  # noqa: PLC0415 -- the library may be missing
+
+        program()
+        way = network.way_in()
+        sys.stdout.flush()
+        again = [sys.executable, "-P", "-m", "catnip", name, "--inside", *context.meta[RAW]]
+        os.execvp(way[0], [*way, *again])
+    return loaded
+
+
+@asynccontextmanager
+async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, Behind]]":
+    """The servers of a site, in this network, and how a command gets behind a link to them."""
+    from catnip.web import network  # noqa: PLC0415 -- the libraries may be missing
+    from catnip.web.replayer import RESOLVER, Replayer, replaying  # noqa: PLC0415
+
+    for name in [name for name in os.environ if name.lower() in {"http_proxy", "https_proxy", "all_proxy"}]:
+        # There is no way to the caller's.
+        del os.environ[name]
+    replayer = Replayer(loaded)
+    await network.have([RESOLVER, *replayer.addresses.values()])
+    async with replaying(replayer) as servers:
+        yield replayer, Behind(program(), RESOLVER, servers.environment())
+
+
+async def _replayed(
+    loaded: Site, folder: Path, link: Sequence[str], command: Sequence[str], as_json: bool
+) -> int:
+    options = [*link, *(["--json"] if as_json else []), *VOICE[loudness()]]
+    async with _served(loaded) as (replayer, behind):
+        code, out, _ = await commands.run(
+            behind.command(options, command), behind.environment, stdout=PIPE if as_json else None
+        )
+    _tell(replayer.complaints())
+    if out:
+        found = {"certificate": json.loads(out), "replay": replayer.document()}
+        output.print_json({"version": __version__, "site": str(folder), **found})
+    return code
+
+
+async def _visited(
+    loaded: Site,
+    urls: Sequence[str],
+    ways: Sequence[Way],
+    seeds: Sequence[int],
+    longest_s: float,
+    quiet: bool,
+) -> tuple[list[Visit], dict[str, Any]]:
+    made: list[Visit] = []
+    async with _served(loaded) as (replayer, behind):
+        with Progress(quiet) as progress:
+            told = progress.task("page loads")
+            async for visit in loads.visits(behind, urls, ways, seeds, longest_s):
+                made.append(visit)
+                told(len(made), len(urls) * len(ways) * len(seeds))
+                note(f"{visit.link}, seed {visit.seed}: {visit.load or visit.failure}")
+    _tell(replayer.complaints())
+    return made, replayer.document()
+
+
+def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:
+    """Those to load, all of them recorded."""
+    if not urls:
+        if not loaded.documents:
+            raise InputError(f"--url: {folder} has no recorded HTML page")
+        return loaded.documents[:1]
+    for url in urls:
+        try:
+            found = loaded.answer("GET", site.origin_of(url), site.target_of(url))
+        except ValueError as error:
+            raise InputError(f"--url: {url}: {error}") from error
+        if found is None:
+            near = ", ".join(loaded.documents[:3]) or "no page"
+            raise InputError(f"--url: {url}: not recorded in {folder}, which has {near}")
+    return list(dict.fromkeys(urls))
+
+
+def _check_browser() -> None:
+    if find("chromium") is None:
+        raise InputError("chromium: not found, install it (apt install chromium)")
+
+
+def _print_times(
+    made: Sequence[Visit], urls: Sequence[str], ways: Sequence[Way], seeds: Sequence[int]
+) -> None:
+    first = ways[0].name
+    for url in urls:
+        columns = ["link", "loaded", "load event, s", "document, s"]
+        rows = []
+        for way in ways:
+            of = loads.timed(made, url, way.name, first)
+            times = ["–" if value is None else str(value) for value in (of.load_s, of.html_s)]
+            rows.append([way.name, f"{of.loaded} of {of.visits}", *times])
+            if len(ways) > 1:
+                rows[-1].append(_less(of, loads.timed(made, url, first, first)))
+        if len(ways) > 1:
+            columns.append(f"load event less {first}, s")
+        output.print_table(f"{url}, {output.span(seeds)}", columns, rows)
+
+
+def _less(of: Timed, first: Timed) -> str:
+    if of.less_s is None:
+        return "–"
+    share = f" ({of.less_s.mean / first.load_s.mean:+.0%})" if first.load_s else ""
+    return f"{of.less_s:+}{share}"
+
+
+def _why_red(visit: Visit) -> str:
+    return f"the certificate is red: {'; '.join(visit.certificate.get('failures', []))}"
+
+
+def _tell_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
+    recorded = Site(recorder.exchanges)
+    count = len(recorded.exchanges)
+    size = sum(len(one.response.body) for one in recorded.exchanges)
+    if as_json:
+        output.print_json(
+            {
+                "version": __version__,
+                "site": str(folder),
+                "exchanges": count,
+                "bytes": size,
+                "origins": [str(origin) for origin in recorded.origins],
+                "documents": recorded.documents,
+                "not_recorded": recorder.lost,
+            }
+        )
+    elif count:
+        _tell([f"{folder}: {count} responses of {len(recorded.origins)} origins, {size} bytes"])
+    if not count:
+        click.echo(f"error: {folder}: nothing was recorded", err=True)
+
+
+def _tell(lines: Sequence[str]) -> None:
+    """Says what a user should know beside the result."""
+    if loudness() is Loudness.QUIET:
+        return
+    most = len(lines) if loudness() is Loudness.VERBOSE else TOLD_AT_MOST
+    for line in lines[:most]:
+        click.echo(line, err=True)
+    if len(lines) > most:
+        click.echo(f"… and {len(lines) - most} more: --verbose", err=True)

@@ -1,0 +1,74 @@
+"""Commands that run while servers do."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
+
+
+async def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    stdout: int | IO[str] | None = None,
+    stderr: int | None = None,
+) -> tuple[int, bytes, bytes]:
+    """Runs a command, which hears of every signal that would end us, and gives its exit code, as a shell says
+    it, and what it has said to pipes.
+    """
+    # Nothing of ours may come behind what it prints.
+    sys.stdout.flush()
+    process = await asyncio.create_subprocess_exec(
+        *command, env={**os.environ, **environment}, stdout=stdout, stderr=stderr
+    )
+
+    def pass_on(number: signal.Signals) -> None:
+        # A terminal tells all that run in front, so the command has heard of it.
+        if process.returncode is None and not (number in OF_TERMINAL and _is_in_front()):
+            process.send_signal(number)
+
+    with _heard(pass_on):
+        out, err = await process.communicate()
+    code = process.returncode or 0
+    return (code if code >= 0 else 128 - code), out or b"", err or b""
+
+
+async def interrupted() -> None:
+    """Waits for a signal that would end us."""
+    ended = asyncio.Event()
+    with _heard(lambda _: ended.set()):
+        await ended.wait()
+
+
+@contextmanager
+def _heard(handler: Callable[[signal.Signals], object]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    ours = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in ours:
+        loop.add_signal_handler(number, handler, number)
+    try:
+        yield
+    finally:
+        for number in ours:
+            loop.remove_signal_handler(number)
+
+
+def _is_in_front() -> bool:
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+class Ended(Exception):
+    """A command was ended by a signal, so that its caller should end, too."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code

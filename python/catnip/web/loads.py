@@ -1,0 +1,172 @@
+"""Page loads of a replayed site, by a real browser behind links that are compared pair by pair."""
+
+import json
+import shlex
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from subprocess import PIPE
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from catnip import stats
+from catnip._core import InputError
+from catnip.output import interval
+from catnip.stats import Interval
+from catnip.web import commands
+from catnip.web.chromium import Load
+
+BROWSER = [sys.executable, "-P", "-m", "catnip.web.chromium"]
+"""Loads one page."""
+OURS = ("--certificate", "--json", "--resolver", "--seed")
+"""Options of a link that each load sets."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A link by name, and what it is asked for."""
+
+    name: str
+    options: Sequence[str]
+
+    @classmethod
+    def parse(cls, text: str) -> "Way":
+        """Reads `NAME: OPTIONS`."""
+        name, colon, rest = text.partition(":")
+        if not colon or not name.strip() or name.strip().startswith("-"):
+            raise InputError(
+                f"--link: {text}: expected NAME: OPTIONS, as in 'slow: --rate 1Mbit --delay 50ms'"
+            )
+        try:
+            options = shlex.split(rest)
+        except ValueError as error:
+            raise InputError(f"--link: {text}: {error}") from error
+        for option in options:
+            if option.partition("=")[0] in OURS:
+                raise InputError(f"--link: {text}: {option}: each load has its own")
+        return cls(name.strip(), options)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """How to get behind a link: the emulator, who knows names, and the environment of commands there."""
+
+    emulator: Path
+    resolver: str
+    environment: Mapping[str, str]
+
+    def command(self, options: Sequence[str], command: Sequence[str]) -> list[str]:
+        """A command behind a link with these options."""
+        return [str(self.emulator), "link", *options, f"--resolver={self.resolver}", "--", *command]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A page, visited over a link: its times, or why there are none."""
+
+    url: str
+    link: str
+    seed: int
+    load: Load | None
+    failure: str | None
+    certificate: Mapping[str, Any]
+
+    @property
+    def is_red(self) -> bool:
+        """Whether the link has been out of tolerance."""
+        return bool(self.certificate.get("verdict") == "red")
+
+
+async def visits(
+    behind: Behind, urls: Sequence[str], ways: Sequence[Way], seeds: Sequence[int], longest_s: float
+) -> AsyncIterator[Visit]:
+    """Visits each page over each link once for each seed, with a new browser each time. Every second time the
+    links take turns the other way round, so that what changes in time changes both.
+    """
+    for url in urls:
+        # What servers and files are slower with the first time is nobody's page time.
+        await _visit(behind, url, Way("", []), seeds[0], longest_s)
+    for number, seed in enumerate(seeds):
+        for url in urls:
+            for way in ways if number % 2 == 0 else reversed(ways):
+                yield await _visit(behind, url, way, seed, longest_s)
+
+
+async def _visit(behind: Behind, url: str, way: Way, seed: int, longest_s: float) -> Visit:
+    with TemporaryDirectory(prefix="catnip-pages-") as folder:
+        file = Path(folder) / "certificate.json"
+        options = [*way.options, f"--seed={seed}", f"--certificate={file}", "--quiet"]
+        browser = [*BROWSER, url, f"--longest-s={longest_s}"]
+        code, out, err = await commands.run(
+            behind.command(options, browser), behind.environment, stdout=PIPE, stderr=PIPE
+        )
+        said = err.decode(errors="replace").strip().removeprefix("error: ")
+        if code > 128:
+            raise commands.Ended(code)
+        if not file.exists():
+            raise InputError(f"--link: {way.name}: {' '.join(said.split())}")
+        certificate = json.loads(file.read_text(encoding="utf-8"))
+    load = Load(**json.loads(out)) if out else None
+    failure = None if load else said.splitlines()[-1] if said else "the browser has said nothing"
+    return Visit(url, way.name, seed, load, failure, certificate)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The visits of one page over one link."""
+
+    loaded: int
+    visits: int
+    load_s: Interval | None
+    """Until the end of the load event; None if it never came."""
+    html_s: Interval | None
+    """Until the end of the document itself."""
+    less_s: Interval | None
+    """Than over the first link, of the pairs in which both have loaded."""
+
+
+def timed(made: Sequence[Visit], url: str, link: str, first: str) -> Timed:
+    """Sums up a page over a link."""
+    here, there = (
+        {one.seed: one.load for one in made if (one.url, one.link) == (url, of)} for of in (link, first)
+    )
+    loads = [load for load in here.values() if load]
+    pairs = [(load, other) for seed, load in here.items() if load and (other := there.get(seed))]
+    return Timed(
+        len(loads),
+        len(here),
+        stats.mean([load.seconds for load in loads]) if loads else None,
+        stats.mean([load.html_seconds for load in loads]) if loads else None,
+        stats.paired_difference([one.seconds for one, _ in pairs], [other.seconds for _, other in pairs])
+        if pairs and link != first
+        else None,
+    )
+
+
+def document(made: Sequence[Visit], urls: Sequence[str], ways: Sequence[Way]) -> dict[str, Any]:
+    """Pages by URL, each by link, and every visit."""
+    first = ways[0].name
+    return {
+        "links": {way.name: shlex.join(way.options) for way in ways},
+        "pages": {
+            url: {way.name: _document(timed(made, url, way.name, first)) for way in ways} for url in urls
+        },
+        "visits": [
+            {
+                "url": visit.url,
+                "link": visit.link,
+                "seed": visit.seed,
+                "load": visit.load and asdict(visit.load),
+                "failure": visit.failure,
+                "certificate": visit.certificate,
+            }
+            for visit in made
+        ],
+    }
+
+
+def _document(of: Timed) -> dict[str, Any]:
+    intervals = {"load_s": of.load_s, "html_s": of.html_s, "less_s": of.less_s}
+    told = {name: value and interval(value) for name, value in intervals.items()}
+    return {"loaded": of.loaded, "visits": of.visits, **told}

@@ -1,0 +1,34 @@
+"""A network namespace of our own."""
+
+import os
+import subprocess
+from collections.abc import Iterable
+
+from pyroute2 import AsyncIPRoute
+
+from catnip._core import InputError
+
+AS_ROOT = ["unshare", "--net", "--"]
+AS_USER = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--"]
+"""Commands stay the user's, as behind `catnip link`."""
+
+
+def way_in() -> list[str]:
+    """What to put before a command that is to run in a network namespace of its own."""
+    why = ""
+    for way in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
+        tried = subprocess.run([*way, "true"], capture_output=True, text=True, check=False)
+        if tried.returncode == 0:
+            return way
+        why = tried.stderr.strip()
+    told = "run as root, or let users have namespaces (sysctl user.max_user_namespaces)"
+    raise InputError(f"no network namespace of its own: {why}; {told}")
+
+
+async def have(addresses: Iterable[str]) -> None:
+    """Makes these addresses this namespace's."""
+    async with AsyncIPRoute() as kernel:
+        [loopback] = await kernel.link_lookup(ifname="lo")
+        await kernel.link("set", index=loopback, state="up")
+        for address in addresses:
+            await kernel.addr("add", index=loopback, address=address, prefixlen=32)

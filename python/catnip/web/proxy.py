@@ -1,0 +1,110 @@
+"""The proxy library at work: servers that end with a block, and an authority that nobody knew before it."""
+
+import asyncio
+import base64
+import hashlib
+import logging
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509 import load_pem_x509_certificate
+from mitmproxy.addons.anticache import AntiCache
+from mitmproxy.addons.core import Core
+from mitmproxy.addons.disable_h2c import DisableH2C
+from mitmproxy.addons.next_layer import NextLayer
+from mitmproxy.addons.proxyserver import Proxyserver
+from mitmproxy.addons.tlsconfig import TlsConfig
+from mitmproxy.exceptions import OptionsError
+from mitmproxy.master import Master
+from mitmproxy.options import Options
+
+from catnip._core import InputError
+from catnip.voice import note
+
+CREATED = "mitmproxy-ca-cert.pem"
+"""What the library calls the certificate of its authority."""
+
+TRUSTED = ("CATNIP_CA", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+"""Where programs look for the authorities that they trust: OpenSSL, curl, Python's requests, Node.js."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Servers that listen."""
+
+    addresses: Sequence[tuple[str, int]]
+    authority: Path
+    """The certificate of the authority of all their certificates. Its key ends with the servers."""
+
+    @property
+    def pin(self) -> str:
+        """The hash by which Chromium trusts it (--ignore-certificate-errors-spki-list)."""
+        key = load_pem_x509_certificate(self.authority.read_bytes()).public_key()
+        known = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return base64.b64encode(hashlib.sha256(known).digest()).decode()
+
+    def environment(self) -> dict[str, str]:
+        """By which a command finds what to trust."""
+        return {**dict.fromkeys(TRUSTED, str(self.authority)), "CATNIP_CA_PIN": self.pin}
+
+
+@asynccontextmanager
+async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, Any]) -> AsyncIterator[Serving]:
+    """Servers in these modes of the library, as long as the block runs; the addon hears of exchanges."""
+    logger = logging.getLogger("mitmproxy")
+    heard = _Notes()
+    logger.addHandler(heard)
+    with TemporaryDirectory(prefix="catnip-proxy-") as name:
+        # Commands of other users read the certificate, and nobody the key.
+        folder, keys = Path(name), Path(name) / "keys"
+        folder.chmod(0o755)
+        keys.mkdir(mode=0o700)
+        running = asyncio.Event()
+        master = Master(Options(confdir=str(keys), mode=list(modes)))
+        server = Proxyserver()
+        try:
+            # Whoever knows the answer comes first.
+            master.addons.add(_Running(running), addon, Core(), AntiCache(), server)
+            master.addons.add(NextLayer(), TlsConfig(), DisableH2C())
+            master.options.update(**settings)
+        except OptionsError as error:
+            raise InputError(str(error)) from error
+        task = asyncio.create_task(master.run())
+        try:
+            await running.wait()
+            for instance in server.servers:
+                if not instance.is_running:
+                    raise InputError(f"{instance.last_exception}")
+            authority = folder / "ca.pem"
+            shutil.copy(keys / CREATED, authority)
+            yield Serving([address[:2] for address in server.listen_addrs()], authority)
+        finally:
+            # Those that are not stopped use an interpreter that is no longer there.
+            await server.servers.update([])
+            master.shutdown()
+            with suppress(asyncio.CancelledError):
+                await task
+            logger.removeHandler(heard)
+
+
+class _Running:
+    """Hears that all servers have been started."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    def running(self) -> None:
+        self._event.set()
+
+
+class _Notes(logging.Handler):
+    """What the library says is for who asks."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())

@@ -1,0 +1,98 @@
+"""What passes a proxy, kept as a site."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mitmproxy.http import Headers as Fields
+from mitmproxy.http import HTTPFlow
+from mitmproxy.tls import TlsData
+
+from catnip.web.proxy import Serving, serving
+from catnip.web.site import Exchange, Headers, Request, Response, origin_of
+
+SECRETS = {"authorization", "cookie", "proxy-authorization"}
+"""Headers of requests that say who asks. No replay needs them."""
+
+
+class Recorder:
+    """Hears of each exchange."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, Exchange | None] = {}
+        self._lost: dict[str, str] = {}
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Those that are whole, in the order of their requests."""
+        return [exchange for exchange in self._begun.values() if exchange is not None]
+
+    @property
+    def lost(self) -> list[str]:
+        """What was asked for, and is not among them, and why."""
+        return list(self._lost.values())
+
+    def requestheaders(self, flow: HTTPFlow) -> None:
+        """A request begins: unless more is heard of it, its response is not whole."""
+        self._begun[flow.id] = None
+        self._lost[flow.id] = f"{flow.request.method} {flow.request.url}: not over when the recording ended"
+
+    def response(self, flow: HTTPFlow) -> None:
+        """A response is whole."""
+        request, response = flow.request, flow.response
+        assert response is not None
+        try:
+            origin_of(request.url)
+        except ValueError as why:
+            self._lose(flow, str(why))
+            return
+        if response.status_code < 200:
+            self._lose(flow, f"{response.status_code} {response.reason}: what follows is not HTTP")
+            return
+        peer = flow.server_conn.peername
+        sent = [(name, value) for name, value in _listed(request.headers) if name.lower() not in SECRETS]
+        self._begun[flow.id] = Exchange(
+            Request(request.method, request.url, sent, request.raw_content or b""),
+            Response(
+                response.status_code,
+                response.reason,
+                _listed(response.headers),
+                response.raw_content or b"",
+            ),
+            peer[0] if peer else None,
+        )
+        del self._lost[flow.id]
+
+    def error(self, flow: HTTPFlow) -> None:
+        """Its connection has ended before it was over."""
+        self._begun[flow.id] = None
+        self._lose(flow, flow.error.msg if flow.error else "no response")
+
+    def http_connect_error(self, flow: HTTPFlow) -> None:
+        """There is no way to a server."""
+        self._lose(flow, flow.server_conn.error or "no connection")
+
+    def tls_failed_client(self, data: TlsData) -> None:
+        """Whoever asks does not trust us."""
+        host = data.conn.sni or "?"
+        self._lost[data.conn.id] = (
+            f"https://{host}: {data.conn.error or 'no TLS'}: is $CATNIP_CA trusted there?"
+        )
+
+    def _lose(self, flow: HTTPFlow, why: str) -> None:
+        method, url = flow.request.method, flow.request.url
+        self._lost[flow.id] = f"{method} {url}: {re.sub(r'[^ -~]+', ' ', why)}"
+
+
+@asynccontextmanager
+async def recording(recorder: Recorder, port: int, trusted: str | None) -> AsyncIterator[Serving]:
+    """A proxy on this machine, which verifies servers by the authorities of a file if one is named."""
+    # What a browser has in its cache would be left out.
+    settings = {"anticache": True, "ssl_verify_upstream_trusted_ca": trusted}
+    async with serving([f"regular@127.0.0.1:{port}"], recorder, settings) as proxy:
+        yield proxy
+
+
+def _listed(headers: Fields) -> Headers:
+    """Bytes are characters of Latin-1, which loses none."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.fields]

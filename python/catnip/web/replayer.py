@@ -1,0 +1,152 @@
+"""Servers that answer as a recorded site did, each host at an address of its own."""
+
+import ipaddress
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mitmproxy.dns import DNSFlow, ResourceRecord
+from mitmproxy.http import Headers, HTTPFlow, Response
+from mitmproxy.net.dns import response_codes, types
+
+from catnip.web.proxy import Serving, serving
+from catnip.web.site import Exchange, Origin, Site
+
+RANGE = ipaddress.IPv4Network("198.18.0.0/15")
+"""For measurements of networks (RFC 2544); no address of the Internet is in it."""
+RESOLVER = str(RANGE[1])
+HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+"""Headers that were about the recorded connection (RFC 9110)."""
+ELSEWHERE = {"alt-svc"}
+"""Headers that lead to servers which are not replayed, such as those of HTTP/3."""
+WITHOUT_BODY = {204, 304}
+
+
+def addresses(site: Site) -> dict[str, str]:
+    """Of each host: its own if that is its name, or the next one of the range."""
+    hosts = list(dict.fromkeys(origin.host for origin in site.origins))
+    literal = {host for host in hosts if _is_address(host)}
+    free = (str(address) for address in RANGE.hosts() if str(address) not in {RESOLVER, *literal})
+    return {host: host if host in literal else next(free) for host in hosts}
+
+
+class Replayer:
+    """Answers requests and questions for addresses, and counts them."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.addresses = addresses(site)
+        self.answered = 0
+        self.unmatched: Counter[str] = Counter()
+        """Requests, with method and URL, that nothing recorded answers."""
+        self.unknown: Counter[str] = Counter()
+        """Names that no recorded host has."""
+
+    def request(self, flow: HTTPFlow) -> None:
+        """Answers a request."""
+        request = flow.request
+        scheme = "https" if flow.client_conn.tls_established else "http"
+        port = flow.client_conn.sockname[1] if flow.client_conn.sockname else 0
+        host = (request.host_header or "").rpartition("@")[2].partition(":")[0].rstrip(".").lower()
+        origin = Origin(scheme, host, port)
+        found = self.site.answer(request.method, origin, request.path)
+        if found is None:
+            self.unmatched[f"{request.method} {origin}{request.path}"] += 1
+            flow.response = Response.make(404, "not recorded\n", {"Content-Type": "text/plain"})
+        else:
+            self.answered += 1
+            flow.response = _response(found)
+
+    def dns_request(self, flow: DNSFlow) -> None:
+        """Answers a question: a host has an IPv4 address and nothing else, others do not exist."""
+        question = flow.request.question
+        if question is None:
+            flow.response = flow.request.fail(response_codes.FORMERR)
+            return
+        address = self.addresses.get(question.name.rstrip(".").lower())
+        if address is None:
+            self.unknown[question.name] += 1
+            flow.response = flow.request.fail(response_codes.NXDOMAIN)
+        elif question.type == types.A:
+            record = ResourceRecord.A(question.name, ipaddress.IPv4Address(address))
+            flow.response = flow.request.succeed([record])
+        else:
+            flow.response = flow.request.succeed([])
+
+    def document(self) -> dict[str, Any]:
+        """What was asked, as JSON has it."""
+        return {
+            "addresses": self.addresses,
+            "answered": self.answered,
+            "unmatched": dict(self.unmatched),
+            "unknown_names": dict(self.unknown),
+        }
+
+    def complaints(self) -> list[str]:
+        """What was asked and not recorded, in words."""
+        asked = [f"404, not recorded: {request}{_times(count)}" for request, count in self.unmatched.items()]
+        names = [f"no such name, not recorded: {name}{_times(count)}" for name, count in self.unknown.items()]
+        return asked + names
+
+
+@asynccontextmanager
+async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
+    """Servers and a resolver at their addresses, which this machine must have."""
+    where = {(replayer.addresses[origin.host], origin.port): origin for origin in replayer.site.origins}
+    modes = [f"dns@{RESOLVER}:53"]
+    # Nothing goes on from there: all answers are here.
+    modes += [
+        f"reverse:{origin.scheme}://{address}:{port}@{address}:{port}"
+        for (address, port), origin in where.items()
+    ]
+    settings = {"connection_strategy": "lazy", "keep_host_header": True, "http2": False}
+    async with serving(modes, replayer, settings) as servers:
+        yield servers
+
+
+def _response(exchange: Exchange) -> Response:
+    """The recorded bytes, as HTTP/1.1 sends them over a connection that stays."""
+    recorded = exchange.response
+    dropped = HOP_BY_HOP | ELSEWHERE
+    has_body = exchange.request.method != "HEAD" and recorded.status not in WITHOUT_BODY
+    if has_body:
+        dropped = dropped | {"content-length"}
+    fields = [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in recorded.headers
+        if name.lower() not in dropped
+    ]
+    if has_body:
+        fields.append((b"Content-Length", str(len(recorded.body)).encode()))
+    return Response(
+        http_version=b"HTTP/1.1",
+        status_code=recorded.status,
+        reason=recorded.reason.encode("latin-1"),
+        headers=Headers(fields),
+        content=recorded.body if has_body else b"",
+        trailers=None,
+        timestamp_start=0.0,
+        timestamp_end=0.0,
+    )
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,321 @@
+"""A recorded site: what was fetched from it, as files that people can read and compare.
+
+`site.jsonl` has a line for each exchange, in the order of the requests, behind a first line that says what it
+is; a body is a file in `bodies`, called by the SHA-256 of its bytes. docs/replay.md has the format.
+"""
+
+import hashlib
+import ipaddress
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from catnip._core import InputError, __version__
+
+INDEX = "site.jsonl"
+BODIES = "bodies"
+FORMAT = 1
+PORTS = {"http": 80, "https": 443}
+
+NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*")
+"""A host's name as browsers ask for it, which has no capitals."""
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A method, or the name of a header (RFC 9110)."""
+DIGEST = re.compile(r"[0-9a-f]{64}")
+
+Headers = Sequence[tuple[str, str]]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Origin:
+    """Who answers: a scheme, a host and a port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{self.host}{port}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for."""
+
+    method: str
+    url: str
+    headers: Headers = ()
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Response:
+    """What was answered; the body is as it was sent, compressed or not."""
+
+    status: int
+    reason: str
+    headers: Headers = ()
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request with the whole response to it, and the address that gave it."""
+
+    request: Request
+    response: Response
+    address: str | None = None
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Who has answered."""
+        return origin_of(self.request.url)
+
+
+@dataclass(frozen=True)
+class Site:
+    """All that was recorded, in the order of the requests."""
+
+    exchanges: Sequence[Exchange]
+
+    @cached_property
+    def origins(self) -> list[Origin]:
+        """Those that have answered, in order of their first request."""
+        return list(dict.fromkeys(exchange.origin for exchange in self.exchanges))
+
+    @cached_property
+    def documents(self) -> list[str]:
+        """What a browser may have been told to visit: successful HTML, in order of requests."""
+        return [
+            exchange.request.url
+            for exchange in self.exchanges
+            if exchange.request.method == "GET" and exchange.response.status == 200 and _is_html(exchange)
+        ]
+
+    def answer(self, method: str, origin: Origin, target: str) -> Exchange | None:
+        """What was answered to such a request: same method, origin and path, and of these the one whose
+        query has the longest beginning in common with this one, as mahimahi's ReplayShell decides. Of
+        equals it is the last: what came before may have been a redirection to itself, for a cookie's sake.
+        """
+        path, _, query = target.partition("?")
+        candidates = self._by_path.get((method, origin, path), ())
+
+        def likeness(candidate: tuple[int, str, Exchange]) -> tuple[bool, int, int]:
+            place, recorded, _ = candidate
+            return recorded == query, _common(recorded, query), place
+
+        return max(candidates, key=likeness)[2] if candidates else None
+
+    @cached_property
+    def _by_path(self) -> Mapping[tuple[str, Origin, str], list[tuple[int, str, Exchange]]]:
+        places: dict[tuple[str, Origin, str], list[tuple[int, str, Exchange]]] = defaultdict(list)
+        for place, exchange in enumerate(self.exchanges):
+            path, _, query = target_of(exchange.request.url).partition("?")
+            places[exchange.request.method, exchange.origin, path].append((place, query, exchange))
+        return places
+
+
+def origin_of(url: str) -> Origin:
+    """The origin of a URL. Raises ValueError, which says why, if it can have no address behind a link."""
+    parts = urlsplit(url)
+    if parts.scheme not in PORTS:
+        raise ValueError("expected http:// or https://")
+    host = (parts.hostname or "").rstrip(".")
+    if ":" in host:
+        raise ValueError("an IPv6 address, where names and IPv4 addresses are replayed")
+    if host == "localhost" or host.endswith(".localhost"):
+        raise ValueError("the machine itself, which is not behind a link")
+    if re.fullmatch(r"[0-9.]+", host):
+        address = ipaddress.IPv4Address(host)
+        if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_reserved:
+            raise ValueError("an address that is not behind a link")
+    elif not NAME.fullmatch(host) or len(host) > 253:
+        raise ValueError("not the name of a host")
+    return Origin(parts.scheme, host, parts.port or PORTS[parts.scheme])
+
+
+def target_of(url: str) -> str:
+    """What the first line of a request for a URL names: path and query."""
+    rest = url.partition("://")[2].partition("#")[0]
+    found = re.search(r"[/?]", rest)
+    target = rest[found.start() :] if found else "/"
+    return target if target.startswith("/") else f"/{target}"
+
+
+def check_folder(folder: Path, overwrite: bool) -> None:
+    """Refuses a folder that has something in it, unless that is a site which may go."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / INDEX).exists():
+        raise InputError(f"SITE: {folder} is there, and is no recorded site; name another folder")
+    if not overwrite:
+        raise InputError(f"SITE: {folder} has a recorded site; name another folder, or say --overwrite")
+
+
+def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
+    """Writes a site in place of what is there."""
+    bodies = folder / BODIES
+    bodies.mkdir(parents=True, exist_ok=True)
+    lines: list[Json] = [{"catnip_site": FORMAT, "created_by": f"catnip {__version__}"}]
+    kept = set()
+    for exchange in exchanges:
+        request, response = exchange.request, exchange.response
+        digests = [_digest(message.body) for message in (request, response)]
+        for digest, body in zip(digests, (request.body, response.body), strict=True):
+            if digest is not None and digest not in kept:
+                (bodies / digest).write_bytes(body)
+                kept.add(digest)
+        lines.append(
+            {
+                "method": request.method,
+                "url": request.url,
+                "address": exchange.address,
+                "status": response.status,
+                "reason": response.reason,
+                "request": {"headers": request.headers, "body": digests[0]},
+                "response": {"headers": response.headers, "body": digests[1]},
+            }
+        )
+    # The index last: without it there is no site.
+    aside = folder / f"{INDEX}.part"
+    aside.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="ascii")
+    aside.replace(folder / INDEX)
+    for file in bodies.iterdir():
+        if DIGEST.fullmatch(file.name) and file.name not in kept:
+            file.unlink()
+
+
+def read(folder: Path) -> Site:
+    """Reads a site, all of it. Raises InputError, which names file, key and value, if it is damaged."""
+    index = folder / INDEX
+    if not index.exists():
+        raise InputError(f"SITE: {folder} has no {INDEX}: expected a folder that `catnip record` has written")
+    exchanges = list(_exchanges(folder, index))
+    if not exchanges:
+        raise InputError(f"{index}: nothing was recorded")
+    return Site(exchanges)
+
+
+def _exchanges(folder: Path, index: Path) -> Iterator[Exchange]:
+    try:
+        first, *lines = index.read_text(encoding="ascii").splitlines() or [""]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{index}: not ASCII at byte {error.start}") from error
+    _Entry(f"{index}: line 1", _parsed(f"{index}: line 1", first)).check_format()
+    for number, line in enumerate(lines, 2):
+        where = f"{index}: line {number}"
+        yield _Entry(where, _parsed(where, line)).exchange(folder / BODIES)
+
+
+def _parsed(where: str, line: str) -> Json:
+    try:
+        parsed = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{where}: not JSON: {error}") from error
+    if not isinstance(parsed, dict):
+        raise InputError(f"{where}: expected an object, not {line[:40]}")
+    return parsed
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A part of a line of the index, which may hold anything."""
+
+    where: str
+    values: Json
+
+    def check_format(self) -> None:
+        if self.values.get("catnip_site") != FORMAT:
+            raise self.wrong("catnip_site", f"expected {FORMAT}, the format of this version of catnip")
+
+    def exchange(self, bodies: Path) -> Exchange:
+        method, url = self.text("method"), self.text("url")
+        if not TOKEN.fullmatch(method):
+            raise self.wrong("method", "not the name of a method")
+        try:
+            origin_of(url)
+        except ValueError as error:
+            raise self.wrong("url", str(error)) from error
+        address, status = self.values.get("address"), self.values.get("status")
+        if address is not None and not isinstance(address, str):
+            raise self.wrong("address", "expected a text or null")
+        if type(status) is not int or not 200 <= status <= 999:
+            raise self.wrong("status", "expected a number from 200 to 999")
+        request, response = self.part("request"), self.part("response")
+        return Exchange(
+            Request(method, url, request.headers(), request.body(bodies)),
+            Response(status, self.text("reason"), response.headers(), response.body(bodies)),
+            address,
+        )
+
+    def part(self, key: str) -> "_Entry":
+        value = self.values.get(key)
+        if not isinstance(value, dict):
+            raise self.wrong(key, "expected an object")
+        return _Entry(f"{self.where}: {key}", value)
+
+    def text(self, key: str) -> str:
+        value = self.values.get(key)
+        if not _is_line(value):
+            raise self.wrong(key, "expected a text in one line")
+        return str(value)
+
+    def headers(self) -> Headers:
+        listed = self.values.get("headers")
+        if not isinstance(listed, list):
+            raise self.wrong("headers", "expected a list of names with values")
+        for one in listed:
+            if not (isinstance(one, list) and len(one) == 2 and all(map(_is_line, one))):
+                raise self.wrong("headers", f"{one!r}: expected a name and a value")
+            if not TOKEN.fullmatch(one[0]):
+                raise self.wrong("headers", f"{one[0]!r}: not the name of a header")
+        return [(name, value) for name, value in listed]
+
+    def body(self, bodies: Path) -> bytes:
+        digest = self.values.get("body")
+        if digest is None:
+            return b""
+        # It becomes a part of a path.
+        if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
+            raise self.wrong("body", "expected a SHA-256 in hexadecimal digits, or null")
+        file = bodies / digest
+        try:
+            body = file.read_bytes()
+        except FileNotFoundError as error:
+            raise InputError(f"{self.where}: body: {file} is missing") from error
+        if hashlib.sha256(body).hexdigest() != digest:
+            raise InputError(
+                f"{self.where}: body: {file} is damaged: its {len(body)} bytes have another SHA-256"
+            )
+        return body
+
+    def wrong(self, key: str, expected: str) -> InputError:
+        return InputError(f"{self.where}: {key}: {json.dumps(self.values.get(key))[:80]}: {expected}")
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _is_line(value: Any) -> bool:
+    """Is it a text that can stand in a header without ending it, of characters that are bytes?"""
+    return isinstance(value, str) and not re.search(r"[\r\n\0]|[^\0-\xff]", value)
+
+
+def _is_html(exchange: Exchange) -> bool:
+    kinds = (value for name, value in exchange.response.headers if name.lower() == "content-type")
+    return next(kinds, "").lower().startswith("text/html")
+
+
+def _digest(body: bytes) -> str | None:
+    return hashlib.sha256(body).hexdigest() if body else None
