@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-WWW, STATIC, API = "www.site.test", "static.site.test", "api.site.test"
+WWW, STATIC, API = "www.example.org", "static.example.org", "api.example.org"
 ADDRESSES = {WWW: "203.0.113.1", STATIC: "203.0.113.2", API: "203.0.113.3"}
 PORTS = {WWW: [80, 443], STATIC: [443], API: [8443]}
 PLAIN = {80}

@@ -6,6 +6,7 @@ from catnip._core import InputError
 
 DISTRIBUTION = "catnip-net"
 EXTRAS = {
+    "dns": "replay",
     "jinja2": "report",
     "matplotlib": "plot",
     "mitmproxy": "replay",
@@ -13,6 +14,8 @@ EXTRAS = {
     "pyroute2": "replay",
 }
 """The extra of pyproject.toml that brings a library."""
+CALLED = {"dns": "dnspython"}
+"""Libraries that are installed by another name than they are used by."""
 
 
 def need(what: str, *libraries: str) -> None:
@@ -24,4 +27,4 @@ def need(what: str, *libraries: str) -> None:
 
 def missing(what: str, library: str) -> str:
     """What to do about it."""
-    return f"{what}: needs {library}: pip install '{DISTRIBUTION}[{EXTRAS[library]}]'"
+    return f"{what}: needs {CALLED.get(library, library)}: pip install '{DISTRIBUTION}[{EXTRAS[library]}]'"

@@ -244,7 +244,7 @@ async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[
             code, *_ = await commands.run(command, environment, stdout=2 if as_json else None)
         except FileNotFoundError:
             raise _cannot_run(127, f"{command[0]}: command not found") from None
-        except PermissionError as error:
+        except OSError as error:
             raise _cannot_run(126, f"{command[0]}: cannot be executed: {error.strerror}") from None
     return code, recorder
 
@@ -266,7 +266,7 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
     """Reads a site, and unless we are inside begins again with the same words in a network of our own."""
     loaded = site.read(folder)
     note(f"read {folder}")
-    extras.need(name, "mitmproxy", "pyroute2")
+    extras.need(name, "dns", "mitmproxy", "pyroute2")
     if not inside:
         from catnip.web import network  # noqa: PLC0415 -- the library may be missing
 

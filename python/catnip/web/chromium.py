@@ -27,6 +27,11 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-default-apps",
+    # Its own questions for the time, updates and accounts would cross the link beside the page.
+    "--disable-features=NetworkTimeServiceQuerying",
+    "--component-updater=url-source=http://127.0.0.1:9/",
+    "--gaia-url=http://127.0.0.1:9/",
     "--disable-extensions",
     "--remote-debugging-pipe",
 ]

@@ -85,8 +85,6 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
             shutil.copy(keys / CREATED, authority)
             yield Serving([address[:2] for address in server.listen_addrs()], authority)
         finally:
-            # Those that are not stopped use an interpreter that is no longer there.
-            await server.servers.update([])
             master.shutdown()
             with suppress(asyncio.CancelledError):
                 await task

@@ -1,21 +1,29 @@
 """Servers that answer as a recorded site did, each host at an address of its own."""
 
+import asyncio
 import ipaddress
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mitmproxy.dns import DNSFlow, ResourceRecord
+from dns.exception import DNSException
+from dns.message import Message, from_wire, make_response
+from dns.rcode import Rcode
+from dns.rdataclass import RdataClass
+from dns.rdatatype import RdataType
+from dns.rrset import from_text
 from mitmproxy.http import Headers, HTTPFlow, Response
-from mitmproxy.net.dns import response_codes, types
 
+from catnip.voice import note
 from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Origin, Site
 
 RANGE = ipaddress.IPv4Network("198.18.0.0/15")
 """For measurements of networks (RFC 2544); no address of the Internet is in it."""
 RESOLVER = str(RANGE[1])
+TTL_S = 60
 HOP_BY_HOP = {
     "connection",
     "keep-alive",
@@ -67,21 +75,19 @@ class Replayer:
             self.answered += 1
             flow.response = _response(found)
 
-    def dns_request(self, flow: DNSFlow) -> None:
+    def resolve(self, question: Message) -> Message:
         """Answers a question: a host has an IPv4 address and nothing else, others do not exist."""
-        question = flow.request.question
-        if question is None:
-            flow.response = flow.request.fail(response_codes.FORMERR)
-            return
-        address = self.addresses.get(question.name.rstrip(".").lower())
-        if address is None:
-            self.unknown[question.name] += 1
-            flow.response = flow.request.fail(response_codes.NXDOMAIN)
-        elif question.type == types.A:
-            record = ResourceRecord.A(question.name, ipaddress.IPv4Address(address))
-            flow.response = flow.request.succeed([record])
-        else:
-            flow.response = flow.request.succeed([])
+        answer = make_response(question, recursion_available=True)
+        for asked in question.question:
+            name = asked.name.to_text(omit_final_dot=True).lower()
+            # Who asks how a port other than 443 is best reached puts that before the name (RFC 9460).
+            address = self.addresses.get(re.sub(r"^_\d+\._https\.", "", name))
+            if address is None:
+                self.unknown[name] += 1
+                answer.set_rcode(Rcode.NXDOMAIN)
+            elif asked.rdtype == RdataType.A:
+                answer.answer.append(from_text(asked.name, TTL_S, RdataClass.IN, RdataType.A, address))
+        return answer
 
     def document(self) -> dict[str, Any]:
         """What was asked, as JSON has it."""
@@ -102,16 +108,37 @@ class Replayer:
 @asynccontextmanager
 async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
     """Servers and a resolver at their addresses, which this machine must have."""
-    where = {(replayer.addresses[origin.host], origin.port): origin for origin in replayer.site.origins}
-    modes = [f"dns@{RESOLVER}:53"]
-    # Nothing goes on from there: all answers are here.
-    modes += [
-        f"reverse:{origin.scheme}://{address}:{port}@{address}:{port}"
-        for (address, port), origin in where.items()
-    ]
+    where = dict.fromkeys((replayer.addresses[origin.host], origin.port) for origin in replayer.site.origins)
+    # Who begins with TLS gets TLS. Nothing goes on from there: all answers are here.
+    modes = [f"reverse:http://{address}:{port}@{address}:{port}" for address, port in where]
     settings = {"connection_strategy": "lazy", "keep_host_header": True, "http2": False}
-    async with serving(modes, replayer, settings) as servers:
-        yield servers
+    loop = asyncio.get_running_loop()
+    resolver, _ = await loop.create_datagram_endpoint(lambda: _Resolver(replayer), (RESOLVER, 53))
+    try:
+        async with serving(modes, replayer, settings) as servers:
+            yield servers
+    finally:
+        resolver.close()
+
+
+class _Resolver(asyncio.DatagramProtocol):
+    """Questions come in datagrams, and so do answers."""
+
+    _transport: asyncio.DatagramTransport
+
+    def __init__(self, replayer: Replayer) -> None:
+        self._replayer = replayer
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        try:
+            answer = self._replayer.resolve(from_wire(data))
+        except DNSException as error:
+            note(f"{addr[0]} asks what is no question: {error}")
+        else:
+            self._transport.sendto(answer.to_wire(), addr)
 
 
 def _response(exchange: Exchange) -> Response:

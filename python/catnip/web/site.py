@@ -94,11 +94,13 @@ class Site:
     @cached_property
     def documents(self) -> list[str]:
         """What a browser may have been told to visit: successful HTML, in order of requests."""
-        return [
-            exchange.request.url
-            for exchange in self.exchanges
-            if exchange.request.method == "GET" and exchange.response.status == 200 and _is_html(exchange)
-        ]
+        return list(
+            dict.fromkeys(
+                exchange.request.url
+                for exchange in self.exchanges
+                if exchange.request.method == "GET" and exchange.response.status == 200 and _is_html(exchange)
+            )
+        )
 
     def answer(self, method: str, origin: Origin, target: str) -> Exchange | None:
         """What was answered to such a request: same method, origin and path, and of these the one whose

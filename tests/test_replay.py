@@ -1,0 +1,456 @@
+"""Sites of three hosts are recorded from servers that are not ours, and replayed behind a link as they were.
+
+Everything happens in network namespaces: that of the origins (tests/origins.py) and that of the replay.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import origins
+from catnip import extras
+from catnip.cli import emulation
+from catnip.cli.options import BAD_INPUT, NOT_LOADED, NOTHING_FINISHED, RED
+from catnip.web import loads, network, site
+from origins import API, CSS, HTML, IMAGES, STATIC, WWW
+
+ROOT = Path(__file__).resolve().parents[1]
+CATNIP = [sys.executable, "-m", "catnip"]
+AT_ORIGINS = ["unshare", "--net", "--mount", "--", sys.executable, str(ROOT / "tests" / "origins.py")]
+LINK = ["--tolerance", "60s"]
+"""Whether it works, not whether this machine is in time."""
+FETCHES = f"""
+curl -sS https://{WWW}/ -o page.gz
+curl -sS -L http://{WWW}/ -o /dev/null
+curl -sS https://{STATIC}/style.css -o style.css
+for n in 0 1 2; do curl -sS "https://{STATIC}/image.gif?number=$n&size=large" -o $n.gif; done
+curl -sS -d 'x=1' https://{API}:8443/form -o form
+curl -sS --head https://{STATIC}/style.css -o head
+curl -sS https://{API}:8443/nothing
+"""
+
+
+def missing(*programs: str) -> str | None:
+    """Why there is nothing to record and replay here."""
+    if why := emulation.cannot_emulate():
+        return why
+    for name in ("curl", "openssl", "ip", "unshare", "mount", *programs):
+        if not shutil.which(name):
+            return f"{name} is not installed"
+    allowed = subprocess.run([*AT_ORIGINS[:4], "true"], capture_output=True, text=True, check=False)
+    return allowed.stderr.strip() if allowed.returncode else None
+
+
+REASON = missing()
+NO_BROWSER = missing("chromium")
+NO_TCPDUMP = missing("tcpdump")
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"nothing to replay: {REASON}")
+with_browser = pytest.mark.skipif(NO_BROWSER is not None, reason=f"no browser: {NO_BROWSER}")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A site, and what its recorder said."""
+
+    folder: Path
+    out: str
+    err: str
+
+
+def at_origins(folder: Path, *command: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a command where the origins are; certificates are in the folder."""
+    words = [*AT_ORIGINS, str(folder), *map(str, command)]
+    return run(words, cwd=folder, **options)
+
+
+def replay(
+    folder: Path, script: str, *options: str, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script of a shell behind a link to the replayed servers."""
+    return run([*CATNIP, "replay", str(folder), *LINK, *options, "--", "sh", "-c", script], cwd=cwd)
+
+
+def run(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    how = {"capture_output": True, "text": True, "timeout": 100, **options}
+    return subprocess.run(words, check=False, **how)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """What curl fetches."""
+    folder = tmp_path_factory.mktemp("curl")
+    made = at_origins(folder, *CATNIP, "record", "site", "--json", "--", "sh", "-ec", FETCHES)
+    assert made.returncode == 0, made.stderr
+    return Recording(folder / "site", made.stdout, made.stderr)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """What Chromium fetches of the page."""
+    folder = tmp_path_factory.mktemp("chromium")
+    made = at_origins(folder, *CATNIP, "record", "site", "--url", f"https://{WWW}/")
+    assert made.returncode == 0, made.stderr
+    return Recording(folder / "site", made.stdout, made.stderr)
+
+
+def test_what_came_is_what_is_kept_and_told(recording: Recording) -> None:
+    told = json.loads(recording.out)
+    recorded = site.read(recording.folder)
+    assert told["origins"] == [f"https://{WWW}", f"http://{WWW}", f"https://{STATIC}", f"https://{API}:8443"]
+    assert told["exchanges"] == len(recorded.exchanges) == 10
+    assert told["bytes"] == sum(len(one.response.body) for one in recorded.exchanges)
+    assert (told["not_recorded"], recording.err) == ([], "")
+    by_place = {(one.request.method, one.request.url): one for one in recorded.exchanges}
+    zipped = by_place["GET", f"https://{WWW}/"]
+    assert zipped.response.body == (recording.folder.parent / "page.gz").read_bytes()
+    assert ("Content-Encoding", "gzip") in zipped.response.headers
+    assert by_place["GET", f"https://{STATIC}/style.css"].response.body == CSS.encode()
+    assert by_place["POST", f"https://{API}:8443/form"].request.body == b"x=1"
+    assert by_place["HEAD", f"https://{STATIC}/style.css"].response.body == b""
+    assert by_place["GET", f"https://{API}:8443/nothing"].response.status == 204
+    assert by_place["GET", f"http://{WWW}/"].response.status == 301
+    assert {one.origin.host: one.address for one in recorded.exchanges} == origins.ADDRESSES
+
+
+def test_two_recordings_of_one_site_differ_in_dates_alone(recording: Recording, tmp_path: Path) -> None:
+    assert at_origins(tmp_path, *CATNIP, "record", "site", "--", "sh", "-ec", FETCHES).returncode == 0
+    bodies, again = (
+        sorted(path.name for path in (one / "bodies").iterdir())
+        for one in (recording.folder, tmp_path / "site")
+    )
+    assert bodies == again
+    lines = (
+        [re.sub(r'\["Date", "[^"]*"\]', "", line) for line in (one / site.INDEX).read_text().splitlines()]
+        for one in (recording.folder, tmp_path / "site")
+    )
+    assert next(lines) == next(lines)
+
+
+def test_what_is_not_whole_is_not_kept_and_told(tmp_path: Path) -> None:
+    script = (
+        f"curl -sS https://{WWW}/short; curl -sS https://nowhere.example.org/; curl -s http://127.0.0.1:9/; "
+        f"curl -sS --cacert ca.pem https://{API}:8443/items; "
+        f"curl -sS -H 'Cookie: secret' https://{WWW}/ -o page.gz; exit 9"
+    )
+    ended = at_origins(tmp_path, *CATNIP, "record", "site", "--", "sh", "-c", script)
+    assert ended.returncode == 9
+    kept = site.read(tmp_path / "site")
+    assert [one.request.url for one in kept.exchanges] == [f"https://{WWW}/"]
+    assert "secret" not in (tmp_path / "site" / site.INDEX).read_text()
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("not recorded: ")]
+    assert len(lines) == 4
+    assert "peer closed connection without sending complete message body (received 20 bytes, " in lines[0]
+    assert "nowhere.example.org" in lines[1]
+    assert lines[2].startswith("not recorded: GET http://127.0.0.1:9/: ")
+    assert re.search(rf"https://{API}: .+ is \$CATNIP_CA trusted there\?", lines[3])
+    assert "1 responses of 1 origins" in ended.stderr
+
+
+def test_a_server_that_nobody_vouches_for_is_not_recorded(tmp_path: Path) -> None:
+    ended = at_origins(
+        tmp_path,
+        "env",
+        "-u",
+        "SSL_CERT_FILE",
+        *CATNIP,
+        "record",
+        "site",
+        "--",
+        "curl",
+        "-s",
+        f"https://{WWW}/",
+    )
+    assert ended.returncode == NOTHING_FINISHED
+    assert "certificate verify failed" in ended.stderr.lower()
+    assert ended.stderr.splitlines()[-1] == "error: site: nothing was recorded"
+    assert not (tmp_path / "site" / site.INDEX).exists()
+
+
+@pytest.mark.parametrize(("name", "code"), [("no-such-command", 127), ("/etc/hostname", 126)])
+def test_a_command_that_cannot_be_run(tmp_path: Path, name: str, code: int) -> None:
+    ended = run([*CATNIP, "record", str(tmp_path / "site"), "--", name])
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (code, "", 1)
+    assert ended.stderr.startswith(f"error: {name}: c")
+
+
+def test_a_recorder_hands_signals_on_and_keeps_what_it_has(tmp_path: Path) -> None:
+    script = f"curl -s -o /dev/null https://{WWW}/; touch there; exec sleep 60"
+    record = " ".join([*CATNIP, "record", "site", "--", "sh", "-c", f'"{script}"'])
+    waits = "n=0; until [ -e there ] || [ $n -gt 400 ]; do n=$((n+1)); sleep 0.05; done"
+    ended = at_origins(tmp_path, "sh", "-c", f"{record} & {waits}; kill $!; wait $!")
+    assert ended.returncode == 128 + signal.SIGTERM, ended.stderr
+    assert len(site.read(tmp_path / "site").exchanges) == 1
+
+
+def test_without_a_command_a_recorder_waits_for_its_end(tmp_path: Path) -> None:
+    record = " ".join([*CATNIP, "record", "site", "2>told"])
+    waits = "n=0; until grep -q CATNIP_CA_PIN told || [ $n -gt 400 ]; do n=$((n+1)); sleep 0.05; done"
+    fetch = f'curl -sS --proxy "$CATNIP_PROXY" --cacert "$CATNIP_CA" https://{WWW}/ -o page.gz'
+    ended = at_origins(tmp_path, "sh", "-c", f"{record} & {waits}; . ./told; {fetch}; kill $!; wait $!")
+    assert ended.returncode == 0, ended.stderr
+    assert site.read(tmp_path / "site").exchanges[0].response.body == (tmp_path / "page.gz").read_bytes()
+
+
+def test_replayed_bytes_are_the_recorded_ones(recording: Recording, tmp_path: Path) -> None:
+    ended = replay(recording.folder, f"set -e; {FETCHES} getent hosts {WWW} {STATIC} {API}", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    recorded = recording.folder.parent
+    for name in ("page.gz", "style.css", "0.gif", "1.gif", "2.gif", "form", "head"):
+        assert (tmp_path / name).read_bytes() == expected(recorded / name), name
+    addresses = [line.split()[0] for line in ended.stdout.splitlines()]
+    assert addresses == ["198.18.0.2", "198.18.0.3", "198.18.0.4"]
+    assert "not recorded" not in ended.stderr
+
+
+def expected(file: Path) -> bytes:
+    """Of a header that curl wrote, without what is about the connection to the proxy."""
+    text = file.read_bytes()
+    return text.partition(b"\r\n\r\n")[2] if file.name == "head" else text
+
+
+def test_headers_are_the_recorded_ones_but_for_those_about_the_connection(
+    recording: Recording, tmp_path: Path
+) -> None:
+    script = f"curl -sS -i https://{WWW}/ -o page; curl -sS -i https://{API}:8443/nothing -o nothing"
+    assert replay(recording.folder, script, cwd=tmp_path).returncode == 0
+    head = (tmp_path / "page").read_bytes().partition(b"\r\n\r\n")[0].decode().splitlines()
+    kept = site.read(recording.folder).exchanges[0].response
+    names = [line.partition(":")[0] for line in head[1:]]
+    assert head[0] == "HTTP/1.1 200 OK"
+    assert names == ["Server", "Date", "Content-Type", "Content-Encoding", "Set-Cookie", "Content-Length"]
+    assert {"Transfer-Encoding", "Alt-Svc"} < {name for name, _ in kept.headers}
+    assert f"Content-Length: {len(kept.body)}" in head
+    assert (tmp_path / "nothing").read_text().startswith("HTTP/1.1 204 No Content\n")
+
+
+def test_connections_stay_open_and_each_request_crosses_the_link(recording: Recording) -> None:
+    times = "%{num_connects} %{time_namelookup} %{time_connect} %{time_appconnect} %{time_total}\\n"
+    urls = f"https://{STATIC}/style.css 'https://{STATIC}/image.gif?number=1&size=large'"
+    ended = replay(
+        recording.folder,
+        f"curl -sS -Z --parallel-max 1 -o /dev/null -o /dev/null -w '{times}' {urls}",
+        "--delay",
+        "50ms",
+    )
+    first, second = ([float(word) for word in line.split()] for line in ended.stdout.splitlines())
+    assert (first[0], second[0]) == (1, 0)
+    # The name, the handshakes of TCP and TLS, and the request take a round trip of 100 ms each.
+    for before, after in pairwise([0, *first[1:]]):
+        assert after - before > 0.099
+    assert second[4] > 0.099
+
+
+@pytest.mark.skipif(NO_TCPDUMP is not None, reason=f"no tcpdump: {NO_TCPDUMP}")
+def test_names_and_bytes_cross_the_link(recording: Recording, tmp_path: Path) -> None:
+    capture = tmp_path / "link.pcapng"
+    fetch = ["curl", "-sS", f"https://{STATIC}/style.css", "-o", "/dev/null"]
+    words = [*CATNIP, "replay", str(recording.folder), "--json", *LINK, "--pcap", str(capture), "--", *fetch]
+    ended = run(words)
+    told = json.loads(ended.stdout)
+    down = told["certificate"]["down"]
+    assert told["certificate"]["verdict"] in {"green", "grey"}
+    assert down["packets_in"] > len(CSS) / 1500
+    assert told["replay"]["addresses"] == {WWW: "198.18.0.2", STATIC: "198.18.0.3", API: "198.18.0.4"}
+    assert (told["replay"]["answered"], told["replay"]["unmatched"]) == (1, {})
+    seen = run(["tcpdump", "-n", "-r", str(capture)]).stdout
+    assert re.search(rf"> 198\.18\.0\.1\.53: .*A\? {re.escape(STATIC)}", seen)
+    assert re.search(r"198\.18\.0\.1\.53 > .* A 198\.18\.0\.3", seen)
+    sent = re.findall(r"198\.18\.0\.3\.443 > .* length (\d+)", seen)
+    assert sum(map(int, sent)) > len(CSS)
+
+
+def test_what_was_not_recorded_is_not_there_and_told(recording: Recording) -> None:
+    script = (
+        f"curl -s https://{STATIC}/none https://{STATIC}/none; "
+        "curl -sS https://other.example.org/; "
+        "curl -sS -m 3 http://192.0.2.1/; curl -sS -m 3 http://$CATNIP_OUTSIDE/; true"
+    )
+    ended = replay(recording.folder, script)
+    assert ended.returncode == 0
+    assert ended.stdout == "not recorded\n" * 2
+    assert "Could not resolve host: other.example.org" in ended.stderr
+    assert f"404, not recorded: GET https://{STATIC}/none (2 times)\n" in ended.stderr
+    assert re.search(r"no such name, not recorded: other\.example\.org( \(\d times\))?\n", ended.stderr)
+    assert ended.stderr.count("curl: (") == 3
+    told = json.loads(
+        run(
+            [*CATNIP, "replay", str(recording.folder), "--json", "--", "curl", f"https://{STATIC}/none"]
+        ).stdout
+    )
+    assert told["replay"]["unmatched"] == {f"GET https://{STATIC}/none": 1}
+
+
+def test_the_query_that_begins_most_alike_is_answered(recording: Recording, tmp_path: Path) -> None:
+    script = f"curl -sS 'https://{STATIC}/image.gif?number=2&size=small&time=99' -o image"
+    assert replay(recording.folder, script, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "image").read_bytes() == origins.image(2)
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "code", "message"),
+    [
+        (["--delay", "1ms", *LINK], ["sh", "-c", "exit 7"], 7, "link certificate"),
+        (LINK, ["sh", "-c", "kill -KILL $$"], 137, "link certificate"),
+        (["--rate", "much"], ["true"], BAD_INPUT, 'error: --rate: "much": expected'),
+        (LINK, ["no-such-command"], 127, "error: no-such-command: command not found"),
+        (
+            ["--tolerance", "0ms"],
+            ["curl", "-s", "-o", "/dev/null", f"https://{WWW}/"],
+            RED,
+            "certificate: red",
+        ),
+    ],
+)
+def test_exit_codes_are_those_of_a_link(
+    recording: Recording, options: list[str], command: list[str], code: int, message: str
+) -> None:
+    ended = run([*CATNIP, "replay", str(recording.folder), *options, "--", *command])
+    assert (ended.returncode, ended.stdout) == (code, ""), ended.stderr
+    assert message in ended.stderr
+
+
+def test_an_ordinary_user_can_replay(recording: Recording) -> None:
+    as_user = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
+    if run([*as_user, *network.AS_USER, "true"]).returncode:
+        pytest.skip("no user namespaces in user namespaces")
+    command = ["sh", "-c", f"id -u; curl -sS https://{STATIC}/style.css | wc -c"]
+    ended = run([*as_user, *CATNIP, "replay", str(recording.folder), *LINK, "--quiet", "--", *command])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"1000\n{len(CSS)}\n", "")
+
+
+def test_a_signal_ends_a_replay_and_nothing_stays(recording: Recording, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    words = [
+        *CATNIP,
+        "replay",
+        str(recording.folder),
+        *LINK,
+        "--",
+        "sh",
+        "-c",
+        f"echo $$ >{there}; exec sleep 4711",
+    ]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        for _ in range(600):
+            if there.exists() and there.read_text():
+                break
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 128 + signal.SIGTERM, err
+    left = [link for link in Path("/proc").glob("[0-9]*/cmdline") if b"4711" in read_if_there(link)]
+    assert left == []
+
+
+def read_if_there(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+@with_browser
+def test_a_browser_records_a_page_of_three_hosts(page: Recording) -> None:
+    recorded = site.read(page.folder)
+    assert {origin.host for origin in recorded.origins} == {WWW, STATIC, API}
+    assert len(recorded.exchanges) == 3 + IMAGES
+    size = sum(len(one.response.body) for one in recorded.exchanges)
+    assert page.err == f"site: 9 responses of 3 origins, {size} bytes\n"
+    assert recorded.documents == [f"https://{WWW}/"]
+
+
+@with_browser
+def test_pages_are_timed_pair_by_pair(page: Recording) -> None:
+    ways = [f"near: --delay 10ms {' '.join(LINK)}", f"far: --delay 60ms {' '.join(LINK)}"]
+    words = [
+        *CATNIP,
+        "pages",
+        str(page.folder),
+        "--runs",
+        "2",
+        "--seed",
+        "7",
+        *(f"--link={way}" for way in ways),
+    ]
+    ended = run([*words, "--json"])
+    assert (ended.returncode, ended.stderr) == (0, "")
+    told = json.loads(ended.stdout)
+    assert told["seeds"] == [7, 8]
+    assert told["links"]["near"] == f"--delay 10ms {' '.join(LINK)}"
+    # Loads take turns, with equal seeds in each pair.
+    order = [(visit["link"], visit["seed"]) for visit in told["visits"]]
+    assert order == [("near", 7), ("far", 7), ("far", 8), ("near", 8)]
+    assert all(visit["certificate"]["seed"] == visit["seed"] for visit in told["visits"])
+    [(url, links)] = told["pages"].items()
+    assert url == f"https://{WWW}/"
+    for name, rtt_s in (("near", 0.02), ("far", 0.12)):
+        of = links[name]
+        assert (of["loaded"], of["visits"]) == (2, 2)
+        # A name, two handshakes and the page; then the same for the next host.
+        assert of["html_s"]["mean"] > 4 * rtt_s
+        assert of["load_s"]["mean"] > 8 * rtt_s
+        loads_s = [visit["load"]["seconds"] for visit in told["visits"] if visit["link"] == name]
+        assert of["load_s"]["mean"] == pytest.approx(sum(loads_s) / 2)
+        assert of["load_s"]["low"] < of["load_s"]["mean"] < of["load_s"]["high"]
+    assert links["near"]["less_s"] is None
+    assert links["far"]["less_s"]["mean"] == pytest.approx(
+        links["far"]["load_s"]["mean"] - links["near"]["load_s"]["mean"]
+    )
+    # One load before the counted ones.
+    # What a script fetches may end behind the load event.
+    assert 5 * (2 + IMAGES) <= told["replay"]["answered"] <= 5 * (3 + IMAGES)
+    assert (told["replay"]["unmatched"], told["replay"]["unknown_names"]) == ({}, {})
+
+
+@with_browser
+def test_a_page_that_has_not_loaded_is_no_time(page: Recording) -> None:
+    words = [
+        *CATNIP,
+        "pages",
+        str(page.folder),
+        "--runs",
+        "1",
+        "--link",
+        f"gone: --delay 1s {' '.join(LINK)}",
+    ]
+    ended = run([*words, "--longest", "1.5"])
+    assert ended.returncode == NOT_LOADED
+    assert "0 of 1" in ended.stdout
+    assert "gone, seed 1: not loaded: " in ended.stderr
+
+
+@with_browser
+def test_a_red_certificate_and_a_wrong_link_are_told(page: Recording) -> None:
+    words = [*CATNIP, "pages", str(page.folder), "--runs", "1", "--link"]
+    red = run([*words, "hasty: --tolerance 0ms"])
+    assert red.returncode == RED
+    assert "1 of 1" in red.stdout
+    assert "hasty, seed 1: the certificate is red: " in red.stderr
+    wrong = run([*words, "odd: --rate much"])
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (BAD_INPUT, "", 1)
+    assert wrong.stderr.startswith('error: --link: odd: --rate: "much": expected')
+    other = run([*words, "a:", "--url", f"https://{WWW}/other"])
+    assert (other.returncode, other.stderr.count("\n")) == (BAD_INPUT, 1)
+    assert f"https://{WWW}/other: not recorded in {page.folder}, which has https://{WWW}/" in other.stderr
+
+
+def test_what_this_needs_is_an_extra() -> None:
+    assert {name for name, extra in extras.EXTRAS.items() if extra == "replay"} == {
+        "dns",
+        "mitmproxy",
+        "pyroute2",
+    }
+    assert loads.BROWSER[0] == sys.executable
+    assert HTML.count(STATIC) == 1 + IMAGES
+    assert os.access(ROOT / "tests" / "origins.py", os.R_OK)
