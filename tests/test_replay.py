@@ -291,6 +291,24 @@ def test_what_was_not_recorded_is_not_there_and_told(recording: Recording) -> No
     assert told["replay"]["unmatched"] == {f"GET https://{STATIC}/none": 1}
 
 
+def test_the_machines_own_list_of_names_is_hidden(recording: Recording, tmp_path: Path) -> None:
+    # There it has the addresses of the origins.
+    words = [
+        *CATNIP,
+        "replay",
+        recording.folder,
+        *LINK,
+        "--",
+        "curl",
+        "-sS",
+        "-m",
+        "20",
+        f"https://{STATIC}/style.css",
+    ]
+    ended = at_origins(tmp_path, *words)
+    assert (ended.returncode, ended.stdout) == (0, CSS), ended.stderr
+
+
 def test_the_query_that_begins_most_alike_is_answered(recording: Recording, tmp_path: Path) -> None:
     script = f"curl -sS 'https://{STATIC}/image.gif?number=2&size=small&time=99' -o image"
     assert replay(recording.folder, script, cwd=tmp_path).returncode == 0
@@ -443,6 +461,25 @@ def test_a_red_certificate_and_a_wrong_link_are_told(page: Recording) -> None:
     other = run([*words, "a:", "--url", f"https://{WWW}/other"])
     assert (other.returncode, other.stderr.count("\n")) == (BAD_INPUT, 1)
     assert f"https://{WWW}/other: not recorded in {page.folder}, which has https://{WWW}/" in other.stderr
+
+
+@with_browser
+def test_the_page_about_it_can_be_followed(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+    # Whether it works, not whether this machine is in time.
+    script = "\n".join(blocks).replace("--rate", f"{' '.join(LINK)} --rate").replace("--runs 10", "--runs 1")
+    called = f'catnip() {{ {" ".join(CATNIP)} "$@"; }}'
+    ended = at_origins(tmp_path, "sh", "-euc", f"{called}\n{script}", timeout=200)
+    assert ended.returncode == 0, ended.stderr
+    assert len(site.read(tmp_path / "build" / "site").exchanges) == 3 + IMAGES
+    assert "load event less dsl, s" in ended.stdout
+    told = json.loads((tmp_path / "build" / "replay.json").read_text())
+    assert set(told) == {"version", "site", "certificate", "replay"}
+    # The columns are those that the page shows.
+    [shown] = re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert shown.splitlines()[2].split() in [line.split() for line in ended.stdout.splitlines()]
 
 
 def test_what_this_needs_is_an_extra() -> None:

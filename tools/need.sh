@@ -26,6 +26,8 @@ list() {
   need test      pasta       passt         "tests of the way out"
   need test      tshark      tshark        "tests with tshark"
   need test      chromium    chromium      "tests with a browser"
+  need test      curl        curl          "tests that record sites"
+  need test      openssl     openssl       "tests that record sites"
   need test      valgrind    valgrind      "the count of instructions"
   need validate  nginx       nginx-light
   need validate  apache2     apache2-bin

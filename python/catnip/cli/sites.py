@@ -287,6 +287,7 @@ async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, Behind]]":
     for name in [name for name in os.environ if name.lower() in {"http_proxy", "https_proxy", "all_proxy"}]:
         # There is no way to the caller's.
         del os.environ[name]
+    network.hide_names()
     replayer = Replayer(loaded)
     await network.have([RESOLVER, *replayer.addresses.values()])
     async with replaying(replayer) as servers:

@@ -3,14 +3,17 @@
 import os
 import subprocess
 from collections.abc import Iterable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from pyroute2 import AsyncIPRoute
 
 from catnip._core import InputError
 
-AS_ROOT = ["unshare", "--net", "--"]
-AS_USER = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--"]
+AS_ROOT = ["unshare", "--net", "--mount", "--"]
+AS_USER = ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--mount", "--"]
 """Commands stay the user's, as behind `catnip link`."""
+HOSTS = Path("/etc/hosts")
 
 
 def way_in() -> list[str]:
@@ -32,3 +35,17 @@ async def have(addresses: Iterable[str]) -> None:
         await kernel.link("set", index=loopback, state="up")
         for address in addresses:
             await kernel.addr("add", index=loopback, address=address, prefixlen=32)
+
+
+def hide_names() -> None:
+    """Hides what this machine says of names by itself: programs would believe that before they ask."""
+    if HOSTS.exists():
+        with NamedTemporaryFile("w", prefix="catnip-hosts-") as file:
+            file.write("127.0.0.1 localhost\n::1 localhost\n")
+            file.flush()
+            Path(file.name).chmod(0o644)
+            tried = subprocess.run(
+                ["mount", "--bind", file.name, HOSTS], capture_output=True, text=True, check=False
+            )
+        if tried.returncode:
+            raise InputError(f"{HOSTS}: cannot be hidden: {tried.stderr.strip()}")
