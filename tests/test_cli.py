@@ -84,7 +84,7 @@ def test_ctrl_c_is_one_line(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (ended.code, ended.err) == (INTERRUPTED, "error: interrupted\n")
 
 
-@pytest.mark.parametrize("command", ["run", "reproduce", "list", "tmix", "trace", "emulate"])
+@pytest.mark.parametrize("command", ["run", "reproduce", "list", "tmix", "trace", "emulate", "pages"])
 def test_help_has_an_example_and_the_common_options(catnip: Run, command: str) -> None:
     ended = catnip(command, "--help")
     assert ended.code == 0

@@ -4,10 +4,10 @@ Everything happens in network namespaces: that of the origins (tests/origins.py)
 """
 
 import json
-import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,8 +22,9 @@ import origins
 from catnip import extras
 from catnip.cli import emulation
 from catnip.cli.options import BAD_INPUT, NOT_LOADED, NOTHING_FINISHED, RED
-from catnip.web import loads, network, site
-from origins import API, CSS, HTML, IMAGES, STATIC, WWW
+from catnip.web import network, site
+from catnip.web.site import Exchange, Request, Response
+from origins import API, CSS, IMAGES, STATIC, WWW
 
 ROOT = Path(__file__).resolve().parents[1]
 CATNIP = [sys.executable, "-m", "catnip"]
@@ -184,6 +185,14 @@ def test_a_command_that_cannot_be_run(tmp_path: Path, name: str, code: int) -> N
     assert ended.stderr.startswith(f"error: {name}: c")
 
 
+def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run([*CATNIP, "record", str(tmp_path / "site"), "--port", str(port), "--", "true"])
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (BAD_INPUT, "", 1)
+    assert f"127.0.0.1:{port}" in ended.stderr and "address already in use" in ended.stderr
+
+
 def test_a_recorder_hands_signals_on_and_keeps_what_it_has(tmp_path: Path) -> None:
     script = f"curl -s -o /dev/null https://{WWW}/; touch there; exec sleep 60"
     record = " ".join([*CATNIP, "record", "site", "--", "sh", "-c", f'"{script}"'])
@@ -289,6 +298,20 @@ def test_what_was_not_recorded_is_not_there_and_told(recording: Recording) -> No
         ).stdout
     )
     assert told["replay"]["unmatched"] == {f"GET https://{STATIC}/none": 1}
+
+
+def test_hosts_without_a_name_have_the_address_that_they_are(tmp_path: Path) -> None:
+    # The second is that of a link's end, the third the first of the range.
+    urls = [
+        "https://203.0.113.77/a",
+        "http://100.64.0.1:81/b",
+        "https://198.18.0.2/c",
+        "https://a_b.example.org/d",
+    ]
+    kept = [Exchange(Request("GET", url), Response(200, "OK", (), url.encode())) for url in urls]
+    site.write(tmp_path / "site", kept)
+    ended = replay(tmp_path / "site", f"curl -sS -m 20 {' '.join(urls)}; getent hosts a_b.example.org")
+    assert ended.stdout.split() == ["".join(urls) + "198.18.0.3", "a_b.example.org"], ended.stderr
 
 
 def test_the_machines_own_list_of_names_is_hidden(recording: Recording, tmp_path: Path) -> None:
@@ -488,6 +511,3 @@ def test_what_this_needs_is_an_extra() -> None:
         "mitmproxy",
         "pyroute2",
     }
-    assert loads.BROWSER[0] == sys.executable
-    assert HTML.count(STATIC) == 1 + IMAGES
-    assert os.access(ROOT / "tests" / "origins.py", os.R_OK)

@@ -222,6 +222,7 @@ def refused(catnip: Run, folder: Path, *messages: str) -> None:
         (["pages", "SITE", "--link", "a: --seed 3"], "--link: a: --seed 3: --seed: each load has its own"),
         (["pages", "SITE", "--link", "a: 'x"], "--link: a: 'x: No closing quotation"),
         (["pages", "SITE", "--link", "a:", "--link", "a:"], "--link: a: there are two of that name"),
+        (["pages", "SITE", "--link", "a:", "--", "curl"], "--: there is nothing to run but the browser"),
         (["pages", "SITE", "--link", "a:", "--runs", "0"], "--runs: 0 is not"),
         (["pages", "SITE", "--link", "a:", "--longest", "0"], "--longest: 0.0 is not"),
         (["record", "SITE"], "SITE: SITE has a recorded site; name another folder, or say --overwrite"),

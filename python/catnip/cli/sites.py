@@ -105,6 +105,8 @@ def record(
     code, recorder = asyncio.run(_recorded(command, port, as_json))
     if recorder.exchanges:
         site.write(folder, recorder.exchanges)
+    elif not any(folder.iterdir()):
+        folder.rmdir()
     _tell([f"not recorded: {lost}" for lost in recorder.lost])
     _tell_recorded(folder, recorder, as_json)
     if code or not recorder.exchanges:
@@ -203,6 +205,8 @@ def pages(
     intervals. Loads of a pair have the same seed, and take turns in who is first. A page that has not loaded
     is no time; it is counted, and told.
     """
+    if context.meta[COMMAND]:
+        raise click.UsageError("--: there is nothing to run but the browser")
     ways = [Way.parse(link) for link in links]
     for place, way in enumerate(ways):
         if way.name in {other.name for other in ways[:place]}:

@@ -105,7 +105,7 @@ async def _visit(behind: Behind, url: str, way: Way, seed: int, longest_s: float
         if code > 128:
             raise commands.Ended(code)
         if not file.exists():
-            raise InputError(f"--link: {way.name}: {' '.join(said.split())}")
+            raise InputError(f"--link: {way.name}: {' '.join(said.split())}" if way.name else said)
         certificate = json.loads(file.read_text(encoding="utf-8"))
     load = Load(**json.loads(out)) if out else None
     failure = None if load else said.splitlines()[-1] if said else "the browser has said nothing"

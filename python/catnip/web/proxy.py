@@ -80,7 +80,8 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
             await running.wait()
             for instance in server.servers:
                 if not instance.is_running:
-                    raise InputError(f"{instance.last_exception}")
+                    why = instance.last_exception
+                    raise InputError(str(getattr(why, "strerror", None) or why))
             authority = folder / "ca.pem"
             shutil.copy(keys / CREATED, authority)
             yield Serving([address[:2] for address in server.listen_addrs()], authority)
