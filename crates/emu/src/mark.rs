@@ -9,8 +9,8 @@
 //!   duplicate ACKs halves it, another one sets it to one segment (RFC 5681); from there it grows by a segment per ACK
 //!   until all that was out is acknowledged.
 //!
-//! Retransmissions are judged as first transmissions are, by their place and by the window. SYN, FIN and RST are HIGH.
-//! Everything else of TCP is LOW.
+//! Retransmissions are judged as first transmissions are, by their place and by the window. FIN and RST are HIGH, as
+//! are SYN and SYN-ACK unless the marker says otherwise. Everything else of TCP is LOW.
 
 mod table;
 
@@ -141,7 +141,8 @@ fn hear(from: &mut End, to: &mut End, tcp: &Tcp<'_>, rules: SpmParameters) -> Co
     if syn || fin || !bytes.is_empty() {
         from.sent = from.sent.max(data.end + u64::from(fin));
     }
-    if crucial || syn || fin || flags.contains(TcpFlags::RST) { Colour::Green } else { Colour::Red }
+    let opens = syn && rules.handshake != Some(Colour::Red);
+    if crucial || opens || fin || flags.contains(TcpFlags::RST) { Colour::Green } else { Colour::Red }
 }
 
 /// What both sides can take, less the options (RFC 6691), if their SYNs were seen.

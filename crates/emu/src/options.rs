@@ -20,8 +20,9 @@ use std::collections::BTreeMap;
 pub(crate) struct WireOptions {
     #[command(flatten)]
     both: Said,
-    /// Mark the TCP packets of either direction as they enter: spm, spm:leading=0,trailing=3,small_window=4, spm-partial;
-    /// responses end where their HTTP/1 headers say, what is encrypted or chunked is marked without its end
+    /// Mark the TCP packets of either direction as they enter: spm, spm:leading=0,trailing=3,small_window=4, spm-partial,
+    /// spm:handshake=low (SYN and SYN-ACK, otherwise HIGH); responses end where their HTTP/1 headers say, what is encrypted
+    /// or chunked is marked without its end
     #[arg(long, value_name = "TEXT", default_value = "none")]
     mark: String,
     /// Write these marks into the packets, so that the other end and captures see them

@@ -285,7 +285,7 @@ fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
         let outside: Incoming = (0..8).map(|n| (Time::from_nanos(1_000_000 * n), data(n as u16))).collect();
         let clock = LateClock::new(outside.iter().map(|(at, _)| *at).collect(), vec![]);
         let wire = wire("drop-tail:20", false, false);
-        let spm = SpmParameters { leading: 3, trailing: 0, small_window: 0 };
+        let spm = SpmParameters { leading: 3, trailing: 0, small_window: 0, ..SpmParameters::FULL };
         let marker = Marker::new(vec![None, Some(spm)], writes);
         let mut emulator = emulated(&wire, &clock, [vec![], outside], Some(marker), memory);
         run(&mut emulator);

@@ -4,7 +4,7 @@
 use catnip_base::{FlowContext, Span, Time};
 use catnip_emu::mark::Marker;
 use catnip_net::Colour;
-use catnip_net::mark::SpmParameters;
+use catnip_net::mark::{Spm, SpmParameters};
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::verify::{Documents, Markers, Report, Rules, Verifier};
 use catnip_wire::{
@@ -49,6 +49,8 @@ struct Net {
     serial: u64,
     from_server: usize,
     capture: Vec<(Time, Vec<u8>)>,
+    /// Of the server's packets that a marking sender would mark: its mark, and that of the edge.
+    marks: Vec<[Colour; 2]>,
 }
 
 impl Scene {
@@ -80,6 +82,10 @@ impl Scene {
 
     /// Runs to the end; the packets in the order in which the marker hears of them.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
+        self.played().capture
+    }
+
+    fn played(&self) -> Net {
         let announcement =
             Announcement { mss: self.config.segment_bytes as u16, window_scale: Some(2), sack: true };
         let end = |role, initial| {
@@ -104,10 +110,11 @@ impl Scene {
             serial: 0,
             from_server: 0,
             capture: Vec::new(),
+            marks: Vec::new(),
         };
         net.run();
         assert_eq!(net.ends[CLIENT].0.received(), net.streams[SERVER].len() as u64, "all of it arrives");
-        net.capture
+        net
     }
 
     fn report(&self, capture: &[(Time, Vec<u8>)]) -> Report {
@@ -212,6 +219,11 @@ impl Net {
             if from == SERVER || self.scene.early {
                 self.passes(from, now, &mut packet);
             }
+            let sending = self.ends[from].0.sending(&out, &self.scene.config);
+            let own = Spm::new(self.scene.spm).mark_of_sending(&sending);
+            if let Some(own) = own.filter(|_| from == SERVER) {
+                self.marks.push([own.colour(), self.scene.codec.read(&packet).unwrap()]);
+            }
             self.from_server += from;
             if from == SERVER && self.scene.lost.contains(&self.from_server) {
                 continue;
@@ -241,6 +253,22 @@ fn several_responses_over_one_connection_are_marked_each() {
     assert!(side.must_be_high >= 3 * 6 + 2, "{report}");
     assert!(side.must_be_low >= 60, "{report}");
     assert!(side.high <= side.must_be_high + 8, "{report}");
+}
+
+#[test]
+fn an_edge_marks_as_the_sender_would() {
+    // Acknowledgements reach the edge early, so that it sees smaller windows.
+    let spm = SpmParameters { small_window: 0, ..SpmParameters::FULL };
+    for (handshake, of_handshake) in [(None, 0), (Some(Colour::Green), 1), (Some(Colour::Red), 1)] {
+        let spm = SpmParameters { handshake, ..spm };
+        let scene = Scene { spm, ..Scene::plain(&[10_000, 1, 20_000, 512]) };
+        let marks = scene.played().marks;
+        assert!(marks.iter().all(|[sender, edge]| sender == edge), "{marks:?}");
+        // A segment is 512 bytes with the header in front, and the FIN is with the last one.
+        assert_eq!(marks.len(), 20 + 1 + 40 + 2 + of_handshake);
+        let low = marks.iter().filter(|[sender, _]| *sender == Colour::Red).count();
+        assert_eq!(low, 14 + 34 + usize::from(handshake == Some(Colour::Red)));
+    }
 }
 
 /// Marks of a capture, each made another one in its turn: those that must be right, and those of them that are not missed.
@@ -386,6 +414,7 @@ proptest! {
         leading in 0u32..4,
         trailing in 0u32..4,
         small_window in 0u32..6,
+        handshake in prop::sample::select(vec![None, Some(Colour::Green), Some(Colour::Red)]),
         initial_window in 1u32..11,
         window in 4u64..64,
         lost in prop::collection::vec(2usize..80, 0..8),
@@ -400,7 +429,7 @@ proptest! {
         let scene = Scene {
             sized,
             config,
-            spm: SpmParameters { leading, trailing, small_window },
+            spm: SpmParameters { leading, trailing, small_window, handshake },
             codec: if historical { PriorityCodec::FlagBit } else { PriorityCodec::default() },
             v6,
             initial,
@@ -433,7 +462,7 @@ proptest! {
         ),
         near: bool,
     ) {
-        let rules = SpmParameters { leading: 1, trailing: u32::MAX, small_window: u32::MAX };
+        let rules = SpmParameters { leading: 1, trailing: u32::MAX, small_window: u32::MAX, ..SpmParameters::FULL };
         let mut marker = Marker::new(vec![Some(SpmParameters::FULL), Some(rules)], true);
         let scene = Scene::plain(&[]);
         for (server, port, sequence, acknowledgement, flags, payload) in segments {

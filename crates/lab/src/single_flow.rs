@@ -101,11 +101,12 @@ impl Plan {
             p_high: if marker.is_some() { p_high } else { p },
             marking: match marker {
                 None => Marking::None,
-                Some(MarkerSpec::Spm(SpmParameters { leading: 3, trailing: 3, small_window: 0 | 1 }))
-                    if *tells_size =>
-                {
-                    Marking::Ends
-                }
+                Some(MarkerSpec::Spm(SpmParameters {
+                    leading: 3,
+                    trailing: 3,
+                    small_window: 0 | 1,
+                    handshake: None | Some(Colour::Red),
+                })) if *tells_size => Marking::Ends,
                 Some(_) => Marking::Other,
             },
             rtt_s,

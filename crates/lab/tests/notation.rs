@@ -101,6 +101,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "spm:leading=N,trailing=N,small_window=N",
             "spm-partial",
             "spm-partial:trailing=N",
+            "spm:handshake=high",
+            "spm-partial:leading=N,handshake=low",
             "app",
             "app:low,class=4",
             "tcp-state",

@@ -52,7 +52,7 @@ fn what_is_read_is_written_as_it_was() {
         "rio:10,low=10%-40%,med=25%-60%,high=60.5%-99%,weight=0.25,max_p=0.2",
     ]);
     same::<JitterSpec>(&["uniform:5ms", "normal:2ms", "exponential:3ms"]);
-    same::<SpmParameters>(&["spm", "spm:trailing=0", "spm:leading=1,small_window=0"]);
+    same::<SpmParameters>(&["spm", "spm:handshake=low", "spm:trailing=0", "spm:leading=1,small_window=0"]);
     assert_eq!(DropTailSpec::packets(7).map(QueueSpec::DropTail), Some(read("drop-tail:7")));
     same::<ArqSpec>(&["arq:loss=0.05,retry=8ms", "arq:loss=0.1,retry=0s,tries=2,in_order=true"]);
     for text in [

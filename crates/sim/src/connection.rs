@@ -144,8 +144,9 @@ impl Account {
         match &mut self.markers[end] {
             AnyMarker::None => false,
             AnyMarker::Spm(marker) => {
-                marker.mark(now, Some(&sending), packet);
-                sending.carries == Carries::Data
+                let mark = marker.mark_of_sending(&sending);
+                packet.dscp = mark.unwrap_or(packet.dscp);
+                mark.is_some()
             }
             marker => {
                 if let Carries::Ack(colour) = &mut sending.carries {

@@ -23,7 +23,7 @@ use track::Tracked;
 pub struct Rules {
     /// Leading and trailing packets, small window.
     pub spm: SpmParameters,
-    /// SYN and FIN are HIGH.
+    /// SYN and FIN are HIGH; of SYN and SYN-ACK `spm` may say otherwise.
     pub control: bool,
     /// Retransmissions are HIGH, whatever the window.
     pub retransmissions: bool,

@@ -23,7 +23,7 @@ struct Scene {
     document: u64,
     config: TcpConfig,
     spm: SpmParameters,
-    /// SYN, FIN and retransmissions are HIGH beside what the paper says.
+    /// SYN, FIN and retransmissions are HIGH beside what the paper says, but for a SYN of which `spm` says otherwise.
     eager: bool,
     codec: PriorityCodec,
     v6: bool,
@@ -167,11 +167,12 @@ impl Net {
             packet.truncate(len);
             if from == SERVER {
                 let mut descriptor = Packet::new(now, Route::default(), len as u32, 0);
-                if segment.span() > 0 {
-                    let sending = endpoint.sending(&out, &scene.config);
-                    Spm::new(scene.spm).mark(now, Some(&sending), &mut descriptor);
-                }
-                let eager = segment.flags.syn || segment.flags.fin || out.retransmission;
+                let sending = endpoint.sending(&out, &scene.config);
+                Spm::new(scene.spm).mark(now, Some(&sending), &mut descriptor);
+                let eager = match segment.flags.syn {
+                    true => scene.spm.handshake.is_none(),
+                    false => segment.flags.fin || out.retransmission,
+                };
                 if scene.eager && eager {
                     descriptor.dscp = (Colour::Green).into();
                 }
@@ -304,11 +305,13 @@ proptest! {
         initial: [u32; 2],
         partial: bool,
         small_window in 2u32..6,
+        handshake in prop::sample::select(vec![None, Some(Colour::Green), Some(Colour::Red)]),
         initial_window in 1u32..11,
         window in 4u64..64,
         lost in prop::collection::vec(2usize..80, 0..8),
     ) {
-        let spm = SpmParameters { trailing: if partial { 0 } else { 3 }, small_window, ..SpmParameters::FULL };
+        let trailing = if partial { 0 } else { 3 };
+        let spm = SpmParameters { trailing, small_window, handshake, ..SpmParameters::FULL };
         let codec = if historical { PriorityCodec::FlagBit } else { PriorityCodec::default() };
         let plain = Scene::plain(document);
         let config = TcpConfig {

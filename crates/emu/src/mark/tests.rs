@@ -4,7 +4,7 @@ use super::*;
 use catnip_wire::{Addresses, TcpHeader, TcpOptions};
 use std::net::{IpAddr, Ipv4Addr};
 
-const SPM: SpmParameters = SpmParameters { leading: 3, trailing: 3, small_window: 0 };
+const SPM: SpmParameters = SpmParameters { leading: 3, trailing: 3, small_window: 0, handshake: None };
 const MSS: usize = 100;
 
 /// A server at edge 1 and its client at edge 0, numbers from 0.
@@ -53,8 +53,13 @@ impl Scene {
     }
 
     fn open(&mut self) {
+        assert_eq!(self.shakes_hands(), 'H');
+    }
+
+    /// The mark of the server's SYN-ACK.
+    fn shakes_hands(&mut self) -> char {
         self.send(0, TcpFlags::SYN, b"");
-        assert_eq!(self.send(1, TcpFlags::SYN | TcpFlags::ACK, b""), Some(Colour::Green));
+        letter(self.send(1, TcpFlags::SYN | TcpFlags::ACK, b""))
     }
 
     fn ask(&mut self, request: &str) {
@@ -105,6 +110,18 @@ fn the_first_and_the_last_segments_of_each_response_are_high() {
     assert_eq!(scene.send(1, TcpFlags::ACK, b""), Some(Colour::Red), "an acknowledgement alone");
     assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Colour::Green));
     assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Colour::Green));
+}
+
+#[test]
+fn handshakes_are_marked_as_said_and_what_ends_connections_is_high() {
+    for (handshake, mark) in [(None, 'H'), (Some(Colour::Green), 'H'), (Some(Colour::Red), 'l')] {
+        let mut scene = Scene::new(SpmParameters { handshake, ..SPM });
+        assert_eq!(scene.shakes_hands(), mark);
+        scene.ask("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!(scene.answer(&filling(1000)), "HHHllllHHH");
+        assert_eq!(scene.send(1, TcpFlags::FIN | TcpFlags::ACK, b""), Some(Colour::Green));
+        assert_eq!(scene.send(1, TcpFlags::RST, b""), Some(Colour::Green));
+    }
 }
 
 #[test]
@@ -172,7 +189,7 @@ fn got(scene: &mut Scene, bytes: u32) {
 
 #[test]
 fn after_three_duplicates_the_window_is_half_of_what_was_in_flight() {
-    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3 });
+    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
     scene.open();
     scene.ask("?");
     assert_eq!(scene.answer(&[0x17; 800]), "HHllllll", "three in flight are not a small window");
@@ -182,7 +199,7 @@ fn after_three_duplicates_the_window_is_half_of_what_was_in_flight() {
     // Four segments, and one more with each ACK of something new.
     assert_eq!((again(&mut scene, 0), scene.answer(&[0x17; 100])), ("l".into(), "l".into()));
 
-    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3 });
+    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
     scene.open();
     scene.ask("?");
     assert_eq!(scene.answer(&[0x17; 400]), "HHll");
@@ -194,7 +211,7 @@ fn after_three_duplicates_the_window_is_half_of_what_was_in_flight() {
 
 #[test]
 fn after_a_timeout_the_window_is_one_segment_and_grows_with_each_ack() {
-    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3 });
+    let mut scene = Scene::new(SpmParameters { leading: 0, trailing: 0, small_window: 3, ..SPM });
     scene.open();
     scene.ask("?");
     assert_eq!(scene.answer(&[0x17; 800]), "HHllllll");

@@ -14,11 +14,14 @@ pub struct SpmParameters {
     /// A packet sent while cwnd is below this many segments is HIGH. The paper says 4 (catp27); its shares of HIGH
     /// packets fit 3 (docs/deviations.md).
     pub small_window: u32,
+    /// HIGH or LOW: SYN and SYN-ACK. `None`: as the paper leaves it to whoever marks, since its simulator has no
+    /// handshakes. Senders then leave them unmarked, which queues take for LOW; an edge makes them HIGH.
+    pub handshake: Option<Colour>,
 }
 
 impl SpmParameters {
     /// The paper's simulation: first three, last three, small window.
-    pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3 };
+    pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3, handshake: None };
     /// The paper's kernel prototype, which does not know where a document ends.
     pub const PARTIAL: Self = Self { trailing: 0, ..Self::FULL };
 }
@@ -26,8 +29,9 @@ impl SpmParameters {
 impl Kind for SpmParameters {
     const USAGE: &'static [Usage] = &[
         (
-            "spm[:leading=3,trailing=3,small_window=3]",
-            "HIGH: the first and last packets of a document, and small windows",
+            "spm[:leading=3,trailing=3,small_window=3,handshake=]",
+            "HIGH: the first and last packets of a document, and small windows; handshake=high or low: SYN and \
+             SYN-ACK, otherwise HIGH if marked at an edge and unmarked by senders",
         ),
         ("spm-partial[:…]", "the same without the last ones"),
     ];
@@ -38,6 +42,7 @@ impl Kind for SpmParameters {
             leading: text.option("leading", usual.leading)?,
             trailing: text.option("trailing", usual.trailing)?,
             small_window: text.option("small_window", usual.small_window)?,
+            handshake: read_handshake(text)?,
         })
     }
 
@@ -46,7 +51,16 @@ impl Kind for SpmParameters {
             .option("leading", self.leading, Self::FULL.leading)
             .option("trailing", self.trailing, Self::FULL.trailing)
             .option("small_window", self.small_window, Self::FULL.small_window);
+        if let Some(colour) = self.handshake {
+            to.key("handshake", colour.name());
+        }
     }
+}
+
+fn read_handshake(text: &mut Notation<'_>) -> Result<Option<Colour>, ParseError> {
+    let Some(name) = text.take("handshake") else { return Ok(None) };
+    let colour = Colour::by_name(name).filter(|&colour| colour != Colour::Yellow);
+    colour.map(Some).ok_or_else(|| text.error(format!("handshake=high or handshake=low, not {name:?}")))
 }
 
 as_text!(SpmParameters);
@@ -93,16 +107,35 @@ impl Spm {
         let high = leading || (trailing && self.parameters.trailing > 0) || small;
         if high { Self::HIGH } else { Self::LOW }
     }
+
+    /// The mark of a SYN or SYN-ACK, if it gets one.
+    #[inline]
+    pub fn mark_of_handshake(&self) -> Option<Dscp> {
+        self.parameters.handshake.map(|colour| Dscp::assured(1, colour))
+    }
+
+    /// The mark of a packet of a sender, if it gets one: ACKs do not.
+    #[inline]
+    pub fn mark_of_sending(&self, sending: &Sending) -> Option<Dscp> {
+        let &Sending { carries, offset, window, .. } = sending;
+        match carries {
+            Carries::Data => {
+                let bytes = sending.context.map(|context| context.bytes_left);
+                Some(self.mark_of(&Place { offset, bytes, window }, sending.segment))
+            }
+            Carries::Opening => self.mark_of_handshake(),
+            Carries::Ack(_) => None,
+        }
+    }
 }
 
 impl PacketMarker for Spm {
     #[inline]
     fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
-        // ACKs and SYNs carry no mark, and inside the network nothing is known.
-        let Some(sending) = sending.filter(|s| s.carries == Carries::Data) else { return };
-        let &Sending { offset, window, .. } = sending;
-        let place = Place { offset, bytes: sending.context.map(|context| context.bytes_left), window };
-        packet.dscp = self.mark_of(&place, sending.segment);
+        // Inside the network nothing is known.
+        if let Some(mark) = sending.and_then(|sending| self.mark_of_sending(sending)) {
+            packet.dscp = mark;
+        }
     }
 }
 
@@ -156,6 +189,32 @@ mod tests {
         // Behind all 16 packets only a FIN is left.
         assert!(high(SpmParameters::FULL, 17, 16, 8, true));
         assert!(!high(SpmParameters::PARTIAL, 17, 16, 8, true));
+    }
+
+    #[test]
+    fn handshakes_are_marked_as_said_and_acks_never() {
+        let marked = |handshake, carries| {
+            let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
+            let sending = Sending { carries, segment: 512, ..Sending::default() };
+            let parameters = SpmParameters { handshake, ..SpmParameters::FULL };
+            Spm::new(parameters).mark(Time::ZERO, Some(&sending), &mut packet);
+            packet.dscp
+        };
+        assert_eq!(marked(None, Carries::Opening), Dscp::default());
+        for (colour, mark) in [(Colour::Green, Spm::HIGH), (Colour::Red, Spm::LOW)] {
+            assert_eq!(marked(Some(colour), Carries::Opening), mark);
+            assert_eq!(marked(Some(colour), Carries::Ack(None)), Dscp::default());
+            assert_eq!(marked(Some(colour), Carries::Data), Spm::HIGH, "small windows stay HIGH");
+        }
+    }
+
+    #[test]
+    fn the_mark_of_handshakes_is_high_or_low() {
+        let read = |text: &str| text.parse::<SpmParameters>();
+        assert_eq!(read("spm-partial:handshake=low").unwrap().handshake, Some(Colour::Red));
+        assert_eq!(read("spm").unwrap().to_string(), "spm", "what is not said is not written");
+        let wrong = read("spm:handshake=med").unwrap_err().to_string();
+        assert!(wrong.contains("handshake=high or handshake=low, not \"med\""), "{wrong}");
     }
 
     #[test]

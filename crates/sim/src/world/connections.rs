@@ -206,9 +206,14 @@ impl<M: Handler, W: Watch> World<M, W> {
             match &connection.account.markers[end] {
                 AnyMarker::None => {}
                 AnyMarker::Spm(marker) => {
-                    if segment.span() > 0 {
+                    let mark = if segment.span() > 0 {
                         let place = connection.ends[end].place(segment.seq);
-                        packet.dscp = marker.mark_of(&place, config.segment_bytes);
+                        Some(marker.mark_of(&place, config.segment_bytes))
+                    } else {
+                        marker.mark_of_handshake().filter(|_| segment.flags.syn)
+                    };
+                    if let Some(mark) = mark {
+                        packet.dscp = mark;
                         connection.account.counts(end, packet.dscp);
                         hosts.medium.stamp(&packet);
                     }

@@ -45,6 +45,19 @@ fn the_second_document_is_marked_like_the_first() {
 }
 
 #[test]
+fn a_syn_ack_is_high_only_if_the_marker_says_so() {
+    let sent_high = |marker| {
+        let mut link = Link::new(TcpOptions { marker: Some(read(marker)), ..polite().into() });
+        link.serve(server(None, 1));
+        link.asks_in_turn(&[11_500], Span::ZERO);
+        link.run();
+        link.connections()[0].1.sent_high
+    };
+    let unsaid = sent_high("spm");
+    assert_eq!(["high", "low"].map(|mark| sent_high(&format!("spm:handshake={mark}"))), [unsaid + 1, unsaid]);
+}
+
+#[test]
 fn documents_that_share_a_segment_are_told_apart_by_its_first_byte() {
     // Asked for at once: the second one begins at byte 11500, in the segment at 11000, which ends the first one.
     let config = TcpConfig { initial_window: 30, ..tcp() };

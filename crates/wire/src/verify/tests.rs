@@ -204,7 +204,7 @@ fn a_marker_that_counts_bytes_may_mark_a_fourth_last_packet() {
 
 #[test]
 fn a_marker_that_counts_bytes_may_mark_more_leading_packets_if_they_are_small() {
-    let spm = SpmParameters { leading: 5, trailing: 0, small_window: 2 };
+    let spm = SpmParameters { leading: 5, trailing: 0, small_window: 2, ..SpmParameters::FULL };
     let mut scene = Scene::new(Rules { spm, ..Rules::default() });
     for i in 0..5 {
         scene.server(TcpFlags::ACK, 1 + 20 * i, 1, 20, HIGH);
@@ -270,6 +270,24 @@ fn only_those_who_mark_are_judged() {
     scene.document(0, 51, "HHH");
     scene.client(TcpFlags::ACK, 51, 301, 50, LOW);
     assert_eq!(scene.faults(), [], "requests need no mark");
+}
+
+#[test]
+fn a_marker_may_be_told_what_handshakes_are_marked_with() {
+    let (syn_ack, missing) = (TcpFlags::SYN | TcpFlags::ACK, FaultKind::MissingHigh(Reason::Syn));
+    for (handshake, marked, fault) in [
+        (Colour::Green, HIGH, None),
+        (Colour::Green, LOW, Some(missing)),
+        (Colour::Red, HIGH, Some(FaultKind::WrongHigh)),
+        (Colour::Red, LOW, None),
+    ] {
+        let spm = SpmParameters { handshake: Some(handshake), ..SpmParameters::FULL };
+        let mut scene = Scene::new(Rules { spm, markers: Markers::Servers, ..Rules::default() });
+        scene.packets.clear();
+        scene.client(TcpFlags::SYN, 0, 0, 0, LOW);
+        let answer = scene.server(syn_ack, 0, 1, 0, marked);
+        assert_eq!(scene.faults(), Vec::from_iter(fault.map(|fault| (answer, fault))));
+    }
 }
 
 #[test]

@@ -157,7 +157,11 @@ impl End {
         let place = self.initial.and_then(|initial| count(initial, tcp.sequence(), self.sent));
         let Some(start) = place.filter(|_| !syn) else {
             let verdict = match (syn, fin) {
-                (true, _) => control(Reason::Syn),
+                (true, _) => match rules.spm.handshake.filter(|_| judged) {
+                    None => control(Reason::Syn),
+                    Some(Colour::Red) => Verdict::Low,
+                    Some(_) => Verdict::High(Reason::Syn),
+                },
                 (_, true) => control(Reason::Fin),
                 _ => Verdict::Free,
             };
