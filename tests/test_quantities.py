@@ -4,7 +4,8 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from catnip.papers.hysteresis.trials import FULL, LONG, LOSSES, PARTIAL, RENO, S
 from catnip.papers.reference import rows
 from catnip.papers.testbed import latency, systems, wan
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, Timers
-from catnip.papers.testbed.runs import Measured, Point
+from catnip.papers.testbed.runs import Measured, Point, Runs
 from catnip.stats import Interval
 
 Columns = Mapping[str, Sequence[Any]]
@@ -348,6 +349,7 @@ class Lab:
     scale = 1.0
     first_seed = 1
     sample = 1
+    admitted = None
 
     def __init__(
         self,
@@ -644,12 +646,65 @@ def wide_area(**made: list[wan.Emulated]) -> Lab:
     return Lab(emulated={name.strip("_").replace("_", " "): of for name, of in made.items()})
 
 
+def bottleneck(high: int, low: int, high_dropped: int, low_dropped: int) -> Columns:
+    arrived = {"arrived_high": [high], "arrived_med": [0], "arrived_low": [low]}
+    dropped = {"dropped_high": [high_dropped], "dropped_med": [0], "dropped_low": [low_dropped]}
+    return {"seed": [1], "variant": [0], "port": ["bottleneck"], **arrived, **dropped}
+
+
+HANDSHAKES: Columns = {"syn_timeouts": [0, 0, 2, 0]}
+
+
 def test_table_xi_is_catnip_over_fifo() -> None:
-    lab = wide_area(_64_KB_CATNIP=[emulated(*[1.0] * 10)], _64_KB_FIFO=[emulated(*[2.0] * 10)])
+    lab = wide_area(
+        _64_KB_CATNIP=[emulated(*[1.0] * 10, ports=bottleneck(60, 40, 3, 20), connections=HANDSHAKES)],
+        _64_KB_FIFO=[emulated(*[2.0] * 10, ports=bottleneck(0, 200, 0, 50), connections=HANDSHAKES)],
+    )
     assert in_lab("page_time_ratio", lab, buffer_kb=64).mean == 0.5
-    assert in_lab("fifo_loss_pct", lab, buffer_kb=64).mean == 25
+    lost = (
+        in_lab("loss_pct", lab, buffer_kb=64, router="CATNIP", packets=one) for one in ("all", "high", "low")
+    )
+    assert [one.mean for one in lost] == [23, 5, 50]
+    assert in_lab("loss_pct", lab, buffer_kb=64, router="FIFO").mean == 25
+    assert in_lab("high_share_pct", lab, buffer_kb=64, router="CATNIP").mean == 60
+    assert in_lab("handshakes_repeated_pct", lab, buffer_kb=64, router="CATNIP").mean == 25
     assert in_lab("packets_lost_from_sight", lab) == str(2 * (2 + 4 + 1))
     assert (in_lab("red_runs", lab), in_lab("lateness_p99_ms", lab)) == ("2", 0.7)
+
+
+def test_short_pages_may_gain_what_large_ones_lose() -> None:
+    of_fifo = [1.0] * 10
+    high, low = ([1.0, large, *[1.0] * 7, short] for large, short in ((1.5, 0.5), (1.1, 0.9)))
+    made = {"FIFO": of_fifo, "CATNIP": high, "CATNIP with SYN-ACKs LOW": low}
+    nothing = bottleneck(0, 1, 0, 0)
+    lab = Lab(
+        emulated={
+            f"64 KB {name}": [emulated(*of, ports=nothing, connections=HANDSHAKES)]
+            for name, of in made.items()
+        }
+    )
+    ratio = partial(in_lab, "page_time_ratio", lab, buffer_kb=64)
+    assert (ratio(pages=[2]).mean, ratio(pages=[2, 10]).mean) == (1.5, 1)
+    assert ratio(router="CATNIP with SYN-ACKs LOW", pages=[2]).mean == 1.1
+    assert ratio(pages=[2], than="CATNIP with SYN-ACKs LOW").mean == pytest.approx(1.5 / 1.1)
+    assert in_lab("total_time_ratio", lab, buffer_kb=64, router="CATNIP").mean == 1
+
+
+def test_what_short_pages_gain_is_told_with_what_routers_lose() -> None:
+    ports = {
+        wan.FIFO: bottleneck(0, 200, 0, 50),
+        wan.HIGH: bottleneck(60, 40, 3, 20),
+        wan.LOW: bottleneck(1, 1, 0, 0),
+    }
+    made = {
+        f"{kb} KB {name}": [emulated(*[1.0] * 10, ports=ports[name], connections=HANDSHAKES)]
+        for kb in wan.BUFFERS_KB
+        for name in ports
+    }
+    rows = wan.trade(cast(Runs, Lab(emulated=made)), "nginx").rows
+    assert len(rows) == len(wan.BUFFERS_KB) * len(wan.ROUTERS)
+    assert rows[0] == ["64 KB, FIFO", "1", "1", "1", "1", "25.000", "–", "–", "0.000", "25.000"]
+    assert rows[1] == ["64 KB, CATNIP", *["1.000"] * 4, "23.000", "5.000", "50.000", "60.000", "25.000"]
 
 
 def test_a_damaged_object_is_of_another_length_or_content() -> None:
@@ -671,10 +726,16 @@ def test_marks_of_a_real_server_are_counted_where_nothing_was_sent_twice() -> No
         "sent_high": [2, 8, 10, 5, 20],
         "retransmitted": [0, 0, 0, 0, 1],
     }
-    run, unmarked = (
-        emulated(*[1.0] * 10, connections=one) for one in (connections, {**connections, "sent_high": [0] * 5})
-    )
-    assert in_lab("wrongly_marked", wide_area(_64_KB_CATNIP=[run], _64_KB_FIFO=[unmarked])) == "2"
+    high, low = connections["sent_high"], [1, 6, 9, 5, 20]
+
+    def wrong(of_high: list[int], of_low: list[int]) -> str:
+        marked = {wan.FIFO: [0] * 5, wan.HIGH: of_high, wan.LOW: of_low}
+        runs = {name: {**connections, "sent_high": of} for name, of in marked.items()}
+        made = {f"64 KB {name}": [emulated(*[1.0] * 10, connections=of)] for name, of in runs.items()}
+        return str(in_lab("wrongly_marked", Lab(emulated=made)))
+
+    assert wrong(high, low) == "4"
+    assert wrong(low, low) == "5", "SYN-ACKs that are missing"
 
 
 def test_the_mean_of_a_heavy_tail_has_an_interval_that_reaches_further_up() -> None:

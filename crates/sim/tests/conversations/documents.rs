@@ -46,7 +46,7 @@ fn the_second_document_is_marked_like_the_first() {
 
 #[test]
 fn a_syn_ack_is_high_only_if_the_marker_says_so() {
-    let sent_high = |marker| {
+    let sent_high = |marker: &str| {
         let mut link = Link::new(TcpOptions { marker: Some(read(marker)), ..polite().into() });
         link.serve(server(None, 1));
         link.asks_in_turn(&[11_500], Span::ZERO);

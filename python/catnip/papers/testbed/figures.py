@@ -82,8 +82,13 @@ def stacks(runs: Runs) -> Table:
 
 
 def tables(runs: Runs) -> Sequence[Table]:
-    """The models, the stacks, and Table XI of the CATNIP paper."""
-    return [comparison(runs), stacks(runs), wan.table(runs)]
+    """The models, the stacks, and Table XI of the CATNIP paper with what stands behind it."""
+    return [
+        comparison(runs),
+        stacks(runs),
+        wan.table(runs),
+        *(wan.trade(runs, server) for server in wan.SERVERS),
+    ]
 
 
 def link(runs: Runs) -> Figure:
@@ -162,4 +167,5 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
     "over_delay": over_delay,
     "over_loss": over_loss,
     "paper_kernel": paper_kernel,
+    "whose_pages_gain": wan.whose_pages_gain,
 }

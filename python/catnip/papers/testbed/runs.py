@@ -112,6 +112,7 @@ class Runs:
     sample: int = 1
     """Fetches of the largest point asked for since this was last set."""
     emulated: dict[str, list[Any]] | None = None
+    admitted: dict[str, Any] | None = None
     _made: dict[str, dict[str, Measured]] = field(default_factory=dict)
     _simulated: dict[str, dict[str, dict[int, Floats]]] = field(default_factory=dict)
 

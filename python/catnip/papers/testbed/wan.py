@@ -1,4 +1,7 @@
-"""The CATNIP paper's WAN emulation: 100 emulated clients and one real server (CAT-S24, S25, E10)."""
+"""The CATNIP paper's WAN emulation: 100 emulated clients and one real server (CAT-S24, S25, E10).
+
+A simulated server stands beside it, which needs no clock.
+"""
 
 import json
 import subprocess
@@ -16,8 +19,10 @@ from numpy.typing import NDArray
 from catnip import paths, results, stats
 from catnip._core import InputError
 from catnip.cli.emulation import program
-from catnip.measures import Floats, port_loss, select
-from catnip.papers.outcome import Table
+from catnip.figures.bursts import grouped_bars
+from catnip.measures import Floats, PortLoss, page_times, port_loss, select
+from catnip.papers import reference
+from catnip.papers.outcome import Figure, Table
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed.runs import RED, TRIES, Runs
 from catnip.stats import Interval
@@ -28,6 +33,14 @@ BUFFERS_KB = (64, 128, 256, 512)
 SEEDS = 10
 SIDE_BY_SIDE = 2
 TABLES = ("pages", "objects", "connections", "ports")
+FIFO, HIGH, LOW = "FIFO", "CATNIP", "CATNIP with SYN-ACKs LOW"
+"""Routers, and how what they get was marked; where nothing else is said, SYN-ACKs are HIGH."""
+ROUTERS = (FIFO, HIGH, LOW)
+SERVERS = ("nginx", "simulated")
+ALL_PAGES = tuple(range(1, 11))
+SMALL_OBJECTS = (1, 3, 4, 7, 8, 9, 10)
+"""Pages without an object above 9 KB, of which nearly all packets are at an end."""
+LARGE_OBJECTS = (2, 6)
 
 
 @dataclass(frozen=True)
@@ -51,13 +64,20 @@ class Emulated:
         """The emulator was not where it should have been, in two tries."""
         return bool(self.certificate["verdict"] == "red")
 
-    @property
-    def loss_pct(self) -> float:
-        """Packets towards the clients that the bottleneck dropped, percent."""
-        towards_clients = next(one for one in self.certificate["links"] if one["name"] == "bottleneck")[
-            "certificate"
-        ]["up"]
-        return 100 * float(sum(towards_clients["dropped"].values())) / float(towards_clients["packets_in"])
+    @cached_property
+    def loss(self) -> PortLoss:
+        """Packets towards the clients at the bottleneck."""
+        return port_loss(self.ports, 0, [int(seed) for seed in np.unique(self.ports["seed"])])
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What came of a variant: mean page times, a row per run and a column per page; the rest per run."""
+
+    times_s: Floats
+    losses: Sequence[PortLoss]
+    handshakes_repeated: Sequence[float]
+    """Connections of whose handshake something had to be sent again, as a fraction."""
 
 
 @measured
@@ -76,15 +96,19 @@ def wrongly_marked(runs: Runs) -> str:
     """CAT-S24: connections with nothing sent twice that have more or fewer HIGH packets than they need.
 
     HIGH are the first and the last three packets of the response, whose size the server tells in its header
-    (CAT-S19), and one to three without data: the SYN-ACK, sent again if its answer is late, and the ACK of
-    the request.
+    (CAT-S19), the SYN-ACK unless it is to be LOW, and up to two without data: the FIN, if no data is with it,
+    and what of all this is sent again because its answer is late.
     """
-    connections = _all_of(runs, "connections", "CATNIP")
-    once = connections["retransmitted"] == 0
-    high, sent = connections["sent_high"][once], connections["sent"][once]
-    runs.sample = len(sent)
-    without_data = high - np.minimum(sent, 6)
-    return str(int(((without_data < 1) | (without_data > 3)).sum()))
+    wrong = sample = 0
+    for syn_acks, variants in ((1, HIGH), (0, LOW)):
+        connections = _all_of(runs, "connections", variants)
+        once = connections["retransmitted"] == 0
+        high, sent = connections["sent_high"][once], connections["sent"][once]
+        without_data = high - np.minimum(sent, 6) - syn_acks
+        wrong += int(((without_data < 0) | (without_data > 2)).sum())
+        sample += len(sent)
+    runs.sample = sample
+    return str(wrong)
 
 
 @measured
@@ -106,55 +130,188 @@ def red_runs(runs: Runs) -> str:
 
 
 @measured
-def fifo_loss_pct(runs: Runs, buffer_kb: int) -> Interval:
-    """CAT-E10: packets towards the clients that the bottleneck drops, one value per run."""
-    return stats.mean([one.loss_pct for one in _runs(runs)[f"{buffer_kb} KB FIFO"]])
+def loss_pct(
+    runs: Runs, buffer_kb: int, router: str, packets: str = "all", server: str = "nginx"
+) -> Interval:
+    """CAT-E10: `all`, `high` or `low` packets towards the clients that a router drops, one value per run."""
+    which = {"all": "loss", "high": "high_loss", "low": "low_loss"}[packets]
+    return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], which)
 
 
 @measured
-def page_time_ratio(runs: Runs, buffer_kb: int) -> Interval:
-    """CAT-E10: page time with CATNIP over that without, mean of the ten pages, one value per pair of runs."""
-    return stats.mean(_ratios(_runs(runs), buffer_kb).mean(axis=1))
+def high_share_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
+    """CAT-E10: packets that come to a router HIGH, of all that come."""
+    return _mean_pct(_fetched(runs, server)[f"{buffer_kb} KB {router}"], "high_share")
 
 
 @measured
-def catnip_loss_pct(runs: Runs, buffer_kb: int, packets: str) -> Interval:
-    """CAT-E10: `all`, `high` or `low` packets that the CATNIP router drops."""
-    lost = []
-    for one in _runs(runs)[f"{buffer_kb} KB CATNIP"]:
-        losses = port_loss(one.ports, 0, [int(seed) for seed in np.unique(one.ports["seed"])])
-        chosen = {"all": losses.loss, "high": losses.high_loss, "low": losses.low_loss}
-        lost.append(100 * float(chosen[packets][0]))
-    return stats.mean(lost)
+def handshakes_repeated_pct(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
+    """CAT-E10: connections of whose handshake something had to be sent again, one value per run."""
+    fractions = _fetched(runs, server)[f"{buffer_kb} KB {router}"].handshakes_repeated
+    return stats.mean([100 * fraction for fraction in fractions])
+
+
+@measured
+def page_time_ratio(
+    runs: Runs,
+    buffer_kb: int,
+    router: str = HIGH,
+    pages: Sequence[int] = ALL_PAGES,
+    than: str = FIFO,
+    server: str = "nginx",
+) -> Interval:
+    """CAT-E10: page time with a router over that with another, mean of pages, one value per pair of runs."""
+    return stats.mean(_ratios(_fetched(runs, server), buffer_kb, router, pages, than).mean(axis=1))
+
+
+@measured
+def total_time_ratio(runs: Runs, buffer_kb: int, router: str, server: str = "nginx") -> Interval:
+    """CAT-E10: time for the ten pages together over that with FIFO, one value per pair of runs."""
+    made = _fetched(runs, server)
+    ours, fifo = (made[f"{buffer_kb} KB {one}"].times_s.sum(axis=1) for one in (router, FIFO))
+    return stats.mean(ours / fifo)
 
 
 @measured
 def spread_is_larger(runs: Runs, at_kb: Sequence[int], than_at_kb: Sequence[int]) -> str:
     """CAT-E10: do pages differ more in what they gain at some buffers than at others?"""
-    spread = {
-        buffer_kb: float(_ratios(_runs(runs), buffer_kb).mean(axis=0).std()) for buffer_kb in BUFFERS_KB
-    }
+    made = _fetched(runs)
+    spread = {buffer_kb: float(_ratios(made, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
 def table(runs: Runs) -> Table:
-    """Table XI."""
-    made = _runs(runs)
-    rows = [
-        [
-            f"page {page + 1}",
-            *(f"{_ratios(made, buffer_kb).mean(axis=0)[page]:.2f}" for buffer_kb in BUFFERS_KB),
-        ]
-        for page in range(10)
-    ]
-    rows.append(["mean", *(str(page_time_ratio(runs, buffer_kb)) for buffer_kb in BUFFERS_KB)])
-    rows.append(["loss with FIFO, %", *(str(fifo_loss_pct(runs, buffer_kb)) for buffer_kb in BUFFERS_KB)])
+    """Table XI, with SYN-ACKs that are HIGH and LOW beside each other."""
+    made = _fetched(runs)
+    cells = [(buffer_kb, router) for buffer_kb in BUFFERS_KB for router in (HIGH, LOW)]
+    by_page = [_ratios(made, *cell).mean(axis=0) for cell in cells]
+    rows = [[f"page {page}", *(f"{of[page - 1]:.2f}" for of in by_page)] for page in ALL_PAGES]
+    rows.append(["mean", *(str(page_time_ratio(runs, *cell)) for cell in cells)])
     note = (
-        "100 simulated clients, one real nginx, a 10 Mbit/s bottleneck in real time. The paper does not "
-        "describe its network."
+        "100 simulated clients, one real nginx, a 10 Mbit/s bottleneck in real time. The paper describes "
+        "neither its network nor what SYN-ACKs are."
     )
-    columns = ["", *(f"{buffer_kb} KB" for buffer_kb in BUFFERS_KB)]
+    columns = ["", *(f"{buffer_kb} KB, {_marking(router)}" for buffer_kb, router in cells)]
     return Table("Table XI: page time with CATNIP over that without, by buffer", columns, rows, note)
+
+
+def trade(runs: Runs, server: str) -> Table:
+    """What each router loses, and whose pages gain."""
+
+    def ratios(buffer_kb: int, router: str) -> list[str]:
+        if router == FIFO:
+            return ["1"] * 4
+        chosen = (ALL_PAGES, SMALL_OBJECTS, LARGE_OBJECTS)
+        of = [page_time_ratio(runs, buffer_kb, router, pages, FIFO, server) for pages in chosen]
+        return [str(one) for one in (*of, total_time_ratio(runs, buffer_kb, router, server))]
+
+    def losses(buffer_kb: int, router: str) -> list[str]:
+        kinds = ("all",) if router == FIFO else ("all", "high", "low")
+        lost = [str(loss_pct(runs, buffer_kb, router, kind, server)) for kind in kinds]
+        whole = [of(runs, buffer_kb, router, server) for of in (high_share_pct, handshakes_repeated_pct)]
+        return [*lost, *["–"] * (3 - len(lost)), *(str(one) for one in whole)]
+
+    rows = [
+        [f"{buffer_kb} KB, {router}", *ratios(buffer_kb, router), *losses(buffer_kb, router)]
+        for buffer_kb in BUFFERS_KB
+        for router in ROUTERS
+    ]
+    columns = [
+        "",
+        "mean of ratios",
+        "pages 1, 3, 4, 7 to 10",
+        "pages 2 and 6",
+        "ratio of sums",
+        "lost, %",
+        "HIGH lost, %",
+        "LOW lost, %",
+        "HIGH, %",
+        "handshakes repeated, %",
+    ]
+    note = (
+        "Page times over those with FIFO. Pages 2 and 6 have objects of 56 and 23 KB, those in the column "
+        "before none above 9 KB. Losses are those towards the clients."
+    )
+    return Table(
+        f"Table XI, what the routers lose and whose pages gain: server {server}", columns, rows, note
+    )
+
+
+def whose_pages_gain(runs: Runs) -> Figure:
+    """What every page gains or loses at the smallest buffer, by what SYN-ACKs are."""
+    buffer_kb = BUFFERS_KB[0]
+    largest_b = _largest_objects_bytes()
+    pages = sorted(largest_b, key=lambda page: largest_b[page])
+    made = _fetched(runs)
+    bars: dict[str, list[Interval]] = {
+        _marking(router): [
+            stats.mean(100 * (ratio - 1)) for ratio in _ratios(made, buffer_kb, router, pages).T
+        ]
+        for router in (HIGH, LOW)
+    }
+    printed = {
+        int(one["page"]): one
+        for one in reference.rows("catnip_wan_emulation.csv")
+        if one["buffer_kb"] == str(buffer_kb)
+    }
+    of_paper = [100 * (float(printed[page]["relative_time"]) - 1) for page in pages]
+    bars["paper"] = [Interval(change, change, change, 1) for change in of_paper]
+    caption = (
+        f"Table XI at {buffer_kb} KB, pages in order of their largest object. SYN-ACKs that are HIGH let all "
+        "hundred users in at once: short pages gain what those with large objects lose. SYN-ACKs that are "
+        "LOW keep users waiting, which costs pages of many short objects most."
+    )
+    svg = grouped_bars(
+        "Who gains by CATNIP depends on who is let in",
+        [f"page {page}\n{largest_b[page] / 1000:.1f} KB" for page in pages],
+        bars,
+        "change of page time against FIFO, %",
+    )
+    return Figure("testbed-admission", f"Table XI at {buffer_kb} KB: page times", caption, svg)
+
+
+def _largest_objects_bytes() -> dict[int, int]:
+    sizes = [(int(row["page"]), int(row["bytes"])) for row in reference.rows("catnip_pages.csv")]
+    return {page: max(size for of, size in sizes if of == page) for page in ALL_PAGES}
+
+
+def _marking(router: str) -> str:
+    return "SYN-ACKs LOW" if router == LOW else "SYN-ACKs HIGH"
+
+
+def _mean_pct(of: Fetched, which: str) -> Interval:
+    return stats.mean([100 * float(getattr(one, which)[0]) for one in of.losses])
+
+
+def _fetched(runs: Runs, server: str = "nginx") -> Mapping[str, Fetched]:
+    """Every variant, from a real server or a simulated one."""
+    if server == "simulated":
+        return _simulated(runs)
+    return {
+        variant: Fetched(
+            np.array([one.page_means_s for one in of]),
+            [one.loss for one in of],
+            [_handshakes_repeated(one.connections) for one in of],
+        )
+        for variant, of in _runs(runs).items()
+    }
+
+
+def _simulated(runs: Runs) -> Mapping[str, Fetched]:
+    if runs.admitted is None:
+        scenario = paths.scenario("testbed-admission")
+        seeds = list(range(runs.first_seed, runs.first_seed + runs.count(scenario.seeds)))
+        told = runs.progress.task(scenario.title)
+        tables = scenario.run(scenario.variants, seeds, ["pages", "ports", "connections"], 0, told)
+        runs.admitted = {
+            variant: Fetched(
+                page_times(tables["pages"], index, seeds),
+                [port_loss(tables["ports"], index, [seed]) for seed in seeds],
+                [_handshakes_repeated(select(tables["connections"], index), seed) for seed in seeds],
+            )
+            for index, variant in enumerate(scenario.variants)
+        }
+    return runs.admitted
 
 
 def _runs(runs: Runs) -> dict[str, list[Emulated]]:
@@ -191,10 +348,22 @@ def _run(scenario: str, variant: str, seed: int) -> Emulated:
     return made
 
 
-def _ratios(made: dict[str, list[Emulated]], buffer_kb: int) -> Floats:
+def _handshakes_repeated(connections: Mapping[str, NDArray[Any]], seed: int | None = None) -> float:
+    again = connections["syn_timeouts"] > 0
+    return float(np.mean(again if seed is None else again[connections["seed"] == seed]))
+
+
+def _ratios(
+    made: Mapping[str, Fetched],
+    buffer_kb: int,
+    router: str,
+    pages: Sequence[int] = ALL_PAGES,
+    than: str = FIFO,
+) -> Floats:
     """One row per seed, one column per page."""
-    pairs = zip(made[f"{buffer_kb} KB CATNIP"], made[f"{buffer_kb} KB FIFO"], strict=True)
-    return np.array([catnip.page_means_s / fifo.page_means_s for catnip, fifo in pairs])
+    ours, theirs = (made[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
+    ratios: Floats = ours / theirs
+    return ratios[:, [page - 1 for page in pages]]
 
 
 def _everything(runs: Runs) -> list[Emulated]:
@@ -203,9 +372,14 @@ def _everything(runs: Runs) -> list[Emulated]:
     return made
 
 
-def _all_of(runs: Runs, name: str, variants: str = "") -> Mapping[str, NDArray[Any]]:
-    """The rows of a table of all runs of the variants with these words in their names."""
-    made = [getattr(one, name) for variant, of in _runs(runs).items() if variants in variant for one in of]
+def _all_of(runs: Runs, name: str, router: str = "") -> Mapping[str, NDArray[Any]]:
+    """The rows of a table of all runs, or of those with a router."""
+    made = [
+        getattr(one, name)
+        for variant, of in _runs(runs).items()
+        if variant.endswith(f" {router}" if router else "")
+        for one in of
+    ]
     return {key: np.concatenate([table[key] for table in made]) for key in made[0]}
 
 
