@@ -1,12 +1,13 @@
 """The testbed: what it reads, what it refuses, and one real measurement where the machine allows."""
 
 import os
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from catnip import InputError
+from catnip import InputError, paths
 from catnip.cli import emulation
 from catnip.cli.options import BAD_INPUT
 from catnip.papers.testbed import runs
@@ -59,6 +60,20 @@ def test_emulator_commands_hand_their_arguments_over(
     monkeypatch.setattr(os, "execv", lambda _, arguments: handed.append(arguments))
     catnip(name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3")
     assert handed == [["catnip", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
+
+
+def test_a_simulated_server_stands_in_the_network_of_the_real_one() -> None:
+    real, simulated = (
+        tomllib.loads(Path(paths.scenario(name).path).read_text())
+        for name in ("testbed-web", "testbed-admission")
+    )
+    for part in ("link", "traffic"):
+        assert simulated[part] == real[part]
+    assert simulated["node"] == {**real["node"], "server": {"kind": "host"}}
+    queues = (
+        [(one["name"], one.get("link")) for one in scenario["variant"]] for scenario in (real, simulated)
+    )
+    assert next(queues) == next(queues)
 
 
 def test_a_machine_without_nginx_is_bad_input(catnip: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,7 +233,7 @@ def trade(runs: Runs, server: str) -> Table:
         "before none above 9 KB. Losses are those towards the clients."
     )
     return Table(
-        f"Table XI, what the routers lose and whose pages gain: server {server}", columns, rows, note
+        f"What the routers of Table XI lose, and whose pages gain: {server} server", columns, rows, note
     )
 
 
