@@ -101,7 +101,7 @@ impl Stopwatch {
 /// A sleeping thread is woken 40 to 100 us late, so the last `margin` before a deadline can be spent looking at the
 /// clock instead. That is of use only to a thread that nobody pushes aside: with other work on the same CPU, spinning
 /// makes it late by whole time slices. Spinning threads push each other aside, too, and cost CPU time, so a budget can
-/// be set: a clock that has used it up sleeps to the end.
+/// be set: a clock that has used it up sleeps to the end, and then sleeps no shorter than [`REST`] either.
 #[derive(Debug)]
 pub struct WallClock {
     stopwatch: Stopwatch,
@@ -159,11 +159,19 @@ impl Waiting {
 
     /// What has ended a sleep, which was at `woken`, came when this thread was to be woken and began to wait for a CPU. A signal may
     /// be one that has let it go on after a stop, so then nobody knows.
+    ///
+    /// Before it returned, the kernel has looked at all the others again.
     fn on_woken(&mut self, woken: Time) {
         self.ended_at = Time::ZERO;
         let Some(delay) = self.delay().map(|delay| delay + self.to_wake) else { return };
-        if !self.fds[SIGNALS].is_ready() {
-            self.ended_at = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
+        if self.fds[SIGNALS].is_ready() {
+            return;
+        }
+        self.ended_at = Time::from_nanos(woken.as_nanos().saturating_sub(delay.as_nanos()));
+        for (fd, empty) in self.fds.iter().zip(&mut self.empty) {
+            if !fd.is_ready() {
+                *empty = self.ended_at.max(*empty);
+            }
         }
     }
 }
@@ -217,6 +225,10 @@ const BLIND_BEAT: Span = Span::from_millis(1);
 const SHORTEST_BEAT: Span = Span::from_micros(100);
 /// What it takes to wake a thread, before that is known.
 const TO_WAKE: Span = Span::from_micros(100);
+/// So long after it was woken the last time, a thread with a budget that has used it up is woken again at the earliest, whatever
+/// comes or is due: what falls in between is moved at once. To set a timer and to be woken by it costs more CPU time than to move a
+/// packet, and is hardly more exact than this. Network cards hold their interrupts back for as long.
+const REST: Span = Span::from_micros(50);
 /// The host's own descriptor, by which it hears of signals, comes before those of the edges.
 const SIGNALS: usize = 0;
 /// After so long without a pause a real-time thread lets others run for [`PAUSE`].
@@ -255,7 +267,7 @@ impl WallClock {
         self.waiting.get_mut().longest_run = Some(LONGEST_RUN);
     }
 
-    /// Spins for a share of 1 % of all time at most.
+    /// Spins for a share of 1 % of all time at most, and rests ([`REST`]) where that is not enough.
     pub fn save_cpu(&mut self) {
         self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
     }
@@ -315,6 +327,13 @@ impl Clock for WallClock {
         }
         let spin = waiting.budget.as_mut().is_none_or(|budget| budget.allows(now, self.margin));
         let margin = if spin { self.margin } else { Span::ZERO };
+        let rested = waiting.slept_at + REST;
+        if margin == Span::ZERO && waiting.budget.is_some() && now < deadline && deadline < rested {
+            let _ = sys::wait_readable(&mut [], Some(rested.since(now)));
+            now = self.now();
+            waiting.slept_at = now;
+            waiting.on_beat(now.since(rested));
+        }
         loop {
             let sleep = deadline.since(now).saturating_sub(margin).min(waiting.beat);
             let came = waiting.wait(now, sleep);
@@ -471,6 +490,8 @@ mod tests {
             } else {
                 // It slept for a second, and then it took a while to wake it.
                 assert!(began + Span::from_millis(500) < shown && shown + TO_WAKE <= woken, "{shown:?}");
+                // What has come to the other end has not come before.
+                assert_eq!(clock.waiting.get_mut().empty[SIGNALS], shown);
             }
         }
     }

@@ -77,15 +77,17 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         Self { world }
     }
 
-    /// Moves what can be moved now, at most a batch per device. Gives the time of the next event; something may be
-    /// left to read at once.
+    /// Moves what can be moved now, at most a batch per device. Gives the time of the next event, which is over if something may
+    /// be left to read.
     pub fn turn(&mut self) -> io::Result<Time> {
+        let mut is_all_read = true;
         for gateway in 0..self.gateways().len() {
             if self.clock().has_come(gateway) {
-                self.read(gateway)?;
+                is_all_read &= self.read(gateway)?;
             }
         }
-        Ok(self.write_due())
+        let next = self.write_due();
+        Ok(if is_all_read { next } else { self.world.told() })
     }
 
     /// Waits until `deadline` or until something has come.
@@ -123,8 +125,8 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
         &mut self.world.medium_mut().outside.all
     }
 
-    /// Reads a batch from one device.
-    fn read(&mut self, gateway: usize) -> io::Result<()> {
+    /// Reads a batch from one device. True if that was all.
+    fn read(&mut self, gateway: usize) -> io::Result<bool> {
         let Gateways { clock, empty, .. } = &self.world.medium().outside;
         let (mut empty_at, was_read_to_its_end) = empty[gateway];
         empty_at = empty_at.max(clock.empty_at(gateway));
@@ -141,7 +143,7 @@ impl<C: Clock, I: PacketIo, F: Foreign, W: Watch> Emulator<C, I, F, W> {
             last = at;
         }
         self.world.medium_mut().outside.empty[gateway] = (empty_at, is_read_to_its_end);
-        Ok(())
+        Ok(is_read_to_its_end)
     }
 
     /// When a packet was read, which has come since `empty_at`; `None` if there was none.
