@@ -10,7 +10,7 @@ use catnip_sim::{Medium, World};
 use std::io;
 
 /// Packets read from one device before the others have their turn.
-const BATCH: usize = 32;
+const BATCH: usize = 128;
 /// How often what is due is looked for again, before devices are read again.
 const LOOKS: usize = 4;
 
