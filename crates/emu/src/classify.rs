@@ -43,7 +43,7 @@ pub fn classify_any(packet: &[u8], codec: PriorityCodec) -> Result<Class, Refusa
         _ => Refusal::Malformed,
     };
     let ip = Ip::parse(packet).map_err(refusal)?;
-    let colour = match codec.read(packet) {
+    let colour = match codec.of(&ip) {
         // A wrong TCP header is no business of a router.
         Err(error) if codec == PriorityCodec::FlagBit && error != WireError::EcnInUse => Colour::Red,
         read => read.map_err(refusal)?,

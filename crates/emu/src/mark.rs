@@ -71,7 +71,7 @@ impl Marker {
     pub fn mark(&mut self, from: usize, packet: &[u8]) -> Option<Colour> {
         let ip = Ip::parse(packet).ok().filter(|ip| ip.protocol() == ip::TCP && ip.fragment().is_none())?;
         let tcp = Tcp::parse(ip.payload()).ok()?;
-        let flow = FlowKey::of(&ip).ok()?;
+        let flow = FlowKey::of_tcp(&ip, &tcp);
         let reversed = flow.reversed();
         let [first, second] = self.connections.get(flow.min(reversed));
         let (sender, receiver) = if flow < reversed { (first, second) } else { (second, first) };

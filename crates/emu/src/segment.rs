@@ -4,6 +4,7 @@
 use catnip_wire::checksum::{Sum, checksum};
 use catnip_wire::ip::{Ip, TCP, UDP, Version};
 use catnip_wire::{Tcp, Udp};
+use std::net::IpAddr;
 
 /// Bytes of the header that the kernel puts in front (`struct virtio_net_hdr`).
 pub const HEADER: usize = crate::sys::VIRTUAL_HEADER;
@@ -89,6 +90,7 @@ impl Unfinished {
             ip_at,
             ip_len: ip.header_len(),
             version: ip.version(),
+            ends: (ip.source(), ip.destination()),
             protocol,
             headers,
             size: self.size,
@@ -104,6 +106,8 @@ pub struct Cut {
     ip_at: usize,
     ip_len: usize,
     version: Version,
+    /// Source and destination.
+    ends: (IpAddr, IpAddr),
     protocol: u8,
     /// Bytes of all headers.
     headers: usize,
@@ -159,10 +163,7 @@ impl Cut {
             }
         };
         put(transport, field, 0);
-        // It was read before it was cut.
-        let (source, destination) =
-            Ip::parse(&out[self.ip_at..]).map(|ip| (ip.source(), ip.destination())).ok()?;
-        let transport = &mut out[self.ip_at + self.ip_len..];
+        let (source, destination) = self.ends;
         let sum = Sum::default().pseudo_header(source, destination, self.protocol, len_of_transport);
         let sum = match sum.bytes(transport).checksum() {
             0 if self.protocol == UDP => 0xffff,

@@ -543,7 +543,11 @@ pub(crate) type Ends = (SocketAddrV4, SocketAddrV4);
 
 /// The addresses in a TCP packet, the receiver's first.
 pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
-    let ip = Ip::parse(bytes).ok()?;
+    ends_and_tcp(&Ip::parse(bytes).ok()?)
+}
+
+/// The same for who has read the IP header already.
+pub(crate) fn ends_and_tcp<'a>(ip: &Ip<'a>) -> Option<(Ends, Tcp<'a>)> {
     let tcp = Tcp::parse(ip.transport(ip::TCP).ok()?).ok()?;
     let (IpAddr::V4(source), IpAddr::V4(destination)) = (ip.source(), ip.destination()) else { return None };
     // A piece of a packet is not the packet.
@@ -554,9 +558,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Ends, Tcp<'_>)> {
     Some(((to, SocketAddrV4::new(source, tcp.source_port())), tcp))
 }
 
-/// Are its checksums right? What has none that is known here is.
-pub(crate) fn is_whole(packet: &[u8]) -> bool {
-    Ip::parse(packet).is_ok_and(|ip| ip.header_is_right() && transport_is_right(&ip) != Ok(false))
+/// A packet whose checksums are right, or of a protocol without one that is known here.
+pub(crate) fn whole(packet: &[u8]) -> Option<Ip<'_>> {
+    let ip = Ip::parse(packet).ok()?;
+    (ip.header_is_right() && transport_is_right(&ip) != Ok(false)).then_some(ip)
 }
 
 /// The answer to a packet of a connection that nobody has (RFC 9293, section 3.10.7.1), unless it is a reset itself.

@@ -18,21 +18,26 @@ impl FlowKey {
     /// The flow of a packet of TCP or UDP. A later fragment does not say.
     #[inline]
     pub fn of(ip: &Ip<'_>) -> Result<Self, WireError> {
-        let (source, destination) = match ip.protocol() {
-            UDP => {
-                let udp = Udp::parse(ip.transport(UDP)?)?;
-                (udp.source_port(), udp.destination_port())
-            }
-            _ => {
-                let tcp = Tcp::parse(ip.transport(TCP)?)?;
-                (tcp.source_port(), tcp.destination_port())
-            }
-        };
-        Ok(Self {
+        if ip.protocol() == UDP {
+            let udp = Udp::parse(ip.transport(UDP)?)?;
+            return Ok(Self::between(ip, udp.source_port(), udp.destination_port()));
+        }
+        Ok(Self::of_tcp(ip, &Tcp::parse(ip.transport(TCP)?)?))
+    }
+
+    /// The same for who has read the TCP header of the packet already.
+    #[inline]
+    pub fn of_tcp(ip: &Ip<'_>, tcp: &Tcp<'_>) -> Self {
+        Self::between(ip, tcp.source_port(), tcp.destination_port())
+    }
+
+    #[inline]
+    fn between(ip: &Ip<'_>, source: u16, destination: u16) -> Self {
+        Self {
             protocol: ip.protocol(),
             source: SocketAddr::new(ip.source(), source),
             destination: SocketAddr::new(ip.destination(), destination),
-        })
+        }
     }
 
     /// The other direction.

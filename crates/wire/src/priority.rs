@@ -28,6 +28,12 @@ impl AfClass {
     pub const fn new(number: u8) -> Option<Self> {
         if number >= 1 && number <= 4 { Some(Self(number)) } else { None }
     }
+
+    #[inline]
+    fn colour(self, traffic_class: u8) -> Colour {
+        let codepoint = traffic_class >> 2;
+        if codepoint >> 3 == self.0 { Dscp::new(codepoint).colour() } else { Colour::Red }
+    }
 }
 
 impl Default for PriorityCodec {
@@ -68,13 +74,18 @@ impl PriorityCodec {
     #[inline]
     pub fn read(self, packet: &[u8]) -> Result<Colour, WireError> {
         match self {
-            Self::Dscp(AfClass(class)) => {
-                let codepoint = ip::traffic_class(packet, ip::version(packet)?) >> 2;
-                let is_ours = codepoint >> 3 == class;
-                Ok(if is_ours { Dscp::new(codepoint).colour() } else { Colour::Red })
-            }
-            Self::FlagBit => match tcp_without_ecn(packet) {
-                Ok((_, flags)) if flags.contains(TcpFlags::CWR) => Ok(Colour::Green),
+            Self::Dscp(class) => Ok(class.colour(ip::traffic_class(packet, ip::version(packet)?))),
+            Self::FlagBit => self.of(&Ip::parse(packet)?),
+        }
+    }
+
+    /// The same for who has read the IP header of the packet already.
+    #[inline]
+    pub fn of(self, ip: &Ip<'_>) -> Result<Colour, WireError> {
+        match self {
+            Self::Dscp(class) => Ok(class.colour(ip.traffic_class())),
+            Self::FlagBit => match tcp_without_ecn(ip) {
+                Ok(flags) if flags.contains(TcpFlags::CWR) => Ok(Colour::Green),
                 Ok(_) | Err(WireError::Protocol(_) | WireError::Fragment) => Ok(Colour::Red),
                 Err(error) => Err(error),
             },
@@ -88,7 +99,9 @@ impl PriorityCodec {
         match self {
             Self::Dscp(AfClass(class)) => ip::set_dscp(packet, Dscp::assured(class, colour).codepoint()),
             Self::FlagBit => {
-                let (segment, _) = tcp_without_ecn(packet)?;
+                let ip = Ip::parse(packet)?;
+                tcp_without_ecn(&ip)?;
+                let segment = ip.header_len();
                 set_flags(&mut packet[segment..], TcpFlags::CWR, colour == Colour::Green);
                 Ok(())
             }
@@ -96,17 +109,16 @@ impl PriorityCodec {
     }
 }
 
-/// Where the TCP header begins, and its flags; an error if the packet shows that its connection may use ECN.
+/// The flags of a TCP packet; an error if it shows that its connection may use ECN.
 ///
 /// An ECN connection also sends packets that look like any other, so a host that uses the bit has ECN off.
 #[inline]
-fn tcp_without_ecn(packet: &[u8]) -> Result<(usize, TcpFlags), WireError> {
-    let ip = Ip::parse(packet)?;
+fn tcp_without_ecn(ip: &Ip<'_>) -> Result<TcpFlags, WireError> {
     let flags = Tcp::parse(ip.transport(TCP)?)?.flags();
     if ip.ecn() != Ecn::NotEct || flags.contains(TcpFlags::ECE) {
         return Err(WireError::EcnInUse);
     }
-    Ok((ip.header_len(), flags))
+    Ok(flags)
 }
 
 #[cfg(test)]

@@ -146,10 +146,11 @@ impl Verifier {
                 return;
             }
         };
-        let (Ok(flow), Ok(tcp)) = (FlowKey::of(&ip), Tcp::parse(ip.payload())) else {
+        let Ok(tcp) = Tcp::parse(ip.payload()) else {
             self.report.unreadable += 1;
             return;
         };
+        let flow = FlowKey::of_tcp(&ip, &tcp);
         let index = self.connection(flow, &tcp);
         let connection = &mut self.report.connections[index];
         let server = flow.source == connection.server;
@@ -162,7 +163,7 @@ impl Verifier {
             side.bad_checksums += 1;
             self.report.fault(Fault { packet: number, connection: index, server, kind: FaultKind::Checksum });
         }
-        match self.rules.codec.read(packet) {
+        match self.rules.codec.of(&ip) {
             Ok(priority) => {
                 let packet = track::Seen { number, nanos, connection: index, server, priority, tcp: &tcp };
                 self.tracked[index].packet(&packet, &self.rules, &mut self.report);

@@ -5,7 +5,7 @@ use super::services::Services;
 use super::talk::{Answer, Awaited, Connection, Talk, answer_at_once};
 use crate::classify::flow;
 use crate::frames::{Belongs, Foreign, Frames, Outside};
-use crate::socket::{Ends, Heard, Identity, Socket, addresses, is_whole, parse, refuse};
+use crate::socket::{Ends, Heard, Identity, Socket, addresses, ends_and_tcp, parse, refuse, whole};
 use catnip_base::{Rng, Slab, Span, Stream, Time};
 use catnip_lab::{Plan, Protocol};
 use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
@@ -310,7 +310,7 @@ impl Foreign for Strangers {
             frames.foreign.connections[of.connection].account.in_network -= 1;
         }
         let (bytes, strangers) = frames.packet_and_foreign(packet.body);
-        if !is_whole(bytes) {
+        let Some(ip) = whole(bytes) else {
             // RFC 9293, section 3.1, MUST-3, and for the header of IP RFC 1122, section 3.2.1.2.
             strangers.damaged += 1;
             frames.release(packet.body);
@@ -318,8 +318,8 @@ impl Foreign for Strangers {
                 frames.foreign.retire_if_over(now, of.connection, watch);
             }
             return;
-        }
-        let known = parse(bytes).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
+        };
+        let known = ends_and_tcp(&ip).and_then(|(ends, tcp)| Some((*strangers.by_ends.get(&ends)?, tcp)));
         let followed = known.filter(|(id, tcp)| {
             let connection = &strangers.connections[*id];
             let socket = &connection.socket;
