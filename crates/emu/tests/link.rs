@@ -384,7 +384,8 @@ fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     let file = lab.file("stopped.json");
     let options = ["--tolerance", "5ms", "--certificate", file.to_str().unwrap()];
-    let role = format!("flood {} 600 100 2000", sink.local_addr().unwrap().port());
+    // What comes while it is stopped fits into the sink, which may not have a CPU when all of that is written at once.
+    let role = format!("flood {} 300 100 4000", sink.local_addr().unwrap().port());
     let mut link = lab.link(&options, &role).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut seen = Vec::new();
     let mut hear = |count: usize| {
@@ -398,13 +399,13 @@ fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
     sys::kill(link.id(), libc::SIGSTOP).unwrap();
     std::thread::sleep(Duration::from_millis(800));
     sys::kill(link.id(), libc::SIGCONT).unwrap();
-    hear(550);
+    hear(250);
     assert_eq!(link.wait().unwrap().code(), Some(3));
     let silent = seen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let up = &certificate["up"];
-    assert_eq!((&certificate["verdict"], &up["packets_out"]), (&"red".into(), &600.into()), "{certificate}");
-    // Packets come every 2 ms, and the first of those that had to wait came within that time of the stop.
+    assert_eq!((&certificate["verdict"], &up["packets_out"]), (&"red".into(), &300.into()), "{certificate}");
+    // Packets come every 4 ms, and the first of those that had to wait came within that time of the stop.
     let held = Duration::from_secs_f64(up["excess_us"]["max"].as_f64().unwrap() * 1e-6);
     assert!(
         held + Duration::from_millis(50) > silent.min(Duration::from_millis(800)),
