@@ -2,6 +2,7 @@
 
     cargo build --release -p catnip-emu
     sudo python3 benches/emulator.py             # writes benches/emulator.md; three minutes
+    sudo python3 benches/emulator.py --against OLD_PROGRAM --gigabit-only       # prints a table only
 
 It needs root, TUN devices, `ip`, `tc`, `unshare` and `nsenter`. Variants take turns in random order, because
 the machine is not equally quiet all the time. Spacing is measured by the kernel's receive time stamps
@@ -47,8 +48,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--against", metavar="PROGRAM", help="another catnip-emu, which takes turns at 1 Gbit/s")
+    parser.add_argument("--gigabit-only", action="store_true")
     options = parser.parse_args()
     load = os.getloadavg()[0]
+    programs = {"this": PROGRAM} | ({"the other": options.against} if options.against else {})
+    if options.gigabit_only:
+        print("\n".join(gigabit_table(in_turn(programs, options.blocks, 2 * options.seconds))))
+        return 0
     rows = [throughput("TCP, plain", []), throughput("TCP, --offload", ["--offload"])]
     timing: dict[str, list[tuple[float, ...]]] = {}
     order = random.Random(1)
@@ -56,9 +63,10 @@ def main() -> int:
         for name in order.sample([*SPIN, TBF], len(SPIN) + 1):
             found = token_bucket(options.seconds) if name == TBF else paced(SPIN[name], options.seconds)
             timing.setdefault(name, []).append(found)
+    gigabit = gigabit_table(in_turn(programs, options.blocks, 2 * options.seconds))
     delay = added_delay()
     side = side_by_side(10, options.seconds)
-    text = page(rows, timing, delay, side, load)
+    text = page(rows, gigabit, timing, delay, side, load)
     (ROOT / "benches" / "emulator.md").write_text(text)
     print(text)
     return 0
@@ -68,7 +76,10 @@ def client(kind: str, port: str, *rest: str) -> int:
     """What runs behind the link."""
     outside = (os.environ.get("CATNIP_OUTSIDE") or rest[-1], int(port))
     if kind == "tcp":
-        with socket.create_connection(outside) as stream:
+        with socket.socket() as stream:
+            if len(rest) > 1:
+                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, rest[1].encode())
+            stream.connect(outside)
             chunk, end = bytes(1 << 20), time.monotonic() + float(rest[0])
             while time.monotonic() < end:
                 stream.sendall(chunk)
@@ -121,6 +132,64 @@ def throughput(name: str, options: list[str]) -> tuple[str, float, float]:
         packets = certificate["up"]["packets_out"] + certificate["down"]["packets_out"]
         best = max(best, (certificate["up"]["bytes_out"] * 8e-9 / seconds, packets / 1e3 / seconds))
     return name, *best
+
+
+def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, list[dict]]:
+    """Certificates of TCP at 1 Gbit/s. In each block every program has its turn, in random order."""
+    found: dict[str, list[dict]] = {name: [] for name in programs}
+    order = random.Random(2)
+    for _ in range(blocks):
+        for name in order.sample(list(programs), len(programs)):
+            found[name].append(on_one_core(programs[name], seconds))
+    return found
+
+
+def on_one_core(program: str, seconds: float) -> dict:
+    """The certificate of one TCP connection (CUBIC) at 1 Gbit/s; the emulator has the last core, the ends have all."""
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("0.0.0.0", 0)) as server:
+        sink = threading.Thread(target=drain, args=(server,), daemon=True)
+        sink.start()
+        file = Path(folder) / "certificate.json"
+        command = [program, "link", "-q", "--certificate", str(file), "--rate", "1Gbit", "--delay", "5ms", "--"]
+        command += [sys.executable, __file__, "client", "tcp", str(server.getsockname()[1]), str(seconds), "cubic"]
+        with subprocess.Popen(command) as emulator:
+            # By then it has started the command, which is not to share its core.
+            time.sleep(0.2)
+            os.sched_setaffinity(emulator.pid, {max(os.sched_getaffinity(0))})
+        sink.join(5)
+        return json.loads(file.read_text())
+
+
+def cpu_per_packet(certificate: dict) -> float:
+    """CPU time of the emulator for a packet that is read and written, us."""
+    packets = certificate["up"]["packets_out"] + certificate["down"]["packets_out"]
+    return certificate["cpu_share"] * certificate["duration_s"] * 1e6 / packets
+
+
+def gigabit_table(found: dict[str, list[dict]]) -> list[str]:
+    """What the certificates say, and the CPU time as a share of that of the other program in the same block."""
+    lines = [
+        "| 1 Gbit/s, 5 ms | rate while busy, Mbit/s | CPU, % | CPU per packet, us | late p50, us | late p99, us"
+        " | too long p99, ms | green |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, runs in found.items():
+        up = [run["up"] for run in runs]
+        columns = [
+            cell([(way["busy_rate"] or math.nan) / 1e6 for way in up], 1),
+            cell([100 * run["cpu_share"] for run in runs], 0),
+            cell([cpu_per_packet(run) for run in runs], 1),
+            cell([way["lateness_us"]["p50"] for way in up], 0),
+            cell([way["lateness_us"]["p99"] for way in up], 0),
+            cell([max(run[way]["excess_us"]["p99"] for way in ("up", "down")) / 1e3 for run in runs], 1),
+            f"{sum(run['verdict'] == 'green' for run in runs)} of {len(runs)}",
+        ]
+        lines.append(f"| {name} | {' | '.join(columns)} |")
+    if len(found) > 1:
+        these, others = found.values()
+        shares = [cpu_per_packet(a) / cpu_per_packet(b) for a, b in zip(these, others, strict=True)]
+        lines += ["", f"CPU per packet, this / the other in the same block: {cell(shares, 2)}."]
+    return lines
 
 
 def drain(server: socket.socket) -> None:
@@ -266,20 +335,23 @@ def side_by_side(count: int, seconds: float) -> tuple[int, float, float]:
     return green, worst, 100 * sum(certificate["cpu_share"] for certificate in found)
 
 
+def cell(values: list[float], digits: int) -> str:
+    """The median with the least and the greatest."""
+    if math.isnan(values[0]):
+        return "–"
+    middle = statistics.median(values)
+    return f"{middle:.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
 def page(
     rows: list[tuple[str, float, float]],
+    gigabit: list[str],
     timing: dict[str, list[tuple[float, ...]]],
     delay: float,
     side: tuple[int, float, float],
     load: float,
 ) -> str:
     """The page, numbers and what they mean."""
-
-    def cell(values: list[float], digits: int) -> str:
-        if math.isnan(values[0]):
-            return "–"
-        middle = statistics.median(values)
-        return f"{middle:.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
     day, cores, kernel = time.strftime("%Y-%m-%d"), os.cpu_count(), platform.release()
     blocks = len(timing[TBF])
@@ -295,14 +367,21 @@ def page(
         "",
         "With `--offload` a packet stands for up to 44.",
         "",
+        *gigabit,
+        "",
+        "One CUBIC connection. The emulator has one core, on which the ends may work, too.",
+        "",
         f"Medians of {blocks} blocks in which the variants take turns, with the least and the greatest:",
         "",
-        "| | spacing error at 1.5 Mbit/s, p50, us | p99, us | CPU at 10 Mbit/s, % | most late there, ms |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| | spacing error at 1.5 Mbit/s, p50, us | p99, us | p99 / that of tbf in the same block"
+        " | CPU at 10 Mbit/s, % | most late there, ms |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name in (*SPIN, TBF):
         columns = list(zip(*timing[name], strict=True))
-        cells = [cell(list(column), digits) for column, digits in zip(columns, (1, 0, 1, 1), strict=True)]
+        shares = [own[1] / tbf[1] for own, tbf in zip(timing[name], timing[TBF], strict=True)]
+        columns.insert(2, shares)
+        cells = [cell(list(column), digits) for column, digits in zip(columns, (1, 0, 2, 1, 1), strict=True)]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     green, worst, cpu = side
     lines += [
@@ -334,6 +413,19 @@ shows such a run as late.
 budget costs 12 to 14 % of a CPU at 10 Mbit/s. With the budget, links of few packets are as exact as with
 any margin, and links of many packets cost little more than without spinning. `--spin` sets a margin without
 a budget.
+
+**Why rests of 50 us.** At 1 Gbit/s a packet of 1500 bytes is due every 12 us. To set a timer for each and to be
+woken by it took 28 % of the CPU time, and to wake a receiver for each another 17 %. So who has used up its
+budget sleeps until 50 us after it was woken the last time, whatever comes or is due, and moves at once what
+has gathered. CPU time per packet falls to 0.87 of what it was (0.64 to 0.95 in 13 pairs of runs) and to 0.75
+on a machine with ten busy processes; packets are 7 us later at the median. With 100 us it would fall by
+another 14 %, with packets 20 us later. Links of few packets never rest, and neither does who says `--spin`.
+
+**What gained nothing.** io_uring, 32 packets per system call, takes 750 in place of 870 ns for a read and 750
+in place of 1030 for a write that the kernel drops at once: 5 % of the 8 us that a packet takes, as most of that
+is the TCP of the ends, which runs within the write. Moving that to the other core (`rps_cpus`) costs as much in
+interrupts between cores as it saves (1.01 and 1.05 of the CPU time). What would gain is to write segments
+as one, or the kernel's GRO; then captures of the receiver would show packets that no link has carried.
 """
 
 
