@@ -61,7 +61,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "gilbert-elliott:to_bad=F%,to_good=F%,loss_bad=F%",
             "gilbert-elliott:to_bad=F,to_good=F,loss_good=F,loss_bad=1",
             "four-state:p13=F%,p31=F%",
-            "four-state:p13=F,p31=0.5,p32=0.25,p23=F,p14=F",
+            "four-state:p13=0,p14=F",
+            "four-state:p13=F,p31=0.5,p32=0.25,p23=F",
             "packets:N,N,N",
             "policer:high=Nkbit/NB",
             "policer:high=Nkbit/NB,med=NMbit/NKB,action=drop",
@@ -77,7 +78,10 @@ const TEXTS: &[(&str, &[&str])] = &[
             "corrupt:F",
         ],
     ),
-    ("jitters", &["uniform:T", "normal:T", "exponential:T"]),
+    (
+        "jitters",
+        &["uniform:T", "normal:T", "exponential:T", "samples:delays.txt", "table:normal.dist,sigma=T"],
+    ),
     ("link layers", &["arq:loss=F,retry=T", "arq:retry=T,loss=F,tries=N,in_order=true"]),
     ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack", "newreno-rfc6582"]),
     (

@@ -136,7 +136,7 @@ impl Fabric {
             delay: to.delay,
             before: (from.before != to.before).then(|| stages(&to.before, Stream::Before)),
             jitter: (from.jitter != to.jitter)
-                .then(|| to.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))))),
+                .then(|| to.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id))))),
             behind: behind.then(|| {
                 let mut behind = stages(&to.behind, Stream::Behind);
                 behind.extend(stages(&to.conditioner, Stream::Conditioner));
@@ -364,7 +364,7 @@ fn build_port(spec: &WireSpec, seed: u64, id: u32) -> Port<AnyQueue, AnyShaper> 
     }
     let extras = Extras {
         before: stages(&spec.before, Stream::Before),
-        jitter: spec.jitter.map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
+        jitter: spec.jitter.as_ref().map(|jitter| jitter.build(Rng::new(seed, Stream::Jitter(id)))),
         arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
         behind,
     };

@@ -74,7 +74,7 @@ wire! {
     delay: Span = "delay", None, "25ms", "Propagation delay", || vec![("25ms", "ns, us, ms, s or min")],
         |text, _| text.parse(), |delay| delay.to_string();
     jitter: Option<JitterSpec> = "jitter", Some("none"), "uniform:5ms", "How much the delay varies", JitterSpec::usages,
-        |text, _| optional(text), |jitter| or_none(jitter.as_ref());
+        |text, with| (text != "none").then(|| JitterSpec::read(text, with.open)).transpose(), |jitter| or_none(jitter.as_ref());
     queue: QueueSpec = "queue", None, "drop-tail:10", "Queue discipline", QueueSpec::usages,
         |text, with| with.queues.read(text, QueueSpec::Custom), |queue| queue.to_string();
     before: Vec<StageSpec> = "loss", Some("none"), "bernoulli:1%", "Losses before the queue", StageSpec::usages,
@@ -147,7 +147,7 @@ impl WireSpec {
 
     /// Values that are right by themselves must fit together, too.
     fn checked(self) -> Result<Self, (&'static str, String)> {
-        let least = self.jitter.map_or(Span::ZERO, |jitter| jitter.least_delay());
+        let least = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::least_delay);
         if self.delay < least {
             let delay = self.delay;
             let what = format!("the delay of {delay} is below {least}, so that packets would arrive early");

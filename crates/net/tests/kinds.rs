@@ -1,6 +1,6 @@
 //! What the kinds of a wire say of themselves, and how they are written.
 
-use catnip_base::{Rate, Span};
+use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{CustomQueues, DropTailSpec, Holds, QueueKind, QueueSpec};
@@ -51,7 +51,13 @@ fn what_is_read_is_written_as_it_was() {
         "scheduler:15KB,high=250kbit/6000B",
         "rio:10,low=10%-40%,med=25%-60%,high=60.5%-99%,weight=0.25,max_p=0.2",
     ]);
-    same::<JitterSpec>(&["uniform:5ms", "normal:2ms", "exponential:3ms"]);
+    same::<JitterSpec>(&[
+        "uniform:5ms",
+        "normal:2ms",
+        "exponential:3ms",
+        "samples:rtt.txt",
+        "table:pareto.dist,sigma=2ms",
+    ]);
     same::<SpmParameters>(&["spm", "spm:handshake=low", "spm:trailing=0", "spm:leading=1,small_window=0"]);
     assert_eq!(DropTailSpec::packets(7).map(QueueSpec::DropTail), Some(read("drop-tail:7")));
     same::<ArqSpec>(&["arq:loss=0.05,retry=8ms", "arq:loss=0.1,retry=0s,tries=2,in_order=true"]);
@@ -96,6 +102,45 @@ fn a_rate_is_constant_recorded_or_unlimited() {
     // mahimahi: 1504 bytes may leave in each of these milliseconds, over and over.
     let trace = RateSpec::read("trace:x", |_| Ok("1\n2\n".into())).unwrap();
     assert_eq!((trace.to_string(), trace.mean()), ("trace:x".into(), Rate::from_bits_per_second(12_032_000)));
+}
+
+#[test]
+fn delays_are_drawn_from_a_file_as_they_are_there() {
+    let drawn = |text: &str, lines: &str| {
+        let spec =
+            JitterSpec::read(text, |file| if file == "f" { Ok(lines.into()) } else { Err("no file".into()) });
+        let mut jitter = spec.map_err(|error| error.to_string())?.build(Rng::new(1, Stream::Jitter(0)));
+        let base = Span::from_millis(100);
+        // So far apart that nobody is held up by the one before.
+        let one = |n: u64| {
+            let left = Time::ZERO + Span::from_secs(n);
+            jitter.arrival(left, base).since(left).as_nanos() / 1000
+        };
+        Ok::<Vec<u64>, String>((0..9000).map(one).collect())
+    };
+    let shares =
+        |drawn: &[u64], of: u64| drawn.iter().filter(|&&us| us == of).count() as f64 / drawn.len() as f64;
+    // Numbers are in ms, and what stands there twice comes twice as often.
+    let samples = drawn("samples:f", "# measured\n1\n2.5ms\n1\n").unwrap();
+    assert!(
+        (shares(&samples, 101_000) - 2.0 / 3.0).abs() < 0.02
+            && shares(&samples, 101_000) + shares(&samples, 102_500) == 1.0
+    );
+    // tc-netem(8): values are deviations in units of 1/8192 of sigma.
+    let table = drawn("table:f,sigma=8ms", "-8192 4096\n 16384 # three\n").unwrap();
+    let all: f64 = [92_000, 104_000, 116_000].iter().map(|&us| shares(&table, us)).sum();
+    assert!(all == 1.0 && (shares(&table, 116_000) - 1.0 / 3.0).abs() < 0.02);
+    for (text, lines, named) in [
+        ("samples:g", "1", "no file"),
+        ("samples:f", "", "there is a delay"),
+        ("samples:f", "1\n-2\n", "line 2"),
+        ("table:f,sigma=1ms", "99999", "line 1"),
+        ("table:f", "1", "sigma=TIME"),
+        ("samples:f,sigma=1ms", "1", "sigma=TIME"),
+    ] {
+        let error = drawn(text, lines).unwrap_err();
+        assert!(error.contains(named), "{error}");
+    }
 }
 
 #[test]

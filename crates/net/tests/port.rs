@@ -84,16 +84,16 @@ fn queues() -> Vec<QueueSpec> {
 fn links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
-    let jitter = Some(read("exponential:2ms"));
+    let jitter = || Some(read("exponential:2ms"));
     let behind = vec![read("bernoulli:0.2")];
     let worse = |queue: &QueueSpec| {
         [
             WireSpec { rate: rate("trace:x"), ..of(queue.clone()) },
             WireSpec { rate: rate("steps:3Mbit,20ms=500kbit,90ms=9Mbit"), ..of(queue.clone()) },
-            WireSpec { rate: rate("trace:x"), jitter, behind: behind.clone(), ..of(queue.clone()) },
-            WireSpec { jitter, ..of(queue.clone()) },
+            WireSpec { rate: rate("trace:x"), jitter: jitter(), behind: behind.clone(), ..of(queue.clone()) },
+            WireSpec { jitter: jitter(), ..of(queue.clone()) },
             WireSpec { behind: behind.clone(), ..of(queue.clone()) },
-            WireSpec { rate: RateSpec::Unlimited, jitter, ..of(queue.clone()) },
+            WireSpec { rate: RateSpec::Unlimited, jitter: jitter(), ..of(queue.clone()) },
             WireSpec { rate: RateSpec::Unlimited, ..of(queue.clone()) },
         ]
     };
@@ -104,13 +104,19 @@ fn links() -> Vec<WireSpec> {
         let lossy = vec![read("outage:every=20ms,for=4ms")];
         [
             WireSpec { outage, ..of(queue.clone()) },
-            WireSpec { outage, rate: rate("trace:x"), jitter, behind: lossy.clone(), ..of(queue.clone()) },
+            WireSpec {
+                outage,
+                rate: rate("trace:x"),
+                jitter: jitter(),
+                behind: lossy.clone(),
+                ..of(queue.clone())
+            },
             WireSpec { outage, rate: RateSpec::Unlimited, ..of(queue.clone()) },
             WireSpec { link_layer, ..of(queue.clone()) },
             WireSpec {
                 link_layer,
                 outage,
-                jitter,
+                jitter: jitter(),
                 rate: rate("trace:x"),
                 behind: lossy,
                 ..of(queue.clone())
@@ -129,7 +135,7 @@ fn links() -> Vec<WireSpec> {
 fn crooked_links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
-    let jitter = Some(read("exponential:2ms"));
+    let jitter = || Some(read("exponential:2ms"));
     let queues = queues().into_iter().filter(|queue| !queue.counts_time());
     let crooked = |queue: QueueSpec| {
         let behind = |texts: &[&str]| texts.iter().map(|text| read(text)).collect::<Vec<_>>();
@@ -149,13 +155,13 @@ fn crooked_links() -> Vec<WireSpec> {
             WireSpec { link_layer, ..of(queue.clone()) },
             WireSpec {
                 link_layer,
-                jitter,
+                jitter: jitter(),
                 outage,
                 rate: rate("trace:x"),
                 behind: both.clone(),
                 ..of(queue.clone())
             },
-            WireSpec { rate: RateSpec::Unlimited, jitter, behind: both, ..of(queue) },
+            WireSpec { rate: RateSpec::Unlimited, jitter: jitter(), behind: both, ..of(queue) },
         ]
     };
     queues.flat_map(crooked).collect()

@@ -1,9 +1,11 @@
 //! Propagation delays that vary from packet to packet. A kind of jitter is one file, and one line of [`JitterSpec`].
 
+mod empirical;
 mod exponential;
 mod normal;
 mod uniform;
 
+pub use empirical::Empirical;
 pub use exponential::Exponential;
 pub use normal::Normal;
 pub use uniform::Uniform;
@@ -27,7 +29,6 @@ macro_rules! jitters {
             ///
             /// Only `Uniform` and `Normal` leave its mean as it is, and only for packets that are further apart than the jitter:
             /// nobody overtakes, so that one who would do so arrives with the packet before it, later than it would have alone.
-            #[derive(Copy, Eq)]
             pub enum JitterSpec { $($Kind($Kind)),+ }
         }
 
@@ -44,12 +45,20 @@ macro_rules! jitters {
     };
 }
 
-jitters! { Uniform, Normal, Exponential }
+jitters! { Uniform, Normal, Exponential, Empirical }
 
 impl JitterSpec {
+    /// Reads a jitter. `open` gives the text of a file, or says why it cannot.
+    pub fn read(text: &str, open: impl FnOnce(&str) -> Result<String, String>) -> Result<Self, ParseError> {
+        match text.parse()? {
+            Self::Empirical(kind) => kind.opened(open).map(Self::Empirical),
+            kind => Ok(kind),
+        }
+    }
+
     /// The jitter of one port; `rng` is the port's stream for it.
-    pub fn build(self, rng: Rng) -> Jitter {
-        Jitter { spec: self, rng, last: Time::ZERO }
+    pub fn build(&self, rng: Rng) -> Jitter {
+        Jitter { spec: self.clone(), rng, last: Time::ZERO }
     }
 }
 

@@ -1,0 +1,110 @@
+use super::JitterKind;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Span};
+use std::sync::Arc;
+
+/// Delays drawn from a file: each as likely as any other, and independent of those before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Empirical {
+    form: Form,
+    file: Arc<str>,
+    /// What comes on top of the delay, s. Empty until the file has been read.
+    offsets_s: Arc<[f64]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    /// Measured delays, one in a line.
+    Samples,
+    /// A distribution of netem, to be stretched to this standard deviation.
+    Table { sigma: Span },
+}
+
+/// What netem's tables have for a standard deviation.
+const TABLE_SCALE: f64 = 8192.0;
+
+impl Kind for Empirical {
+    const USAGE: &'static [Usage] = &[
+        (
+            "samples:FILE",
+            "the delay and one of the times in the file on top, one in a line (12.5ms; a number is in ms)",
+        ),
+        ("table:FILE,sigma=2ms", "a distribution of netem (/usr/lib/tc/*.dist) with this standard deviation"),
+    ];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let samples = text.name() == "samples";
+        let file: Arc<str> = text.next().unwrap_or_default().into();
+        if file.is_empty() {
+            return Err(text.error("the name of a file"));
+        }
+        let form = match text.optional("sigma")? {
+            None if samples => Form::Samples,
+            Some(sigma) if !samples && sigma > Span::ZERO => Form::Table { sigma },
+            _ => return Err(text.error("samples:FILE, or table:FILE,sigma=TIME with a time above zero")),
+        };
+        Ok(Self { form, file, offsets_s: Arc::new([]) })
+    }
+
+    fn write(&self, to: &mut Written) {
+        match self.form {
+            Form::Samples => to.name("samples").value(&self.file),
+            Form::Table { sigma } => to.name("table").value(&self.file).key("sigma", sigma),
+        };
+    }
+}
+
+impl Empirical {
+    /// The same with what is in its file.
+    pub(super) fn opened(
+        self,
+        open: impl FnOnce(&str) -> Result<String, String>,
+    ) -> Result<Self, ParseError> {
+        let named = Written::of(&self).to_string();
+        let wrong = |what: String| ParseError::new(&named, what);
+        let text = open(&self.file).map_err(|what| wrong(format!("a file: {what}")))?;
+        let mut offsets_s = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default();
+            for word in line.split_whitespace() {
+                let value = match self.form {
+                    Form::Samples => milliseconds(word),
+                    Form::Table { sigma } => {
+                        word.parse().ok().map(|value: i16| f64::from(value) / TABLE_SCALE * sigma.as_secs())
+                    }
+                };
+                let expected = match self.form {
+                    Form::Samples => "times such as 12.5ms",
+                    Form::Table { .. } => "whole numbers from -32768 to 32767",
+                };
+                offsets_s.push(value.ok_or_else(|| {
+                    wrong(format!("{expected} in the file, not {word:?} in line {number}"))
+                })?);
+            }
+        }
+        if offsets_s.is_empty() {
+            return Err(wrong("a file in which there is a delay".into()));
+        }
+        Ok(Self { offsets_s: offsets_s.into(), ..self })
+    }
+}
+
+/// A time that is written so, s; without a unit it is in ms.
+fn milliseconds(word: &str) -> Option<f64> {
+    let number =
+        |word: &str| word.parse().ok().filter(|ms: &f64| ms.is_finite() && *ms >= 0.0).map(|ms| ms / 1e3);
+    number(word).or_else(|| word.parse().ok().map(|time: Span| time.as_secs()))
+}
+
+impl JitterKind for Empirical {
+    fn draw_s(&self, rng: &mut Rng) -> f64 {
+        let count = self.offsets_s.len() as u32;
+        if count == 0 { 0.0 } else { self.offsets_s[rng.below(count) as usize] }
+    }
+
+    /// Of a table, what its earliest packets need: it has no tail beyond its ends.
+    fn least_delay(&self) -> Span {
+        let earliest = self.offsets_s.iter().copied().fold(0.0, f64::min);
+        Span::from_secs_f64(-earliest)
+    }
+}
