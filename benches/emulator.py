@@ -414,18 +414,18 @@ budget costs 12 to 14 % of a CPU at 10 Mbit/s. With the budget, links of few pac
 any margin, and links of many packets cost little more than without spinning. `--spin` sets a margin without
 a budget.
 
-**Why rests of 50 us.** At 1 Gbit/s a packet of 1500 bytes is due every 12 us. To set a timer for each and to be
-woken by it took 28 % of the CPU time, and to wake a receiver for each another 17 %. So who has used up its
+**Why rests of 50 us.** At 1 Gbit/s a packet of 1500 bytes is due every 12 us. To sleep until each was due took
+28 % of the CPU time, and to wake a receiver for each another 17 %. So who has used up its
 budget sleeps until 50 us after it was woken the last time, whatever comes or is due, and moves at once what
-has gathered. CPU time per packet falls to 0.87 of what it was (0.64 to 0.95 in 13 pairs of runs) and to 0.75
+has gathered. CPU time per packet falls to 0.87 of what it was (0.64 to 0.95 in 16 pairs of runs) and to 0.75
 on a machine with ten busy processes; packets are 7 us later at the median. With 100 us it would fall by
 another 14 %, with packets 20 us later. Links of few packets never rest, and neither does who says `--spin`.
 
 **What gained nothing.** io_uring, 32 packets per system call, takes 750 in place of 870 ns for a read and 750
 in place of 1030 for a write that the kernel drops at once: 5 % of the 8 us that a packet takes, as most of that
 is the TCP of the ends, which runs within the write. Moving that to the other core (`rps_cpus`) costs as much in
-interrupts between cores as it saves (1.01 and 1.05 of the CPU time). What would gain is to write segments
-as one, or the kernel's GRO; then captures of the receiver would show packets that no link has carried.
+interrupts between cores as it saves (1.01 to 1.05 of the CPU time). Segments written as one, or the kernel's
+GRO, would save TCP work; then captures of the receiver would show packets that no link has carried.
 """
 
 
