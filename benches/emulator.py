@@ -419,7 +419,7 @@ a budget.
 budget sleeps until 50 us after it was woken the last time, whatever comes or is due, and moves at once what
 has gathered. CPU time per packet falls to 0.87 of what it was (0.64 to 0.95 in 16 pairs of runs) and to 0.75
 on a machine with ten busy processes; packets are 7 us later at the median. With 100 us it would fall by
-another 14 %, with packets 20 us later. Links of few packets never rest, and neither does who says `--spin`.
+another 14 %, with packets another 12 us later. Links of few packets never rest, and neither does who says `--spin`.
 
 **What gained nothing.** io_uring, 32 packets per system call, takes 750 in place of 870 ns for a read and 750
 in place of 1030 for a write that the kernel drops at once: 5 % of the 8 us that a packet takes, as most of that
