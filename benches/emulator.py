@@ -48,7 +48,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--against", metavar="PROGRAM", help="another catnip-emu, which takes turns at 1 Gbit/s")
+    parser.add_argument(
+        "--against", metavar="PROGRAM", help="another catnip-emu, which takes turns at 1 Gbit/s"
+    )
     parser.add_argument("--gigabit-only", action="store_true")
     options = parser.parse_args()
     load = os.getloadavg()[0]
@@ -145,13 +147,15 @@ def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, 
 
 
 def on_one_core(program: str, seconds: float) -> dict:
-    """The certificate of one TCP connection (CUBIC) at 1 Gbit/s; the emulator has the last core, the ends have all."""
+    """The certificate of a CUBIC connection at 1 Gbit/s; the emulator has the last core, the ends have all."""
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("0.0.0.0", 0)) as server:
         sink = threading.Thread(target=drain, args=(server,), daemon=True)
         sink.start()
         file = Path(folder) / "certificate.json"
-        command = [program, "link", "-q", "--certificate", str(file), "--rate", "1Gbit", "--delay", "5ms", "--"]
-        command += [sys.executable, __file__, "client", "tcp", str(server.getsockname()[1]), str(seconds), "cubic"]
+        wire = ["--rate", "1Gbit", "--delay", "5ms"]
+        words = ["client", "tcp", str(server.getsockname()[1]), str(seconds), "cubic"]
+        command = [program, "link", "-q", "--certificate", str(file), *wire, "--"]
+        command += [sys.executable, __file__, *words]
         with subprocess.Popen(command) as emulator:
             # By then it has started the command, which is not to share its core.
             time.sleep(0.2)
@@ -167,10 +171,10 @@ def cpu_per_packet(certificate: dict) -> float:
 
 
 def gigabit_table(found: dict[str, list[dict]]) -> list[str]:
-    """What the certificates say, and the CPU time as a share of that of the other program in the same block."""
+    """What the certificates say, and the CPU time as a share of the other program's in the same block."""
     lines = [
-        "| 1 Gbit/s, 5 ms | rate while busy, Mbit/s | CPU, % | CPU per packet, us | late p50, us | late p99, us"
-        " | too long p99, ms | green |",
+        "| 1 Gbit/s, 5 ms | rate while busy, Mbit/s | CPU, % | CPU per packet, us | late p50, us"
+        " | late p99, us | too long p99, ms | green |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, runs in found.items():
@@ -414,18 +418,20 @@ budget costs 12 to 14 % of a CPU at 10 Mbit/s. With the budget, links of few pac
 any margin, and links of many packets cost little more than without spinning. `--spin` sets a margin without
 a budget.
 
-**Why rests of 50 us.** At 1 Gbit/s a packet of 1500 bytes is due every 12 us. To sleep until each was due took
-28 % of the CPU time, and to wake a receiver for each another 17 %. So who has used up its
-budget sleeps until 50 us after it was woken the last time, whatever comes or is due, and moves at once what
-has gathered. CPU time per packet falls to 0.87 of what it was (0.64 to 0.95 in 16 pairs of runs) and to 0.75
-on a machine with ten busy processes; packets are 7 us later at the median. With 100 us it would fall by
-another 14 %, with packets another 12 us later. Links of few packets never rest, and neither does who says `--spin`.
+**Why rests of 50 us.** At 1 Gbit/s a packet of 1500 bytes is due every 12 us. To sleep until each was
+due took 28 % of the CPU time, and to wake a receiver for each another 17 %. So who has used up its
+budget sleeps until 50 us after it was woken the last time, whatever comes or is due, and moves at once
+what has gathered. CPU time per packet falls to 0.87 of what it was (0.64 to 0.95 in 16 pairs of runs)
+and to 0.75 on a machine with ten busy processes; packets are 7 us later at the median. With 100 us it
+would fall by another 14 %, with packets another 12 us later. Links of few packets never rest, and
+neither does who says `--spin`.
 
-**What gained nothing.** io_uring, 32 packets per system call, takes 750 in place of 870 ns for a read and 750
-in place of 1030 for a write that the kernel drops at once: 5 % of the 8 us that a packet takes, as most of that
-is the TCP of the ends, which runs within the write. Moving that to the other core (`rps_cpus`) costs as much in
-interrupts between cores as it saves (1.01 to 1.05 of the CPU time). Segments written as one, or the kernel's
-GRO, would save TCP work; then captures of the receiver would show packets that no link has carried.
+**What gained nothing.** io_uring, 32 packets per system call, takes 750 in place of 870 ns for a read
+and 750 in place of 1030 for a write that the kernel drops at once: 5 % of the 8 us that a packet takes,
+as most of that is the TCP of the ends, which runs within the write. Moving that to the other core
+(`rps_cpus`) costs as much in interrupts between cores as it saves (1.01 to 1.05 of the CPU time).
+Segments written as one, or the kernel's GRO, would save TCP work; then captures of the receiver would
+show packets that no link has carried.
 """
 
 
