@@ -147,7 +147,7 @@ def in_turn(programs: dict[str, str], blocks: int, seconds: float) -> dict[str, 
 
 
 def on_one_core(program: str, seconds: float) -> dict:
-    """The certificate of a CUBIC connection at 1 Gbit/s; the emulator has the last core, the ends have all."""
+    """The certificate of a CUBIC connection at 1 Gbit/s; the emulator has the last core, the ends all."""
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("0.0.0.0", 0)) as server:
         sink = threading.Thread(target=drain, args=(server,), daemon=True)
         sink.start()
