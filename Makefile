@@ -12,7 +12,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-python lint wheel bench profile mutants validate docs ci fresh
+.PHONY: help build demo test test-python lint wheel bench soak profile mutants validate docs ci fresh
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,10 @@ wheel:  ## Build dist/*.whl, profile-guided, for Debian 11 and newer, and try it
 bench: .venv/built  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ (seven minutes; ARGS=--quick: seconds)
 	@tools/need.sh bench
 	$(BIN)/python benches/run.py $(ARGS)
+
+soak: .venv/built  ## A hundred clients for twenty minutes, something is killed each minute (as root; ARGS=MINUTES)
+	@tools/need.sh test
+	$(BIN)/python tools/soak.py $(ARGS)
 
 profile:  ## Draw build/profile.svg, a flame graph of 100 flows
 	@tools/need.sh profile

@@ -1,0 +1,69 @@
+"""Every command of the comparison in docs/emulator.md runs as it stands there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from catnip._core import InputError
+from catnip.cli import emulation
+
+PAGE = Path(__file__).parents[1] / "docs" / "emulator.md"
+ROWS = [
+    [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    for line in PAGE.read_text().split("## Beside mahimahi")[1].splitlines()
+    if line.startswith("| ")
+][1:]
+
+
+def missing(command: str) -> str | None:
+    try:
+        emulation.program()
+    except InputError as error:
+        return str(error)
+    if cannot := emulation.cannot_emulate():
+        return cannot
+    if "--user" in command and os.geteuid() != 0:
+        return "only root runs commands as others"
+    path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+    lacking = "--nat" in command and not any(
+        shutil.which(name, path=path) for name in ("nft", "slirp4netns", "pasta")
+    )
+    return "no way out of links: none of nft, slirp4netns and pasta is installed" if lacking else None
+
+
+def test_each_row_has_a_command_or_says_that_there_is_none() -> None:
+    assert len(ROWS) > 30
+    for what, command, *others in ROWS:
+        assert re.fullmatch(r"`catnip .+`|–", command), what
+        assert len(others) == 3 and all(others), what
+
+
+@pytest.mark.parametrize(
+    ("command"), [pytest.param(row[1].strip("`"), id=row[0]) for row in ROWS if row[1] != "–"]
+)
+def test_a_command_of_the_comparison_runs(command: str, tmp_path: Path) -> None:
+    if why := missing(command):
+        pytest.skip(why)
+    (tmp_path / "12mbit.trace").write_text("1\n2\n3\n")
+    (tmp_path / "delays.txt").write_text("0.5\n1.5ms\n")
+    (tmp_path / "catnip").write_text(f'#!/bin/sh\nexec {sys.executable} -m catnip "$@"\n')
+    (tmp_path / "catnip").chmod(0o755)
+    place = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}:/usr/sbin:/sbin"}
+    # What --nat changes of a machine is changed in a network of its own.
+    alone = ["unshare", "--net"] if os.geteuid() == 0 else []
+    done = subprocess.run(
+        [*alone, "sh", "-c", command],
+        cwd=tmp_path,
+        env=place,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    # Nothing or little crosses the link, so that its certificate may be grey, but is not red.
+    assert done.returncode == 0, done.stderr
