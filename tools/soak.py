@@ -110,11 +110,10 @@ def state(place: str) -> dict[str, str]:
 
     own = {str(os.getpid()), "1"}
     processes = [one for one in os.listdir("/proc") if one.isdigit() and one not in own]
+    # Zombies have none: orphans come to this process, the first of its namespace, which waits for its own only.
     names = [Path(f"/proc/{one}/cmdline") for one in processes]
     return {
-        "processes": " ".join(
-            sorted(name.read_bytes().decode().replace("\0", " ") for name in names if name.exists())
-        ),
+        "processes": " ".join(sorted(filter(None, map(command_line, names)))),
         "devices": said("ip -brief link | cut -d' ' -f1"),
         "addresses": said("ip -brief address"),
         "nftables": said("nft list ruleset"),
@@ -123,6 +122,13 @@ def state(place: str) -> dict[str, str]:
         "files": " ".join(sorted(os.listdir(place))),
         "mounts": str(said("cat /proc/self/mounts").count("\n")),
     }
+
+
+def command_line(file: Path) -> str:
+    try:
+        return file.read_bytes().decode().replace("\0", " ")
+    except OSError:
+        return ""
 
 
 def resident_mb(process: int) -> float:

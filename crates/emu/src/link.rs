@@ -253,6 +253,8 @@ pub fn run<W: Watch>(
     // Last, because it ends with any change of rights.
     sys::tie_to_parent(&mut command);
     let child = command.spawn();
+    // The command has its file, and nothing stays if this process is killed.
+    drop(resolver);
     processes.leave();
     let mut child = child.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure {

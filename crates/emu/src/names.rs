@@ -40,7 +40,7 @@ pub(crate) fn server(own: IpAddr) -> Result<IpAddr, Failure> {
     }
 }
 
-/// A resolver(5) that knows this server only.
+/// A resolver(5) that knows this server only, for commands that are started while this is there.
 #[derive(Debug)]
 pub(crate) struct Resolver(NamedTempFile);
 
