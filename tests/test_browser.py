@@ -72,3 +72,47 @@ def test_the_example_says_what_is_wrong_with_its_options() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: --pages: '11', expected")
+
+
+# Page 1: HTML of 2589 bytes that names two images.
+SIMULATED = """
+id = "B"
+title = "a real browser, simulated servers"
+duration = "60s"
+[node]
+server = {{ kind = "host" }}
+user = {{ kind = "host", ends_run = true, command = ["sh", "-c", '''{load}'''] }}
+[link.way]
+from = "server"
+to = "user"
+rate = "5Mbit"
+delay = "30ms"
+queue = "drop-tail:100"
+[tcp]
+profile = "rfc"
+[traffic.web]
+kind = "web"
+clients = "user"
+servers = "server"
+http = "1.1"
+think = "constant:value=1s"
+pages = "{pages}"
+"""
+
+
+@pytest.mark.skipif(REASON is not None, reason=f"no browser behind a link: {REASON}")
+def test_a_browser_renders_a_simulated_page_with_all_that_it_names(tmp_path: Path) -> None:
+    pages = tmp_path / "pages.csv"
+    pages.write_text("page,object_index,kind,bytes\n1,0,html,2589\n1,1,image,548\n1,2,image,1808\n")
+    browser = f"{sys.executable} -P -m catnip.web.chromium http://$CATNIP_SERVER/1/0?from=a-test"
+    file = tmp_path / "browser.toml"
+    file.write_text(SIMULATED.format(load=browser, pages=pages))
+    emulate = [sys.executable, "-m", "catnip", "emulate", str(file), "--tolerance", "60s"]
+    done = subprocess.run(
+        [*emulate, "--out", str(tmp_path / "out")], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    # What the browser itself says it has: the page and its images to the byte, after two round trips.
+    [load] = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert (load["objects"], load["bytes"]) == (3, 2589 + 548 + 1808), done.stdout
+    assert load["seconds"] > load["html_seconds"] > 2 * 0.06

@@ -110,7 +110,7 @@ def state(place: str) -> dict[str, str]:
 
     own = {str(os.getpid()), "1"}
     processes = [one for one in os.listdir("/proc") if one.isdigit() and one not in own]
-    # Zombies have none: orphans come to this process, the first of its namespace, which waits for its own only.
+    # Zombies have none: orphans come to this process, the first of its namespace, and it waits for none.
     names = [Path(f"/proc/{one}/cmdline") for one in processes]
     return {
         "processes": " ".join(sorted(filter(None, map(command_line, names)))),
