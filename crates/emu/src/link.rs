@@ -226,6 +226,8 @@ pub fn run<W: Watch>(
     let [up, down] = &setup.link.wires;
     let link = LinkTopology::new(up, down);
     let watch = watch(&link, stopwatch)?;
+    // Before there are processes to come: an ordinary user cannot have both those and new threads from then on.
+    control.listen()?;
     let mut command = Command::new(program);
     command.args(arguments);
     let [outside, inside] = [ends.block.outside(), ends.block.inside()];
@@ -263,9 +265,13 @@ pub fn run<W: Watch>(
         },
         _ => Failure { message: format!("{program}: cannot be executed: {error}"), code: 126 },
     })?;
-    sys::enter_network(home.as_fd()).map_err(failed("network namespace", "return to the caller's"))?;
+    sys::enter_network(home.as_fd())
+        .map_err(failed("network namespace", "return to the caller's"))
+        .inspect_err(|_| {
+            // The namespace of processes lasts until then.
+            let _ = child.kill().and_then(|()| child.wait());
+        })?;
 
-    control.listen()?;
     let devices = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
     let watched = devices.into_iter().chain(control.as_fd());
     let Timing { clock, manner } = Timing::new(stopwatch, setup.link.timing, watched);

@@ -209,15 +209,22 @@ pub fn media_type(path: &str) -> &'static str {
         "webp" => "image/webp",
         "woff2" => "font/woff2",
         "txt" => "text/plain",
-        _ => "application/octet-stream",
+        _ => ANYTHING,
     }
 }
+
+/// Of which nothing is known.
+pub const ANYTHING: &str = "application/octet-stream";
 
 /// What a page begins with that embeds images with these paths. Whatever follows is a comment.
 pub fn page(images: &[String]) -> Vec<u8> {
     let images: String = images.iter().map(|path| format!("<img src=\"{path}\" alt=\"\">\n")).collect();
     format!("<!DOCTYPE html>\n<title>A page</title>\n{images}<!-- ").into_bytes()
 }
+
+/// What an image of a page begins with: a GIF of one transparent pixel, whole. A browser loads what follows, too, and would not
+/// load the rest of what is no image.
+pub const IMAGE: [u8; 43] = *b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
 /// The header of a response with a body of this type and length, over a connection that goes on behind it or not.
 pub fn response_head(status: &str, media_type: &str, bytes: u64, persistent: bool) -> Vec<u8> {

@@ -55,10 +55,16 @@ impl Services {
             let document = Document::of(&path, bytes);
             ((at, path), Arc::new(document))
         }));
-        for (path, embedded) in plan.pages(server) {
+        let mut is = |path, media_type, begins| {
             if let Some(document) = self.documents.get_mut(&(at, path)) {
-                let (media_type, begins) = ("text/html", http::page(&embedded));
                 *document = Arc::new(Document { media_type, begins, bytes: document.bytes });
+            }
+        };
+        for (path, embedded) in plan.pages(server) {
+            is(path, "text/html", http::page(&embedded));
+            // What a path's ending says is what it is.
+            for image in embedded.into_iter().filter(|path| http::media_type(path) == http::ANYTHING) {
+                is(image, "image/gif", http::IMAGE.to_vec());
             }
         }
     }
