@@ -26,8 +26,11 @@ fn queues() -> Vec<String> {
     queues.push("rio:6,max_p=0.3".into());
     queues.push("scheduler:5,high=300kbit/2000B,med=1Mbit/1500B".into());
     queues.push(format!("wrr:af1=1(catnip-red:5,{red}),rest=2(shaper:5,high=300kbit/2000B)"));
+    queues.push("drop-head:5".into());
     queues.push("codel:8,target=2ms,interval=9ms".into());
     queues.push("fq-codel:9000B,target=2ms,interval=9ms,flows=4".into());
+    queues.push("pie:9,target=2ms,update=3ms,burst=0s".into());
+    queues.push("dual-pi2:9000B,target=2ms,update=3ms".into());
     queues.push("shaper:5,high=300kbit/2000B,med=1Mbit/1500B".into());
     for victim in ["random", "newest", "oldest", "probe"] {
         queues.push(format!("catnip-good:5,victim={victim}"));

@@ -58,7 +58,7 @@ impl Plan {
         let [Traffic { tcp, marker, pairs, tells_size, workload, .. }] = self.traffic() else { return None };
         let bytes = workload.lone_transfer()?;
         let &[(server, client)] = &pairs[..] else { return None };
-        if tcp.control != ControlSpec::Reno(RenoSpec) || tcp.pacing != PacingKind::None {
+        if tcp.control != ControlSpec::Reno(RenoSpec::default()) || tcp.pacing != PacingKind::None {
             return None;
         }
         let wires = |from, to| -> Vec<&WireSpec> {

@@ -174,9 +174,9 @@ pub enum Ecn {
 pub enum DropReason {
     /// It arrived at a full buffer.
     Overflow,
-    /// It was queued and gave its place to a more important arrival.
+    /// It was queued and gave its place to an arrival: a more important one, or any at the head of a queue that drops there.
     PushedOut,
-    /// RED: dropped at random while the average is between its thresholds.
+    /// Dropped at random, before the buffer is full: by RED while the average is between its thresholds, by PIE.
     Early,
     /// RED: dropped because the average is at or above its upper threshold.
     Forced,
@@ -184,7 +184,7 @@ pub enum DropReason {
     Loss,
     /// A policer took it, or it could never conform to the profile by which it is shaped.
     Policed,
-    /// CoDel: it had waited too long, and so had those before it.
+    /// It was at the head of a queue in which packets wait too long: CoDel, DualPI2.
     Delay,
 }
 

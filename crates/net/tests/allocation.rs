@@ -64,9 +64,13 @@ fn no_queue_discipline_allocates_per_packet() {
         "shaper:10,high=250kbit/6000B,med=110kbit/600B",
         "scheduler:10,high=250kbit/6000B,med=110kbit/600B",
         "wrr:af1=20(drop-tail:5),rest=80(drop-tail:5000B)",
+        "drop-head:10",
+        "drop-head:5000B",
         "codel:10",
         "fq-codel:10,flows=4",
         "fq-codel:5000B,target=1ms,interval=9ms",
+        "pie:10,burst=0s,target=1ms",
+        "dual-pi2:10",
         "rio:10,low=50%-99%,med=50%-99%,high=50%-99%",
     ];
     let rate = Rate::from_bits_per_second(1_500_000).unwrap();

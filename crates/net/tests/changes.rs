@@ -102,9 +102,9 @@ proptest! {
     #[test]
     fn a_wire_that_becomes_what_it_is_does_what_one_does_that_never_changes(
         gaps in prop::collection::vec((0u64..3000, 40u32..1500), 1..80),
-        times in prop::collection::vec(0u64..120_000, 0..5), queue in 0usize..6
+        times in prop::collection::vec(0u64..120_000, 0..5), queue in 0usize..9
     ) {
-        let queue = ["drop-tail:5", "drop-tail:4000B", "red:5,min=1,max=3", "catnip-good:4", "codel:9,target=1ms,interval=4ms", "fq-codel:9"][queue];
+        let queue = ["drop-tail:5", "drop-tail:4000B", "red:5,min=1,max=3", "catnip-good:4", "codel:9,target=1ms,interval=4ms", "fq-codel:9", "pie:9,target=1ms,update=3ms,burst=0s", "dual-pi2:9,target=1ms,update=3ms", "drop-head:4"][queue];
         let same = wire("3Mbit", 700, queue, "gilbert-elliott:to_bad=10%,to_good=30%,loss_bad=50%");
         let mut time = 0;
         let packets: Vec<(u64, u32)> = gaps.iter().map(|(gap, len)| { time += gap; (time, *len) }).collect();

@@ -61,16 +61,32 @@ const WRR: &str =
     "wrr:af1=3(shaper:4,high=300kbit/2000B,med=1Mbit/1499B),af3=1(drop-tail:3000B),rest=2(catnip-good:4)";
 const CODEL: &str = "codel:9,target=1ms,interval=4ms";
 const FQ_CODEL: &str = "fq-codel:9000B,target=1ms,interval=4ms,quantum=500B";
+const PIE: &str = "pie:9000B,target=1ms,update=2ms,burst=0s,alpha=5,beta=50";
+const DUAL_PI2: &str = "dual-pi2:9,target=1ms,update=2ms,alpha=5,beta=50";
 const SHAPER: &str = "shaper:5,high=300kbit/2000B,med=1Mbit/1499B";
 
 fn queues() -> Vec<QueueSpec> {
     let with_red = [format!("red:5,{RED}"), format!("catnip-red:5,{RED}")];
-    let others =
-        ["catnip-good:5", "catnip-bad:5,victim=probe", "rio:5", SHAPER, SCHEDULER, WRR, CODEL, FQ_CODEL];
+    let others = [
+        "catnip-good:5",
+        "catnip-bad:5,victim=probe",
+        "rio:5",
+        "drop-head:5",
+        SHAPER,
+        SCHEDULER,
+        WRR,
+        CODEL,
+        FQ_CODEL,
+        PIE,
+        DUAL_PI2,
+    ];
     let drop_tail = ["drop-tail:5", "drop-tail:4000B", "drop-tail:7ms"];
     let in_bytes = IN_BYTES.map(|queue| format!("{queue},{RED_IN_BYTES}"));
-    let in_bytes =
-        in_bytes.iter().map(String::as_str).chain(["rio:4000B", "shaper:4000B,high=300kbit/2000B"]);
+    let in_bytes = in_bytes.iter().map(String::as_str).chain([
+        "rio:4000B",
+        "drop-head:4000B",
+        "shaper:4000B,high=300kbit/2000B",
+    ]);
     drop_tail
         .into_iter()
         .chain(with_red.iter().map(String::as_str))

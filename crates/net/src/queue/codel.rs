@@ -1,6 +1,6 @@
 use super::fifo::Fifo;
 use super::places::Room;
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
 use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
@@ -167,9 +167,8 @@ fn gap(interval: Span, count: u32) -> Span {
 /// Marks a packet that would go, if it may be marked instead.
 pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
     let marks = p.ecn && packet.ecn != Ecn::NotEct;
-    if marks && packet.ecn != Ecn::Ce {
-        packet.ecn = Ecn::Ce;
-        fate.marked(now, packet);
+    if marks {
+        ce(now, packet, fate);
     }
     marks
 }

@@ -35,6 +35,11 @@ impl Fifo {
         self.packets[index as usize].dscp.colour()
     }
 
+    /// The packet that came first.
+    pub(super) fn head(&self) -> Option<&Packet> {
+        self.packets.front()
+    }
+
     #[inline]
     pub(super) fn push(&mut self, packet: Packet) {
         self.bytes += u64::from(packet.len);

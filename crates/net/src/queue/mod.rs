@@ -4,10 +4,13 @@
 mod catnip;
 mod catnip_red;
 mod codel;
+mod drop_head;
 mod drop_tail;
+mod dual_pi2;
 mod fifo;
 mod fq_codel;
 mod gate;
+mod pie;
 mod places;
 mod pool;
 mod red;
@@ -22,9 +25,12 @@ mod wrr;
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
 pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
+pub use drop_head::{DropHead, DropHeadSpec};
 pub use drop_tail::{DropTail, DropTailSpec};
+pub use dual_pi2::{DualPi2, DualPi2Law, DualPi2Parameters, DualPi2Spec, Signal};
 pub use fq_codel::{FqCodel, FqCodelSpec};
 pub use gate::Gated;
+pub use pie::{PROBABLE, Pie, PieLaw, PieParameters, PieSpec};
 pub use places::{Capacity, Places};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
@@ -34,7 +40,7 @@ pub use victim::VictimRule;
 pub use wrr::{Wrr, WrrSpec};
 
 use crate::shape::{AnyShaper, Pausing, RateSpec};
-use crate::{Backlog, Fate, OutageSpec, Outages, Packet, Sla};
+use crate::{Backlog, Ecn, Fate, OutageSpec, Outages, Packet, Sla};
 use catnip_base::notation::{Custom, Registry};
 use catnip_base::{Rng, Stream, Time, kinds};
 use std::fmt::Debug;
@@ -253,12 +259,15 @@ queues! {
         CatnipRed(CatnipRedSpec) => Box<Red>,
     }
     others {
+        DropHead(DropHeadSpec),
         Rio(RioSpec),
         Shaper(ShaperSpec),
         Scheduler(SchedulerSpec),
         Wrr(WrrSpec<QueueSpec>),
         Codel(CodelSpec),
         FqCodel(FqCodelSpec),
+        Pie(PieSpec),
+        DualPi2(DualPi2Spec),
         Custom(Custom<CustomQueue>),
     }
 }
@@ -269,3 +278,11 @@ pub type CustomQueues = Registry<CustomQueue>;
 
 /// A kind from outside, of which only the trait is known.
 pub type CustomQueue = dyn QueueKind<Queue = Box<dyn QueueDiscipline>>;
+
+/// Gives a packet that is ECN-capable the CE codepoint.
+fn ce(now: Time, packet: &mut Packet, fate: &mut dyn Fate) {
+    if packet.ecn != Ecn::Ce {
+        packet.ecn = Ecn::Ce;
+        fate.marked(now, packet);
+    }
+}

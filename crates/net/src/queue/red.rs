@@ -1,7 +1,7 @@
 use super::fifo::Fifo;
 use super::places::Room;
 use super::victim::{VictimRule, Victims};
-use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
 use crate::{Backlog, Colour, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time};
@@ -331,10 +331,7 @@ impl QueueDiscipline for Red {
         if why == Some(DropReason::Early) && self.law.parameters.ecn && packet.ecn != Ecn::NotEct {
             // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would otherwise have
             // dropped the packet as an indication of congestion to the end nodes".
-            if packet.ecn != Ecn::Ce {
-                packet.ecn = Ecn::Ce;
-                fate.marked(now, &packet);
-            }
+            ce(now, &mut packet, fate);
         } else if let Some(why) = why {
             let Self { queue, room, victims, .. } = self;
             let gives = |victims: &mut Victims| {

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use std::num::NonZeroU32;
 
 mod codel;
+mod dual_pi2;
 mod fq_codel;
+mod pie;
 mod rio;
 mod scheduler;
 mod shaper;
@@ -96,7 +98,7 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("rio:4294967296", "expected at most 4294967295 packets"),
         (
             "fifo:10",
-            "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, rio, shaper, scheduler, wrr, codel, fq-codel",
+            "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, drop-head, rio, shaper, scheduler, wrr, codel, fq-codel, pie, dual-pi2",
         ),
         ("red:0", "at least 1"),
         ("red:10,min=7", "min < max"),
@@ -634,4 +636,23 @@ fn colours_are_the_drop_precedences_of_rfc_2597_and_whatever_else_is_red() {
     }
     assert_eq!(Colour::NAMES.map(|(colour, _)| Dscp::from(colour).codepoint()), [10, 12, 14]);
     assert_eq!(Colour::NAMES.map(|(colour, _)| colour.name()), ["high", "med", "low"]);
+}
+
+#[test]
+fn a_full_queue_that_drops_at_its_head_gives_up_what_came_first_and_takes_in_all_that_fits_at_all() {
+    let mut queue = "drop-head:4".parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
+    let mut lost = Lost::default();
+    (1..=5).for_each(|body| queue.enqueue(Time::ZERO, packet(body, Colour::Red), &mut lost));
+    let given_up = |lost: &Lost| lost.0.iter().map(|(packet, why)| (packet.body, *why)).collect::<Vec<_>>();
+    assert_eq!(given_up(&lost), [1, 2].map(|body| (body, DropReason::PushedOut)));
+    assert_eq!(contents(&mut queue).iter().map(|packet| packet.body).collect::<Vec<_>>(), [3, 4, 5]);
+
+    let mut queue = "drop-head:1100B".parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
+    let mut lost = Lost::default();
+    for (body, len) in [(1, 300), (2, 300), (3, 500), (4, 900), (5, 1101)] {
+        queue.enqueue(Time::ZERO, Packet { len, ..packet(body, Colour::Red) }, &mut lost);
+    }
+    let pushed_out = [1, 2, 3].map(|body| (body, DropReason::PushedOut));
+    assert_eq!(given_up(&lost), [&pushed_out[..], &[(5, DropReason::Overflow)]].concat());
+    assert_eq!(contents(&mut queue).iter().map(|packet| packet.body).collect::<Vec<_>>(), [4]);
 }

@@ -1,3 +1,4 @@
+use super::slow_start::{SlowStart, SlowStartKind};
 use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
@@ -7,20 +8,24 @@ use catnip_base::{ParseError, Span, Time};
 pub struct CubicSpec {
     /// Section 4.7: a flow that loses below its last maximum gives more room.
     pub fast_convergence: bool,
+    /// Before congestion avoidance.
+    pub slow_start: SlowStartKind,
 }
 
 impl Kind for CubicSpec {
     const USAGE: &'static [Usage] = &[(
-        "cubic[:fast-convergence=false]",
-        "CUBIC: the window grows by the time since the last loss (RFC 9438)",
+        "cubic[:fast-convergence=false,slow-start=hystart++]",
+        "CUBIC: the window grows by the time since the last loss (RFC 9438); slow starts as those of reno",
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { fast_convergence: text.option("fast-convergence", true)? })
+        let fast_convergence = text.option("fast-convergence", true)?;
+        Ok(Self { fast_convergence, slow_start: text.option("slow-start", SlowStartKind::default())? })
     }
 
     fn write(&self, to: &mut Written) {
-        to.name("cubic").option("fast-convergence", self.fast_convergence, true);
+        let to = to.name("cubic").option("fast-convergence", self.fast_convergence, true);
+        to.option("slow-start", self.slow_start, SlowStartKind::default());
     }
 }
 
@@ -49,6 +54,7 @@ pub struct Cubic {
     /// What the last episode took, in case that it was none.
     undo: Option<Box<Cubic>>,
     grow_unused: bool,
+    slow_start: SlowStart,
 }
 
 /// A stage of congestion avoidance.
@@ -86,6 +92,7 @@ impl Cubic {
             epoch: None,
             undo: None,
             grow_unused: start.grow_unused,
+            slow_start: spec.slow_start.into(),
         }
     }
 
@@ -144,8 +151,15 @@ impl CongestionControl for Cubic {
             return;
         }
         match self.phase(ack.unsent) {
-            // Section 4.10: "CUBIC MUST employ a slow start algorithm when cwnd is no more than ssthresh"; RFC 5681's.
-            Phase::SlowStart => self.cwnd += self.segments(ack.bytes).min(1.0),
+            // Section 4.10: "CUBIC MUST employ a slow start algorithm when cwnd is no more than ssthresh".
+            Phase::SlowStart => {
+                let growth = self.slow_start.on_ack(ack, self.cwnd, self.segment);
+                self.cwnd += growth.segments;
+                if growth.ends {
+                    self.ssthresh = self.cwnd;
+                    self.ssthresh_was_set = true;
+                }
+            }
             Phase::CongestionAvoidance => self.avoid(ack),
         }
     }
@@ -153,6 +167,7 @@ impl CongestionControl for Cubic {
     fn on_congestion(&mut self, event: &Congestion) {
         self.undo = None;
         self.undo = Some(Box::new(self.clone()));
+        self.slow_start.on_congestion(event.cause == Cause::Restart);
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh alone.
         if !event.repeated {
             // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two; what was sent beyond cwnd does not count.

@@ -4,6 +4,7 @@
 mod cubic;
 mod eca;
 mod reno;
+pub mod slow_start;
 pub mod validated;
 
 pub use cubic::{Cubic, CubicSpec};

@@ -1,3 +1,4 @@
+use super::slow_start::{SlowStart, SlowStartKind};
 use super::{
     Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Recovered, Start,
 };
@@ -5,23 +6,29 @@ use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 
 /// Slow start and congestion avoidance, as configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RenoSpec;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RenoSpec {
+    /// Before congestion avoidance.
+    pub slow_start: SlowStartKind,
+}
 
 impl Kind for RenoSpec {
-    const USAGE: &'static [Usage] = &[("reno", "slow start and congestion avoidance (RFC 5681)")];
-    fn read(_text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self)
+    const USAGE: &'static [Usage] = &[(
+        "reno[:slow-start=hystart++]",
+        "slow start and congestion avoidance (RFC 5681); slow-start: standard, hystart++ (RFC 9406) or hystart (Linux)",
+    )];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { slow_start: text.option("slow-start", SlowStartKind::default())? })
     }
     fn write(&self, to: &mut Written) {
-        to.name("reno");
+        to.name("reno").option("slow-start", self.slow_start, SlowStartKind::default());
     }
 }
 
 impl ControlKind for RenoSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
-        Reno::new(start)
+        Reno::new(start).with(self.slow_start)
     }
 }
 
@@ -36,6 +43,7 @@ pub struct Reno {
     segment: f64,
     halving: Halving,
     grow_unused: bool,
+    slow_start: SlowStart,
 }
 
 /// Least ssthresh, segments (RFC 5681, equation 4).
@@ -51,7 +59,13 @@ impl Reno {
             segment: f64::from(start.segment_bytes),
             halving: start.halving,
             grow_unused: start.grow_unused,
+            slow_start: SlowStart::Standard,
         }
+    }
+
+    /// The same with this slow start.
+    pub fn with(self, slow_start: SlowStartKind) -> Self {
+        Self { slow_start: slow_start.into(), ..self }
     }
 
     /// Whole segments of cwnd.
@@ -65,11 +79,17 @@ impl Reno {
         if !self.grow_unused && !ack.cwnd_limited {
             return;
         }
-        // RFC 5681, equations 2 and 3: "cwnd += min (N, SMSS)" and "cwnd += SMSS*SMSS/cwnd".
-        self.cwnd += match phase {
-            Phase::SlowStart => (ack.bytes as f64 / self.segment).min(1.0),
-            Phase::CongestionAvoidance => 1.0 / self.cwnd.max(1.0),
-        };
+        match phase {
+            Phase::SlowStart => {
+                let growth = self.slow_start.on_ack(ack, self.cwnd, self.segment);
+                self.cwnd += growth.segments;
+                if growth.ends {
+                    self.end_slow_start();
+                }
+            }
+            // RFC 5681, equation 3: "cwnd += SMSS*SMSS/cwnd".
+            Phase::CongestionAvoidance => self.cwnd += 1.0 / self.cwnd.max(1.0),
+        }
     }
 
     /// Leaves slow start where it stands.
@@ -101,6 +121,7 @@ impl CongestionControl for Reno {
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
+        self.slow_start.on_congestion(event.cause == Cause::Restart);
         let limit = self.segments(event.receive_window);
         let half = match self.halving {
             Halving::WholeSegments => (self.cwnd.floor().min(limit) / 2.0).floor(),

@@ -3,7 +3,7 @@ use crate::recovery::RecoveryKind;
 use crate::testing::{SEGMENT, rfc};
 use proptest::prelude::*;
 
-const SPEC: CubicSpec = CubicSpec { fast_convergence: true };
+const SPEC: CubicSpec = CubicSpec { fast_convergence: true, slow_start: SlowStartKind::Standard };
 
 fn at(secs: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(secs)
@@ -129,8 +129,10 @@ fn a_flow_that_loses_below_its_last_maximum_aims_lower_if_convergence_is_fast() 
     let mut control = after_loss(100);
     control.on_congestion(&congestion(Cause::Loss, 70));
     assert_eq!(control.w_max, 70.0 * 0.85);
-    let mut control =
-        Cubic::new(&rfc(RecoveryKind::SackRfc6675, 100).start(), CubicSpec { fast_convergence: false });
+    let mut control = Cubic::new(
+        &rfc(RecoveryKind::SackRfc6675, 100).start(),
+        CubicSpec { fast_convergence: false, ..SPEC },
+    );
     control.on_congestion(&congestion(Cause::Loss, 100));
     control.on_congestion(&congestion(Cause::Loss, 70));
     assert_eq!(control.w_max, 70.0);

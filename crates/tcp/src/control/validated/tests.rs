@@ -1,6 +1,6 @@
 use super::*;
 use crate::TcpConfig;
-use crate::control::{Cause, ControlSpec, CubicSpec, Reno};
+use crate::control::{Cause, ControlSpec, Reno};
 use crate::recovery::RecoveryKind::SackRfc6675;
 use crate::testing::{SEGMENT, Scene, rfc};
 use catnip_base::Span;
@@ -429,12 +429,12 @@ fn sender(control: ControlSpec, initial_window: u32) -> TcpConfig {
 }
 
 fn reno() -> ControlSpec {
-    ControlSpec::Reno(crate::control::RenoSpec)
+    ControlSpec::Reno(crate::control::RenoSpec::default())
 }
 
 #[test]
 fn a_sender_with_newcwv_sends_after_a_silence_what_it_sent_before() {
-    for control in [reno(), ControlSpec::Cubic(CubicSpec { fast_convergence: true })] {
+    for control in [reno(), "cubic".parse().unwrap()] {
         let mut tcp = Scene::new(sender(control, 4), 12);
         tcp.sends(&[1, 2, 3, 4]).validity(None, true);
         tcp.at(100);

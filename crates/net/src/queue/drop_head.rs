@@ -1,0 +1,75 @@
+use super::fifo::Fifo;
+use super::places::Room;
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site};
+use crate::{Backlog, DropReason, Fate, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Time};
+
+/// FIFO that always takes in arrivals, at the cost of what has waited longest, as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropHeadSpec {
+    /// What fits, the packet in transmission included.
+    pub limit: Capacity,
+}
+
+impl Kind for DropHeadSpec {
+    const USAGE: &'static [Usage] = &[(
+        "drop-head:LIMIT",
+        "FIFO; a full one gives up what has waited longest; LIMIT as that of drop-tail",
+    )];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { limit: Capacity::read(text)? })
+    }
+    fn write(&self, to: &mut Written) {
+        to.name("drop-head").value(self.limit);
+    }
+}
+
+impl QueueKind for DropHeadSpec {
+    type Queue = Box<DropHead>;
+    fn build(&self, _site: &Site<'_>) -> Box<DropHead> {
+        Box::new(DropHead { queue: Fifo::default(), room: Room::new(self.limit) })
+    }
+    fn holds(&self) -> Holds {
+        self.limit.holds()
+    }
+    fn counts_packets(&self) -> bool {
+        !self.limit.is_in_bytes()
+    }
+}
+
+/// FIFO that gives up its head. A loss is then seen a queue earlier than at the tail.
+#[derive(Debug)]
+pub struct DropHead {
+    queue: Fifo,
+    room: Room,
+}
+
+impl QueueDiscipline for DropHead {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        if !self.room.fits(&packet) {
+            return fate.dropped(now, packet, DropReason::Overflow);
+        }
+        while !self.room.takes(self.queue.backlog(), &packet) {
+            match self.queue.pop() {
+                Some(head) => fate.dropped(now, head, DropReason::PushedOut),
+                None => return fate.dropped(now, packet, DropReason::Overflow),
+            }
+        }
+        self.queue.push(packet);
+    }
+
+    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+        let packet = self.queue.pop();
+        self.room.gives(packet.as_ref());
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
+    }
+}

@@ -1,0 +1,354 @@
+use super::fifo::Fifo;
+use super::pie::{PROBABLE, change};
+use super::places::Room;
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
+use crate::{Backlog, DropReason, Ecn, Fate, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Share, Span, Time};
+
+/// DualPI2 (RFC 9332, appendix A) as configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Spec {
+    /// What fits into both queues together, the packet in transmission included.
+    pub limit: Capacity,
+    /// The law's numbers.
+    pub parameters: DualPi2Parameters,
+    /// What the classic queue has of the wire while both want it, in hundredths.
+    pub classic_percent: u32,
+}
+
+const CLASSIC: Share = Share(0.1);
+
+impl Kind for DualPi2Spec {
+    const USAGE: &'static [Usage] = &[(
+        "dual-pi2:LIMIT[,target=15ms,update=16ms,alpha=0.16,beta=3.2,coupling=2,min=800us,range=400us,classic=10%]",
+        "two coupled queues: packets that are ECT(1) or CE are marked once they have waited for min, all of them from min + range, and as \
+         often as coupling times the square root of the share of the others that is dropped or marked, which has update, alpha and beta \
+         as PIE; classic is what the others have of the wire while both want it; LIMIT as that of drop-tail",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let (limit, usual) = (Capacity::read(text)?, DualPi2Parameters::default());
+        let parameters = DualPi2Parameters {
+            target: text.option("target", usual.target)?,
+            update: text.option("update", usual.update)?,
+            alpha_hz: text.option("alpha", usual.alpha_hz)?,
+            beta_hz: text.option("beta", usual.beta_hz)?,
+            coupling: text.option("coupling", usual.coupling)?,
+            ramp_from: text.option("min", usual.ramp_from)?,
+            ramp: text.option("range", usual.ramp)?,
+        };
+        let Share(classic) = text.option("classic", CLASSIC)?;
+        let is_gain = |hz: f64| (0.0..=1000.0).contains(&hz);
+        if parameters.target.min(parameters.update) == Span::ZERO
+            || !is_gain(parameters.alpha_hz)
+            || !is_gain(parameters.beta_hz)
+        {
+            return Err(text.error("target and update above zero, alpha and beta from 0 to 1000"));
+        }
+        let percent = (classic * 100.0).round();
+        if !(1..=16).contains(&parameters.coupling) || !(1.0..=99.0).contains(&percent) {
+            return Err(text.error("a coupling from 1 to 16, and for classic whole percents from 1% to 99%"));
+        }
+        Ok(Self { limit, parameters, classic_percent: percent as u32 })
+    }
+
+    fn write(&self, to: &mut Written) {
+        let (p, usual) = (&self.parameters, DualPi2Parameters::default());
+        to.name("dual-pi2")
+            .value(self.limit)
+            .option("target", p.target, usual.target)
+            .option("update", p.update, usual.update)
+            .option("alpha", p.alpha_hz, usual.alpha_hz)
+            .option("beta", p.beta_hz, usual.beta_hz)
+            .option("coupling", p.coupling, usual.coupling)
+            .option("min", p.ramp_from, usual.ramp_from)
+            .option("range", p.ramp, usual.ramp)
+            .option("classic", Share(f64::from(self.classic_percent) / 100.0), CLASSIC);
+    }
+}
+
+impl QueueKind for DualPi2Spec {
+    type Queue = Box<DualPi2>;
+
+    fn build(&self, _site: &Site<'_>) -> Box<DualPi2> {
+        Box::new(DualPi2 {
+            l4s: Fifo::default(),
+            classic: Fifo::default(),
+            room: Room::new(self.limit),
+            law: DualPi2Law::new(&self.parameters),
+            turns: Turns::new(self.classic_percent),
+            parameters: self.parameters,
+        })
+    }
+
+    /// It may drop long before it is full.
+    fn holds(&self) -> Holds {
+        Holds { surely: 0, ..self.limit.holds() }
+    }
+
+    fn counts_packets(&self) -> bool {
+        !self.limit.is_in_bytes()
+    }
+}
+
+/// DualPI2's numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Parameters {
+    /// How long classic packets may wait.
+    pub target: Span,
+    /// How often the probability is set, Tupdate.
+    pub update: Span,
+    /// What a distance of one second from the target adds to the probability.
+    pub alpha_hz: f64,
+    /// What a delay that has grown by one second adds to it.
+    pub beta_hz: f64,
+    /// k: how many times the base probability the coupled one is.
+    pub coupling: u32,
+    /// No L4S packet that has waited less is marked by its own queue, minTh.
+    pub ramp_from: Span,
+    /// From there to where all are marked.
+    pub ramp: Span,
+}
+
+/// RFC 9332, appendix A.1, with the rounded gains of the text.
+impl Default for DualPi2Parameters {
+    fn default() -> Self {
+        Self {
+            target: Span::from_millis(15),
+            update: Span::from_millis(16),
+            alpha_hz: 0.16,
+            beta_hz: 3.2,
+            coupling: 2,
+            ramp_from: Span::from_micros(800),
+            ramp: Span::from_micros(400),
+        }
+    }
+}
+
+/// What becomes of a packet that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Nothing.
+    Pass,
+    /// It is marked.
+    Mark,
+    /// It is dropped.
+    Drop,
+}
+
+/// The law of DualPI2 (RFC 9332, appendix A.2): it holds numbers, never packets.
+///
+/// Probabilities are in [`PROBABLE`]ths. Signals are not drawn: each queue adds its probabilities up and signals at each whole.
+#[derive(Clone, Debug)]
+pub struct DualPi2Law {
+    update_at: Time,
+    /// p'.
+    base: u64,
+    delay_before: Span,
+    l4s_sum: u64,
+    classic_sum: u64,
+}
+
+impl DualPi2Law {
+    /// Of queues that are empty when a run begins.
+    pub fn new(p: &DualPi2Parameters) -> Self {
+        Self {
+            update_at: Time::ZERO + p.update,
+            base: 0,
+            delay_before: Span::ZERO,
+            l4s_sum: 0,
+            classic_sum: 0,
+        }
+    }
+
+    /// The base probability p', whose square is that of classic packets.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Sets the probability as often as it was due until `now`, while since then the packet waited that has waited longest.
+    pub fn advance(&mut self, p: &DualPi2Parameters, now: Time, since: Option<Time>) {
+        while self.update_at <= now {
+            let delay = since.map_or(Span::ZERO, |since| self.update_at.since(since));
+            if self.base == 0 && since.is_none() && self.delay_before == Span::ZERO {
+                let missed = (now - self.update_at).in_units_of(p.update);
+                self.update_at = self.update_at + p.update * missed + p.update;
+                return;
+            }
+            let change = change(p.alpha_hz, delay, p.target) + change(p.beta_hz, delay, self.delay_before);
+            self.base = (i128::from(self.base) + change).clamp(0, PROBABLE.into()) as u64;
+            self.delay_before = delay;
+            self.update_at = self.update_at + p.update;
+        }
+    }
+
+    /// An L4S packet that has waited for so long leaves, and was alone in its queue or not.
+    pub fn of_l4s(&mut self, p: &DualPi2Parameters, waited: Span, was_alone: bool) -> Signal {
+        let coupled = self.coupled(p);
+        if coupled < PROBABLE {
+            let own = if was_alone { 0 } else { ramp(p, waited) };
+            return if recurs(&mut self.l4s_sum, own.max(coupled)) { Signal::Mark } else { Signal::Pass };
+        }
+        let squared = self.squared();
+        if recurs(&mut self.l4s_sum, squared) {
+            return Signal::Drop;
+        }
+        if recurs(&mut self.l4s_sum, coupled) { Signal::Mark } else { Signal::Pass }
+    }
+
+    /// A classic packet leaves, which can be marked or not.
+    pub fn of_classic(&mut self, p: &DualPi2Parameters, can_be_marked: bool) -> Signal {
+        let probability = self.squared();
+        if !recurs(&mut self.classic_sum, probability) {
+            return Signal::Pass;
+        }
+        // From 1 / k² on, where the coupled probability is one.
+        let overload = u128::from(probability) * u128::from(p.coupling).pow(2) >= PROBABLE.into();
+        if can_be_marked && !overload { Signal::Mark } else { Signal::Drop }
+    }
+
+    fn coupled(&self, p: &DualPi2Parameters) -> u64 {
+        (self.base * u64::from(p.coupling)).min(PROBABLE)
+    }
+
+    fn squared(&self) -> u64 {
+        (u128::from(self.base).pow(2) / u128::from(PROBABLE)) as u64
+    }
+}
+
+/// The probability of the L4S queue's own.
+fn ramp(p: &DualPi2Parameters, waited: Span) -> u64 {
+    if waited >= p.ramp_from + p.ramp {
+        return PROBABLE;
+    }
+    let beyond = u128::from(waited.as_nanos().saturating_sub(p.ramp_from.as_nanos()));
+    (beyond * u128::from(PROBABLE) / u128::from(p.ramp.as_nanos().max(1))) as u64
+}
+
+fn recurs(sum: &mut u64, probability: u64) -> bool {
+    *sum += probability;
+    let whole = *sum > PROBABLE;
+    if whole {
+        *sum -= PROBABLE;
+    }
+    whole
+}
+
+/// Who goes next while both queues hold packets: weighted round robin by bytes (RFC 9332, section 4.2.2), whose credit only
+/// changes while they compete, so that L4S packets that come one by one never wait for their turn.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
+    /// Above zero it is the classic queue's turn; bytes times hundredths.
+    credit: i64,
+    classic_percent: i64,
+}
+
+/// The largest packet on most paths, bytes.
+const MTU: i64 = 1500;
+
+impl Turns {
+    fn new(classic_percent: u32) -> Self {
+        let mut turns = Self { credit: 0, classic_percent: classic_percent.into() };
+        turns.restart();
+        turns
+    }
+
+    /// Nobody waits: L4S goes first again if its share is the larger one.
+    fn restart(&mut self) {
+        self.credit = MTU * (2 * self.classic_percent - 100);
+    }
+
+    fn is_classic(&self) -> bool {
+        self.credit > 0
+    }
+
+    fn on_sent(&mut self, is_classic: bool, bytes: u32) {
+        let percent = if is_classic { self.classic_percent - 100 } else { self.classic_percent };
+        self.credit += percent * i64::from(bytes);
+    }
+}
+
+/// Two FIFOs governed by [`DualPi2Law`].
+#[derive(Debug)]
+pub struct DualPi2 {
+    l4s: Fifo,
+    classic: Fifo,
+    room: Room,
+    law: DualPi2Law,
+    turns: Turns,
+    parameters: DualPi2Parameters,
+}
+
+impl DualPi2 {
+    /// When the packet arrived that has waited longest.
+    fn since(&self) -> Option<Time> {
+        let arrived = |queue: &Fifo| queue.head().map(|packet| packet.arrived);
+        match (arrived(&self.l4s), arrived(&self.classic)) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The packet whose turn it is, and whether it is a classic one. A packet that is dropped takes nobody's turn.
+    fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        loop {
+            let competing = self.l4s.len() > 0 && self.classic.len() > 0;
+            let is_classic = if competing { self.turns.is_classic() } else { self.l4s.len() == 0 };
+            let (mut packet, signal);
+            if is_classic {
+                packet = self.classic.pop()?;
+                signal = self.law.of_classic(&self.parameters, packet.ecn != Ecn::NotEct);
+            } else {
+                packet = self.l4s.pop()?;
+                let waited = now.since(packet.arrived);
+                signal = self.law.of_l4s(&self.parameters, waited, self.l4s.len() == 0);
+            }
+            match signal {
+                Signal::Pass => {}
+                Signal::Mark => ce(now, &mut packet, fate),
+                Signal::Drop => {
+                    fate.dropped(now, packet, DropReason::Delay);
+                    continue;
+                }
+            }
+            if competing {
+                self.turns.on_sent(is_classic, packet.len);
+            }
+            return Some(packet);
+        }
+    }
+}
+
+impl QueueDiscipline for DualPi2 {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        let since = self.since();
+        self.law.advance(&self.parameters, now, since);
+        if !self.room.takes(self.backlog(), &packet) {
+            return fate.dropped(now, packet, DropReason::Overflow);
+        }
+        let is_l4s = matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce);
+        let queue = if is_l4s { &mut self.l4s } else { &mut self.classic };
+        queue.push(Packet { arrived: now, ..packet });
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        let since = self.since();
+        self.law.advance(&self.parameters, now, since);
+        let packet = self.next(now, fate);
+        if packet.is_none() {
+            self.turns.restart();
+        }
+        self.room.gives(packet.as_ref());
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        let (l4s, classic) = (self.l4s.backlog(), self.classic.backlog());
+        Backlog { packets: l4s.packets + classic.packets, bytes: l4s.bytes + classic.bytes }
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
+    }
+}

@@ -1,0 +1,82 @@
+use super::Growth;
+use crate::control::Ack;
+use catnip_base::{Span, Time};
+
+/// HyStart as Linux has it (net/ipv4/tcp_cubic.c, 6.18): slow start ends, from a window of 16 on, once the least of eight round
+/// trips of a round is longer than the least of all by an eighth, or ACKs in a row have come for half of that least one.
+#[derive(Clone, Debug, Default)]
+pub struct HyStart {
+    round: Option<Round>,
+    /// The least round trip of all.
+    least: Option<Span>,
+    /// It has ended once, and stays silent.
+    found: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// It ends once this is acknowledged.
+    end: u64,
+    started: Time,
+    /// The last ACK of the train.
+    last_ack: Time,
+    least: Option<Span>,
+    samples: u32,
+}
+
+/// hystart_low_window, segments.
+const LOW_WINDOW: f64 = 16.0;
+/// hystart_ack_delta_us: ACKs this close are a train.
+const ACK_DELTA: Span = Span::from_millis(2);
+/// HYSTART_MIN_SAMPLES.
+const SAMPLES: u32 = 8;
+/// HYSTART_DELAY_MIN, HYSTART_DELAY_MAX.
+const MIN_THRESHOLD: Span = Span::from_millis(4);
+const MAX_THRESHOLD: Span = Span::from_millis(16);
+/// What a train may be longer because of packets sent at once: four of 64 KB at the pacing rate, and no more than this.
+const MOST_ACK_DELAY: Span = Span::from_millis(1);
+const AT_ONCE_BYTES: f64 = 4.0 * 65536.0;
+
+impl HyStart {
+    /// The window grows by all that was acknowledged (tcp_slow_start).
+    pub(super) fn on_ack(&mut self, ack: &Ack, acked: f64, cwnd: f64, segment: f64) -> Growth {
+        let mut ends = false;
+        if let Some(rtt) = ack.rtt {
+            let least = self.least.map_or(rtt, |least| least.min(rtt));
+            self.least = Some(least);
+            ends = !self.found && self.update(ack, rtt, least, cwnd, segment);
+            self.found |= ends;
+        }
+        Growth { segments: acked, ends }
+    }
+
+    fn update(&mut self, ack: &Ack, rtt: Span, least: Span, cwnd: f64, segment: f64) -> bool {
+        let begun = Round { end: ack.next, started: ack.now, last_ack: ack.now, least: None, samples: 0 };
+        let mut round = self.round.filter(|round| ack.una <= round.end).unwrap_or(begun);
+        let mut found = false;
+        if cwnd >= LOW_WINDOW {
+            if ack.now - round.last_ack <= ACK_DELTA {
+                round.last_ack = ack.now;
+                let threshold = Span::from_nanos((least + ack_delay(ack, cwnd * segment)).as_nanos() / 2);
+                found = ack.now - round.started > threshold;
+            }
+            let shortest = round.least.map_or(rtt, |shortest| shortest.min(rtt));
+            round.least = Some(shortest);
+            if round.samples < SAMPLES {
+                round.samples += 1;
+            } else {
+                let eighth = Span::from_nanos(least.as_nanos() / 8).clamp(MIN_THRESHOLD, MAX_THRESHOLD);
+                found |= shortest > least + eighth;
+            }
+        }
+        self.round = Some(round);
+        found
+    }
+}
+
+/// hystart_ack_delay, at the pacing rate of slow start: two windows per round trip.
+fn ack_delay(ack: &Ack, cwnd_bytes: f64) -> Span {
+    let Some(srtt) = ack.srtt else { return Span::ZERO };
+    let rate = 2.0 * cwnd_bytes / srtt.as_secs();
+    Span::from_secs_f64(AT_ONCE_BYTES / rate).min(MOST_ACK_DELAY)
+}
