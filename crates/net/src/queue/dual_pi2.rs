@@ -173,13 +173,13 @@ impl DualPi2Law {
             let delay = since.map_or(Span::ZERO, |since| self.update_at.since(since));
             if self.base == 0 && since.is_none() && self.delay_before == Span::ZERO {
                 let missed = (now - self.update_at).in_units_of(p.update);
-                self.update_at = self.update_at + p.update * missed + p.update;
+                self.update_at += p.update * missed + p.update;
                 return;
             }
             let change = change(p.alpha_hz, delay, p.target) + change(p.beta_hz, delay, self.delay_before);
             self.base = (i128::from(self.base) + change).clamp(0, PROBABLE.into()) as u64;
             self.delay_before = delay;
-            self.update_at = self.update_at + p.update;
+            self.update_at += p.update;
         }
     }
 

@@ -167,11 +167,11 @@ impl PieLaw {
             if self.probability == 0 && self.delay.max(self.delay_before) == Span::ZERO {
                 // Until something arrives nothing changes but the burst, and the first arrival sets that.
                 let missed = (now - self.update_at).in_units_of(p.update);
-                self.update_at = self.update_at + p.update * missed + p.update;
+                self.update_at += p.update * missed + p.update;
                 return;
             }
             self.update(p);
-            self.update_at = self.update_at + p.update;
+            self.update_at += p.update;
         }
     }
 

@@ -87,7 +87,7 @@ proptest! {
         let (mut random, mut now) = (rng(seed), Time::ZERO);
         for (low, high, updates, packets) in phases {
             for _ in 0..updates {
-                now = now + p.update;
+                now += p.update;
                 let waits = low.min(high) + u64::from(random.below((low.abs_diff(high) + 1) as u32));
                 let since = Time::from_nanos(now.as_nanos().saturating_sub(waits * 1000));
                 law.advance(&p, now, (waits > 0).then_some(since));

@@ -111,7 +111,7 @@ proptest! {
                     prop_assume!(!near(u, printed.drop_prob) && !near(sum, 0.85) && !near(sum, 8.5));
                     prop_assert_eq!(law.drops(&p, waiting, 1500, number), printed.enque(waiting, 1500, u));
                 }
-                now = now + p.update;
+                now += p.update;
                 prop_assume!([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1].iter().all(|edge| (printed.drop_prob / edge - 1.0).abs() > 1e-6));
                 law.advance(&p, now);
                 printed.calculate_drop_prob();
@@ -127,7 +127,7 @@ proptest! {
         let (mut seldom, mut often, mut now) = (PieLaw::new(&p), PieLaw::new(&p), Time::ZERO);
         for (gap_ms, waited_ms) in gaps_ms {
             for _ in 0..gap_ms {
-                now = now + Span::from_millis(1);
+                now += Span::from_millis(1);
                 often.advance(&p, now);
             }
             seldom.advance(&p, now);

@@ -69,7 +69,7 @@ impl Printed {
                     self.in_css = false;
                 }
             } else if self.last_round_min_rtt.is_finite() {
-                let rtt_thresh = (self.last_round_min_rtt / 8.0).min(16.0).max(4.0);
+                let rtt_thresh = (self.last_round_min_rtt / 8.0).clamp(4.0, 16.0);
                 if self.current_round_min_rtt >= self.last_round_min_rtt + rtt_thresh {
                     self.css_baseline_min_rtt = self.current_round_min_rtt;
                     self.in_css = true;
