@@ -208,7 +208,7 @@ fn thresholds_out_of_order_weights_of_nothing_and_classes_without_a_queue_are_re
         (queue("wrr:af1=20()"), "a queue for af1"),
         (queue("wrr:af1=20,rest=80(drop-tail:9)"), "af1=WEIGHT(QUEUE)"),
         (queue("wrr:af1=20(drop-tail:9)"), "or a class would be without a queue"),
-        (queue("wrr:rest=1(drop-middle:9)"), "a queue for rest"),
+        (queue("wrr:rest=1(drop-most:9)"), "a queue for rest"),
     ] {
         let error = refusal(&lines);
         assert!([key, &value, why].iter().all(|named| error.contains(*named)), "{lines}: {error}");

@@ -1,5 +1,5 @@
-use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::ParseError;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start};
 
 /// As a scenario has it: `gentle:0.7`.

@@ -1,7 +1,7 @@
 //! Runs a scenario that names a queue, a loss and a congestion control of this crate, with an application of this crate beside
 //! its traffic. Each is written as the built-in ones are: one file. Registering it takes one line.
 
-mod drop_head;
+mod drop_middle;
 mod every;
 mod gentle;
 mod probe;
@@ -11,7 +11,7 @@ use catnip_lab::{Kinds, Plan, Scenario};
 use catnip_net::NodeId;
 use catnip_sim::app::AnyApp;
 use catnip_sim::{DatagramCounters, Sim};
-use drop_head::DropHeadSpec;
+use drop_middle::DropMiddleSpec;
 use every::EverySpec;
 use gentle::GentleSpec;
 use probe::Probe;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 fn kinds() -> Kinds {
     let mut kinds = Kinds::default();
-    kinds.queues.add(|queue: DropHeadSpec| Arc::new(queue));
+    kinds.queues.add(|queue: DropMiddleSpec| Arc::new(queue));
     kinds.stages.add(|stage: EverySpec| Arc::new(stage));
     kinds.controls.add(|control: GentleSpec| Arc::new(control));
     kinds
@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_it_is_said_as_of_any_other() {
-        let error = scenario(|text| text.replace("drop-head:50", "drop-head:1")).unwrap_err();
+        let error = scenario(|text| text.replace("drop-middle:50", "drop-middle:1")).unwrap_err();
         let place = "scenario.toml: variant \"from outside\": link.bottleneck.queue";
-        assert_eq!(error, format!("{place}: \"drop-head:1\": expected a limit of at least 2 packets"));
+        assert_eq!(error, format!("{place}: \"drop-middle:1\": expected a limit of at least 2 packets"));
         let error = scenario(|text| text.replace("gentle:0.7", "gentle:2")).unwrap_err();
         assert!(error.contains("traffic.transfers.tcp.control") && error.contains("[0, 1)"), "{error}");
     }

@@ -4,47 +4,48 @@ use catnip_net::queue::{Holds, Places, QueueDiscipline, QueueKind, Site};
 use catnip_net::{Backlog, DropReason, Fate, Packet};
 use std::collections::VecDeque;
 
-/// As a scenario has it: `drop-head:LIMIT`.
+/// As a scenario has it: `drop-middle:LIMIT`.
 #[derive(Debug)]
-pub struct DropHeadSpec(Places);
+pub struct DropMiddleSpec(Places);
 
-impl Kind for DropHeadSpec {
+impl Kind for DropMiddleSpec {
     const USAGE: &'static [Usage] = &[(
-        "drop-head:LIMIT",
-        "FIFO that gives up the oldest packet; LIMIT counts the packet in transmission",
+        "drop-middle:LIMIT",
+        "FIFO that gives up the packet in its middle; LIMIT counts the packet in transmission",
     )];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         text.value("a limit of at least 2 packets").map(Self)
     }
     fn write(&self, to: &mut Written) {
-        to.name("drop-head").value(self.0);
+        to.name("drop-middle").value(self.0);
     }
 }
 
-impl QueueKind for DropHeadSpec {
+impl QueueKind for DropMiddleSpec {
     type Queue = Box<dyn QueueDiscipline>;
     fn build(&self, _site: &Site<'_>) -> Self::Queue {
-        Box::new(DropHead { packets: VecDeque::new(), bytes: 0, waiting: self.0.waiting().get() })
+        Box::new(DropMiddle { packets: VecDeque::new(), bytes: 0, waiting: self.0.waiting().get() })
     }
     fn holds(&self) -> Holds {
         Holds { surely: self.0.all(), at_most: Some(self.0.all()) }
     }
 }
 
-/// FIFO; an arrival at a full buffer pushes out the packet that has waited longest, so that its loss is noticed sooner.
+/// FIFO; an arrival at a full buffer pushes out the packet in the middle, so that neither the first nor the last ones are lost.
 #[derive(Debug)]
-pub struct DropHead {
+pub struct DropMiddle {
     packets: VecDeque<Packet>,
     bytes: u64,
     waiting: u32,
 }
 
-impl QueueDiscipline for DropHead {
+impl QueueDiscipline for DropMiddle {
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
         if self.packets.len() as u32 >= self.waiting
-            && let Some(oldest) = self.dequeue(now, fate)
+            && let Some(middle) = self.packets.remove(self.packets.len() / 2)
         {
-            fate.dropped(now, oldest, DropReason::PushedOut);
+            self.bytes -= u64::from(middle.len);
+            fate.dropped(now, middle, DropReason::PushedOut);
         }
         self.bytes += u64::from(packet.len);
         self.packets.push_back(packet);
