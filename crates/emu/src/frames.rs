@@ -493,9 +493,9 @@ impl<O: Outside, F: Foreign> Medium for Frames<O, F> {
         self.parcels[body as usize].data
     }
 
-    fn hear(&mut self, now: Time, body: u32, end: &mut Socket, _config: &TcpConfig) -> Option<Segment> {
-        let (_, tcp) = parse(self.ip_packet(body))?;
-        match end.receive(now, &tcp, |_| ()) {
+    fn hear(&mut self, now: Time, packet: &Packet, end: &mut Socket, _config: &TcpConfig) -> Option<Segment> {
+        let (_, tcp) = parse(self.ip_packet(packet.body))?;
+        match end.receive(now, packet.ecn, &tcp, |_| ()) {
             Heard::Segment(segment) => Some(segment),
             Heard::Reset | Heard::Impossible | Heard::Nothing => None,
         }

@@ -4,6 +4,7 @@ mod inbox;
 mod outbox;
 
 use catnip_base::{FlowContext, Span, Time};
+use catnip_net::Ecn;
 use catnip_net::mark::{Place, Sending};
 use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::ip::{self, Ip};
@@ -180,8 +181,8 @@ impl Socket {
         }
     }
 
-    /// A packet has come. Its bytes are handed to `hear` when all before them have come.
-    pub fn receive(&mut self, now: Time, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Heard {
+    /// A packet has come, with this codepoint. Its bytes are handed to `hear` when all before them have come.
+    pub fn receive(&mut self, now: Time, ecn: Ecn, tcp: &Tcp<'_>, hear: impl FnMut(&[u8])) -> Heard {
         let bits = tcp.flags();
         if self.reset || !self.may_be_meant(bits) {
             return Heard::Nothing;
@@ -196,7 +197,10 @@ impl Socket {
             return Heard::Nothing;
         }
         match self.translation.incoming(tcp) {
-            Ok(Incoming::Segment(segment)) => self.on_segment(now, tcp, segment, hear),
+            Ok(Incoming::Segment(mut segment)) => {
+                segment.ecn.ce = ecn == Ecn::Ce;
+                self.on_segment(now, tcp, segment, hear)
+            }
             Ok(Incoming::Reset) => self.on_reset(now, tcp),
             Ok(Incoming::Stray) => {
                 if !bits.contains(TcpFlags::RST) {
@@ -415,6 +419,9 @@ impl Socket {
             header.flags = header.flags | TcpFlags::PSH;
         }
         let len = self.put(header, out.segment.seq, out.segment.len, buffer);
+        if out.ecn != Ecn::NotEct {
+            ip::set_ecn(&mut buffer[..len], out.ecn).expect("it was just written");
+        }
         Some((out, len))
     }
 
@@ -445,7 +452,7 @@ impl Socket {
         // The last byte that they have: data begins behind the SYN.
         header.sequence = self.isn.wrapping_add(self.una() as u32);
         let len = self.put(header, 0, 0, buffer);
-        (Outgoing { segment, retransmission: false }, len)
+        (Outgoing { segment, retransmission: false, ecn: Ecn::NotEct }, len)
     }
 
     fn put(&self, mut header: TcpHeader, seq: u64, len: u32, buffer: &mut [u8]) -> usize {

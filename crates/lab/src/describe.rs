@@ -6,6 +6,7 @@ use catnip_base::{Bytes, Distribution, Measure, Quantity, Rate, Share, Span};
 use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::{Key, WireSpec};
+use catnip_tcp::EcnKind;
 use catnip_tcp::control::ControlSpec;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
@@ -103,7 +104,7 @@ macro_rules! in_schema {
 }
 
 in_schema! { quantity: Span, Rate, Bytes, Share }
-in_schema! { kind: RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec }
+in_schema! { kind: EcnKind, RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec }
 
 impl InSchema for Option<MarkerSpec> {
     fn schema() -> Schema {

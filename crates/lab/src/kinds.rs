@@ -6,6 +6,7 @@ use catnip_net::queue::{CustomQueues, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{CustomStages, StageSpec};
 use catnip_net::{ArqSpec, OutageSpec};
+use catnip_tcp::EcnKind;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::control::{ControlSpec, CustomControls};
 use catnip_tcp::pacing::PacingKind;
@@ -23,7 +24,7 @@ pub struct Kinds {
 }
 
 /// All that is built in: families, and for each kind how it is written and what it does.
-pub fn built_in() -> [(&'static str, Vec<Usage>); 12] {
+pub fn built_in() -> [(&'static str, Vec<Usage>); 13] {
     [
         ("queues", QueueSpec::usages()),
         ("losses", StageSpec::usages()),
@@ -35,6 +36,7 @@ pub fn built_in() -> [(&'static str, Vec<Usage>); 12] {
         ("controls", ControlSpec::usages()),
         ("pacings", PacingKind::usages()),
         ("validations", ValidationSpec::usages()),
+        ("congestion marks", EcnKind::usages()),
         ("markers", MarkerSpec::usages()),
         ("distributions", Distribution::usages()),
     ]

@@ -10,7 +10,7 @@ use catnip_tcp::control::ControlSpec;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
-use catnip_tcp::{DelayedAck, RtoConfig, TcpConfig, profile};
+use catnip_tcp::{DelayedAck, EcnKind, RtoConfig, TcpConfig, profile};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
@@ -62,6 +62,9 @@ pub(crate) struct TcpFile {
     /// What becomes of a window that is not used.
     #[schemars(example = &"newcwv")]
     pub(crate) validation: Option<Text<ValidationSpec>>,
+    /// Whether packets can be marked, and how the ends tell each other of marks.
+    #[schemars(example = &"classic", extend("default" = "none"))]
+    pub(crate) ecn: Option<Text<EcnKind>>,
     /// The congestion window grows even while the application or the receive window keeps it unused.
     #[schemars(example = false)]
     pub(crate) grow_unused: Option<bool>,
@@ -126,12 +129,18 @@ pub(crate) fn tcp_config(
 
 /// The senders of ns-2 and of the papers are closed: what came later they do not know.
 fn needs_modern(config: &TcpConfig) -> Result<(), Wrong> {
-    let TcpConfig { recovery, validation, pacing, .. } = config;
+    let TcpConfig { recovery, validation, pacing, ecn, control, .. } = config;
     let wrong = |key: &str, value: String| {
         Err((key.to_string(), format!("{value:?}: needs recovery = \"sack\", not {:?}", recovery.name())))
     };
+    if matches!(control, ControlSpec::Dctcp(_)) && !ecn.is_exact() {
+        let why =
+            format!("{:?}: needs ecn = \"exact\" or \"l4s\", not {:?}", control.to_string(), ecn.name());
+        return Err(("control".into(), why));
+    }
     match (validation, pacing) {
         _ if recovery.is_modern() => Ok(()),
+        _ if ecn.is_wanted() => wrong("ecn", ecn.to_string()),
         (ValidationSpec::Linux | ValidationSpec::Cwv | ValidationSpec::NewCwv(_), _) => {
             wrong("validation", validation.to_string())
         }
@@ -222,6 +231,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         delayed_ack,
         nagle: file.nagle.unwrap_or(base.nagle),
         validation: file.validation.map_or(base.validation, |said| said.0),
+        ecn: file.ecn.map_or(base.ecn, |said| said.0),
         grow_unused: file.grow_unused.unwrap_or(base.grow_unused),
         limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
         handshake,

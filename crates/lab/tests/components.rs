@@ -125,6 +125,7 @@ fn red_parameters(weight: f64) -> RedParameters {
         wait: false,
         mean_packet_bytes: 512,
         ecn: false,
+        hard: true,
     }
 }
 

@@ -8,6 +8,7 @@ use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::stage::StageSpec;
 use catnip_net::{ArqSpec, References, WireSpec};
+use catnip_tcp::EcnKind;
 use catnip_tcp::control::ControlSpec;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
@@ -27,7 +28,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "drop-tail:T",
             "red:N",
             "red:N,min=F,max=N,weight=F,max_p=F,gentle=true,wait=false,mean_packet=N",
-            "red:NKB,min=1B,max=NMB,gentle=true,ecn=true",
+            "red:NKB,min=1B,max=NMB,gentle=true,ecn=true,hard=false",
             "catnip-red:NMB,max_p=F,victim=oldest",
             "shaper:NKB,high=Nkbit/NB",
             "scheduler:NB,high=Nkbit/NB",
@@ -103,9 +104,12 @@ const TEXTS: &[(&str, &[&str])] = &[
             "cubic:slow-start=hystart",
             "cubic:fast-convergence=false,slow-start=hystart++",
             "reno:slow-start=hystart++",
+            "dctcp",
+            "dctcp:gain=F%,slow-start=hystart",
         ],
     ),
     ("pacings", &["none", "rbplw", "rate", "rate:R"]),
+    ("congestion marks", &["none", "classic", "exact", "l4s"]),
     ("validations", &["none", "restart", "linux", "cwv", "newcwv", "newcwv:filter=last"]),
     (
         "markers",
@@ -158,6 +162,7 @@ fn read_back_as(family: &str, text: &str) -> Result<(), TestCaseError> {
         "controls" => read_back::<ControlSpec>(text),
         "pacings" => read_back::<PacingKind>(text),
         "validations" => read_back::<ValidationSpec>(text),
+        "congestion marks" => read_back::<EcnKind>(text),
         "markers" => read_back::<MarkerSpec>(text),
         "distributions" => read_back::<Distribution>(text),
         other => panic!("no texts of {other}"),

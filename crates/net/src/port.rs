@@ -87,6 +87,8 @@ pub(crate) struct Change<S> {
 struct Drops {
     packets: [[u64; DropReason::COUNT]; Colour::COUNT],
     bytes: u64,
+    /// Packets that were not dropped but marked.
+    marked: u64,
 }
 
 /// What a port has to do next.
@@ -111,6 +113,8 @@ pub struct PortCounters {
     pub delivered_bytes: u64,
     /// Copies of packets that a stage behind the wire has made.
     pub duplicated: u64,
+    /// Packets that its queue has given the CE codepoint.
+    pub marked: u64,
     /// Packets whose transmission has begun; if departures are known at arrival, those that wait are among them.
     pub started: u64,
     /// How long these have waited for the wire, all together.
@@ -128,6 +132,7 @@ impl PortCounters {
             delivered: self.delivered - then.delivered,
             delivered_bytes: self.delivered_bytes - then.delivered_bytes,
             duplicated: self.duplicated - then.duplicated,
+            marked: self.marked - then.marked,
             started: self.started - then.started,
             waited: self.waited.saturating_sub(then.waited),
             dropped: std::array::from_fn(dropped),
@@ -143,7 +148,8 @@ impl PortCounters {
 impl std::iter::Sum for PortCounters {
     fn sum<I: Iterator<Item = Self>>(ports: I) -> Self {
         ports.fold(Self::default(), |mut all, port| {
-            let Self { arrived, delivered, delivered_bytes, duplicated, started, waited, dropped } = port;
+            let Self { arrived, delivered, delivered_bytes, duplicated, marked, started, waited, dropped } =
+                port;
             for (of_all, of_port) in all.arrived.iter_mut().zip(arrived) {
                 *of_all += of_port;
             }
@@ -153,6 +159,7 @@ impl std::iter::Sum for PortCounters {
             all.delivered += delivered;
             all.delivered_bytes += delivered_bytes;
             all.duplicated += duplicated;
+            all.marked += marked;
             all.started += started;
             all.waited += waited;
             all
@@ -174,6 +181,7 @@ impl Fate for Counting<'_> {
         self.fate.dropped(now, packet, why);
     }
     fn marked(&mut self, now: Time, packet: &Packet) {
+        self.drops.get_or_insert_default().marked += 1;
         self.fate.marked(now, packet);
     }
     fn copied(&mut self, now: Time, packet: &Packet) -> Option<u32> {
@@ -427,8 +435,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     /// What has happened so far.
     pub fn counters(&self) -> PortCounters {
-        let (dropped, dropped_bytes) =
-            self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes));
+        let (dropped, dropped_bytes, marked) =
+            self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes, d.marked));
         let gone: u64 = dropped.iter().flatten().sum();
         let inside = self.backlog();
         let begun = u64::from(inside.packets - self.queue.backlog().packets);
@@ -439,6 +447,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             arrived: [self.arrived[0], self.arrived[1], self.arrived[2]],
             delivered,
             duplicated: copies,
+            marked,
             started: (delivered + begun).saturating_sub(copies),
             waited: Span::from_nanos(self.waited_ns),
             delivered_bytes: self.arrived_bytes + copied_bytes - dropped_bytes - inside.bytes,

@@ -86,8 +86,14 @@ pub trait Medium: Debug + Sized {
     /// Where in its stream the data of this segment begins, and its length in bytes.
     fn data(&self, body: u32) -> (u64, u32);
 
-    /// Hands the segment in a body to the end for which it is; gives what that end has made of it.
-    fn hear(&mut self, now: Time, body: u32, end: &mut Self::End, config: &TcpConfig) -> Option<Segment>;
+    /// Hands the segment in a packet to the end for which it is; gives what that end has made of it.
+    fn hear(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        end: &mut Self::End,
+        config: &TcpConfig,
+    ) -> Option<Segment>;
 
     /// A body like this one, for a copy of its packet; `None`: there is no memory.
     fn copy(&mut self, body: u32) -> Option<u32>;

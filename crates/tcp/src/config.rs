@@ -1,3 +1,4 @@
+use crate::EcnKind;
 use crate::control::validated::ValidationSpec;
 use crate::control::{ControlSpec, Halving, Start};
 use crate::pacing::PacingKind;
@@ -41,6 +42,8 @@ pub struct TcpConfig {
     pub nagle: bool,
     /// What becomes of a window that is not used. The classic senders know `none` and `restart`.
     pub validation: ValidationSpec,
+    /// What is done about congestion marks. The classic senders know none.
+    pub ecn: EcnKind,
     /// RFC 3042: the first two duplicate ACKs each release one new segment.
     pub limited_transmit: bool,
     /// Segments that must have been acknowledged before a fast retransmit is possible.

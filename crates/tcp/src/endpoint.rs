@@ -1,7 +1,9 @@
+use crate::ecn::Echo;
 use crate::recovery::RecoveryKind;
 use crate::segment::earlier;
-use crate::{Flags, Receiver, Segment, Sender, TcpConfig};
+use crate::{EcnBits, Flags, Receiver, Segment, Sender, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
+use catnip_net::Ecn;
 use catnip_net::mark::{Carries, Place, Sending};
 
 /// One end of a connection: a sender, a receiver, and the handshake that brings them together.
@@ -21,6 +23,9 @@ pub struct Endpoint {
     fin_end: Option<u64>,
     /// How often a segment of the handshake was sent again for want of an answer.
     syn_timeouts: u32,
+    echo: Echo,
+    /// To be acknowledged before anything else, up to this byte, with this ECN-Echo.
+    early_ack: Option<(u64, bool)>,
 }
 
 /// Who opens a connection.
@@ -39,6 +44,8 @@ pub struct Outgoing {
     pub segment: Segment,
     /// Its data was sent before.
     pub retransmission: bool,
+    /// What its packet is sent with.
+    pub ecn: Ecn,
 }
 
 /// What a handshake leaves behind for the sender.
@@ -82,6 +89,8 @@ impl Endpoint {
             handshake: Handshake::Silent,
             fin_end: None,
             syn_timeouts: 0,
+            echo: Echo::new(!config.handshake && config.ecn.is_wanted()),
+            early_ack: None,
         }
     }
 
@@ -119,6 +128,11 @@ impl Endpoint {
         }
         if segment.span() > 0 {
             let end = segment.seq + segment.span();
+            if let Some(ece) = self.echo.on_data(config.ecn, segment.ecn) {
+                let waits = self.receiver.deadline().is_some();
+                self.early_ack = waits.then_some((self.receiver.next(), ece));
+                self.receiver.ask_for_ack();
+            }
             if segment.flags.fin {
                 self.fin_end = Some(end);
                 self.receiver.ask_for_ack();
@@ -148,20 +162,30 @@ impl Endpoint {
         if self.state != State::Open {
             return self.transmit_handshake(now, config);
         }
+        if let Some((ack, ece)) = self.early_ack.take() {
+            let ecn = EcnBits { ece, ..EcnBits::default() };
+            let segment = Segment { ack, ecn, ..self.acknowledgement(config) };
+            return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct });
+        }
         if let Some(sent) = self.sender.as_mut().and_then(|sender| sender.transmit(now, config)) {
             let segment = Segment {
                 seq: sent.seq,
                 len: sent.len,
                 flags: Flags { syn: false, ack: true, fin: sent.fin },
+                ecn: EcnBits { cwr: sent.cwr, ..self.echo.of_ack() },
                 ..self.acknowledgement(config)
             };
             self.receiver.on_ack_sent();
-            return Some(Outgoing { segment, retransmission: sent.retransmission });
+            // RFC 3168, section 6.1.5: "the TCP sender MUST NOT set either an ECT(0) or ECT(1) codepoint ... on retransmitted data
+            // packets"; section 6.1.4 says the same of pure ACKs.
+            let may_be_marked = self.echo.is_agreed && !sent.retransmission && sent.len > 0;
+            let ecn = if may_be_marked { config.ecn.codepoint() } else { Ecn::NotEct };
+            return Some(Outgoing { segment, retransmission: sent.retransmission, ecn });
         }
         if self.receiver.wants_to_ack(now) {
             let segment = self.acknowledgement(config);
             self.receiver.on_ack_sent();
-            return Some(Outgoing { segment, retransmission: false });
+            return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct });
         }
         None
     }
@@ -250,10 +274,14 @@ impl Endpoint {
             window: config.receive_window.min(u64::from(u32::MAX)) as u32,
             flags: Flags { syn: false, ack: true, fin: false },
             sack: if config.recovery.uses_sack() { self.receiver.sack() } else { Default::default() },
+            ecn: self.echo.of_ack(),
         }
     }
 
     fn on_handshake(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        if segment.flags.syn && self.state != State::Open {
+            self.echo.on_syn(config.ecn, segment);
+        }
         match (self.state, segment.flags.syn, segment.flags.ack) {
             (State::Listen, true, false) => self.state = State::opening(Role::Passive, now),
             (State::Opening { role: Role::Active, .. }, true, true) => {
@@ -299,8 +327,9 @@ impl Endpoint {
         *tries += 1;
         *last_sent = now;
         let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
-        let segment = Segment { flags, ..self.acknowledgement(config) };
-        Some(Outgoing { segment, retransmission: false })
+        let ecn = self.echo.of_syn(config.ecn, flags.ack);
+        let segment = Segment { flags, ecn, ..self.acknowledgement(config) };
+        Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct })
     }
 }
 

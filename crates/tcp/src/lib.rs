@@ -11,6 +11,7 @@
 pub mod classic;
 mod config;
 pub mod control;
+mod ecn;
 mod endpoint;
 mod messages;
 pub mod modern;
@@ -28,10 +29,11 @@ mod transmission;
 
 pub use config::{DelayedAck, InitialSsthresh, RtoConfig, TcpConfig};
 pub use control::Halving;
+pub use ecn::EcnKind;
 pub use endpoint::{Endpoint, Outgoing, Role};
 pub use receiver::Receiver;
 pub use rto::Rto;
 pub use scoreboard::Scoreboard;
-pub use segment::{Flags, SackBlocks, Segment};
+pub use segment::{EcnBits, Flags, SackBlocks, Segment};
 pub use sender::Sender;
 pub use transmission::SenderStats;

@@ -7,7 +7,7 @@ use crate::control::validated::ValidationSpec;
 use crate::control::{ControlSpec, RenoSpec};
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
-use crate::{DelayedAck, Halving, InitialSsthresh, RtoConfig, TcpConfig};
+use crate::{DelayedAck, EcnKind, Halving, InitialSsthresh, RtoConfig, TcpConfig};
 use catnip_base::{ParseError, Span};
 
 /// The names that [`by_name`] knows, with what each stands for.
@@ -62,6 +62,7 @@ pub fn ns2_2002() -> TcpConfig {
         pacing: PacingKind::None,
         nagle: false,
         validation: ValidationSpec::None,
+        ecn: EcnKind::None,
         limited_transmit: false,
         earliest_fast_retransmit: 2,
         second_always_fast: false,
@@ -180,6 +181,7 @@ pub fn rfc() -> TcpConfig {
         pacing: PacingKind::None,
         nagle: false,
         validation: ValidationSpec::Restart,
+        ecn: EcnKind::None,
         limited_transmit: true,
         earliest_fast_retransmit: 0,
         second_always_fast: false,

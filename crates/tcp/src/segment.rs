@@ -16,6 +16,8 @@ pub struct Segment {
     pub flags: Flags,
     /// Selective acknowledgement.
     pub sack: SackBlocks,
+    /// Congestion notification.
+    pub ecn: EcnBits,
 }
 
 impl Segment {
@@ -34,6 +36,17 @@ pub struct Flags {
     pub ack: bool,
     /// Ends the data.
     pub fin: bool,
+}
+
+/// What a segment says of congestion marks (RFC 3168, section 6.1), and whether it was marked itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnBits {
+    /// ECN-Echo.
+    pub ece: bool,
+    /// Congestion window reduced.
+    pub cwr: bool,
+    /// Its packet arrived with the CE codepoint.
+    pub ce: bool,
 }
 
 /// Up to three SACK blocks (RFC 2018), the most recent first, as offsets from `ack`.

@@ -24,6 +24,8 @@ pub(crate) struct Transmission {
     pub(crate) len: u32,
     pub(crate) fin: bool,
     pub(crate) retransmission: bool,
+    /// It says that the window was reduced.
+    pub(crate) cwr: bool,
 }
 
 impl Transmission {

@@ -1,5 +1,5 @@
 use crate::{Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, WireError};
-use catnip_tcp::{Flags, SackBlocks, Segment, TcpConfig};
+use catnip_tcp::{EcnBits, Flags, SackBlocks, Segment, TcpConfig};
 
 /// Makes a simulated TCP endpoint understood by a real one: between [`Segment`], whose numbers count bytes from 0 and
 /// never wrap, and TCP headers with 32-bit numbers, scaled windows and options.
@@ -104,7 +104,7 @@ impl Translation {
         TcpHeader {
             sequence,
             acknowledgement: remote.map_or(0, |remote| number(remote, segment.ack)),
-            flags: control_bits(flags),
+            flags: control_bits(segment),
             window,
             options,
             ..TcpHeader::default()
@@ -198,6 +198,7 @@ impl Translation {
                 fin: bits.contains(TcpFlags::FIN) && !syn,
             },
             sack: SackBlocks::new(ack, ranges),
+            ecn: EcnBits { ece: bits.contains(TcpFlags::ECE), cwr: bits.contains(TcpFlags::CWR), ce: false },
         }
     }
 
@@ -228,9 +229,14 @@ pub(crate) fn count(initial: u32, number: u32, reference: u64) -> Option<u64> {
     unwrap_near(reference, number.wrapping_sub(initial).wrapping_sub(1))
 }
 
-fn control_bits(flags: Flags) -> TcpFlags {
+fn control_bits(segment: &Segment) -> TcpFlags {
+    let (flags, ecn) = (segment.flags, segment.ecn);
     let bit = |set: bool, bit: TcpFlags| if set { bit } else { TcpFlags::default() };
-    bit(flags.syn, TcpFlags::SYN) | bit(flags.ack, TcpFlags::ACK) | bit(flags.fin, TcpFlags::FIN)
+    bit(flags.syn, TcpFlags::SYN)
+        | bit(flags.ack, TcpFlags::ACK)
+        | bit(flags.fin, TcpFlags::FIN)
+        | bit(ecn.ece, TcpFlags::ECE)
+        | bit(ecn.cwr, TcpFlags::CWR)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::frames::{Belongs, Foreign, Frames, Outside};
 use crate::socket::{Ends, Heard, Identity, Socket, addresses, ends_and_tcp, parse, refuse, whole};
 use catnip_base::{Rng, Slab, Span, Stream, Time};
 use catnip_lab::{Plan, Protocol};
-use catnip_net::{DropReason, NodeId, Packet, PortId, Route};
+use catnip_net::{DropReason, Ecn, NodeId, Packet, PortId, Route};
 use catnip_sim::app::AppEvent;
 use catnip_sim::medium::Medium;
 use catnip_sim::record::{NOBODY, Reply, ServedStep};
@@ -337,7 +337,7 @@ impl Foreign for Strangers {
             if !tcp.payload().is_empty() {
                 connection.account.hears(connection.side, packet.dscp);
             }
-            let heard = connection.hear(now, &tcp, packet.len, watch);
+            let heard = connection.hear(now, (&packet, &tcp), watch);
             if heard == Heard::Impossible {
                 let (ours, theirs) = connection.socket.ends();
                 let peer = connection.account.parties.node(1 - connection.side);
@@ -625,7 +625,7 @@ fn accept<O: Outside, W: Watch>(
         Protocol::Echo => Talk::Repeat(Box::default()),
     };
     let mut connection = begin(world, now, parties, program, opening, route, talk);
-    connection.socket.receive(now, syn, |_| ());
+    connection.socket.receive(now, Ecn::NotEct, syn, |_| ());
     let id = world.medium_mut().foreign.insert(connection);
     pump(world, now, id);
 }
@@ -698,7 +698,7 @@ fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) 
             frames.release(body);
             break;
         };
-        let mut packet = Packet::new(now, connection.route, len as u32, body);
+        let mut packet = Packet { ecn: out.ecn, ..Packet::new(now, connection.route, len as u32, body) };
         let (account, socket) = (&mut connection.account, &connection.socket);
         let side = connection.side;
         let marked = account.is_marked(side) && account.mark(now, side, socket.sending(&out), &mut packet);

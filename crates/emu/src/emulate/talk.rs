@@ -7,7 +7,7 @@ use super::services::Document;
 use crate::socket::{Heard, Socket};
 use catnip_base::{FlowContext, Time};
 use catnip_lab::ObjectName;
-use catnip_net::Route;
+use catnip_net::{Packet, Route};
 use catnip_sim::app::object_of;
 use catnip_sim::record::{ConnectionRecord, Reply, Served, ServedStep};
 use catnip_sim::{Account, Conn, Message, SERVER, Watch};
@@ -175,12 +175,11 @@ impl Connection {
     pub(super) fn hear<W: Watch>(
         &mut self,
         now: Time,
-        tcp: &Tcp<'_>,
-        wire_bytes: u32,
+        (packet, tcp): (&Packet, &Tcp<'_>),
         watch: &mut W,
     ) -> Heard {
         let talk = &mut self.talk;
-        let heard = self.socket.receive(now, tcp, |bytes| match talk {
+        let heard = self.socket.receive(now, packet.ecn, tcp, |bytes| match talk {
             Talk::Fetch(fetch) => fetch.hear(bytes),
             Talk::Serve(serving) => serving.requests.hear(bytes),
             Talk::Echo(echo) => echo.hear(bytes),
@@ -191,7 +190,7 @@ impl Connection {
         });
         if W::PACKETS
             && let Heard::Segment(segment) = &heard
-            && let Some(event) = self.account.acked(self.side, self.socket.sender(), segment, wire_bytes)
+            && let Some(event) = self.account.acked(self.side, self.socket.sender(), segment, packet.len)
         {
             watch.record(now, &event);
         }

@@ -5,7 +5,7 @@ use catnip_emu::frames::{Arrival, Delivery, Outside};
 use catnip_emu::gateways::admit;
 use catnip_emu::socket::{Heard, Identity, Socket, filling};
 use catnip_lab::Plan;
-use catnip_net::NodeId;
+use catnip_net::{Ecn, NodeId};
 use catnip_tcp::{Role, TcpConfig, profile};
 use catnip_wire::transport_is_right;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, ip};
@@ -195,7 +195,7 @@ impl Peer {
     fn hear(&mut self, segment: &[u8]) -> Heard {
         let Ok(tcp) = Tcp::parse(segment) else { return Heard::Nothing };
         let (strange, bytes) = (self.strange, &mut self.bytes);
-        let heard = self.socket.receive(self.now, &tcp, |heard| {
+        let heard = self.socket.receive(self.now, Ecn::NotEct, &tcp, |heard| {
             let expected = (*bytes..).map(filling);
             assert!(
                 strange || heard.iter().copied().eq(expected.take(heard.len())),

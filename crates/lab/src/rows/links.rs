@@ -48,6 +48,9 @@ impl Row for PortRow<'_> {
         to.integer("duplicated", "Copies of packets that were made behind the wire.", |port| {
             port.counters.duplicated
         });
+        to.integer("marked", "Packets that its queue has marked: congestion experienced.", |port| {
+            port.counters.marked
+        });
         to.float("utilization", "Bits delivered over bits that the rate allows, from 0 to 1.", |port| {
             port.counters.delivered_bytes as f64 * 8.0 / port.capacity_bits
         });
@@ -64,12 +67,14 @@ impl Row for PortRow<'_> {
         for (why, name) in DropReason::NAMES {
             let about = match why {
                 DropReason::Overflow => "Dropped on arrival at a full buffer.",
-                DropReason::PushedOut => "Dropped from the queue to make room for a more important arrival.",
-                DropReason::Early => "Dropped by RED at random, the average between its thresholds.",
+                DropReason::PushedOut => "Dropped from the queue to make room for an arrival.",
+                DropReason::Early => "Dropped at random before the buffer is full, by RED or PIE.",
                 DropReason::Forced => "Dropped by RED, the average at or above its upper threshold.",
                 DropReason::Loss => "Taken by a loss model.",
                 DropReason::Policed => "Dropped by a policer: beyond its profile.",
-                DropReason::Delay => "Dropped from the queue by CoDel: it had waited too long.",
+                DropReason::Delay => {
+                    "Dropped at the head of the queue by CoDel or DualPI2, because packets wait too long."
+                }
             };
             to.integer(name, about, |port| port.counters.dropped.iter().map(|of| of[why as usize]).sum());
         }

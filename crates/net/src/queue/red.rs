@@ -42,17 +42,18 @@ impl RedSpec {
             .option("wait", p.wait, usual.wait)
             .option("mean_packet", p.mean_packet_bytes, usual.mean_packet_bytes)
             .option("ecn", p.ecn, usual.ecn)
+            .option("hard", p.hard, usual.hard)
     }
 }
 
 impl Kind for RedSpec {
     const USAGE: &'static [Usage] = &[(
-        "red:LIMIT[,min=,max=,weight=0.01,max_p=0.1,gentle=false,wait=true,mean_packet=512,ecn=false]",
+        "red:LIMIT[,min=,max=,weight=0.01,max_p=0.1,gentle=false,wait=true,mean_packet=512,ecn=false,hard=true]",
         "random early detection; LIMIT packets may wait, or LIMIT as that of drop-tail in bytes; min and max, thresholds of the average \
          in the same unit, are 20 % and 60 % of it unless said; weight is that of a sample in the average, max_p the probability of a \
          drop at max, from which gentle lets it rise; wait keeps drops apart; mean_packet bytes age the average while the wire is idle, \
          and in bytes a packet of twice as many is dropped twice as often; ecn marks packets that can be marked where it would drop \
-         them early",
+         them early, and with hard=false also from max on, as Linux does",
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
@@ -73,6 +74,7 @@ impl Kind for RedSpec {
             wait: text.option("wait", usual.wait)?,
             mean_packet_bytes: text.option("mean_packet", usual.mean_packet_bytes)?,
             ecn: text.option("ecn", usual.ecn)?,
+            hard: text.option("hard", usual.hard)?,
         };
         let p = &parameters;
         let ordered = 0.0 <= p.min_threshold && p.min_threshold < p.max_threshold;
@@ -125,6 +127,8 @@ pub struct RedParameters {
     pub mean_packet_bytes: u32,
     /// Mark arrivals instead of dropping early, if their ends can hear of it (RFC 3168, section 7; ns-2's `setbit_`).
     pub ecn: bool,
+    /// Drop them where the average is too high, whoever can hear (ns-2; Linux's `harddrop`).
+    pub hard: bool,
 }
 
 impl RedParameters {
@@ -144,6 +148,7 @@ impl RedParameters {
             wait: true,
             mean_packet_bytes: 512,
             ecn: false,
+            hard: true,
         }
     }
 }
@@ -328,7 +333,13 @@ impl Red {
 impl QueueDiscipline for Red {
     fn enqueue(&mut self, now: Time, mut packet: Packet, fate: &mut dyn Fate) {
         let why = self.drops(now, &packet);
-        if why == Some(DropReason::Early) && self.law.parameters.ecn && packet.ecn != Ecn::NotEct {
+        let p = &self.law.parameters;
+        let marks = match why {
+            Some(DropReason::Early) => p.ecn,
+            Some(DropReason::Forced) => p.ecn && !p.hard,
+            _ => false,
+        };
+        if marks && packet.ecn != Ecn::NotEct {
             // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would otherwise have
             // dropped the packet as an indication of congestion to the end nodes".
             ce(now, &mut packet, fate);

@@ -55,6 +55,7 @@ fn red_parameters() -> RedParameters {
         wait: false,
         mean_packet_bytes: 512,
         ecn: false,
+        hard: true,
     }
 }
 

@@ -1,8 +1,8 @@
 use super::{End, Medium, Owner};
 use crate::{FlowId, Parties};
 use catnip_base::{FlowContext, Rng, Slab, Span, Time};
-use catnip_net::NodeId;
 use catnip_net::mark::{Place, Sending};
+use catnip_net::{Ecn, NodeId, Packet};
 use catnip_tcp::{Endpoint, Outgoing, Segment, Sender, TcpConfig};
 
 /// Segments as numbers: the simulator.
@@ -83,8 +83,15 @@ impl Medium for Numbers {
     }
 
     #[inline(always)]
-    fn hear(&mut self, now: Time, body: u32, end: &mut Endpoint, config: &TcpConfig) -> Option<Segment> {
-        let segment = self.segments[body].segment;
+    fn hear(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        end: &mut Endpoint,
+        config: &TcpConfig,
+    ) -> Option<Segment> {
+        let mut segment = self.segments[packet.body].segment;
+        segment.ecn.ce = packet.ecn == Ecn::Ce;
         end.on_segment(now, &segment, config);
         Some(segment)
     }

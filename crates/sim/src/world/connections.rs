@@ -119,7 +119,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             return hosts.retire_if_over(now, id);
         }
         let config = &hosts.tcp[connection.account.parties.tcp.0 as usize].config;
-        let heard = hosts.medium.hear(now, packet.body, &mut connection.ends[end], config);
+        let heard = hosts.medium.hear(now, &packet, &mut connection.ends[end], config);
         hosts.medium.release(packet.body);
         let Some(segment) = heard else { return };
         let is_closing = connection.streams[CLIENT].closed && connection.streams[SERVER].closed;
@@ -202,7 +202,8 @@ impl<M: Handler, W: Watch> World<M, W> {
             let segment = &out.segment;
             let wire_bytes = config.wire_bytes(segment.seq, segment.len, segment.sack.len());
             let route = connection.routes[end];
-            let mut packet = Packet { flow: id as u16, ..Packet::new(now, route, wire_bytes, body) };
+            let mut packet =
+                Packet { flow: id as u16, ecn: out.ecn, ..Packet::new(now, route, wire_bytes, body) };
             match &connection.account.markers[end] {
                 AnyMarker::None => {}
                 AnyMarker::Spm(marker) => {

@@ -344,6 +344,7 @@ impl Sender {
                 now,
                 bytes: acked,
                 delivered: acked,
+                marked: 0,
                 in_flight,
                 una: self.una,
                 next: self.max,
@@ -525,6 +526,6 @@ impl Sender {
         self.last_sent = now;
         self.stats.sent += 1;
         self.stats.retransmitted += u32::from(retransmission);
-        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission }
+        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission, cwr: false }
     }
 }

@@ -147,7 +147,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        if !self.grow_unused && !ack.cwnd_limited {
+        if !self.grow_unused && !ack.cwnd_limited || ack.marked > 0 {
             return;
         }
         match self.phase(ack.unsent) {
@@ -181,7 +181,7 @@ impl CongestionControl for Cubic {
         }
         self.epoch = None;
         match event.cause {
-            Cause::Loss => self.cwnd = self.ssthresh,
+            Cause::Loss | Cause::Mark => self.cwnd = self.ssthresh,
             Cause::Restart => {
                 self.cwnd = 1.0;
                 // Section 4.8: after a timeout the next stage begins at its own window.

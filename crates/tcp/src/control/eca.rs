@@ -135,6 +135,7 @@ mod tests {
         control.on_ack(&Ack {
             now: Time::ZERO,
             delivered: 0,
+            marked: 0,
             una: 0,
             next: 0,
             srtt: None,

@@ -2,12 +2,14 @@
 //! belong to the same episode is the sender's business. A controller is one file, and one line of [`ControlSpec`].
 
 mod cubic;
+mod dctcp;
 mod eca;
 mod reno;
 pub mod slow_start;
 pub mod validated;
 
 pub use cubic::{Cubic, CubicSpec};
+pub use dctcp::{Dctcp, DctcpSpec};
 pub use eca::{Eca, EcaRule, EcaSpec};
 pub use reno::{Reno, RenoSpec};
 
@@ -58,6 +60,8 @@ pub struct Ack {
     pub unsent: u64,
     /// Bytes that are newly known to have arrived, acknowledged or reported.
     pub delivered: u64,
+    /// Of the bytes that it acknowledges, those whose packets were marked, as far as ECN-Echo says.
+    pub marked: u64,
     /// The round trip that it measures, if it measures one.
     pub rtt: Option<Span>,
     /// Smoothed round trip by a fine clock, once there was a sample.
@@ -86,6 +90,8 @@ pub struct Congestion {
 pub enum Cause {
     /// Duplicate ACKs or SACK.
     Loss,
+    /// ECN-Echo: nothing was lost, and nothing is to be repaired.
+    Mark,
     /// The timer, or Tahoe's answer to duplicate ACKs: the window starts anew.
     Restart,
 }
@@ -267,6 +273,7 @@ controls! {
     Reno(RenoSpec) => Reno,
     Eca(EcaSpec) => Eca,
     Cubic(CubicSpec) => Box<Cubic>,
+    Dctcp(DctcpSpec) => Box<Dctcp>,
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
 }
 

@@ -76,7 +76,8 @@ impl Reno {
     /// Opens the window by one ACK's worth as if in this phase.
     #[inline]
     pub(super) fn grow(&mut self, phase: Phase, ack: &Ack) {
-        if !self.grow_unused && !ack.cwnd_limited {
+        // RFC 3168, section 6.1.2: the window "SHOULD NOT" grow by an ACK that says ECN-Echo.
+        if !self.grow_unused && !ack.cwnd_limited || ack.marked > 0 {
             return;
         }
         match phase {
@@ -139,7 +140,7 @@ impl CongestionControl for Reno {
         self.ssthresh_was_set = true;
         self.cwnd = match event.cause {
             Cause::Restart => 1.0,
-            Cause::Loss => half,
+            Cause::Loss | Cause::Mark => half,
         };
     }
 
@@ -174,6 +175,7 @@ mod tests {
             now: Time::ZERO,
             bytes,
             delivered: bytes,
+            marked: 0,
             in_flight: 0,
             una: bytes,
             next: bytes,

@@ -5,6 +5,8 @@ use crate::{DelayedAck, RtoConfig};
 use catnip_net::mark::Carries;
 use proptest::prelude::*;
 
+mod ecn;
+
 /// The standards of today with everything: handshake, delayed ACKs, FIN.
 fn config() -> TcpConfig {
     TcpConfig {
@@ -315,18 +317,27 @@ fn a_timer_that_expires_says_so_and_sends_again() {
 fn a_marker_hears_where_in_its_document_a_segment_is() {
     let (mut client, _) = open(&config());
     let config = client.config.clone();
-    let ack = Outgoing { segment: Segment { flags: ACK, ..Segment::default() }, retransmission: false };
+    let ack = Outgoing {
+        segment: Segment { flags: ACK, ..Segment::default() },
+        retransmission: false,
+        ecn: Ecn::NotEct,
+    };
     assert_eq!(client.endpoint.sending(&ack, &config).carries, Carries::Ack(None));
     client.endpoint.write(ms(200), 2000, Some(FlowContext::document(2000)), true, &config);
     client.all(200);
     let segment = Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() };
-    let sending = client.endpoint.sending(&Outgoing { segment, retransmission: true }, &config);
+    let sending =
+        client.endpoint.sending(&Outgoing { segment, retransmission: true, ecn: Ecn::NotEct }, &config);
     assert_eq!((sending.offset, sending.segment, sending.window), (1000, 1000, 10_000));
     assert_eq!(sending.context, Some(FlowContext::document(2000)));
     assert!(sending.retransmission && !sending.recovering);
     assert_eq!(sending.carries, Carries::Data);
     let syn = Flags { syn: true, ..Flags::default() };
-    let opening = Outgoing { segment: Segment { flags: syn, ..Segment::default() }, retransmission: false };
+    let opening = Outgoing {
+        segment: Segment { flags: syn, ..Segment::default() },
+        retransmission: false,
+        ecn: Ecn::NotEct,
+    };
     assert_eq!(client.endpoint.sending(&opening, &config).carries, Carries::Opening);
 }
 

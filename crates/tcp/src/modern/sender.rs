@@ -46,6 +46,10 @@ pub struct Sender {
     timed_out: bool,
     /// Everything sent when the current round began ends here.
     round_end: u64,
+    /// Marks of what was sent before this have been answered.
+    answered_to: u64,
+    /// The next new segment says so.
+    cwr_due: bool,
     ledger: Ledger,
     sack: Sack,
     control: Validated<AnyControl>,
@@ -89,6 +93,8 @@ impl Sender {
             paced_until: None,
             timed_out: false,
             round_end: 0,
+            answered_to: 0,
+            cwr_due: false,
             ledger: Ledger::default(),
             sack: Sack::default(),
             control: Validated::new(
@@ -143,7 +149,7 @@ impl Sender {
         if segment.ack > self.una {
             self.ledger.acknowledge(segment.ack.min(self.written), &mut sampling);
             let sample = self.ledger.sample(sampling);
-            self.on_new_ack(now, segment.ack, &sample, config);
+            self.on_new_ack(now, segment.ack, &sample, segment.ecn.ece, config);
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
         } else if self.una < self.max && segment.span() == 0 {
@@ -156,6 +162,9 @@ impl Sender {
                 }
             }
             self.on_duplicate_ack(now, news, config);
+        }
+        if segment.ecn.ece {
+            self.on_mark(now);
         }
     }
 
@@ -289,7 +298,7 @@ impl Sender {
     }
 
     #[inline]
-    fn on_new_ack(&mut self, now: Time, ack: u64, sample: &Sample, config: &TcpConfig) {
+    fn on_new_ack(&mut self, now: Time, ack: u64, sample: &Sample, marked: bool, config: &TcpConfig) {
         let cwnd = self.control.control().cwnd;
         let episode_ends = self.sack.on_advance(ack);
         let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
@@ -332,6 +341,7 @@ impl Sender {
             now,
             bytes: acked,
             delivered: sample.delivered,
+            marked: if marked { acked } else { 0 },
             in_flight,
             una: self.una,
             next: self.max,
@@ -394,6 +404,18 @@ impl Sender {
         }
     }
 
+    /// ECN-Echo. RFC 3168, section 6.1.2: "TCP should not react to congestion indications more than once every window of data", nor if
+    /// the window was reduced for a loss in it.
+    #[inline(never)]
+    fn on_mark(&mut self, now: Time) {
+        if self.una > self.answered_to && !self.sack.in_recovery() {
+            self.cut(now, Cause::Mark);
+            // There is nothing to repair.
+            self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: 0 });
+            self.cwr_due = true;
+        }
+    }
+
     /// Pacing and controller hear of a segment that has left, if they want to.
     #[inline]
     fn tell_of_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
@@ -414,6 +436,7 @@ impl Sender {
     }
 
     fn cut(&mut self, now: Time, cause: Cause) {
+        self.answered_to = self.max;
         self.control.on_congestion(&Congestion {
             now,
             cause,
@@ -521,7 +544,9 @@ impl Sender {
         self.last_sent = now;
         self.stats.sent += 1;
         self.stats.retransmitted += u32::from(retransmission);
-        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission }
+        // RFC 3168, section 6.1.2: "the first new data packet sent after the window reduction".
+        let cwr = !retransmission && std::mem::take(&mut self.cwr_due);
+        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission, cwr }
     }
 }
 

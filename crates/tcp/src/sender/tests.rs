@@ -277,7 +277,7 @@ fn the_last_segment_may_be_short_and_the_fin_counts_as_one_byte() {
     let config = TcpConfig { fin: true, ..standard(4) };
     let mut sender = Sender::new(&config, Span::ZERO);
     sender.write(Time::ZERO, 1500, None, true, &config);
-    let sent = |seq, len, fin| Some(Transmission { seq, len, fin, retransmission: false });
+    let sent = |seq, len, fin| Some(Transmission { seq, len, fin, retransmission: false, cwr: false });
     assert_eq!(sender.transmit(Time::ZERO, &config), sent(0, 1000, false));
     assert_eq!(sender.transmit(Time::ZERO, &config), sent(1000, 500, true));
     assert_eq!(sender.transmit(Time::ZERO, &config), None);
@@ -286,7 +286,7 @@ fn the_last_segment_may_be_short_and_the_fin_counts_as_one_byte() {
     assert!(!sender.is_done() && sender.deadline().is_some(), "the FIN is out");
     // RFC 9293, section 3.4: a FIN occupies one number of the sequence space, and is sent again like data.
     assert!(sender.on_time(ms(1100), &config));
-    let again = Transmission { seq: 1500, len: 0, fin: true, retransmission: true };
+    let again = Transmission { seq: 1500, len: 0, fin: true, retransmission: true, cwr: false };
     assert_eq!(sender.transmit(ms(1100), &config), Some(again));
     sender.on_ack(ms(1200), &ack(1501), &config);
     assert!(sender.is_done() && sender.deadline().is_none());

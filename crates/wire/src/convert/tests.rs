@@ -203,16 +203,17 @@ proptest! {
     /// One side sends more than 2^32 bytes, in strides of up to 2^30, with losses reported by SACK.
     #[test]
     fn segments_survive_both_translations_across_many_wraps(
-        initial: [u32; 2],
         strides in prop::collection::vec((0u64..1 << 30, 0u32..1461, 0u32..1 << 16, any::<bool>()), 1..60),
+        (ece, cwr) in any::<(bool, bool)>(), initial in any::<[u32; 2]>(),
     ) {
+        let ecn = EcnBits { ece, cwr, ce: false };
         let mut pair = Pair::open(initial, [ANNOUNCEMENT; 2]);
         let mut at = 0u64;
         for (stride, len, window, fin) in strides {
             // The window is opened far enough for the stride; only whole units of the scale arrive.
             let window = (window << 7).max(1 << 22) / 128 * 128;
             let seq = at;
-            let data = Segment { seq, ack: 0, len, window, flags: flags(false, true, fin), ..Segment::default() };
+            let data = Segment { seq, ack: 0, len, window, flags: flags(false, true, fin), ecn, ..Segment::default() };
             let carried = pair.carry(0, &data, 0);
             let expected = if data.span() == 0 { Segment { seq: pair.ends[0].sent, ..data } } else { data };
             prop_assert_eq!(carried, Incoming::Segment(expected));
@@ -228,6 +229,7 @@ proptest! {
                 window,
                 flags: flags(false, true, false),
                 sack: SackBlocks::new(at, ranges.into_iter()),
+                ecn,
             };
             prop_assert_eq!(pair.carry(1, &answer, 0), Incoming::Segment(answer));
             pair.ends[0].sent = at;

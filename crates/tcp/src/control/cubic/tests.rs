@@ -20,6 +20,7 @@ fn ack(now: Time, segments: u64) -> Ack {
         now,
         bytes,
         delivered: bytes,
+        marked: 0,
         in_flight: 0,
         una: bytes,
         next: bytes,

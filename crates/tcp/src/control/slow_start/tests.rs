@@ -10,6 +10,7 @@ fn ack(now_us: u64, una: u64, next: u64, segments: u64, rtt_us: Option<u64>) -> 
         now: Time::ZERO + Span::from_micros(now_us),
         bytes: segments * SEGMENT as u64,
         delivered: segments * SEGMENT as u64,
+        marked: 0,
         in_flight: next - una,
         una,
         next,

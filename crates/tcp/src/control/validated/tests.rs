@@ -61,6 +61,7 @@ impl<C: CongestionControl> Flow<C> {
                 now: self.time(),
                 bytes: SEGMENT,
                 delivered: SEGMENT,
+                marked: 0,
                 in_flight,
                 una: self.una * SEGMENT,
                 next: self.next * SEGMENT,

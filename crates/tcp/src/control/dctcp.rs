@@ -1,0 +1,211 @@
+use super::slow_start::SlowStartKind;
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Reno, Start};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Share};
+
+/// DCTCP as configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DctcpSpec {
+    /// What the last window weighs in the estimate, g.
+    pub gain: Share,
+    /// Before congestion avoidance.
+    pub slow_start: SlowStartKind,
+}
+
+/// RFC 8257, section 4.2.
+const GAIN: Share = Share(1.0 / 16.0);
+
+impl Kind for DctcpSpec {
+    const USAGE: &'static [Usage] = &[(
+        "dctcp[:gain=6.25%,slow-start=hystart++]",
+        "Reno that is cut by half of the share of its data that was marked, of which the last window weighs gain (RFC 8257); needs ecn = \
+         \"exact\" or \"l4s\"",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let gain: Share = text.option("gain", GAIN)?;
+        if !(gain.0 > 0.0 && gain.0 <= 1.0) {
+            return Err(text.error("a gain above 0 and at most 1"));
+        }
+        Ok(Self { gain, slow_start: text.option("slow-start", SlowStartKind::default())? })
+    }
+
+    fn write(&self, to: &mut Written) {
+        let to = to.name("dctcp").option("gain", self.gain, GAIN);
+        to.option("slow-start", self.slow_start, SlowStartKind::default());
+    }
+}
+
+impl ControlKind for DctcpSpec {
+    type Control = Box<Dctcp>;
+    fn build(&self, start: &Start) -> Box<Dctcp> {
+        Box::new(Dctcp {
+            reno: Reno::new(start).with(self.slow_start),
+            gain: self.gain.0,
+            // Section 3.3: it begins with the most careful estimate.
+            alpha: 1.0,
+            window_end: 0,
+            acked: 0,
+            marked: 0,
+            segment: start.segment_bytes.into(),
+        })
+    }
+}
+
+/// DCTCP (RFC 8257): the extent of congestion is estimated from the share of the data that was marked, and the window is cut in
+/// proportion. Whatever else happens is Reno's.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    reno: Reno,
+    gain: f64,
+    /// DCTCP.Alpha: the estimated share.
+    alpha: f64,
+    /// The window that is observed ends here.
+    window_end: u64,
+    /// Bytes acknowledged in it, and of these, marked.
+    acked: u64,
+    marked: u64,
+    segment: u64,
+}
+
+/// Least window after a cut, segments (RFC 5681, equation 4).
+const MIN_SEGMENTS: u64 = 2;
+
+impl Dctcp {
+    /// The estimated share of its data that is marked.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// Section 3.3, steps 1 to 8 for each ACK.
+    fn observe(&mut self, ack: &Ack) {
+        self.acked += ack.bytes;
+        self.marked += ack.marked;
+        if ack.una <= self.window_end {
+            return;
+        }
+        let share = self.marked as f64 / self.acked.max(1) as f64;
+        self.alpha = self.alpha * (1.0 - self.gain) + self.gain * share;
+        (self.window_end, self.acked, self.marked) = (ack.next, 0, 0);
+    }
+}
+
+impl CongestionControl for Dctcp {
+    fn control(&self) -> Control {
+        self.reno.control()
+    }
+
+    fn phase(&self, unsent: u64) -> Phase {
+        self.reno.phase(unsent)
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.observe(ack);
+        self.reno.on_ack(ack);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        // A loss is answered as Reno answers it (section 3.5), which also ends slow start.
+        let before = self.reno.control().cwnd;
+        self.reno.on_congestion(event);
+        if event.cause == Cause::Mark {
+            // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
+            let cwnd = (before as f64 * (1.0 - self.alpha / 2.0)) as u64;
+            let cwnd = cwnd.max(MIN_SEGMENTS * self.segment);
+            self.reno.adopt(cwnd, Some(cwnd));
+        }
+    }
+
+    fn on_recovered(&mut self, end: &Recovered) {
+        self.reno.on_recovered(end);
+    }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.reno.adopt(cwnd, ssthresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::RecoveryKind;
+    use crate::testing::{SEGMENT, rfc};
+    use catnip_base::Time;
+
+    fn dctcp(window: u32, text: &str) -> Box<Dctcp> {
+        let super::super::AnyControl::Dctcp(control) = text
+            .parse::<super::super::ControlSpec>()
+            .unwrap()
+            .build(&rfc(RecoveryKind::SackRfc6675, window).start())
+        else {
+            panic!("{text}")
+        };
+        control
+    }
+
+    /// Everything before `una` is acknowledged of what was sent before `next`, and one segment of it was marked or not.
+    fn ack(una: u64, next: u64, marked: bool) -> Ack {
+        Ack {
+            now: Time::ZERO,
+            bytes: SEGMENT,
+            delivered: SEGMENT,
+            marked: if marked { SEGMENT } else { 0 },
+            in_flight: next * SEGMENT,
+            una: una * SEGMENT,
+            next: next * SEGMENT,
+            unsent: 0,
+            rtt: None,
+            srtt: None,
+            cwnd_limited: true,
+        }
+    }
+
+    fn mark() -> Congestion {
+        let cause = Cause::Mark;
+        Congestion {
+            now: Time::ZERO,
+            cause,
+            in_flight: 100 * SEGMENT,
+            receive_window: 1 << 30,
+            repeated: false,
+        }
+    }
+
+    #[test]
+    fn the_estimate_moves_by_a_sixteenth_per_window_towards_the_share_that_was_marked() {
+        let mut control = dctcp(100, "dctcp");
+        assert_eq!(control.alpha(), 1.0);
+        // RFC 8257, section 3.3: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M". The first ACK ends a window of its own.
+        control.on_ack(&ack(1, 11, false));
+        assert_eq!(control.alpha(), 15.0 / 16.0);
+        // Three of ten are marked.
+        (2..=11).for_each(|una| control.on_ack(&ack(una, 30, una <= 4)));
+        assert_eq!(control.alpha(), 15.0 / 16.0, "the window ends with the first ACK beyond it");
+        control.on_ack(&ack(12, 40, false));
+        let expected = 15.0 / 16.0 * 15.0 / 16.0 + 3.0 / 11.0 / 16.0;
+        assert!((control.alpha() - expected).abs() < 1e-12, "{} {expected}", control.alpha());
+    }
+
+    #[test]
+    fn a_mark_takes_half_of_the_estimate_and_a_loss_half_of_the_window() {
+        let mut control = dctcp(100, "dctcp:gain=100%");
+        control.on_ack(&ack(1, 11, false));
+        assert_eq!(control.alpha(), 0.0);
+        // Two of eleven.
+        (2..=12).for_each(|una| control.on_ack(&ack(una, 30, una <= 3)));
+        let before = control.control().cwnd;
+        control.on_congestion(&mark());
+        let after = control.control();
+        assert!((after.cwnd as f64 / before as f64 - (1.0 - 1.0 / 11.0)).abs() < 1e-3, "{before} {after:?}");
+        assert_eq!((after.ssthresh, control.phase(0)), (Some(after.cwnd), Phase::CongestionAvoidance));
+        control.on_congestion(&Congestion { cause: Cause::Loss, in_flight: after.cwnd, ..mark() });
+        assert!(control.control().cwnd.abs_diff(after.cwnd / 2) <= SEGMENT);
+    }
+
+    #[test]
+    fn two_segments_are_left_whatever_is_marked() {
+        let mut control = dctcp(3, "dctcp");
+        (0..5).for_each(|_| control.on_congestion(&mark()));
+        assert_eq!(control.control().cwnd, 2 * SEGMENT);
+    }
+}

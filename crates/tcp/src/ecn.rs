@@ -1,0 +1,90 @@
+use crate::{EcnBits, Segment};
+use catnip_base::words;
+use catnip_net::Ecn;
+
+words! {
+    /// What a connection does about congestion marks.
+    #[derive(Default)]
+    pub enum EcnKind {
+        /// It asks for none.
+        #[default]
+        None = ("none", "packets cannot be marked"),
+        /// RFC 3168.
+        Classic = ("classic", "data is ECT(0); marks are echoed until the sender says that it has reacted (RFC 3168)"),
+        /// RFC 8257.
+        Exact = ("exact", "data is ECT(0); ACKs say of the data that they are for whether it was marked (RFC 8257)"),
+        /// RFC 9331.
+        L4s = ("l4s", "the same with data that is ECT(1) (RFC 9331)"),
+    }
+}
+
+impl EcnKind {
+    /// Is it asked for at all?
+    pub fn is_wanted(self) -> bool {
+        self != Self::None
+    }
+
+    /// Do ACKs tell which data was marked?
+    pub fn is_exact(self) -> bool {
+        matches!(self, Self::Exact | Self::L4s)
+    }
+
+    /// What new data is sent with.
+    pub fn codepoint(self) -> Ecn {
+        match self {
+            Self::None => Ecn::NotEct,
+            Self::Classic | Self::Exact => Ecn::Ect0,
+            Self::L4s => Ecn::Ect1,
+        }
+    }
+}
+
+/// One end's part in congestion notification: do both ends want it, and what does the next ACK say?
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Echo {
+    /// Both ends want it.
+    pub(crate) is_agreed: bool,
+    /// ACKs say ECN-Echo.
+    ece: bool,
+}
+
+impl Echo {
+    /// Of an end that has this from the start, because there is no handshake in which to ask for it.
+    pub(crate) fn new(is_agreed: bool) -> Self {
+        Self { is_agreed, ece: false }
+    }
+
+    /// What a SYN says (RFC 3168, section 6.1.1): one that opens sets both bits, one that answers only ECE.
+    pub(crate) fn of_syn(&self, kind: EcnKind, is_answer: bool) -> EcnBits {
+        let says = if is_answer { self.is_agreed } else { kind.is_wanted() };
+        EcnBits { ece: says, cwr: says && !is_answer, ce: false }
+    }
+
+    /// The other side has opened, or answered.
+    pub(crate) fn on_syn(&mut self, kind: EcnKind, syn: &Segment) {
+        let asks = syn.ecn.ece && (syn.flags.ack || syn.ecn.cwr);
+        let is_broken = syn.flags.ack && syn.ecn.cwr;
+        self.is_agreed = kind.is_wanted() && asks && !is_broken;
+    }
+
+    /// Data has arrived. `Some`: what waits to be acknowledged is to be acknowledged at once, before it, with this ECN-Echo.
+    pub(crate) fn on_data(&mut self, kind: EcnKind, bits: EcnBits) -> Option<bool> {
+        if !self.is_agreed {
+            return None;
+        }
+        if kind.is_exact() {
+            // RFC 8257, section 3.2: where the state changes, what came before is acknowledged with the old one.
+            let before = std::mem::replace(&mut self.ece, bits.ce);
+            return (before != bits.ce).then_some(before);
+        }
+        // RFC 3168, section 6.1.3: "the TCP receiver continues to set the ECN-Echo flag until it receives a packet with the CWR
+        // flag set"; one that is itself marked begins anew.
+        self.ece = bits.ce || self.ece && !bits.cwr;
+        None
+    }
+
+    /// What an ACK says.
+    pub(crate) fn of_ack(&self) -> EcnBits {
+        EcnBits { ece: self.ece, ..EcnBits::default() }
+    }
+}

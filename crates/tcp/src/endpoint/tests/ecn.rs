@@ -1,0 +1,134 @@
+use super::*;
+use crate::EcnKind;
+
+fn with(ecn: EcnKind) -> TcpConfig {
+    TcpConfig { ecn, ..config() }
+}
+
+/// A segment as its packet arrives if a router has marked it.
+fn marked(segment: Segment) -> Segment {
+    Segment { ecn: EcnBits { ce: true, ..segment.ecn }, ..segment }
+}
+
+/// What an end sends now, with the codepoints of the packets.
+fn packets(end: &mut End, at: u64) -> Vec<Outgoing> {
+    std::iter::from_fn(|| end.endpoint.transmit(ms(at), &end.config)).collect()
+}
+
+#[test]
+fn a_syn_asks_with_both_bits_and_is_answered_with_one() {
+    let (mut client, mut server) = pair(&with(EcnKind::Classic));
+    let syn = client.says(0);
+    // RFC 3168, section 6.1.1: "an ECN-setup SYN packet" has ECE and CWR, "an ECN-setup SYN-ACK packet" ECE alone.
+    assert_eq!(syn.ecn, EcnBits { ece: true, cwr: true, ce: false });
+    server.hears(50, syn);
+    let answer = server.says(50);
+    assert_eq!(answer.ecn, EcnBits { ece: true, ..EcnBits::default() });
+    client.hears(100, answer);
+    client.writes(100, 3000);
+    let sent = packets(&mut client, 100);
+    assert!(sent.iter().all(|out| out.ecn == Ecn::Ect0 && out.segment.ecn == EcnBits::default()), "{sent:?}");
+}
+
+#[test]
+fn nobody_marks_what_one_side_has_not_asked_for() {
+    for (ours, theirs) in [(EcnKind::Classic, EcnKind::None), (EcnKind::None, EcnKind::Classic)] {
+        let (mut client, _) = pair(&with(ours));
+        let (_, mut server) = pair(&with(theirs));
+        server.hears(50, client.says(0));
+        let answer = server.says(50);
+        assert_eq!(answer.ecn, EcnBits::default());
+        client.hears(100, answer);
+        client.writes(100, 1000);
+        assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NotEct), "{ours} {theirs}");
+    }
+    // Some hosts send back whatever they hear: "both the ECE and CWR flags" in a SYN-ACK are no agreement.
+    let (mut client, _) = pair(&with(EcnKind::Classic));
+    client.says(0);
+    let both = EcnBits { ece: true, cwr: true, ce: false };
+    client.hears(100, Segment { flags: SYN_ACK, ecn: both, window: 1 << 20, ..Segment::default() });
+    client.writes(100, 1000);
+    assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NotEct));
+}
+
+#[test]
+fn acks_and_retransmissions_cannot_be_marked() {
+    let (mut client, mut server) = open(&with(EcnKind::Classic));
+    client.writes(150, 1000);
+    server.hears(200, client.says(150));
+    assert!(packets(&mut server, 200).iter().all(|out| out.ecn == Ecn::NotEct), "RFC 3168, section 6.1.4");
+    let due = client.endpoint.deadline().unwrap();
+    assert!(client.endpoint.on_time(due, &client.config.clone()));
+    let again: Vec<_> = std::iter::from_fn(|| client.endpoint.transmit(due, &client.config)).collect();
+    assert!(again[0].retransmission && again[0].ecn == Ecn::NotEct, "RFC 3168, section 6.1.5");
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
+    let (mut client, mut server) = open(&with(EcnKind::Classic));
+    client.writes(150, 20_000);
+    let sent = client.all(150);
+    assert_eq!(sent.len(), 10);
+    let echoes = |server: &mut End, at, segment| {
+        server.hears(at, segment);
+        server.all(at).iter().map(|ack| ack.ecn.ece).collect::<Vec<_>>()
+    };
+    // ACKs for two segments each.
+    assert_eq!(echoes(&mut server, 200, sent[0]), []);
+    assert_eq!(echoes(&mut server, 200, sent[1]), [false]);
+    assert_eq!(echoes(&mut server, 200, marked(sent[2])), []);
+    assert_eq!(echoes(&mut server, 200, sent[3]), [true]);
+    server.hears(200, sent[4]);
+    assert_eq!(echoes(&mut server, 200, sent[5]), [true]);
+
+    let cwnd = |end: &End| end.endpoint.sender().unwrap().control().cwnd;
+    let ack = |end: &mut End, at, segments: u64, ece| {
+        let ecn = EcnBits { ece, ..EcnBits::default() };
+        let window = 1 << 20;
+        end.hears(at, Segment { flags: ACK, ack: segments * 1000, window, ecn, ..Segment::default() });
+    };
+    ack(&mut client, 250, 2, false);
+    let (before, more) = (cwnd(&client), client.all(250));
+    assert!(more.iter().all(|segment| !segment.ecn.cwr));
+    ack(&mut client, 250, 4, true);
+    // RFC 3168, section 6.1.2: as for a lost packet, half of what is in flight.
+    let halved = cwnd(&client);
+    assert!(halved < before && halved <= 13_000 / 2, "{before} {halved}");
+    // "more than once every window of data": what was sent before is part of the same window.
+    ack(&mut client, 250, 10, true);
+    assert_eq!(cwnd(&client), halved, "neither again nor growing");
+    let first = client.all(250);
+    assert!(first[0].ecn.cwr && first[1..].iter().all(|segment| !segment.ecn.cwr), "{first:?}");
+    // The receiver hears that, and is silent.
+    for segment in sent[6..].iter().chain(&more) {
+        echoes(&mut server, 300, *segment);
+    }
+    server.hears(300, first[0]);
+    let after = server.all(500);
+    assert!(after.iter().all(|ack| !ack.ecn.ece), "{after:?}");
+    // A mark of what was sent since is another one.
+    let sent_to = client.endpoint.sender().unwrap().sent_to();
+    ack(&mut client, 350, sent_to / 1000, true);
+    assert!(cwnd(&client) < halved);
+}
+
+#[test]
+fn exact_echoes_tell_which_data_was_marked() {
+    let (mut client, mut server) = open(&with(EcnKind::L4s));
+    client.writes(150, 20_000);
+    let sent = packets(&mut client, 150);
+    assert!(sent.iter().all(|out| out.ecn == Ecn::Ect1));
+    let sent: Vec<Segment> = sent.iter().map(|out| out.segment).collect();
+    let acks = |server: &mut End, segment| {
+        server.hears(200, segment);
+        server.all(200).iter().map(|ack| (ack.ack / 1000, ack.ecn.ece)).collect::<Vec<_>>()
+    };
+    assert_eq!(acks(&mut server, sent[0]), []);
+    // RFC 8257, section 3.2: what waited is acknowledged with the old state, and the change at once.
+    assert_eq!(acks(&mut server, marked(sent[1])), [(1, false), (2, true)]);
+    assert_eq!(acks(&mut server, marked(sent[2])), []);
+    assert_eq!(acks(&mut server, marked(sent[3])), [(4, true)]);
+    assert_eq!(acks(&mut server, sent[4]), [(5, false)], "nothing waited");
+    assert_eq!(acks(&mut server, sent[5]), []);
+    assert_eq!(acks(&mut server, sent[6]), [(7, false)]);
+}
