@@ -198,7 +198,7 @@ impl Socket {
         }
         match self.translation.incoming(tcp) {
             Ok(Incoming::Segment(mut segment)) => {
-                segment.ecn.ce = ecn == Ecn::Ce;
+                segment.ecn = segment.ecn.heard(ecn == Ecn::Ce);
                 self.on_segment(now, tcp, segment, hear)
             }
             Ok(Incoming::Reset) => self.on_reset(now, tcp),

@@ -119,6 +119,7 @@ fn a_connection_that_is_over_is_forgotten() {
             retransmitted: 0,
             timeouts: 0,
             fast_retransmits: 0,
+            probes: 0,
             dropped: 0,
             syn_timeouts: 0,
             rtt_samples: 1,

@@ -90,7 +90,7 @@ const TEXTS: &[(&str, &[&str])] = &[
         &["uniform:T", "normal:T", "exponential:T", "samples:delays.txt", "table:normal.dist,sigma=T"],
     ),
     ("link layers", &["arq:loss=F,retry=T", "arq:retry=T,loss=F,tries=N,in_order=true"]),
-    ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack", "newreno-rfc6582"]),
+    ("recoveries", &["tahoe", "reno", "newreno", "sack1", "sack", "rack", "newreno-rfc6582"]),
     (
         "controls",
         &[

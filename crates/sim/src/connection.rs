@@ -241,7 +241,8 @@ impl Account {
 
     /// What is to be said of a connection, whose server has sent so much and whose handshake was begun again so often.
     pub fn record(&self, of_server: SenderStats, syn_timeouts: u32) -> ConnectionRecord {
-        let SenderStats { sent, retransmitted, timeouts, fast_retransmits, rtt_samples, rtt_sum } = of_server;
+        let SenderStats { sent, retransmitted, timeouts, fast_retransmits, probes, rtt_samples, rtt_sum } =
+            of_server;
         let [received, acked] = [self.received, self.closed].map(|at| at.unwrap_or(Time::NEVER));
         let &Self { number: connection, app, opened, sent_high, dropped, bytes, .. } = self;
         ConnectionRecord {
@@ -256,6 +257,7 @@ impl Account {
             retransmitted,
             timeouts,
             fast_retransmits,
+            probes,
             dropped,
             syn_timeouts,
             rtt_samples,

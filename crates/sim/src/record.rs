@@ -196,6 +196,8 @@ pub struct ConnectionRecord {
     pub timeouts: u32,
     /// Fast retransmits.
     pub fast_retransmits: u32,
+    /// Tail loss probes.
+    pub probes: u32,
     /// Data segments that the network dropped.
     pub dropped: u32,
     /// Segments of the handshake that had to be sent again.
@@ -221,6 +223,7 @@ impl ConnectionRecord {
             retransmitted: 0,
             timeouts: 0,
             fast_retransmits: 0,
+            probes: 0,
             dropped: 0,
             syn_timeouts: 0,
             rtt_samples: 0,

@@ -344,6 +344,7 @@ fn a_connection_is_over_when_the_server_has_heard_that_all_has_arrived() {
         retransmitted: 0,
         timeouts: 0,
         fast_retransmits: 0,
+        probes: 0,
         dropped: 0,
         syn_timeouts: 0,
         rtt_samples: 1,

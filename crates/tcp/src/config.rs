@@ -34,6 +34,8 @@ pub struct TcpConfig {
     pub halving: Halving,
     /// cwnd grows even while the application or the receive window keeps it unused.
     pub grow_unused: bool,
+    /// The window grows by what an ACK acknowledges, however much (Linux; RFC 3465 with no limit), instead of by one segment at most.
+    pub byte_counting: bool,
     /// The ACK that ends a fast recovery also opens the window.
     pub grow_on_exit: bool,
     /// When to put new data on the wire.
@@ -145,6 +147,7 @@ impl TcpConfig {
             },
             halving: self.halving,
             grow_unused: self.grow_unused,
+            byte_counting: self.byte_counting,
         }
     }
 

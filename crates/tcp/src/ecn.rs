@@ -1,4 +1,4 @@
-use crate::{EcnBits, Segment};
+use crate::{EcnBits, Receiver, Segment};
 use catnip_base::words;
 use catnip_net::Ecn;
 
@@ -46,45 +46,60 @@ pub(crate) struct Echo {
     pub(crate) is_agreed: bool,
     /// ACKs say ECN-Echo.
     ece: bool,
+    /// To be acknowledged before anything else, up to this byte, with the ECN-Echo of before.
+    early_ack: Option<u64>,
 }
 
 impl Echo {
     /// Of an end that has this from the start, because there is no handshake in which to ask for it.
     pub(crate) fn new(is_agreed: bool) -> Self {
-        Self { is_agreed, ece: false }
+        Self { is_agreed, ..Self::default() }
     }
 
     /// What a SYN says (RFC 3168, section 6.1.1): one that opens sets both bits, one that answers only ECE.
     pub(crate) fn of_syn(&self, kind: EcnKind, is_answer: bool) -> EcnBits {
         let says = if is_answer { self.is_agreed } else { kind.is_wanted() };
-        EcnBits { ece: says, cwr: says && !is_answer, ce: false }
+        EcnBits::new(says, says && !is_answer)
     }
 
     /// The other side has opened, or answered.
     pub(crate) fn on_syn(&mut self, kind: EcnKind, syn: &Segment) {
-        let asks = syn.ecn.ece && (syn.flags.ack || syn.ecn.cwr);
-        let is_broken = syn.flags.ack && syn.ecn.cwr;
+        let asks = syn.ecn.ece() && (syn.flags.ack || syn.ecn.cwr());
+        let is_broken = syn.flags.ack && syn.ecn.cwr();
         self.is_agreed = kind.is_wanted() && asks && !is_broken;
     }
 
-    /// Data has arrived. `Some`: what waits to be acknowledged is to be acknowledged at once, before it, with this ECN-Echo.
-    pub(crate) fn on_data(&mut self, kind: EcnKind, bits: EcnBits) -> Option<bool> {
+    /// Data arrives at this receiver: is it to be acknowledged at once?
+    pub(crate) fn on_data(&mut self, kind: EcnKind, bits: EcnBits, receiver: &Receiver) -> bool {
         if !self.is_agreed {
-            return None;
+            return false;
         }
         if kind.is_exact() {
             // RFC 8257, section 3.2: where the state changes, what came before is acknowledged with the old one.
-            let before = std::mem::replace(&mut self.ece, bits.ce);
-            return (before != bits.ce).then_some(before);
+            let changes = std::mem::replace(&mut self.ece, bits.ce()) != bits.ce();
+            if changes {
+                self.early_ack = receiver.deadline().map(|_| receiver.next());
+            }
+            return changes;
         }
         // RFC 3168, section 6.1.3: "the TCP receiver continues to set the ECN-Echo flag until it receives a packet with the CWR
         // flag set"; one that is itself marked begins anew.
-        self.ece = bits.ce || self.ece && !bits.cwr;
-        None
+        self.ece = bits.ce() || self.ece && !bits.cwr();
+        false
     }
 
-    /// What an ACK says.
-    pub(crate) fn of_ack(&self) -> EcnBits {
-        EcnBits { ece: self.ece, ..EcnBits::default() }
+    /// Up to where to acknowledge before anything else, if so. Asked once.
+    pub(crate) fn takes_early_ack(&mut self) -> Option<u64> {
+        self.early_ack.take()
+    }
+
+    /// What that ACK says: the opposite of those after it.
+    pub(crate) fn of_early_ack(&self) -> EcnBits {
+        EcnBits::new(!self.ece, false)
+    }
+
+    /// What a segment says, and whether the window was reduced.
+    pub(crate) fn of_segment(&self, cwr: bool) -> EcnBits {
+        EcnBits::new(self.ece, cwr)
     }
 }

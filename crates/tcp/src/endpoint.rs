@@ -1,7 +1,9 @@
 use crate::ecn::Echo;
 use crate::recovery::RecoveryKind;
 use crate::segment::earlier;
-use crate::{EcnBits, Flags, Receiver, Segment, Sender, TcpConfig};
+use crate::timestamps::Stamping;
+use crate::transmission::Transmission;
+use crate::{EcnBits, Flags, Receiver, Segment, Sender, Stamps, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::Ecn;
 use catnip_net::mark::{Carries, Place, Sending};
@@ -23,9 +25,10 @@ pub struct Endpoint {
     fin_end: Option<u64>,
     /// How often a segment of the handshake was sent again for want of an answer.
     syn_timeouts: u32,
+    /// It is open, and its segments say nothing of marks or of times.
+    is_plain: bool,
     echo: Echo,
-    /// To be acknowledged before anything else, up to this byte, with this ECN-Echo.
-    early_ack: Option<(u64, bool)>,
+    stamping: Stamping,
 }
 
 /// Who opens a connection.
@@ -46,6 +49,18 @@ pub struct Outgoing {
     pub retransmission: bool,
     /// What its packet is sent with.
     pub ecn: Ecn,
+}
+
+/// What a segment says besides: of marks, and of times.
+struct Notes {
+    ecn: EcnBits,
+    codepoint: Ecn,
+    stamps: Stamps,
+}
+
+impl Notes {
+    const NONE: Self =
+        Self { ecn: EcnBits::NONE, codepoint: Ecn::NotEct, stamps: Stamps { value: 0, echo: 0 } };
 }
 
 /// What a handshake leaves behind for the sender.
@@ -83,14 +98,16 @@ impl Endpoint {
         };
         Self {
             sender: None,
-            receiver: Receiver::new(config.recovery == RecoveryKind::Sack1),
+            receiver: Receiver::new(config.recovery == RecoveryKind::Sack1)
+                .telling_duplicates(config.recovery.uses_timestamps()),
             state,
             phase,
             handshake: Handshake::Silent,
             fin_end: None,
             syn_timeouts: 0,
+            is_plain: state == State::Open && Self::says_nothing_more(config),
             echo: Echo::new(!config.handshake && config.ecn.is_wanted()),
-            early_ack: None,
+            stamping: Stamping::default(),
         }
     }
 
@@ -115,12 +132,26 @@ impl Endpoint {
     /// A segment arrives.
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        if self.state != State::Open || segment.flags.syn {
+        if !self.is_plain || segment.flags.syn {
+            return self.on_other_segment(now, segment, config);
+        }
+        self.on_open_segment::<false>(now, segment, config);
+    }
+
+    /// The same outside of the usual course: during a handshake, or where segments say more.
+    #[inline(never)]
+    fn on_other_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        if !self.is_open() || segment.flags.syn {
             self.on_handshake(now, segment, config);
         }
-        if segment.flags.syn || self.state != State::Open {
-            return;
+        if !segment.flags.syn && self.is_open() {
+            self.stamping.on_segment(segment);
+            self.on_open_segment::<true>(now, segment, config);
         }
+    }
+
+    #[inline(always)]
+    fn on_open_segment<const NOTES: bool>(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if segment.flags.ack
             && let Some(sender) = &mut self.sender
         {
@@ -128,9 +159,7 @@ impl Endpoint {
         }
         if segment.span() > 0 {
             let end = segment.seq + segment.span();
-            if let Some(ece) = self.echo.on_data(config.ecn, segment.ecn) {
-                let waits = self.receiver.deadline().is_some();
-                self.early_ack = waits.then_some((self.receiver.next(), ece));
+            if NOTES && self.echo.on_data(config.ecn, segment.ecn, &self.receiver) {
                 self.receiver.ask_for_ack();
             }
             if segment.flags.fin {
@@ -159,35 +188,70 @@ impl Endpoint {
     /// The next segment that leaves at `now`, if any.
     #[inline]
     pub fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
-        if self.state != State::Open {
+        if self.is_plain {
+            self.transmit_open::<false>(now, config)
+        } else {
+            self.transmit_other(now, config)
+        }
+    }
+
+    /// The same outside of the usual course.
+    #[inline(never)]
+    fn transmit_other(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
+        if !self.is_open() {
             return self.transmit_handshake(now, config);
         }
-        if let Some((ack, ece)) = self.early_ack.take() {
-            let ecn = EcnBits { ece, ..EcnBits::default() };
-            let segment = Segment { ack, ecn, ..self.acknowledgement(config) };
-            return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct });
-        }
+        self.early_ack(now, config).or_else(|| self.transmit_open::<true>(now, config))
+    }
+
+    #[inline(always)]
+    fn transmit_open<const NOTES: bool>(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         if let Some(sent) = self.sender.as_mut().and_then(|sender| sender.transmit(now, config)) {
+            let notes = if NOTES { self.notes(now, Some(&sent), config) } else { Notes::NONE };
             let segment = Segment {
                 seq: sent.seq,
                 len: sent.len,
                 flags: Flags { syn: false, ack: true, fin: sent.fin },
-                ecn: EcnBits { cwr: sent.cwr, ..self.echo.of_ack() },
+                ecn: notes.ecn,
+                stamps: notes.stamps,
                 ..self.acknowledgement(config)
             };
             self.receiver.on_ack_sent();
-            // RFC 3168, section 6.1.5: "the TCP sender MUST NOT set either an ECT(0) or ECT(1) codepoint ... on retransmitted data
-            // packets"; section 6.1.4 says the same of pure ACKs.
-            let may_be_marked = self.echo.is_agreed && !sent.retransmission && sent.len > 0;
-            let ecn = if may_be_marked { config.ecn.codepoint() } else { Ecn::NotEct };
-            return Some(Outgoing { segment, retransmission: sent.retransmission, ecn });
+            return Some(Outgoing { segment, retransmission: sent.retransmission, ecn: notes.codepoint });
         }
         if self.receiver.wants_to_ack(now) {
-            let segment = self.acknowledgement(config);
+            let notes = if NOTES { self.notes(now, None, config) } else { Notes::NONE };
+            let segment = Segment { ecn: notes.ecn, stamps: notes.stamps, ..self.acknowledgement(config) };
             self.receiver.on_ack_sent();
             return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct });
         }
         None
+    }
+
+    /// What is acknowledged before anything else, because later data was marked and this was not, or the other way round.
+    fn early_ack(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
+        let ack = self.echo.takes_early_ack()?;
+        let Notes { stamps, .. } = self.notes(now, None, config);
+        let segment = Segment { ack, ecn: self.echo.of_early_ack(), stamps, ..self.acknowledgement(config) };
+        Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct })
+    }
+
+    /// The marks and times of a segment that carries this data, or none.
+    fn notes(&mut self, now: Time, sent: Option<&Transmission>, config: &TcpConfig) -> Notes {
+        // RFC 3168, section 6.1.5: "the TCP sender MUST NOT set either an ECT(0) or ECT(1) codepoint ... on retransmitted data
+        // packets"; section 6.1.4 says the same of pure ACKs.
+        let may_be_marked =
+            self.echo.is_agreed && sent.is_some_and(|sent| !sent.retransmission && sent.len > 0);
+        let ack = self.receiver.next();
+        Notes {
+            ecn: self.echo.of_segment(sent.is_some_and(|sent| sent.cwr)),
+            codepoint: if may_be_marked { config.ecn.codepoint() } else { Ecn::NotEct },
+            stamps: if config.recovery.uses_timestamps() {
+                self.stamping.of(now, ack)
+            } else {
+                Stamps::default()
+            },
+        }
     }
 
     /// When to be asked again if nothing arrives.
@@ -216,7 +280,7 @@ impl Endpoint {
     /// Is the handshake over, or is there none?
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.state == State::Open
+        matches!(self.state, State::Open)
     }
 
     /// How often a segment of the handshake was sent again for want of an answer.
@@ -274,7 +338,8 @@ impl Endpoint {
             window: config.receive_window.min(u64::from(u32::MAX)) as u32,
             flags: Flags { syn: false, ack: true, fin: false },
             sack: if config.recovery.uses_sack() { self.receiver.sack() } else { Default::default() },
-            ecn: self.echo.of_ack(),
+            ecn: EcnBits::default(),
+            stamps: Stamps::default(),
         }
     }
 
@@ -312,6 +377,11 @@ impl Endpoint {
             }
         }
         self.state = State::Open;
+        self.is_plain = Self::says_nothing_more(config);
+    }
+
+    fn says_nothing_more(config: &TcpConfig) -> bool {
+        !config.recovery.uses_timestamps() && !config.ecn.is_wanted()
     }
 
     fn transmit_handshake(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {

@@ -25,6 +25,7 @@ mod segment;
 mod sender;
 #[cfg(test)]
 mod testing;
+mod timestamps;
 mod transmission;
 
 pub use config::{DelayedAck, InitialSsthresh, RtoConfig, TcpConfig};
@@ -36,4 +37,5 @@ pub use rto::Rto;
 pub use scoreboard::Scoreboard;
 pub use segment::{EcnBits, Flags, SackBlocks, Segment};
 pub use sender::Sender;
+pub use timestamps::Stamps;
 pub use transmission::SenderStats;

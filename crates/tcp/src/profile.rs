@@ -3,15 +3,16 @@
 //! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release;
 //! `rfc` follows the standards of today.
 
+use crate::control::slow_start::SlowStartKind;
 use crate::control::validated::ValidationSpec;
-use crate::control::{ControlSpec, RenoSpec};
+use crate::control::{ControlSpec, CubicSpec, RenoSpec};
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
 use crate::{DelayedAck, EcnKind, Halving, InitialSsthresh, RtoConfig, TcpConfig};
 use catnip_base::{ParseError, Span};
 
 /// The names that [`by_name`] knows, with what each stands for.
-pub const NAMES: [(&str, &str); 6] = [
+pub const NAMES: [(&str, &str); 7] = [
     ("ns2-2002", "ns-2 of the CATNIP paper: no SYN, no headers, tick 100 ms, first RTO 6 s, no 1 s floor"),
     ("ns2-2.35", "the defaults of ns-2 2.35 without SYN: headers, tick 10 ms, first RTO 3 s, floor 0.2 s"),
     ("ns2-s001", "ns2-2.35 with a 1 s floor and a window of 24: the hysteresis paper's simulations"),
@@ -22,6 +23,10 @@ pub const NAMES: [(&str, &str); 6] = [
     (
         "linux-2.0",
         "Linux of the testbed paper: Reno without SACK, 100 Hz, first RTO 3 s, for SYN and data, RTO 0.2 to 120 s",
+    ),
+    (
+        "linux-6",
+        "Linux 6 as it is shipped: RACK-TLP, CUBIC with HyStart, initial window 10, quick ACKs, RTO of 0.2 s or more, timestamps",
     ),
     ("rfc", "RFC 5681, 6298, 6582, 6675, 3042, 6928: SYN and FIN, initial window 10, first RTO 1 s"),
 ];
@@ -34,6 +39,7 @@ pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
         "ns2-s001" => Ok(ns2_s001()),
         "bsd-reno" => Ok(bsd_reno()),
         "linux-2.0" => Ok(linux_20()),
+        "linux-6" => Ok(linux_6()),
         "rfc" => Ok(rfc()),
         _ => {
             let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
@@ -58,6 +64,7 @@ pub fn ns2_2002() -> TcpConfig {
         control: ControlSpec::Reno(RenoSpec::default()),
         halving: Halving::WholeSegments,
         grow_unused: true,
+        byte_counting: false,
         grow_on_exit: true,
         pacing: PacingKind::None,
         nagle: false,
@@ -161,6 +168,28 @@ pub fn linux_20() -> TcpConfig {
     }
 }
 
+/// Linux 6.18 with the values of a new system (net/ipv4/tcp.c, tcp_input.c, tcp_timer.c, and sysctl). Its receive window tunes itself
+/// to what the application takes in, ahead of the sender's, and so is a wide one here.
+pub fn linux_6() -> TcpConfig {
+    TcpConfig {
+        receive_window: 16 << 20,
+        recovery: RecoveryKind::Rack,
+        control: ControlSpec::Cubic(CubicSpec { slow_start: SlowStartKind::HyStart, ..CubicSpec::default() }),
+        halving: Halving::Window,
+        byte_counting: true,
+        validation: ValidationSpec::Linux,
+        rto: RtoConfig { min: Span::from_millis(200), max: Span::from_secs(120), ..rfc().rto },
+        delayed_ack: rfc().delayed_ack.map(|standard| DelayedAck {
+            // TCP_DELACK_MIN, and TCP_MAX_QUICKACKS.
+            max_delay: Span::from_millis(40),
+            quick: 16,
+            quick_after: Span::from_millis(200),
+            ..standard
+        }),
+        ..rfc()
+    }
+}
+
 /// The standards of today.
 pub fn rfc() -> TcpConfig {
     TcpConfig {
@@ -177,6 +206,7 @@ pub fn rfc() -> TcpConfig {
         control: ControlSpec::Reno(RenoSpec::default()),
         halving: Halving::Flight,
         grow_unused: false,
+        byte_counting: false,
         grow_on_exit: false,
         pacing: PacingKind::None,
         nagle: false,
@@ -232,7 +262,7 @@ mod tests {
 
     #[test]
     fn each_name_is_known_and_another_one_is_an_error_that_lists_them() {
-        let expected = [ns2_2002(), ns2_235(), ns2_s001(), bsd_reno(), linux_20(), rfc()];
+        let expected = [ns2_2002(), ns2_235(), ns2_s001(), bsd_reno(), linux_20(), linux_6(), rfc()];
         let known = NAMES.map(|(name, _)| by_name(name).unwrap());
         assert_eq!(known, expected);
         let error = by_name("cubic").unwrap_err().to_string();

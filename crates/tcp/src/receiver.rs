@@ -12,6 +12,9 @@ pub struct Receiver {
     told: usize,
     /// A range that has once not fitted into an ACK is never told of again (ns-2's SackStack).
     forgets: bool,
+    /// The next ACK tells of data that had arrived before (RFC 2883).
+    tells_duplicates: bool,
+    duplicate: Option<(u64, u64)>,
     /// Segments since the last ACK.
     unacknowledged: u32,
     /// When the delayed ACK is due.
@@ -29,6 +32,11 @@ impl Receiver {
         Self { forgets, ..Self::default() }
     }
 
+    /// The same, which also reports what arrives twice (RFC 2883).
+    pub fn telling_duplicates(self, tells_duplicates: bool) -> Self {
+        Self { tells_duplicates, ..self }
+    }
+
     /// Next byte expected.
     pub fn next(&self) -> u64 {
         self.next
@@ -39,6 +47,9 @@ impl Receiver {
     #[inline]
     pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>, phase: Span) {
         let in_order = seq <= self.next && end > self.next;
+        if self.tells_duplicates {
+            self.note_duplicate(seq, end);
+        }
         let mut filled_gap = false;
         if in_order {
             self.next = end;
@@ -93,15 +104,26 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
         self.ack_due = None;
         self.ack_now = false;
+        self.duplicate = None;
     }
 
     /// The blocks to report, the most recent first.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
-        if self.told == 0 {
+        if self.told == 0 && self.duplicate.is_none() {
             return SackBlocks::default();
         }
-        SackBlocks::new(self.next, self.beyond[..self.told].iter().copied())
+        SackBlocks::new(self.next, self.duplicate.into_iter().chain(self.beyond[..self.told].iter().copied()))
+    }
+
+    /// RFC 2883, section 4: "the first block of the SACK option ... reports the first duplicate contiguous sequence".
+    #[inline(never)]
+    fn note_duplicate(&mut self, seq: u64, end: u64) {
+        if seq < self.next {
+            self.duplicate = Some((seq, end.min(self.next)));
+        } else if self.beyond.iter().any(|known| known.0 <= seq && end <= known.1) {
+            self.duplicate = Some((seq, end));
+        }
     }
 
     fn keep(&mut self, seq: u64, end: u64) {

@@ -19,6 +19,8 @@ words! {
         Sack1 = ("sack1", "SACK with a count of the pipe, as ns-2's Sack1 has it"),
         /// See [`crate::modern::Sack`].
         SackRfc6675 = ("sack", "SACK by RFC 6675, of the modern sender"),
+        /// See [`crate::modern::rack`].
+        Rack = ("rack", "RACK-TLP (RFC 8985) with PRR (RFC 6937), F-RTO (RFC 5682), timestamps and undoing, as Linux has it"),
         /// See [`crate::modern::Sack`].
         NewRenoRfc6582 = ("newreno-rfc6582", "fast recovery by RFC 6582, of the modern sender, as if the other side knew no SACK"),
     }
@@ -27,20 +29,25 @@ words! {
 impl RecoveryKind {
     /// Does the receiver report blocks?
     pub fn uses_sack(self) -> bool {
-        matches!(self, Self::Sack1 | Self::SackRfc6675)
+        matches!(self, Self::Sack1 | Self::SackRfc6675 | Self::Rack)
+    }
+
+    /// Do its segments carry times (RFC 7323), and its ACKs duplicates (RFC 2883)?
+    pub fn uses_timestamps(self) -> bool {
+        self == Self::Rack
     }
 
     /// What is left of it if the other side knows no SACK.
     pub fn without_sack(self) -> Self {
         match self {
             Self::Sack1 => Self::NewReno,
-            Self::SackRfc6675 => Self::NewRenoRfc6582,
+            Self::SackRfc6675 | Self::Rack => Self::NewRenoRfc6582,
             other => other,
         }
     }
 
     /// Is it that of the modern sender?
     pub fn is_modern(self) -> bool {
-        matches!(self, Self::SackRfc6675 | Self::NewRenoRfc6582)
+        matches!(self, Self::SackRfc6675 | Self::Rack | Self::NewRenoRfc6582)
     }
 }

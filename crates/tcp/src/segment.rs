@@ -1,3 +1,4 @@
+use crate::Stamps;
 use catnip_base::Time;
 
 /// What a segment carries besides its data. Sequence numbers count bytes from the start of a connection's data
@@ -18,6 +19,8 @@ pub struct Segment {
     pub sack: SackBlocks,
     /// Congestion notification.
     pub ecn: EcnBits,
+    /// Times.
+    pub stamps: Stamps,
 }
 
 impl Segment {
@@ -38,21 +41,49 @@ pub struct Flags {
     pub fin: bool,
 }
 
-/// What a segment says of congestion marks (RFC 3168, section 6.1), and whether it was marked itself.
+/// What a segment says of congestion marks (RFC 3168, section 6.1), and whether it was marked itself; one byte, since segments are
+/// copied for each packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EcnBits {
+pub struct EcnBits(u8);
+
+impl EcnBits {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self(0);
+    const ECE: u8 = 1;
+    const CWR: u8 = 2;
+    const CE: u8 = 4;
+
+    /// ECN-Echo, and congestion window reduced.
+    pub fn new(ece: bool, cwr: bool) -> Self {
+        Self((u8::from(ece) * Self::ECE) | (u8::from(cwr) * Self::CWR))
+    }
+
+    /// The same; did its packet arrive with the CE codepoint?
+    pub fn heard(self, ce: bool) -> Self {
+        Self((self.0 & !Self::CE) | (u8::from(ce) * Self::CE))
+    }
+
     /// ECN-Echo.
-    pub ece: bool,
+    pub fn ece(self) -> bool {
+        self.0 & Self::ECE != 0
+    }
+
     /// Congestion window reduced.
-    pub cwr: bool,
+    pub fn cwr(self) -> bool {
+        self.0 & Self::CWR != 0
+    }
+
     /// Its packet arrived with the CE codepoint.
-    pub ce: bool,
+    pub fn ce(self) -> bool {
+        self.0 & Self::CE != 0
+    }
 }
 
-/// Up to three SACK blocks (RFC 2018), the most recent first, as offsets from `ack`.
+/// Up to three SACK blocks (RFC 2018), the most recent first, as offsets from `ack`; before them there may be one that reports a
+/// duplicate (RFC 2883).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    count: u32,
+    count: u8,
     blocks: [(u32, u32); Self::MAX],
 }
 
@@ -60,11 +91,11 @@ impl SackBlocks {
     /// How many blocks fit beside a timestamp option.
     pub const MAX: usize = 3;
 
-    /// The first blocks of an iterator over byte ranges above `ack`.
+    /// The first blocks of an iterator over byte ranges, most of them above `ack`.
     pub fn new(ack: u64, ranges: impl Iterator<Item = (u64, u64)>) -> Self {
         let mut sack = Self::default();
         for (slot, (start, end)) in sack.blocks.iter_mut().zip(ranges) {
-            *slot = ((start - ack) as u32, (end - ack) as u32);
+            *slot = (start.wrapping_sub(ack) as u32, end.wrapping_sub(ack) as u32);
             sack.count += 1;
         }
         sack
@@ -83,7 +114,15 @@ impl SackBlocks {
     /// The blocks as byte ranges.
     pub fn ranges(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> {
         let blocks = self.blocks;
-        (0..self.len()).map(move |i| (ack + u64::from(blocks[i].0), ack + u64::from(blocks[i].1)))
+        let at = move |offset: u32| ack.wrapping_add_signed(i64::from(offset as i32));
+        (0..self.len()).map(move |i| (at(blocks[i].0), at(blocks[i].1)))
+    }
+
+    /// Does the first block report a duplicate? RFC 2883, section 4: it lies below the acknowledgement, or within the second block.
+    pub fn reports_duplicate(&self, ack: u64) -> bool {
+        let mut ranges = self.ranges(ack);
+        let Some((start, end)) = ranges.next() else { return false };
+        start < ack || ranges.next().is_some_and(|second| second.0 <= start && end <= second.1)
     }
 }
 

@@ -1,5 +1,6 @@
 use crate::control::validated::Validity;
 use crate::control::{Control, Phase};
+use crate::recovery::RecoveryKind;
 use crate::transmission::{SenderStats, Transmission};
 use crate::{Segment, TcpConfig, classic, modern};
 use catnip_base::{FlowContext, Span, Time};
@@ -12,8 +13,10 @@ use catnip_base::{FlowContext, Span, Time};
 pub enum Sender {
     /// That of ns-2 and of the papers.
     Classic(Box<classic::Sender>),
-    /// That of today.
+    /// That of the standards, with SACK or without.
     Modern(Box<modern::Sender>),
+    /// That of Linux, with RACK.
+    Rack(Box<modern::rack::Sender>),
 }
 
 macro_rules! either {
@@ -21,6 +24,7 @@ macro_rules! either {
         match $self {
             Self::Classic($sender) => $does,
             Self::Modern($sender) => $does,
+            Self::Rack($sender) => $does,
         }
     };
 }
@@ -28,10 +32,10 @@ macro_rules! either {
 impl Sender {
     /// A sender with nothing to send. `phase` is the phase of its host's clock tick.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
-        if config.recovery.is_modern() {
-            Self::Modern(Box::new(modern::Sender::new(config, phase)))
-        } else {
-            Self::Classic(Box::new(classic::Sender::new(config, phase)))
+        match config.recovery {
+            RecoveryKind::Rack => Self::Rack(Box::new(modern::rack::Sender::new(config))),
+            kind if kind.is_modern() => Self::Modern(Box::new(modern::Sender::new(config, phase))),
+            _ => Self::Classic(Box::new(classic::Sender::new(config, phase))),
         }
     }
 
@@ -98,6 +102,7 @@ impl Sender {
         match self {
             Self::Classic(_) => None,
             Self::Modern(sender) => sender.validity(),
+            Self::Rack(sender) => sender.validity(),
         }
     }
 
@@ -106,6 +111,7 @@ impl Sender {
         match self {
             Self::Classic(sender) => sender.window(),
             Self::Modern(sender) => sender.control().cwnd,
+            Self::Rack(sender) => sender.window(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::control::validated::Validity;
 use crate::recovery::RecoveryKind;
-use crate::{Flags, Halving, RtoConfig, SackBlocks, Segment, Sender, TcpConfig, profile};
+use crate::{Flags, Halving, RtoConfig, SackBlocks, Segment, Sender, Stamps, TcpConfig, profile};
 use catnip_base::{Span, Time};
 use std::ops::RangeInclusive;
 
@@ -57,6 +57,8 @@ pub(crate) struct Scene {
     /// The last cumulative ACK, and the window advertised with all of them.
     acked: u64,
     window: u64,
+    /// TSecr of all ACKs; zero is none.
+    echo: u32,
     left: Vec<u64>,
 }
 
@@ -70,7 +72,7 @@ impl Scene {
         let mut sender = Sender::new(&config, Span::ZERO);
         sender.write(Time::ZERO, bytes, None, config.fin, &config);
         let window = config.receive_window;
-        let mut scene = Self { config, sender, now: Time::ZERO, acked: 0, window, left: Vec::new() };
+        let mut scene = Self { config, sender, now: Time::ZERO, acked: 0, window, echo: 0, left: Vec::new() };
         scene.drain();
         scene
     }
@@ -133,8 +135,15 @@ impl Scene {
             window: self.window as u32,
             flags: Flags { ack: true, ..Flags::default() },
             sack: SackBlocks::new(ack, blocks.iter().map(range)),
+            stamps: Stamps { value: 1, echo: self.echo },
             ..Segment::default()
         })
+    }
+
+    /// ACKs from now on answer what was sent at this time.
+    pub(crate) fn echoes(&mut self, millis: u64) -> &mut Self {
+        self.echo = Stamps::tick(ms(millis));
+        self
     }
 
     /// The other side's window from now on, bytes.

@@ -9,6 +9,8 @@ pub struct SenderStats {
     pub retransmitted: u32,
     /// Expired retransmission timers.
     pub timeouts: u32,
+    /// Tail loss probes.
+    pub probes: u32,
     /// Recoveries begun by duplicate ACKs or SACK.
     pub fast_retransmits: u32,
     /// Round trips measured, and all of them added up.

@@ -1,5 +1,5 @@
 use crate::{Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, WireError};
-use catnip_tcp::{EcnBits, Flags, SackBlocks, Segment, TcpConfig};
+use catnip_tcp::{EcnBits, Flags, SackBlocks, Segment, Stamps, TcpConfig};
 
 /// Makes a simulated TCP endpoint understood by a real one: between [`Segment`], whose numbers count bytes from 0 and
 /// never wrap, and TCP headers with 32-bit numbers, scaled windows and options.
@@ -198,7 +198,8 @@ impl Translation {
                 fin: bits.contains(TcpFlags::FIN) && !syn,
             },
             sack: SackBlocks::new(ack, ranges),
-            ecn: EcnBits { ece: bits.contains(TcpFlags::ECE), cwr: bits.contains(TcpFlags::CWR), ce: false },
+            ecn: EcnBits::new(bits.contains(TcpFlags::ECE), bits.contains(TcpFlags::CWR)),
+            stamps: Stamps::default(),
         }
     }
 
@@ -235,8 +236,8 @@ fn control_bits(segment: &Segment) -> TcpFlags {
     bit(flags.syn, TcpFlags::SYN)
         | bit(flags.ack, TcpFlags::ACK)
         | bit(flags.fin, TcpFlags::FIN)
-        | bit(ecn.ece, TcpFlags::ECE)
-        | bit(ecn.cwr, TcpFlags::CWR)
+        | bit(ecn.ece(), TcpFlags::ECE)
+        | bit(ecn.cwr(), TcpFlags::CWR)
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ impl Row for ConnectionRow<'_> {
         to.integer("fast_retransmits", "Fast retransmits of the server.", |it| {
             it.record.fast_retransmits.into()
         });
+        to.integer("probes", "Tail loss probes of the server (RFC 8985).", |it| it.record.probes.into());
         to.integer("dropped", "Data packets of the server that the network dropped.", |it| {
             it.record.dropped.into()
         });

@@ -156,6 +156,7 @@ impl Sender {
     }
 
     /// The next segment to send at `now`, if any.
+    #[inline]
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
         if let Some(seq) = self.retransmit_at.take() {

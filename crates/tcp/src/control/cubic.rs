@@ -1,5 +1,5 @@
 use super::slow_start::{SlowStart, SlowStartKind};
-use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Start};
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Idle, Phase, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
@@ -10,6 +10,12 @@ pub struct CubicSpec {
     pub fast_convergence: bool,
     /// Before congestion avoidance.
     pub slow_start: SlowStartKind,
+}
+
+impl Default for CubicSpec {
+    fn default() -> Self {
+        Self { fast_convergence: true, slow_start: SlowStartKind::default() }
+    }
 }
 
 impl Kind for CubicSpec {
@@ -54,6 +60,9 @@ pub struct Cubic {
     /// What the last episode took, in case that it was none.
     undo: Option<Box<Cubic>>,
     grow_unused: bool,
+    byte_counting: bool,
+    /// What is cut is the window, not what is in flight.
+    cuts_window: bool,
     slow_start: SlowStart,
 }
 
@@ -92,7 +101,9 @@ impl Cubic {
             epoch: None,
             undo: None,
             grow_unused: start.grow_unused,
-            slow_start: spec.slow_start.into(),
+            byte_counting: start.byte_counting,
+            cuts_window: start.halving != Halving::Flight,
+            slow_start: SlowStart::from(spec.slow_start).byte_counting(start.byte_counting),
         }
     }
 
@@ -128,7 +139,8 @@ impl Cubic {
             // incremented by (target - cwnd) / cwnd for each received new ACK".
             let rtt = ack.srtt.map_or(0.0, Span::as_secs);
             let target = w_cubic(t + rtt).clamp(self.cwnd, 1.5 * self.cwnd);
-            self.cwnd += (target - self.cwnd) / self.cwnd * acked.min(1.0);
+            self.cwnd +=
+                (target - self.cwnd) / self.cwnd * if self.byte_counting { acked } else { acked.min(1.0) };
         }
         self.epoch = Some(epoch);
     }
@@ -165,13 +177,16 @@ impl CongestionControl for Cubic {
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
-        self.undo = None;
-        self.undo = Some(Box::new(self.clone()));
+        if !event.repeated {
+            self.undo = None;
+            self.undo = Some(Box::new(self.clone()));
+        }
         self.slow_start.on_congestion(event.cause == Cause::Restart);
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh alone.
         if !event.repeated {
             // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two; what was sent beyond cwnd does not count.
-            let flight = self.segments(event.in_flight).min(self.cwnd);
+            let flight =
+                if self.cuts_window { self.cwnd } else { self.segments(event.in_flight).min(self.cwnd) };
             self.ssthresh = (flight * BETA).max(MIN_SSTHRESH);
             self.ssthresh_was_set = true;
             self.cwnd_prior = self.cwnd;

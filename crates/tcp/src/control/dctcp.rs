@@ -104,6 +104,10 @@ impl CongestionControl for Dctcp {
         self.reno.on_ack(ack);
     }
 
+    fn on_ack_while_reduced(&mut self, ack: &Ack) {
+        self.observe(ack);
+    }
+
     fn on_congestion(&mut self, event: &Congestion) {
         // A loss is answered as Reno answers it (section 3.5), which also ends slow start.
         let before = self.reno.control().cwnd;

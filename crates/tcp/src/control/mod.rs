@@ -30,6 +30,8 @@ pub struct Start {
     pub halving: Halving,
     /// cwnd grows even while the application or the receive window keeps it unused.
     pub grow_unused: bool,
+    /// cwnd grows by what an ACK acknowledges, however much, instead of by one segment at most.
+    pub byte_counting: bool,
 }
 
 /// What is halved at a congestion event, and how.
@@ -170,6 +172,8 @@ pub trait CongestionControl: Debug + Send {
     fn phase(&self, unsent: u64) -> Phase;
     /// New data was acknowledged outside of recovery.
     fn on_ack(&mut self, ack: &Ack);
+    /// New data was acknowledged while the window is being reduced, which it does by itself.
+    fn on_ack_while_reduced(&mut self, _ack: &Ack) {}
     /// An episode begins.
     fn on_congestion(&mut self, event: &Congestion);
     /// The repair of a loss is over.
@@ -239,6 +243,9 @@ macro_rules! controls {
             #[inline]
             fn on_ack(&mut self, ack: &Ack) {
                 match self { $(Self::$Kind(it) => it.on_ack(ack)),+ }
+            }
+            fn on_ack_while_reduced(&mut self, ack: &Ack) {
+                match self { $(Self::$Kind(it) => it.on_ack_while_reduced(ack)),+ }
             }
             fn on_congestion(&mut self, event: &Congestion) {
                 match self { $(Self::$Kind(it) => it.on_congestion(event)),+ }

@@ -2,8 +2,8 @@ use super::slow_start::{SlowStart, SlowStartKind};
 use super::{
     Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Recovered, Start,
 };
-use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Time};
 
 /// Slow start and congestion avoidance, as configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,9 @@ pub struct Reno {
     segment: f64,
     halving: Halving,
     grow_unused: bool,
+    byte_counting: bool,
+    /// cwnd and ssthresh before the last episode, in case that it was none.
+    before: Option<(f64, f64)>,
     slow_start: SlowStart,
 }
 
@@ -59,13 +62,15 @@ impl Reno {
             segment: f64::from(start.segment_bytes),
             halving: start.halving,
             grow_unused: start.grow_unused,
-            slow_start: SlowStart::Standard,
+            byte_counting: start.byte_counting,
+            before: None,
+            slow_start: SlowStart::from(SlowStartKind::Standard).byte_counting(start.byte_counting),
         }
     }
 
     /// The same with this slow start.
     pub fn with(self, slow_start: SlowStartKind) -> Self {
-        Self { slow_start: slow_start.into(), ..self }
+        Self { slow_start: SlowStart::from(slow_start).byte_counting(self.byte_counting), ..self }
     }
 
     /// Whole segments of cwnd.
@@ -89,7 +94,10 @@ impl Reno {
                 }
             }
             // RFC 5681, equation 3: "cwnd += SMSS*SMSS/cwnd".
-            Phase::CongestionAvoidance => self.cwnd += 1.0 / self.cwnd.max(1.0),
+            Phase::CongestionAvoidance => {
+                let counted = if self.byte_counting { self.segments(ack.bytes) } else { 1.0 };
+                self.cwnd += counted / self.cwnd.max(1.0);
+            }
         }
     }
 
@@ -123,6 +131,9 @@ impl CongestionControl for Reno {
 
     fn on_congestion(&mut self, event: &Congestion) {
         self.slow_start.on_congestion(event.cause == Cause::Restart);
+        if !event.repeated {
+            self.before = Some((self.cwnd, self.ssthresh));
+        }
         let limit = self.segments(event.receive_window);
         let half = match self.halving {
             Halving::WholeSegments => (self.cwnd.floor().min(limit) / 2.0).floor(),
@@ -150,6 +161,13 @@ impl CongestionControl for Reno {
         }
     }
 
+    /// RFC 5682, section 3.1, and Linux: what the episode took is given back, and what has grown since stays.
+    fn on_spurious(&mut self, _now: Time) {
+        if let Some((cwnd, ssthresh)) = self.before.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
+    }
     fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
         self.cwnd = self.segments(cwnd);
         if let Some(bytes) = ssthresh {

@@ -380,12 +380,14 @@ fn transfer_over(config: &TcpConfig, bytes: u64, arrives_ms: &dyn Fn(usize) -> V
     (ends[1].endpoint.received(), most_out, now)
 }
 
-const RECOVERIES: [RecoveryKind; 5] = [
+const RECOVERIES: [RecoveryKind; 7] = [
     RecoveryKind::Tahoe,
     RecoveryKind::Reno,
     RecoveryKind::NewReno,
     RecoveryKind::Sack1,
     RecoveryKind::SackRfc6675,
+    RecoveryKind::NewRenoRfc6582,
+    RecoveryKind::Rack,
 ];
 
 proptest! {

@@ -2,8 +2,10 @@
 //! not used, and pacing by rate.
 
 mod ledger;
+pub mod rack;
 mod sack;
 mod sender;
+mod stream;
 
 pub use ledger::{Ledger, Sample};
 pub use sack::Sack;

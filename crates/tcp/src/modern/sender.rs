@@ -1,10 +1,10 @@
+use super::stream::Stream;
 use super::{Ledger, Sack, Sample};
 use crate::control::validated::{Validated, Validity};
 use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Recovered,
     Sent, Start,
 };
-use crate::messages::{Message, Messages};
 use crate::pacing::{Pacing, RoundStart};
 use crate::recovery::DUPACK_THRESHOLD;
 use crate::segment::earlier;
@@ -21,13 +21,8 @@ pub struct Sender {
     next: u64,
     /// End of everything sent so far.
     max: u64,
-    /// Bytes handed over by the application.
-    written: u64,
-    messages: Messages,
-    /// Where the message ends in which the newest segment begins.
-    message_end: u64,
-    /// No more will be; the end is announced with a FIN.
-    fin: bool,
+    /// What the application has handed over.
+    stream: Stream,
     peer_window: u64,
     dupacks: u32,
     /// Segments that may be sent before the next ACK or timeout.
@@ -79,10 +74,7 @@ impl Sender {
             una: 0,
             next: 0,
             max: 0,
-            written: 0,
-            messages: Messages::default(),
-            message_end: 0,
-            fin: false,
+            stream: Stream::default(),
             peer_window: config.receive_window,
             dupacks: 0,
             burst_limit: u32::MAX,
@@ -118,12 +110,7 @@ impl Sender {
         last: bool,
         config: &TcpConfig,
     ) {
-        if bytes > 0 {
-            let (start, end) = (self.written, self.written + bytes);
-            self.messages.push(Message { start, end, context }, self.una);
-            self.written = end;
-        }
-        self.fin |= last && config.fin;
+        self.stream.write(bytes, context, last && config.fin, self.una);
         if let Some(context) = context {
             self.control.on_message(now, &context);
         }
@@ -143,13 +130,13 @@ impl Sender {
         let mut news = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
             // RFC 6675 counts bytes of data; the FIN is none.
-            let end = if end <= self.max { end.min(self.written) } else { start };
+            let end = if end <= self.max { end.min(self.stream.written()) } else { start };
             news |= board.add_and_tell(start, end, |from, to| self.ledger.report(from, to, &mut sampling));
         }
         if segment.ack > self.una {
-            self.ledger.acknowledge(segment.ack.min(self.written), &mut sampling);
+            self.ledger.acknowledge(segment.ack.min(self.stream.written()), &mut sampling);
             let sample = self.ledger.sample(sampling);
-            self.on_new_ack(now, segment.ack, &sample, segment.ecn.ece, config);
+            self.on_new_ack(now, segment.ack, &sample, segment.ecn.ece(), config);
         // RFC 5681, section 2, a duplicate: "(a) the receiver of the ACK has outstanding data, (b) the incoming
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
         } else if self.una < self.max && segment.span() == 0 {
@@ -163,7 +150,7 @@ impl Sender {
             }
             self.on_duplicate_ack(now, news, config);
         }
-        if segment.ecn.ece {
+        if segment.ecn.ece() {
             self.on_mark(now);
         }
     }
@@ -189,6 +176,7 @@ impl Sender {
         true
     }
 
+    #[inline]
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
         let segment = u64::from(config.segment_bytes);
@@ -199,7 +187,7 @@ impl Sender {
             if config.nagle && self.waits_for_more(segment) {
                 return None;
             }
-            if seq >= self.message_end {
+            if self.stream.begins_message(seq) {
                 self.begin_message(now, seq, config);
             }
         }
@@ -238,7 +226,7 @@ impl Sender {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.una == self.end() && self.una > 0
+        self.una == self.stream.end() && self.una > 0
     }
 
     pub(crate) fn control(&self) -> Control {
@@ -266,8 +254,7 @@ impl Sender {
     }
 
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
-        let message = self.messages.at(seq);
-        (message.start, message.context)
+        self.stream.message_at(seq)
     }
 
     pub(crate) fn in_recovery(&self) -> bool {
@@ -283,18 +270,13 @@ impl Sender {
         self.control.phase(self.unsent())
     }
 
-    fn end(&self) -> u64 {
-        self.written + u64::from(self.fin)
-    }
-
     /// The end of the data sent so far.
     fn sent_data(&self) -> u64 {
-        self.max.min(self.written)
+        self.max.min(self.stream.written())
     }
 
-    /// Bytes never sent of the message that is being sent, or comes next.
     fn unsent(&self) -> u64 {
-        self.messages.at(self.max).end.saturating_sub(self.max)
+        self.stream.unsent(self.max)
     }
 
     #[inline]
@@ -427,7 +409,7 @@ impl Sender {
             self.control.on_sent(&Sent {
                 now,
                 in_flight: self.max - self.una,
-                drained: self.max >= self.end(),
+                drained: self.stream.is_sent(self.max),
                 segment,
                 receive_window: self.peer_window,
                 rto: self.rto.timeout(&config.rto),
@@ -466,7 +448,7 @@ impl Sender {
         // RFC 5681, section 2: never beyond "the minimum of cwnd and rwnd".
         let window = (cwnd + self.limited_transmit_credit).min(self.peer_window);
         // A short last segment counts as a full one, so that windows hold whole segments.
-        let fits = self.next < self.end() && self.next + segment <= self.una + window;
+        let fits = !self.stream.is_sent(self.next) && self.next + segment <= self.una + window;
         fits.then_some(Next::Fits(self.next))
     }
 
@@ -479,7 +461,7 @@ impl Sender {
         }
         let fits = |seq: &u64| *seq + segment <= una + self.peer_window;
         let held = config.nagle && self.waits_for_more(segment);
-        let fresh = Some(self.next).filter(|&next| next < self.end() && !held);
+        let fresh = Some(self.next).filter(|&next| !self.stream.is_sent(next) && !held);
         if !config.recovery.uses_sack() {
             // RFC 6582: which segment is missing is known of the first one only, and that leaves with each partial ACK.
             return fresh.filter(fits).map(Next::Fits);
@@ -490,22 +472,15 @@ impl Sender {
         next.or_else(|| self.sack.rescue(una, end, segment).map(Next::Rescue))
     }
 
-    /// RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if any previously
-    /// transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or until the TCP can send a
-    /// full-sized segment". A FIN says that no more will come.
     fn waits_for_more(&self, segment: u64) -> bool {
-        let short = self.next >= self.max && self.written.saturating_sub(self.next) < segment;
-        short && !self.fin && self.una < self.max
+        self.next >= self.max && self.stream.waits_for_more(self.next, self.una < self.max, segment)
     }
 
     /// The first segment is to be sent that begins in a message; its first bytes may have left with the one before it.
     fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
-        let &Message { end, .. } = self.messages.at(seq);
-        // Only a FIN is left.
-        if end <= seq {
+        if !self.stream.begin_message(seq) {
             return;
         }
-        self.message_end = end;
         self.pacing.on_message();
         if self.una == self.max && self.max > 0 {
             self.control.on_idle(&Idle {
@@ -519,9 +494,9 @@ impl Sender {
 
     #[inline]
     fn send(&mut self, now: Time, seq: u64, was_lost: bool, config: &TcpConfig) -> Transmission {
-        let data_end = (seq + u64::from(config.segment_bytes)).min(self.written).max(seq);
-        let fin = self.fin && data_end == self.written;
-        let end = data_end + u64::from(fin);
+        let end = self.stream.segment_end(seq, config.segment_bytes.into());
+        let data_end = end.min(self.stream.written()).max(seq);
+        let fin = end > data_end;
         let retransmission = seq < self.max;
         if retransmission {
             // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).

@@ -206,7 +206,7 @@ proptest! {
         strides in prop::collection::vec((0u64..1 << 30, 0u32..1461, 0u32..1 << 16, any::<bool>()), 1..60),
         (ece, cwr) in any::<(bool, bool)>(), initial in any::<[u32; 2]>(),
     ) {
-        let ecn = EcnBits { ece, cwr, ce: false };
+        let ecn = EcnBits::new(ece, cwr);
         let mut pair = Pair::open(initial, [ANNOUNCEMENT; 2]);
         let mut at = 0u64;
         for (stride, len, window, fin) in strides {
@@ -230,6 +230,7 @@ proptest! {
                 flags: flags(false, true, false),
                 sack: SackBlocks::new(at, ranges.into_iter()),
                 ecn,
+                stamps: Stamps::default(),
             };
             prop_assert_eq!(pair.carry(1, &answer, 0), Incoming::Segment(answer));
             pair.ends[0].sent = at;

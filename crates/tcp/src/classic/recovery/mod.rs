@@ -108,7 +108,7 @@ impl Recovery {
             RecoveryKind::Reno => Self::Reno(Reno::new(gate)),
             RecoveryKind::NewReno => Self::NewReno(NewReno::new(gate)),
             RecoveryKind::Sack1 => Self::Sack(Sack::new(gate)),
-            RecoveryKind::SackRfc6675 | RecoveryKind::NewRenoRfc6582 => {
+            RecoveryKind::SackRfc6675 | RecoveryKind::Rack | RecoveryKind::NewRenoRfc6582 => {
                 unreachable!("a recovery of the modern sender")
             }
         }

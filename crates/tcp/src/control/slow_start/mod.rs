@@ -28,12 +28,16 @@ words! {
 
 /// The slow start of a connection.
 #[derive(Clone, Debug)]
-pub enum SlowStart {
-    /// RFC 5681, section 3.1.
+pub struct SlowStart {
+    rule: Rule,
+    /// Segments that an ACK counts for at most in a standard one.
+    limit: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
     Standard,
-    /// See [`HyStartPlus`].
     HyStartPlus(Box<HyStartPlus>),
-    /// See [`HyStart`].
     HyStart(Box<HyStart>),
 }
 
@@ -48,35 +52,41 @@ pub struct Growth {
 
 impl From<SlowStartKind> for SlowStart {
     fn from(kind: SlowStartKind) -> Self {
-        match kind {
-            SlowStartKind::Standard => Self::Standard,
-            SlowStartKind::HyStartPlus => Self::HyStartPlus(Box::default()),
-            SlowStartKind::HyStart => Self::HyStart(Box::default()),
-        }
+        let rule = match kind {
+            SlowStartKind::Standard => Rule::Standard,
+            SlowStartKind::HyStartPlus => Rule::HyStartPlus(Box::default()),
+            SlowStartKind::HyStart => Rule::HyStart(Box::default()),
+        };
+        // RFC 5681, equation 2: "cwnd += min (N, SMSS)".
+        Self { rule, limit: 1.0 }
     }
 }
 
 impl SlowStart {
+    /// The same; does an ACK count for all that it acknowledges?
+    pub fn byte_counting(self, byte_counting: bool) -> Self {
+        Self { limit: if byte_counting { f64::INFINITY } else { 1.0 }, ..self }
+    }
+
     /// An ACK in slow start finds a window of so many segments of so many bytes.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack, cwnd: f64, segment: f64) -> Growth {
         let acked = ack.bytes as f64 / segment;
-        match self {
-            // RFC 5681, equation 2: "cwnd += min (N, SMSS)".
-            Self::Standard => Growth { segments: acked.min(1.0), ends: false },
-            Self::HyStartPlus(it) => it.on_ack(ack, acked),
-            Self::HyStart(it) => it.on_ack(ack, acked, cwnd, segment),
+        match &mut self.rule {
+            Rule::Standard => Growth { segments: acked.min(self.limit), ends: false },
+            Rule::HyStartPlus(it) => it.on_ack(ack, acked),
+            Rule::HyStart(it) => it.on_ack(ack, acked, cwnd, segment),
         }
     }
 
     /// Something was lost, or seemed to be; the timer said so or not.
     pub fn on_congestion(&mut self, by_timer: bool) {
-        match self {
-            Self::Standard => {}
+        match &mut self.rule {
+            Rule::Standard => {}
             // RFC 9406, section 4.3: "HyStart++ ... SHOULD be used only for the initial slow start".
-            Self::HyStartPlus(_) => *self = Self::Standard,
-            Self::HyStart(it) if by_timer => **it = HyStart::default(),
-            Self::HyStart(_) => {}
+            Rule::HyStartPlus(_) => self.rule = Rule::Standard,
+            Rule::HyStart(it) if by_timer => **it = HyStart::default(),
+            Rule::HyStart(_) => {}
         }
     }
 }

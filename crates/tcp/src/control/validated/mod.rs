@@ -140,6 +140,10 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
         }
     }
 
+    fn on_ack_while_reduced(&mut self, ack: &Ack) {
+        self.control.on_ack_while_reduced(ack);
+    }
+
     fn on_congestion(&mut self, event: &Congestion) {
         match &mut self.rule {
             Rule::NewCwv(rule) => rule.on_congestion(event, &mut self.control),

@@ -7,7 +7,7 @@ fn with(ecn: EcnKind) -> TcpConfig {
 
 /// A segment as its packet arrives if a router has marked it.
 fn marked(segment: Segment) -> Segment {
-    Segment { ecn: EcnBits { ce: true, ..segment.ecn }, ..segment }
+    Segment { ecn: segment.ecn.heard(true), ..segment }
 }
 
 /// What an end sends now, with the codepoints of the packets.
@@ -20,10 +20,10 @@ fn a_syn_asks_with_both_bits_and_is_answered_with_one() {
     let (mut client, mut server) = pair(&with(EcnKind::Classic));
     let syn = client.says(0);
     // RFC 3168, section 6.1.1: "an ECN-setup SYN packet" has ECE and CWR, "an ECN-setup SYN-ACK packet" ECE alone.
-    assert_eq!(syn.ecn, EcnBits { ece: true, cwr: true, ce: false });
+    assert_eq!(syn.ecn, EcnBits::new(true, true));
     server.hears(50, syn);
     let answer = server.says(50);
-    assert_eq!(answer.ecn, EcnBits { ece: true, ..EcnBits::default() });
+    assert_eq!(answer.ecn, EcnBits::new(true, false));
     client.hears(100, answer);
     client.writes(100, 3000);
     let sent = packets(&mut client, 100);
@@ -45,7 +45,7 @@ fn nobody_marks_what_one_side_has_not_asked_for() {
     // Some hosts send back whatever they hear: "both the ECE and CWR flags" in a SYN-ACK are no agreement.
     let (mut client, _) = pair(&with(EcnKind::Classic));
     client.says(0);
-    let both = EcnBits { ece: true, cwr: true, ce: false };
+    let both = EcnBits::new(true, true);
     client.hears(100, Segment { flags: SYN_ACK, ecn: both, window: 1 << 20, ..Segment::default() });
     client.writes(100, 1000);
     assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NotEct));
@@ -71,7 +71,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
     assert_eq!(sent.len(), 10);
     let echoes = |server: &mut End, at, segment| {
         server.hears(at, segment);
-        server.all(at).iter().map(|ack| ack.ecn.ece).collect::<Vec<_>>()
+        server.all(at).iter().map(|ack| ack.ecn.ece()).collect::<Vec<_>>()
     };
     // ACKs for two segments each.
     assert_eq!(echoes(&mut server, 200, sent[0]), []);
@@ -83,13 +83,13 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
 
     let cwnd = |end: &End| end.endpoint.sender().unwrap().control().cwnd;
     let ack = |end: &mut End, at, segments: u64, ece| {
-        let ecn = EcnBits { ece, ..EcnBits::default() };
+        let ecn = EcnBits::new(ece, false);
         let window = 1 << 20;
         end.hears(at, Segment { flags: ACK, ack: segments * 1000, window, ecn, ..Segment::default() });
     };
     ack(&mut client, 250, 2, false);
     let (before, more) = (cwnd(&client), client.all(250));
-    assert!(more.iter().all(|segment| !segment.ecn.cwr));
+    assert!(more.iter().all(|segment| !segment.ecn.cwr()));
     ack(&mut client, 250, 4, true);
     // RFC 3168, section 6.1.2: as for a lost packet, half of what is in flight.
     let halved = cwnd(&client);
@@ -98,14 +98,14 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_has_reacted() {
     ack(&mut client, 250, 10, true);
     assert_eq!(cwnd(&client), halved, "neither again nor growing");
     let first = client.all(250);
-    assert!(first[0].ecn.cwr && first[1..].iter().all(|segment| !segment.ecn.cwr), "{first:?}");
+    assert!(first[0].ecn.cwr() && first[1..].iter().all(|segment| !segment.ecn.cwr()), "{first:?}");
     // The receiver hears that, and is silent.
     for segment in sent[6..].iter().chain(&more) {
         echoes(&mut server, 300, *segment);
     }
     server.hears(300, first[0]);
     let after = server.all(500);
-    assert!(after.iter().all(|ack| !ack.ecn.ece), "{after:?}");
+    assert!(after.iter().all(|ack| !ack.ecn.ece()), "{after:?}");
     // A mark of what was sent since is another one.
     let sent_to = client.endpoint.sender().unwrap().sent_to();
     ack(&mut client, 350, sent_to / 1000, true);
@@ -121,7 +121,7 @@ fn exact_echoes_tell_which_data_was_marked() {
     let sent: Vec<Segment> = sent.iter().map(|out| out.segment).collect();
     let acks = |server: &mut End, segment| {
         server.hears(200, segment);
-        server.all(200).iter().map(|ack| (ack.ack / 1000, ack.ecn.ece)).collect::<Vec<_>>()
+        server.all(200).iter().map(|ack| (ack.ack / 1000, ack.ecn.ece())).collect::<Vec<_>>()
     };
     assert_eq!(acks(&mut server, sent[0]), []);
     // RFC 8257, section 3.2: what waited is acknowledged with the old state, and the change at once.

@@ -1,0 +1,195 @@
+use crate::recovery::RecoveryKind::Rack;
+use crate::testing::{SEGMENT, Scene, rfc};
+use crate::{Halving, RtoConfig, TcpConfig};
+use catnip_base::Span;
+
+const TEN: [u64; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+
+/// Linux about data only, with Reno.
+fn linux() -> TcpConfig {
+    let base = rfc(Rack, 10);
+    TcpConfig {
+        halving: Halving::Window,
+        byte_counting: true,
+        rto: RtoConfig { min: Span::from_millis(200), ..base.rto },
+        ..base
+    }
+}
+
+#[test]
+fn a_segment_is_lost_once_three_above_it_are_reported_and_the_window_goes_down_in_proportion() {
+    let mut tcp = Scene::new(linux(), 100);
+    // Each report leaves room for one more (RFC 3042).
+    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sends(&[11]).sack(0, &[2..=3]).sends(&[12]);
+    // RFC 8985, section 6.2, step 4: no reordering was seen, and "RACK.segs_sacked >= DupThresh": the reordering window is 0.
+    tcp.at(101).sack(0, &[2..=4]).sends(&[1]).ssthresh(5.0);
+    // RFC 6937: one leaves for two that arrive, from a window of 10 to one of 5.
+    tcp.sack(0, &[2..=5]).sends(&[]).sack(0, &[2..=6]).sends(&[13]).sack(0, &[2..=7]).sends(&[]);
+    tcp.sack(0, &[2..=8]).sends(&[14]).sack(0, &[2..=9]).sends(&[]).sack(0, &[2..=10]).sends(&[]);
+    // The wait for the first report has been for nothing. Five are out: from here on one leaves for each that arrives.
+    tcp.at(133).wakes().at(200).sack(0, &[2..=11]).sends(&[15]).sack(0, &[2..=12]).sends(&[16]).window(5);
+    // Four and the retransmission are out; its ACK ends the episode, and the window is ssthresh.
+    tcp.at(201).ack(12).cwnd(5.2).sends(&[17]);
+    assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().timeouts), (1, 0));
+}
+
+#[test]
+fn fewer_reports_are_waited_for_a_quarter_of_the_least_round_trip() {
+    let mut tcp = Scene::new(linux(), 3);
+    // Segment.xmit_ts + RACK.rtt + RACK.reo_wnd = 0 + 100 + 25, and the kernel's least time of a timer.
+    tcp.sends(&[1, 2, 3]).at(100).sack(0, &[2..=3]).sends(&[]).timer(125 + 8);
+    tcp.at(133).wakes().sends(&[1]).ssthresh(5.0);
+    tcp.at(233).ack(3).no_timer();
+}
+
+#[test]
+fn what_arrives_in_time_was_only_late_and_from_then_on_three_reports_mean_nothing() {
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=3]).sends(&[11, 12]).at(110).ack(3).sends(&[13, 14]);
+    // RACK.reordering_seen: the window is a quarter of 100 ms, whatever is reported. 4 was sent at 0, and so were 5 to 10.
+    tcp.at(111).sack(3, &[5..=10]).cwnd(11.0);
+    tcp.take();
+    assert!(!tcp.sender().in_recovery());
+    tcp.timer(111 + 25 + 8);
+    tcp.at(144).wakes().sends(&[4]);
+    assert!(tcp.sender().in_recovery());
+}
+
+#[test]
+fn a_lost_retransmission_is_sent_again_when_something_later_has_arrived() {
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[11, 12, 1]);
+    tcp.at(101).sack(0, &[2..=10]).sends(&[13, 14]);
+    tcp.at(133).wakes();
+    // 13 left after the retransmission of 1 did, and has arrived.
+    tcp.at(201).sack(0, &[2..=14]);
+    assert_eq!(tcp.take().first(), Some(&1));
+    tcp.at(301).ack(14);
+    assert_eq!((tcp.sender().stats().retransmitted, tcp.sender().stats().timeouts), (2, 0));
+}
+
+#[test]
+fn a_lost_tail_is_probed_after_two_round_trips_and_repaired_without_a_timeout() {
+    let mut tcp = Scene::new(linux(), 10);
+    // RFC 8985, section 7.2: PTO = 2 * SRTT, and the kernel's least time.
+    tcp.sends(&TEN).at(100).ack(8).timer(100 + 200 + 8);
+    // 7.3: "Retransmit the highest-sequence segment sent so far".
+    tcp.at(308).wakes().sends(&[10]).timer(308 + 300);
+    // 7.4.1: the ACK of the probe shows the loss of what was sent before.
+    tcp.at(408).sack(8, &[10..=10]).sends(&[9]);
+    tcp.at(508).ack(10).no_timer();
+    let stats = tcp.sender().stats();
+    assert_eq!((stats.probes, stats.fast_retransmits, stats.timeouts), (1, 1, 0));
+}
+
+#[test]
+fn a_probe_sends_new_data_where_there_is_some() {
+    let mut tcp = Scene::new(linux(), 40);
+    tcp.sends(&TEN).at(100).ack(10);
+    tcp.sends(&(11..=30).collect::<Vec<_>>()).timer(100 + 208);
+    tcp.at(308).wakes().sends(&[31]);
+    tcp.at(408).sack(10, &[31..=31]);
+    // Everything else was lost, and leaves again.
+    assert_eq!(tcp.take().first(), Some(&11));
+    assert_eq!((tcp.sender().stats().probes, tcp.sender().stats().timeouts), (1, 0));
+}
+
+/// The last of ten is lost or late, and its probe leaves.
+fn probed() -> Scene {
+    let mut tcp = Scene::new(linux(), 10);
+    // One segment: its ACK may be delayed, by 200 ms at most; no later than the timeout of 100 + 200 ms.
+    tcp.sends(&TEN).at(100).ack(9).cwnd(19.0).timer(100 + 300);
+    tcp.at(400).wakes().sends(&[10]).timer(400 + 300);
+    tcp
+}
+
+#[test]
+fn a_probe_that_repaired_the_only_loss_reduces_the_window_as_a_loss_would() {
+    let mut tcp = probed();
+    tcp.at(500).ack(10).cwnd(20.0);
+    // 7.4.2: "ACK's ack. number > TLP.end_seq: Repaired the single loss".
+    tcp.writes(SEGMENT).sends(&[11]).at(600).ack(11).ssthresh(10.0).cwnd(10.0);
+}
+
+#[test]
+fn a_probe_that_was_a_duplicate_reduces_nothing() {
+    let mut tcp = probed();
+    // Case 1: "an ACK that covers TLP.end_seq with a DSACK option".
+    tcp.at(410).ack(10).at(500).sack(10, &[10..=10]);
+    tcp.writes(SEGMENT).sends(&[11]).at(600).ack(11);
+    assert!(tcp.sender().control().ssthresh.is_none());
+    // Case 2: "a DupAck without any SACK option".
+    let mut tcp = probed();
+    tcp.at(410).ack(10).at(500).dup();
+    tcp.writes(SEGMENT).sends(&[11]).at(600).ack(11);
+    assert!(tcp.sender().control().ssthresh.is_none());
+}
+
+/// Two of ten are acknowledged after 100 ms, then nothing comes: a probe, a timeout.
+fn timed_out() -> Scene {
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).ack(2).sends(&[11, 12, 13, 14]).timer(300);
+    tcp.at(300).wakes().sends(&[15]).timer(600);
+    tcp.at(600).times_out().sends(&[3]).cwnd(1.0).ssthresh(6.0).timer(600 + 600);
+    tcp
+}
+
+#[test]
+fn a_timeout_is_undone_when_what_was_sent_before_it_arrives() {
+    let mut tcp = timed_out();
+    // RFC 5682, section 3.1, step 3b, with SACK: 4 was not sent again.
+    tcp.at(620).ack(4).cwnd(14.0);
+    // Eleven are out, and none of them is lost.
+    tcp.sends(&[16, 17, 18]).at(630).ack(15).cwnd(25.0);
+    assert_eq!((tcp.take().first(), tcp.sender().stats().retransmitted), (Some(&19), 1));
+}
+
+#[test]
+fn timestamps_tell_of_a_spurious_timeout_where_only_the_first_segment_is_acknowledged() {
+    // RFC 3522, section 3.2, step 6: the ACK echoes a time before the retransmission.
+    let mut tcp = timed_out();
+    tcp.echoes(0).at(620).ack(3).cwnd(13.0).sends(&[16]);
+    // Without: new data, in case that it was not lost (RFC 5682, step 2b).
+    let mut tcp = timed_out();
+    tcp.at(708).ack(3).cwnd(2.0).sends(&[16, 17]);
+    // Step 3a: something behind it is reported, and it was lost.
+    tcp.at(808).sack(3, &[16..=16]).sends(&[4]);
+}
+
+#[test]
+fn a_timeout_loses_all_but_what_was_sent_less_than_a_round_trip_ago() {
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).ack(10);
+    tcp.sends(&(11..=30).collect::<Vec<_>>()).at(308).wakes().sends(&[31]);
+    tcp.at(560).advertises(100 * SEGMENT).dup().sends(&[]);
+    tcp.at(608).times_out().sends(&[11]).cwnd(1.0);
+}
+
+#[test]
+fn a_cut_is_undone_when_all_retransmissions_were_duplicates() {
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]).ssthresh(5.0);
+    // The first transmission was late; it and all others are acknowledged, and the episode is over.
+    tcp.at(101).ack(10).cwnd(6.4);
+    tcp.take();
+    // Its retransmission was a duplicate (RFC 3708).
+    tcp.at(200).sack(10, &[1..=1]).cwnd(10.0);
+    assert_eq!(tcp.sender().control().ssthresh, Some(u64::MAX), "slow start goes on");
+}
+
+#[test]
+fn timestamps_undo_a_cut_at_once() {
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]).ssthresh(5.0);
+    tcp.echoes(0).at(101).ack(4).cwnd(11.0);
+    assert!(!tcp.sender().in_recovery());
+}
+
+#[test]
+fn a_probe_round_trip_is_none_of_a_segment_that_was_sent_twice() {
+    let mut tcp = Scene::new(linux(), 10);
+    tcp.sends(&TEN).at(100).ack(8).at(308).wakes().sends(&[10]);
+    // RACK_update: "If rtt < RACK.min_rtt: Continue"; 10 arrived by its first transmission, and says nothing of 9.
+    tcp.at(320).sack(8, &[10..=10]).sends(&[]);
+    assert!(!tcp.sender().in_recovery());
+}

@@ -1,0 +1,76 @@
+use crate::Segment;
+use catnip_base::{Span, Time};
+
+/// The timestamps option (RFC 7323), in milliseconds as Linux has it; zero stands for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// TSval.
+    pub value: u32,
+    /// TSecr.
+    pub echo: u32,
+}
+
+impl Stamps {
+    /// What the clock of timestamps shows.
+    pub fn tick(at: Time) -> u32 {
+        at.since(Time::ZERO).in_units_of(Span::from_millis(1)) as u32 + 1
+    }
+}
+
+/// One end's part in it: which of the other side's times is echoed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stamping {
+    /// TS.Recent.
+    recent: u32,
+    /// Last.ACK.sent.
+    last_ack: u64,
+}
+
+impl Stamping {
+    /// RFC 7323, section 4.3: "If ... SEG.SEQ <= Last.ACK.sent, then SEG.TSval is copied to TS.Recent", so that an ACK that was delayed
+    /// echoes the first segment that it acknowledges.
+    pub(crate) fn on_segment(&mut self, segment: &Segment) {
+        if segment.stamps.value != 0 && segment.seq <= self.last_ack {
+            self.recent = segment.stamps.value;
+        }
+    }
+
+    /// What a segment carries that leaves and acknowledges so much.
+    pub(crate) fn of(&mut self, now: Time, ack: u64) -> Stamps {
+        self.last_ack = ack;
+        Stamps { value: Stamps::tick(now), echo: self.recent }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(seq: u64, value: u32) -> Segment {
+        Segment { seq, len: 10, stamps: Stamps { value, echo: 0 }, ..Segment::default() }
+    }
+
+    #[test]
+    fn an_ack_echoes_the_first_segment_that_it_acknowledges_and_none_that_came_too_early() {
+        // RFC 7323, section 4.3, (A) delayed ACKs: segments A, B and C are acknowledged together, and the echo is A's.
+        let mut stamping = Stamping::default();
+        for (seq, value) in [(0, 1), (10, 2), (20, 3)] {
+            stamping.on_segment(&heard(seq, value));
+        }
+        assert_eq!(stamping.of(Time::ZERO, 30).echo, 1);
+        // (B): D is lost; "ACK(D), TSecr" is that of the last segment in order, whatever arrives behind the hole.
+        for (seq, value) in [(40, 5), (50, 6)] {
+            stamping.on_segment(&heard(seq, value));
+        }
+        assert_eq!(stamping.of(Time::ZERO, 30).echo, 1);
+        // (C): what fills the hole is echoed.
+        stamping.on_segment(&heard(30, 7));
+        assert_eq!(stamping.of(Time::ZERO, 60).echo, 7);
+    }
+
+    #[test]
+    fn a_clock_of_milliseconds_never_shows_the_zero_that_means_none() {
+        let at = |micros| Stamps::tick(Time::ZERO + Span::from_micros(micros));
+        assert_eq!([0, 999, 1000, 2_500_000].map(at), [1, 1, 2, 2501]);
+    }
+}
