@@ -65,6 +65,9 @@ pub(crate) struct TcpFile {
     /// Whether packets can be marked, and how the ends tell each other of marks.
     #[schemars(example = &"classic", extend("default" = "none"))]
     pub(crate) ecn: Option<Text<EcnKind>>,
+    /// Segments carry times (RFC 7323), by which a sender of recovery rack sees that it retransmitted in vain.
+    #[schemars(example = true)]
+    pub(crate) timestamps: Option<bool>,
     /// The congestion window grows even while the application or the receive window keeps it unused.
     #[schemars(example = false)]
     pub(crate) grow_unused: Option<bool>,
@@ -224,6 +227,9 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
         first_without_header: base.first_without_header && !handshake,
         pads_segments: file.padded.unwrap_or(base.pads_segments),
         receive_window: window * u64::from(segment_bytes),
+        // As a program that sets SO_RCVBUF.
+        tunes_window: base.tunes_window && file.window_segments.is_none(),
+        timestamps: file.timestamps.unwrap_or(base.timestamps),
         initial_window: initial as u32,
         recovery: file.recovery.map_or(base.recovery, |said| said.0),
         control,

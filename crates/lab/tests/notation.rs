@@ -100,6 +100,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "eca:final-window",
             "eca:one-more-round",
             "cubic",
+            "linux-cubic",
+            "linux-cubic:slow-start=standard",
             "cubic:fast-convergence=false",
             "cubic:slow-start=hystart",
             "cubic:fast-convergence=false,slow-start=hystart++",

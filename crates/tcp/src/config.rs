@@ -24,6 +24,10 @@ pub struct TcpConfig {
     pub initial_window: u32,
     /// What the other side can take in, bytes.
     pub receive_window: u64,
+    /// That is where a window ends that tunes itself to what arrives, as Linux's does.
+    pub tunes_window: bool,
+    /// Segments carry times (RFC 7323).
+    pub timestamps: bool,
     /// ssthresh at the start.
     pub initial_ssthresh: InitialSsthresh,
     /// What to resend.

@@ -1,4 +1,5 @@
 use crate::ecn::Echo;
+use crate::receive_window::TunedWindow;
 use crate::recovery::RecoveryKind;
 use crate::segment::earlier;
 use crate::timestamps::Stamping;
@@ -99,7 +100,12 @@ impl Endpoint {
         Self {
             sender: None,
             receiver: Receiver::new(config.recovery == RecoveryKind::Sack1)
-                .telling_duplicates(config.recovery.uses_timestamps()),
+                .telling_duplicates(config.recovery.reports_duplicates())
+                .tuning(
+                    config
+                        .tunes_window
+                        .then(|| TunedWindow::new(now, config.segment_bytes.into(), config.receive_window)),
+                ),
             state,
             phase,
             handshake: Handshake::Silent,
@@ -146,6 +152,10 @@ impl Endpoint {
         }
         if !segment.flags.syn && self.is_open() {
             self.stamping.on_segment(segment);
+            if segment.span() > 0 {
+                let waited = Stamps::since(now, segment.stamps.echo);
+                self.receiver.on_echo(segment.stamps.echo, waited.unwrap_or(Span::ZERO));
+            }
             self.on_open_segment::<true>(now, segment, config);
         }
     }
@@ -246,11 +256,7 @@ impl Endpoint {
         Notes {
             ecn: self.echo.of_segment(sent.is_some_and(|sent| sent.cwr)),
             codepoint: if may_be_marked { config.ecn.codepoint() } else { Ecn::NotEct },
-            stamps: if config.recovery.uses_timestamps() {
-                self.stamping.of(now, ack)
-            } else {
-                Stamps::default()
-            },
+            stamps: if config.timestamps { self.stamping.of(now, ack) } else { Stamps::default() },
         }
     }
 
@@ -335,7 +341,7 @@ impl Endpoint {
             seq: 0,
             ack: self.receiver.next(),
             len: 0,
-            window: config.receive_window.min(u64::from(u32::MAX)) as u32,
+            window: self.receiver.window(config.receive_window).min(u64::from(u32::MAX)) as u32,
             flags: Flags { syn: false, ack: true, fin: false },
             sack: if config.recovery.uses_sack() { self.receiver.sack() } else { Default::default() },
             ecn: EcnBits::default(),
@@ -381,7 +387,7 @@ impl Endpoint {
     }
 
     fn says_nothing_more(config: &TcpConfig) -> bool {
-        !config.recovery.uses_timestamps() && !config.ecn.is_wanted()
+        !config.timestamps && !config.ecn.is_wanted()
     }
 
     fn transmit_handshake(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {

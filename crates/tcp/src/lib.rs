@@ -17,6 +17,7 @@ mod messages;
 pub mod modern;
 pub mod pacing;
 pub mod profile;
+mod receive_window;
 mod receiver;
 pub mod recovery;
 mod rto;

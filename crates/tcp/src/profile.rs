@@ -3,9 +3,8 @@
 //! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release;
 //! `rfc` follows the standards of today.
 
-use crate::control::slow_start::SlowStartKind;
 use crate::control::validated::ValidationSpec;
-use crate::control::{ControlSpec, CubicSpec, RenoSpec};
+use crate::control::{ControlSpec, LinuxCubicSpec, RenoSpec};
 use crate::pacing::PacingKind;
 use crate::recovery::RecoveryKind;
 use crate::{DelayedAck, EcnKind, Halving, InitialSsthresh, RtoConfig, TcpConfig};
@@ -59,6 +58,8 @@ pub fn ns2_2002() -> TcpConfig {
         sack_block_bytes: 8,
         initial_window: 1,
         receive_window: 20 * 512,
+        tunes_window: false,
+        timestamps: false,
         initial_ssthresh: InitialSsthresh::ReceiveWindow,
         recovery: RecoveryKind::Reno,
         control: ControlSpec::Reno(RenoSpec::default()),
@@ -168,13 +169,14 @@ pub fn linux_20() -> TcpConfig {
     }
 }
 
-/// Linux 6.18 with the values of a new system (net/ipv4/tcp.c, tcp_input.c, tcp_timer.c, and sysctl). Its receive window tunes itself
-/// to what the application takes in, ahead of the sender's, and so is a wide one here.
+/// Linux 6.18 with the values of a new system (net/ipv4/tcp.c, tcp_input.c, tcp_timer.c, and sysctl).
 pub fn linux_6() -> TcpConfig {
     TcpConfig {
         receive_window: 16 << 20,
+        tunes_window: true,
+        timestamps: true,
         recovery: RecoveryKind::Rack,
-        control: ControlSpec::Cubic(CubicSpec { slow_start: SlowStartKind::HyStart, ..CubicSpec::default() }),
+        control: ControlSpec::LinuxCubic(LinuxCubicSpec::default()),
         halving: Halving::Window,
         byte_counting: true,
         validation: ValidationSpec::Linux,
@@ -201,6 +203,8 @@ pub fn rfc() -> TcpConfig {
         sack_block_bytes: 8,
         initial_window: 10,
         receive_window: 1 << 20,
+        tunes_window: false,
+        timestamps: false,
         initial_ssthresh: InitialSsthresh::Infinite,
         recovery: RecoveryKind::SackRfc6675,
         control: ControlSpec::Reno(RenoSpec::default()),

@@ -1,3 +1,4 @@
+use crate::receive_window::TunedWindow;
 use crate::{DelayedAck, SackBlocks};
 use catnip_base::{Span, Time};
 
@@ -15,6 +16,8 @@ pub struct Receiver {
     /// The next ACK tells of data that had arrived before (RFC 2883).
     tells_duplicates: bool,
     duplicate: Option<(u64, u64)>,
+    /// A window that tunes itself, if this one does.
+    tuned: Option<Box<TunedWindow>>,
     /// Segments since the last ACK.
     unacknowledged: u32,
     /// When the delayed ACK is due.
@@ -35,6 +38,24 @@ impl Receiver {
     /// The same, which also reports what arrives twice (RFC 2883).
     pub fn telling_duplicates(self, tells_duplicates: bool) -> Self {
         Self { tells_duplicates, ..self }
+    }
+
+    /// The same with a window that tunes itself.
+    pub(crate) fn tuning(self, tuned: Option<TunedWindow>) -> Self {
+        Self { tuned: tuned.map(Box::new), ..self }
+    }
+
+    /// What it can take in: what a window that tunes itself offers, or else this.
+    #[inline]
+    pub(crate) fn window(&self, usual: u64) -> u64 {
+        self.tuned.as_ref().map_or(usual, |tuned| tuned.offered())
+    }
+
+    /// Data arrives that echoes a time; what was sent then has been answered after so long.
+    pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
+        if let Some(tuned) = &mut self.tuned {
+            tuned.on_echo(echo, round_trip);
+        }
     }
 
     /// Next byte expected.
@@ -61,6 +82,7 @@ impl Receiver {
             self.keep(seq, end);
         }
         self.unacknowledged += 1;
+        let opens = self.tuned.is_some() && self.tune(now, seq, end);
         let nothing_missing = self.beyond.is_empty() && !filled_gap;
         let heard = self.heard.replace(now);
         if let Some(d) = delayed
@@ -69,6 +91,8 @@ impl Receiver {
         {
             self.quick = d.quick;
         }
+        // tcp_grow_window: "quick |= 1".
+        self.quick |= u32::from(opens);
         let may_wait = |d: &&DelayedAck| {
             nothing_missing
                 && self.quick == 0
@@ -124,6 +148,14 @@ impl Receiver {
         } else if self.beyond.iter().any(|known| known.0 <= seq && end <= known.1) {
             self.duplicate = Some((seq, end));
         }
+    }
+
+    /// True if the window opens.
+    #[inline(never)]
+    fn tune(&mut self, now: Time, seq: u64, end: u64) -> bool {
+        let highest = self.beyond.iter().map(|range| range.1).max();
+        let beyond = highest.map_or(0, |end| end - self.next);
+        self.tuned.as_mut().is_some_and(|tuned| tuned.on_data(now, (seq, end), self.next, beyond))
     }
 
     fn keep(&mut self, seq: u64, end: u64) {

@@ -32,8 +32,8 @@ impl RecoveryKind {
         matches!(self, Self::Sack1 | Self::SackRfc6675 | Self::Rack)
     }
 
-    /// Do its segments carry times (RFC 7323), and its ACKs duplicates (RFC 2883)?
-    pub fn uses_timestamps(self) -> bool {
+    /// Do ACKs tell of what arrives twice (RFC 2883)?
+    pub fn reports_duplicates(self) -> bool {
         self == Self::Rack
     }
 

@@ -11,6 +11,12 @@ pub struct Stamps {
 }
 
 impl Stamps {
+    /// How long ago a time was that is echoed, rounded down but for the first millisecond; `None`: none is, or it has yet to come.
+    pub(crate) fn since(now: Time, echo: u32) -> Option<Span> {
+        let waited = Self::tick(now).wrapping_sub(echo);
+        (echo != 0 && waited < u32::MAX / 2).then(|| Span::from_millis(waited.max(1).into()))
+    }
+
     /// What the clock of timestamps shows.
     pub fn tick(at: Time) -> u32 {
         at.since(Time::ZERO).in_units_of(Span::from_millis(1)) as u32 + 1

@@ -4,6 +4,7 @@
 mod cubic;
 mod dctcp;
 mod eca;
+mod linux_cubic;
 mod reno;
 pub mod slow_start;
 pub mod validated;
@@ -11,6 +12,7 @@ pub mod validated;
 pub use cubic::{Cubic, CubicSpec};
 pub use dctcp::{Dctcp, DctcpSpec};
 pub use eca::{Eca, EcaRule, EcaSpec};
+pub use linux_cubic::{LinuxCubic, LinuxCubicSpec};
 pub use reno::{Reno, RenoSpec};
 
 use catnip_base::notation::{Custom, Registry};
@@ -280,6 +282,7 @@ controls! {
     Reno(RenoSpec) => Reno,
     Eca(EcaSpec) => Eca,
     Cubic(CubicSpec) => Box<Cubic>,
+    LinuxCubic(LinuxCubicSpec) => Box<LinuxCubic>,
     Dctcp(DctcpSpec) => Box<Dctcp>,
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
 }

@@ -407,11 +407,7 @@ impl Sender {
     /// The round trip of the first segment of an ACK is the sample of the timer (RFC 6298, section 3); that of the last one
     /// waited least.
     fn measure(&mut self, now: Time, heard: &Heard, config: &TcpConfig) {
-        let echoed = || {
-            let waited = Stamps::tick(now).wrapping_sub(heard.echo);
-            let is_known = heard.advances && heard.echo != 0 && waited < u32::MAX / 2;
-            is_known.then(|| Span::from_millis(waited.max(1).into()))
-        };
+        let echoed = || Stamps::since(now, heard.echo).filter(|_| heard.advances);
         if let Some((_, last)) = heard.sacked.or(heard.acked) {
             self.round_trip.observe(now - last);
         }

@@ -1,0 +1,286 @@
+use super::slow_start::{SlowStart, SlowStartKind};
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Start};
+use catnip_base::ParseError;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{Span, Time};
+
+/// CUBIC with the arithmetic of Linux, as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinuxCubicSpec {
+    /// Before congestion avoidance.
+    pub slow_start: SlowStartKind,
+}
+
+impl Default for LinuxCubicSpec {
+    fn default() -> Self {
+        Self { slow_start: SlowStartKind::HyStart }
+    }
+}
+
+impl Kind for LinuxCubicSpec {
+    const USAGE: &'static [Usage] = &[(
+        "linux-cubic[:slow-start=standard]",
+        "CUBIC as Linux 6 computes it, in whole segments and ticks of 4 ms; slow starts as those of reno, hystart unless said",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { slow_start: text.option("slow-start", SlowStartKind::HyStart)? })
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("linux-cubic").option("slow-start", self.slow_start, SlowStartKind::HyStart);
+    }
+}
+
+impl ControlKind for LinuxCubicSpec {
+    type Control = Box<LinuxCubic>;
+    fn build(&self, start: &Start) -> Box<LinuxCubic> {
+        Box::new(LinuxCubic {
+            segment: start.segment_bytes.into(),
+            cwnd: start.window.into(),
+            ssthresh: start.ssthresh.unwrap_or(u64::MAX),
+            counted: 0,
+            last_max: 0,
+            least_rtt: None,
+            epoch: None,
+            before: None,
+            grow_unused: start.grow_unused,
+            slow_start: SlowStart::from(self.slow_start).byte_counting(true),
+        })
+    }
+}
+
+/// CUBIC (RFC 9438) in the arithmetic of Linux (net/ipv4/tcp_cubic.c, 6.18). It rounds targets up to whole segments, which small windows
+/// feel: from nine segments after a loss at fourteen it grows by one per round trip, where the RFC's formulas grow by a half.
+#[derive(Clone, Debug)]
+pub struct LinuxCubic {
+    segment: u64,
+    /// Segments, all windows.
+    cwnd: u64,
+    ssthresh: u64,
+    /// Segments acknowledged towards the next one of cwnd (snd_cwnd_cnt).
+    counted: u64,
+    /// The window before the last reduction, or less by fast convergence; 0 after a timeout.
+    last_max: u64,
+    /// delay_min.
+    least_rtt: Option<Span>,
+    epoch: Option<Epoch>,
+    /// cwnd and ssthresh before the last episode, in case that it was none.
+    before: Option<(u64, u64)>,
+    grow_unused: bool,
+    slow_start: SlowStart,
+}
+
+/// A stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Time,
+    law: Law,
+    /// Segments acknowledged in it that the friendly window has not used.
+    acked: u64,
+    /// What Reno would have (tcp_cwnd).
+    friendly: u64,
+    /// Segments to be acknowledged for one more of cwnd (cnt), and the window and tick for which that was found.
+    count: u64,
+    found: Option<(u64, u64)>,
+}
+
+/// The cubic function of a stage: segments over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Law {
+    /// Where it is flat.
+    origin: u64,
+    /// When that is, in 1/1024 s after its start.
+    k: u64,
+}
+
+/// 717/1024: what is left of a window (RFC 9438, section 4.6, takes 0.7).
+const BETA: u64 = 717;
+const SCALE: u64 = 1024;
+/// C = 0.4 segments per cubic second, as 410/1024.
+const C: u64 = 410;
+/// The cubic function is counted in 2^-40 segments: 1024 parts of C, and of a second three times.
+const FRACTION: u32 = 40;
+/// beta_scale: 8/15 of a segment per round trip, RFC 9438's alpha_cubic.
+const FRIENDLY: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
+/// CONFIG_HZ of 250.
+const TICK: Span = Span::from_millis(4);
+const TICKS_PER_SECOND: u64 = 250;
+/// Least ssthresh, segments.
+const MIN_SSTHRESH: u64 = 2;
+
+impl Law {
+    /// From this window on, up to the one at which something was lost.
+    fn new(cwnd: u64, last_max: u64) -> Self {
+        match last_max.checked_sub(cwnd) {
+            None | Some(0) => Self { origin: cwnd, k: 0 },
+            Some(missing) => Self { origin: last_max, k: cube_root(missing * ((1 << FRACTION) / C)) },
+        }
+    }
+
+    /// The window so many ticks after its start.
+    fn target(self, ticks: u64) -> u64 {
+        let t = (ticks << 10) / TICKS_PER_SECOND;
+        let distance = u128::from(t.abs_diff(self.k));
+        let segments = ((u128::from(C) * distance.pow(3)) >> FRACTION).min(u128::from(u32::MAX)) as u64;
+        if t < self.k { self.origin.saturating_sub(segments) } else { self.origin + segments }
+    }
+}
+
+impl LinuxCubic {
+    /// bictcp_update, and tcp_cong_avoid_ai with what it finds.
+    fn avoid(&mut self, now: Time, acked: u64) {
+        let (cwnd, tick) = (self.cwnd, ticks(now));
+        let mut epoch = match self.epoch {
+            Some(epoch) => Epoch { acked: epoch.acked + acked, ..epoch },
+            None => {
+                let law = Law::new(cwnd, self.last_max);
+                Epoch { start: now, law, acked, friendly: cwnd, count: 1, found: None }
+            }
+        };
+        // "The CUBIC function can update ca->cnt at most once per jiffy", and every 32nd of a second while the window is the same.
+        let is_fresh =
+            epoch.found.is_some_and(|(window, then)| window == cwnd && tick - then <= TICKS_PER_SECOND / 32);
+        if !is_fresh {
+            if epoch.found.is_none_or(|(_, then)| then != tick) {
+                epoch.found = Some((cwnd, tick));
+                let delay = self.least_rtt.map_or(0, |rtt| rtt.as_nanos().div_ceil(TICK.as_nanos()));
+                let target = epoch.law.target(tick - ticks(epoch.start) + delay);
+                epoch.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+                // "The initial growth of cubic function may be too conservative when the available bandwidth is still unknown."
+                if self.last_max == 0 {
+                    epoch.count = epoch.count.min(20);
+                }
+            }
+            // RFC 9438, section 4.3: no slower than Reno.
+            let each = (cwnd * FRIENDLY) >> 3;
+            if let Some(more) = epoch.acked.checked_sub(1).map(|acked| acked / each.max(1)) {
+                epoch.acked -= more * each;
+                epoch.friendly += more;
+            }
+            if let Some(behind) = epoch.friendly.checked_sub(cwnd).filter(|&behind| behind > 0) {
+                epoch.count = epoch.count.min(cwnd / behind);
+            }
+            epoch.count = epoch.count.max(2);
+        }
+        self.epoch = Some(epoch);
+        self.count(epoch.count, acked);
+    }
+
+    /// tcp_cong_avoid_ai: one segment more for so many that are acknowledged.
+    fn count(&mut self, each: u64, acked: u64) {
+        if self.counted >= each {
+            self.counted = 0;
+            self.cwnd += 1;
+        }
+        self.counted += acked;
+        self.cwnd += self.counted / each;
+        self.counted %= each;
+    }
+
+    /// cubictcp_acked: "Discard delay samples right after fast recovery".
+    fn observe(&mut self, ack: &Ack) {
+        let is_settled = self.epoch.is_none_or(|epoch| ack.now.since(epoch.start) >= Span::from_secs(1));
+        if let Some(rtt) = ack.rtt.filter(|_| is_settled) {
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+}
+
+impl CongestionControl for LinuxCubic {
+    #[inline]
+    fn control(&self) -> Control {
+        let bytes = |segments: u64| segments.saturating_mul(self.segment);
+        let is_set = self.ssthresh != u64::MAX;
+        Control { cwnd: bytes(self.cwnd), ssthresh: is_set.then(|| bytes(self.ssthresh)) }
+    }
+
+    #[inline]
+    fn phase(&self, _unsent: u64) -> Phase {
+        if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.observe(ack);
+        let mut acked = ack.bytes.div_ceil(self.segment);
+        if self.phase(ack.unsent) == Phase::SlowStart
+            && self.slow_start.on_ack(ack, self.cwnd as f64, self.segment as f64).ends
+        {
+            self.ssthresh = self.cwnd;
+        }
+        if !self.grow_unused && !ack.cwnd_limited || ack.marked > 0 {
+            return;
+        }
+        if self.phase(ack.unsent) == Phase::SlowStart {
+            let room = (self.ssthresh - self.cwnd).min(acked);
+            self.cwnd += room;
+            acked -= room;
+        }
+        if acked > 0 {
+            self.avoid(ack.now, acked);
+        }
+    }
+
+    fn on_ack_while_reduced(&mut self, ack: &Ack) {
+        self.observe(ack);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        let is_timeout = event.cause == Cause::Restart;
+        self.slow_start.on_congestion(is_timeout);
+        if !event.repeated {
+            self.before = Some((self.cwnd, self.ssthresh));
+            // RFC 9438, section 4.7: fast convergence.
+            let releases = self.cwnd < self.last_max;
+            self.last_max = if releases { self.cwnd * (SCALE + BETA) / (2 * SCALE) } else { self.cwnd };
+            self.ssthresh = (self.cwnd * BETA / SCALE).max(MIN_SSTHRESH);
+        }
+        self.epoch = None;
+        self.counted = 0;
+        self.cwnd = if is_timeout { 1 } else { self.ssthresh };
+        if is_timeout {
+            // bictcp_reset.
+            (self.last_max, self.least_rtt) = (0, None);
+        }
+    }
+
+    /// What the episode took is given back.
+    fn on_spurious(&mut self, _now: Time) {
+        if let Some((cwnd, ssthresh)) = self.before.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
+    }
+
+    /// CA_EVENT_TX_START: silence is no time of the stage.
+    fn on_idle(&mut self, idle: &Idle) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = (epoch.start + idle.silence).min(idle.now);
+        }
+    }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.cwnd = (cwnd / self.segment).max(1);
+        self.ssthresh = ssthresh.map_or(self.ssthresh, |bytes| bytes / self.segment);
+    }
+}
+
+/// jiffies.
+fn ticks(at: Time) -> u64 {
+    at.since(Time::ZERO).in_units_of(TICK)
+}
+
+/// The greatest number whose cube is no greater.
+fn cube_root(of: u64) -> u64 {
+    let mut root = 0u64;
+    for bit in (0..22).rev() {
+        let larger = root | 1 << bit;
+        if larger.pow(3) <= of {
+            root = larger;
+        }
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests;

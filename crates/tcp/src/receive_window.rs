@@ -1,0 +1,194 @@
+use catnip_base::{Span, Time};
+
+/// A receive window that tunes itself as Linux's does (net/ipv4/tcp_input.c, 6.18): it opens by two segments for each that arrives up to
+/// a bound, and the bound rises with what the application has taken in within a round trip. It never holds back a sender that could
+/// double its window each round trip, so what matters of it is its side effect: as long as it opens, each segment is acknowledged at once.
+#[derive(Clone, Debug)]
+pub(crate) struct TunedWindow {
+    segment: u64,
+    /// rcv_ssthresh: what is offered, bytes.
+    offered: u64,
+    /// window_clamp, and where it ends.
+    bound: u64,
+    most: u64,
+    /// rcvq_space: what was taken in within a round trip, and since when and from where that is counted.
+    taken: u64,
+    since: (Time, u64),
+    /// The receiver's estimate of the round trip, times eight, nanoseconds.
+    rtt_8: u64,
+    /// The timestamp that was echoed last; a later one is another round trip.
+    last_echo: u32,
+    /// Without timestamps: a window that was offered then is full once this has arrived.
+    window_round: Option<(Time, u64)>,
+}
+
+/// tcp_rmem[1]: the buffer of a new connection, bytes.
+const BUFFER: u64 = 131_072;
+/// What a segment of an Ethernet packet occupies of it (skb->truesize).
+const TRUE_SIZE: u64 = 2304;
+/// TCP_INIT_CWND.
+const INITIAL_SEGMENTS: u64 = 10;
+
+impl TunedWindow {
+    /// Of a new connection with such segments, which offers no more than this.
+    pub(crate) fn new(now: Time, segment: u64, most: u64) -> Self {
+        // Half of the buffer, in whole segments with their timestamps.
+        let whole = segment + 12;
+        let offered = (BUFFER / 2 / whole * whole).min(most);
+        Self {
+            segment,
+            offered,
+            bound: (BUFFER * (segment * 256 / TRUE_SIZE).min(255) / 256).clamp(offered, most),
+            most,
+            taken: offered.min(INITIAL_SEGMENTS * segment),
+            since: (now, 0),
+            rtt_8: 0,
+            last_echo: 0,
+            window_round: None,
+        }
+    }
+
+    /// What is offered, bytes.
+    pub(crate) fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// tcp_rcv_rtt_measure_ts: data arrives that echoes a timestamp of then.
+    pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
+        if echo != 0 && echo != self.last_echo {
+            self.last_echo = echo;
+            let sample = round_trip.as_nanos();
+            self.rtt_8 = match self.rtt_8 {
+                0 => 8 * sample,
+                old if 8 * sample < old => 8 * sample,
+                old => old - old / 8 + sample,
+            };
+        }
+    }
+
+    /// A segment of these bytes arrives, after which everything up to `next` is there, and `beyond` bytes above it are spoken of.
+    /// True if the window opens.
+    pub(crate) fn on_data(&mut self, now: Time, segment: (u64, u64), next: u64, beyond: u64) -> bool {
+        let (bytes, end) = (segment.1 - segment.0, segment.1);
+        if self.last_echo == 0 {
+            self.measure_by_window(now, next);
+        }
+        let room = self.bound.saturating_sub(self.offered);
+        // tcp_event_data_recv: "if (skb->len >= 128) tcp_grow_window".
+        let opens = room > 0 && bytes >= 128;
+        if opens {
+            self.offered += room.min(2 * self.segment.max(bytes));
+        }
+        if beyond > 0 {
+            self.raise(self.taken, beyond);
+        }
+        if end <= next {
+            self.adjust(now, end, next, beyond);
+        }
+        opens
+    }
+
+    /// tcp_rcv_space_adjust: the application has taken in what came, up to `end`. What came before it, behind a gap that it has
+    /// filled, counts for the next round trip only.
+    fn adjust(&mut self, now: Time, end: u64, next: u64, beyond: u64) {
+        let (then, from) = self.since;
+        if self.rtt_8 == 0 || now.since(then).as_nanos() < self.rtt_8 / 8 {
+            return;
+        }
+        let taken = end.saturating_sub(from).saturating_sub(next - end);
+        if taken > self.taken {
+            self.raise(taken, beyond);
+        }
+        self.since = (now, end);
+    }
+
+    /// tcp_rcvbuf_grow: twice what was taken in, and more if that rises.
+    fn raise(&mut self, taken: u64, beyond: u64) {
+        let before = std::mem::replace(&mut self.taken, taken).max(1);
+        let twice = 2 * taken;
+        let growth = twice * taken.saturating_sub(before) / before;
+        self.bound = self.bound.max((twice + 2 * growth + beyond).min(self.most));
+    }
+
+    /// tcp_rcv_rtt_measure: the time that a window's worth takes is a round trip, or longer.
+    fn measure_by_window(&mut self, now: Time, next: u64) {
+        let (then, end) = *self.window_round.get_or_insert((now, next + self.offered));
+        if next >= end {
+            let sample = 8 * now.since(then).as_nanos().max(1);
+            self.rtt_8 = if self.rtt_8 == 0 { sample } else { self.rtt_8.min(sample) };
+            self.window_round = Some((now, next + self.offered));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
+    }
+
+    #[test]
+    fn a_new_connection_offers_64240_bytes_and_opens_for_seven_segments() {
+        // As seen of a kernel 6.18: "win 64240", and a bound of 131072 * 160 / 256.
+        let mut window = TunedWindow::new(Time::ZERO, 1448, 1 << 24);
+        assert_eq!((window.offered(), window.bound), (64_240, 81_920));
+        let opens =
+            (1..=20).filter(|&n| window.on_data(ms(n), ((n - 1) * 1448, n * 1448), n * 1448, 0)).count();
+        assert_eq!((opens, window.offered()), (7, 81_920));
+    }
+
+    #[test]
+    fn the_bound_follows_what_is_taken_in_within_a_round_trip() {
+        let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
+        window.on_echo(1, Span::from_millis(100));
+        // Less than a round trip says nothing.
+        window.on_data(ms(50), (29_000, 30_000), 30_000, 0);
+        assert_eq!(window.taken, 10_000);
+        window.on_data(ms(100), (39_000, 40_000), 40_000, 0);
+        // 2 * 40 + 2 * (2 * 40 * (40 - 10) / 10).
+        assert_eq!((window.taken, window.bound), (40_000, 560_000));
+        // Less than before changes nothing.
+        window.on_data(ms(200), (59_000, 60_000), 60_000, 0);
+        assert_eq!((window.taken, window.bound), (40_000, 560_000));
+    }
+
+    #[test]
+    fn what_was_behind_a_gap_counts_for_the_next_round_trip() {
+        let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
+        window.on_echo(1, Span::from_millis(100));
+        // One segment comes, and 29 behind it were there.
+        window.on_data(ms(100), (0, 1000), 30_000, 0);
+        assert_eq!(window.taken, 10_000);
+        window.on_data(ms(200), (30_000, 31_000), 31_000, 0);
+        assert_eq!(window.taken, 30_000);
+    }
+
+    #[test]
+    fn a_window_ends_where_the_configuration_says() {
+        let mut window = TunedWindow::new(Time::ZERO, 1000, 100_000);
+        window.on_echo(1, Span::from_millis(10));
+        (1..=200)
+            .for_each(|n| _ = window.on_data(ms(20 * n), (50_000 * n - 1000, 50_000 * n), 50_000 * n, 0));
+        assert_eq!(window.offered(), 100_000);
+    }
+
+    #[test]
+    fn the_least_round_trip_counts_at_once_and_a_longer_one_by_an_eighth() {
+        let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
+        for (echo, sample_ms, expected_ms) in [(1, 100, 100), (1, 50, 100), (2, 60, 60), (3, 100, 65)] {
+            window.on_echo(echo, Span::from_millis(sample_ms));
+            assert_eq!(window.rtt_8 / 8 / 1_000_000, expected_ms, "{echo} {sample_ms}");
+        }
+    }
+
+    #[test]
+    fn without_timestamps_the_time_that_a_window_takes_stands_for_the_round_trip() {
+        let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
+        let offered = window.offered();
+        window.on_data(ms(0), (0, 1000), 1000, 0);
+        window.on_data(ms(80), (offered, offered + 1000), offered + 1000, 0);
+        assert_eq!(window.rtt_8, 8 * 80_000_000);
+    }
+}
