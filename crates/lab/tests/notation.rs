@@ -81,6 +81,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "reorder:F,by=Nus",
             "reorder:F,by=N",
             "reorder:F,within=Nus,by=N",
+            "late:N,N,N,by=Nus",
+            "marks:N,N",
             "duplicate:F",
             "corrupt:F",
         ],

@@ -80,6 +80,7 @@ fn what_is_read_is_written_as_it_was() {
         "tb-marker:high=1Mbit/1500B | policer:high=1bit/1B,med=2Gbit/1MB",
         "outage:every=30s,for=2s | outage:every=30s,for=2s,first=0s | outage:mean_up=30s,mean_down=2s",
         "reorder:0.01 | reorder:0.01,by=2ms | reorder:0.01,by=3 | reorder:0.01,by=3,within=5ms",
+        "late:20,22 | late:20,22,by=5ms | marks:3",
         "duplicate:0.01",
         "corrupt:0.01",
         "four-state:p13=0.01",

@@ -7,6 +7,8 @@ mod corrupt;
 mod duplicate;
 mod four_state;
 mod gilbert_elliott;
+mod late;
+mod mark_list;
 mod outage;
 mod packet_list;
 mod policer;
@@ -21,6 +23,8 @@ pub use corrupt::{Corrupt, CorruptSpec};
 pub use duplicate::{Duplicate, DuplicateSpec};
 pub use four_state::{FourState, FourStateSpec};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
+pub use late::{Late, LateSpec};
+pub use mark_list::{MarkList, MarkListSpec};
 pub use outage::{OutageLoss, OutageLossSpec};
 pub use packet_list::{PacketList, PacketListSpec};
 pub use policer::{Policer, PolicerAction, PolicerSpec};
@@ -131,6 +135,8 @@ stages! {
         TbMarker(TbMarkerSpec),
         Outage(OutageLossSpec),
         Reorder(ReorderSpec),
+        Late(LateSpec),
+        MarkList(MarkListSpec),
         Duplicate(DuplicateSpec),
         Corrupt(CorruptSpec),
         FourState(FourStateSpec),

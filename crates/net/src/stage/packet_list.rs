@@ -6,16 +6,58 @@ use catnip_base::{ParseError, Rng, Time};
 /// The packets with these numbers are lost, counted from 1 in order of arrival, once each (CAT-S17).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketListSpec {
-    /// Ascending, no repetition.
+    packets: Numbers,
+}
+
+/// Numbers of packets, from 1, ascending, without repetition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Numbers(Vec<u64>);
+
+/// Counts packets and knows those that were named.
+#[derive(Debug)]
+pub(super) struct Named {
     packets: Vec<u64>,
+    next: usize,
+    seen: u64,
 }
 
 impl PacketListSpec {
     /// Loses these packets, or `None` if there are none or one of them is number 0.
-    pub fn new(mut packets: Vec<u64>) -> Option<Self> {
+    pub fn new(packets: Vec<u64>) -> Option<Self> {
+        Numbers::new(packets).map(|packets| Self { packets })
+    }
+}
+
+impl Numbers {
+    fn new(mut packets: Vec<u64>) -> Option<Self> {
         packets.sort_unstable();
         packets.dedup();
-        (*packets.first()? > 0).then_some(Self { packets })
+        (*packets.first()? > 0).then_some(Self(packets))
+    }
+
+    /// The values of a kind's text, for which this is an example.
+    pub(super) fn read(text: &mut Notation<'_>, example: &str) -> Result<Self, ParseError> {
+        let packets = std::iter::from_fn(|| text.next()).map(str::parse).collect::<Result<Vec<u64>, _>>();
+        let read = packets.ok().and_then(Self::new);
+        read.ok_or_else(|| text.error(format!("packet numbers from 1, as in {example}")))
+    }
+
+    pub(super) fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
+        self.0.iter().fold(to, Written::value)
+    }
+
+    pub(super) fn count(&self) -> Named {
+        Named { packets: self.0.clone(), next: 0, seen: 0 }
+    }
+}
+
+impl Named {
+    /// One more packet: is it one of them?
+    pub(super) fn hits(&mut self) -> bool {
+        self.seen += 1;
+        let hit = self.packets.get(self.next) == Some(&self.seen);
+        self.next += usize::from(hit);
+        hit
     }
 }
 
@@ -23,35 +65,28 @@ impl Kind for PacketListSpec {
     const USAGE: &'static [Usage] =
         &[("packets:N,N,…", "loses the packets with these numbers, counted from 1")];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let packets = std::iter::from_fn(|| text.next()).map(str::parse).collect::<Result<Vec<u64>, _>>();
-        let read = packets.ok().and_then(Self::new);
-        read.ok_or_else(|| text.error("packet numbers from 1, as in packets:20,22"))
+        Ok(Self { packets: Numbers::read(text, "packets:20,22")? })
     }
     fn write(&self, to: &mut Written) {
-        self.packets.iter().fold(to.name("packets"), Written::value);
+        self.packets.write(to.name("packets"));
     }
 }
 
 impl StageKind for PacketListSpec {
     type Stage = PacketList;
     fn build(&self, _rng: Rng) -> PacketList {
-        PacketList { packets: self.packets.clone(), next: 0, seen: 0 }
+        PacketList { packets: self.packets.count() }
     }
 }
 
 /// Exactly the packets one asked for.
 #[derive(Debug)]
 pub struct PacketList {
-    packets: Vec<u64>,
-    next: usize,
-    seen: u64,
+    packets: Named,
 }
 
 impl Stage for PacketList {
     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
-        self.seen += 1;
-        let hit = self.packets.get(self.next) == Some(&self.seen);
-        self.next += usize::from(hit);
-        lost_if(hit)
+        lost_if(self.packets.hits())
     }
 }

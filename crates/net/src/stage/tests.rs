@@ -1,6 +1,6 @@
 use super::*;
-use crate::{Dscp, Route};
-use catnip_base::Stream;
+use crate::{Dscp, Ecn, Route};
+use catnip_base::{Span, Stream};
 
 const PACKETS: u32 = 200_000;
 
@@ -87,7 +87,7 @@ fn what_is_wrong_with_a_stage_is_named() {
         ("packets:3,x", "from 1"),
         (
             "uniform:0.1",
-            "one of bernoulli, priority, gilbert-elliott, packets, policer, tb-marker, outage, reorder, duplicate",
+            "one of bernoulli, priority, gilbert-elliott, packets, policer, tb-marker, outage, reorder, late",
         ),
         ("policer", "high=RATE/DEPTH"),
         ("policer:high=250kbit", "high=RATE/DEPTH"),
@@ -101,6 +101,10 @@ fn what_is_wrong_with_a_stage_is_named() {
         ("reorder:0.1,by=some", "a time above zero"),
         ("reorder:0.1,by=3,within=0ms", "a time above zero"),
         ("reorder:0.1,by=5ms,within=9ms", "nothing like \"within\""),
+        ("late:by=5ms", "from 1"),
+        ("late:3,by=0ms", "a time above zero"),
+        ("marks:0", "from 1"),
+        ("marks:3,by=2ms", "nothing like \"by\""),
         ("duplicate:-0.1", "in [0, 1)"),
         ("tb-marker:med=250kbit/6000B", "high=RATE/DEPTH"),
         ("tb-marker:high=250kbit/6000B,action=drop", "nothing like \"action\""),
@@ -170,4 +174,23 @@ fn an_edge_marks_what_its_buckets_admit_whatever_it_said() {
     assert_eq!(conditioned("tb-marker:high=4Mbit/1000B", &[0, 0, 0]), [10, 14, 10].map(Ok));
     // A packet beyond the depth never conforms.
     assert_eq!(conditioned("tb-marker:high=4Mbit/999B,med=4Mbit/1000B", &[0]), [Ok(12)]);
+}
+
+#[test]
+fn the_packets_that_were_named_are_marked_if_they_can_be_and_no_others() {
+    let mut stage = "marks:2,4".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Behind(0, 0)));
+    let marked = [Ecn::Ect0, Ecn::Ect0, Ecn::Ect1, Ecn::NotEct].map(|ecn| {
+        let mut packet = Packet { ecn, ..Packet::new(Time::ZERO, Route::default(), 1000, 0) };
+        stage.pass(Time::ZERO, &mut packet).unwrap();
+        packet.ecn
+    });
+    assert_eq!(marked, [Ecn::Ect0, Ecn::Ce, Ecn::Ect1, Ecn::NotEct]);
+}
+
+#[test]
+fn the_packets_that_were_named_come_late_and_no_others() {
+    let mut stage = "late:1,3,by=5ms".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Behind(0, 0)));
+    let packet = Packet::new(Time::ZERO, Route::default(), 1000, 0);
+    let late = [0; 4].map(|_| matches!(stage.onward(&packet), Onward::Later { by, overtakers: None } if by == Span::from_millis(5)));
+    assert_eq!(late, [true, false, true, false]);
 }

@@ -1,0 +1,51 @@
+use super::packet_list::{Named, Numbers};
+use super::{Stage, StageKind};
+use crate::{Colour, DropReason, Ecn, Packet};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rng, Time};
+
+/// The packets with these numbers are given the CE codepoint (RFC 3168), counted from 1 in order of arrival, if they can be marked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkListSpec {
+    packets: Numbers,
+}
+
+impl Kind for MarkListSpec {
+    const USAGE: &'static [Usage] = &[(
+        "marks:N,N,…",
+        "marks the packets with these numbers, counted from 1, as congested, if they can be marked",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self { packets: Numbers::read(text, "marks:20,22")? })
+    }
+
+    fn write(&self, to: &mut Written) {
+        self.packets.write(to.name("marks"));
+    }
+}
+
+impl StageKind for MarkListSpec {
+    type Stage = Box<MarkList>;
+    fn build(&self, _rng: Rng) -> Box<MarkList> {
+        Box::new(MarkList { packets: self.packets.count() })
+    }
+    fn loss(&self) -> Option<[f64; Colour::COUNT]> {
+        Some([0.0; Colour::COUNT])
+    }
+}
+
+/// Marks exactly the packets one asked for.
+#[derive(Debug)]
+pub struct MarkList {
+    packets: Named,
+}
+
+impl Stage for MarkList {
+    fn pass(&mut self, _now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+        if self.packets.hits() && packet.ecn != Ecn::NotEct {
+            packet.ecn = Ecn::Ce;
+        }
+        Ok(())
+    }
+}
