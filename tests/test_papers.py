@@ -72,7 +72,7 @@ def test_every_row_of_the_reference_tables_is_claimed_or_excused(name: str, pref
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_reason_is_documented(name: str) -> None:
     given = {one.deviation for one in runner.data(name).statements} - {""}
-    assert given
+    assert given or name == "linux-tcp", "nothing of it deviates"
     assert given <= anchors()
 
 

@@ -9,7 +9,8 @@ use catnip_net::mark::{Place, Sending};
 use catnip_tcp::{Endpoint, Flags, Outgoing, Role, Segment, Sender, TcpConfig};
 use catnip_wire::ip::{self, Ip};
 use catnip_wire::{
-    Addresses, Announcement, Incoming, Tcp, TcpFlags, TcpHeader, Translation, transport_is_right,
+    Addresses, Announcement, Incoming, TIMESTAMPS_LEN, Tcp, TcpFlags, TcpHeader, Translation,
+    transport_is_right,
 };
 use inbox::Inbox;
 use outbox::Outbox;
@@ -329,11 +330,16 @@ impl Socket {
         self.remote_isn.get_or_insert(tcp.sequence());
         if self.stranger {
             let most = self.translation.peer_mss().unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
-            self.mss = self.mss.min(most.into());
+            // RFC 6691: the maximum segment size counts no options.
+            let times = if self.translation.uses_timestamps() { TIMESTAMPS_LEN } else { 0 };
+            self.mss = self.mss.min(u32::from(most) - times);
             self.send_segments_of(self.mss);
             if !self.translation.uses_sack() && self.config.recovery.uses_sack() {
                 let recovery = self.config.recovery.without_sack();
                 self.config = Arc::new(TcpConfig { recovery, ..(*self.config).clone() });
+            }
+            if !self.translation.uses_timestamps() && self.config.timestamps {
+                self.config = Arc::new(TcpConfig { timestamps: false, ..(*self.config).clone() });
             }
         }
     }

@@ -50,6 +50,9 @@ pub(crate) struct Echo {
     early_ack: Option<u64>,
 }
 
+/// Segments from the first marked one on that are acknowledged at once.
+const MARKED: u32 = 2;
+
 impl Echo {
     /// Of an end that has this from the start, because there is no handshake in which to ask for it.
     pub(crate) fn new(is_agreed: bool) -> Self {
@@ -69,23 +72,29 @@ impl Echo {
         self.is_agreed = kind.is_wanted() && asks && !is_broken;
     }
 
-    /// Data arrives at this receiver: is it to be acknowledged at once?
-    pub(crate) fn on_data(&mut self, kind: EcnKind, bits: EcnBits, receiver: &Receiver) -> bool {
+    /// Data arrives at this receiver, which may have to acknowledge it at once.
+    pub(crate) fn on_data(&mut self, kind: EcnKind, bits: EcnBits, receiver: &mut Receiver) {
         if !self.is_agreed {
-            return false;
+            return;
         }
         if kind.is_exact() {
             // RFC 8257, section 3.2: where the state changes, what came before is acknowledged with the old one.
             let changes = std::mem::replace(&mut self.ece, bits.ce()) != bits.ce();
             if changes {
                 self.early_ack = receiver.deadline().map(|_| receiver.next());
+                receiver.ask_for_ack();
             }
-            return changes;
+            return;
         }
         // RFC 3168, section 6.1.3: "the TCP receiver continues to set the ECN-Echo flag until it receives a packet with the CWR
         // flag set"; one that is itself marked begins anew.
+        if bits.ce() && !self.ece {
+            // Linux: "Better not delay acks, sender can have a very low cwnd", of which the reduction may have made a single segment.
+            receiver.hurry(MARKED);
+        } else if bits.cwr() {
+            receiver.ask_for_ack();
+        }
         self.ece = bits.ce() || self.ece && !bits.cwr();
-        false
     }
 
     /// Up to where to acknowledge before anything else, if so. Asked once.

@@ -147,11 +147,11 @@ impl Endpoint {
     /// The same outside of the usual course: during a handshake, or where segments say more.
     #[inline(never)]
     fn on_other_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        self.stamping.on_segment(segment);
         if !self.is_open() || segment.flags.syn {
             self.on_handshake(now, segment, config);
         }
         if !segment.flags.syn && self.is_open() {
-            self.stamping.on_segment(segment);
             if segment.span() > 0 {
                 let waited = Stamps::since(now, segment.stamps.echo);
                 self.receiver.on_echo(segment.stamps.echo, waited.unwrap_or(Span::ZERO));
@@ -169,8 +169,8 @@ impl Endpoint {
         }
         if segment.span() > 0 {
             let end = segment.seq + segment.span();
-            if NOTES && self.echo.on_data(config.ecn, segment.ecn, &self.receiver) {
-                self.receiver.ask_for_ack();
+            if NOTES {
+                self.echo.on_data(config.ecn, segment.ecn, &mut self.receiver);
             }
             if segment.flags.fin {
                 self.fin_end = Some(end);
@@ -382,6 +382,7 @@ impl Endpoint {
                 self.handshake.tell(sender, config, self.phase);
             }
         }
+        self.receiver.on_open(now);
         self.state = State::Open;
         self.is_plain = Self::says_nothing_more(config);
     }
@@ -404,7 +405,8 @@ impl Endpoint {
         *last_sent = now;
         let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
         let ecn = self.echo.of_syn(config.ecn, flags.ack);
-        let segment = Segment { flags, ecn, ..self.acknowledgement(config) };
+        let stamps = if config.timestamps { self.stamping.of(now, 0) } else { Stamps::default() };
+        let segment = Segment { flags, ecn, stamps, ..self.acknowledgement(config) };
         Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct })
     }
 }

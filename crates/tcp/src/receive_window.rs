@@ -48,6 +48,11 @@ impl TunedWindow {
         }
     }
 
+    /// The connection is open: what is taken in counts from now on.
+    pub(crate) fn on_open(&mut self, now: Time) {
+        self.since = (now, 0);
+    }
+
     /// What is offered, bytes.
     pub(crate) fn offered(&self) -> u64 {
         self.offered

@@ -51,6 +51,13 @@ impl Receiver {
         self.tuned.as_ref().map_or(usual, |tuned| tuned.offered())
     }
 
+    /// The connection is open.
+    pub(crate) fn on_open(&mut self, now: Time) {
+        if let Some(tuned) = &mut self.tuned {
+            tuned.on_open(now);
+        }
+    }
+
     /// Data arrives that echoes a time; what was sent then has been answered after so long.
     pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
         if let Some(tuned) = &mut self.tuned {
@@ -107,6 +114,12 @@ impl Receiver {
 
     /// The other side asks for an ACK whatever has arrived.
     pub fn ask_for_ack(&mut self) {
+        self.ack_now = true;
+    }
+
+    /// So many ACKs at least are sent at once.
+    pub(crate) fn hurry(&mut self, acks: u32) {
+        self.quick = self.quick.max(acks);
         self.ack_now = true;
     }
 

@@ -21,6 +21,8 @@ pub struct Translation {
     acknowledged: u64,
     /// End of the window that it has offered.
     offered: u64,
+    /// The other side's newest time that is known to be in order (TS.Recent).
+    recent: Option<u32>,
 }
 
 /// What our SYN says.
@@ -32,16 +34,21 @@ pub struct Announcement {
     pub window_scale: Option<u8>,
     /// Selective acknowledgements are welcome, and sent if the other side says the same.
     pub sack: bool,
+    /// Segments carry times (RFC 7323), if the other side says the same.
+    pub timestamps: bool,
 }
 
 impl Announcement {
     /// What a host with this configuration announces: of shifts the least one with which its window fits into 16 bits.
     pub fn of(config: &TcpConfig) -> Self {
+        let times = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
         let fits = |shift: &u8| config.receive_window.div_ceil(1 << shift) <= u64::from(u16::MAX);
         Self {
-            mss: config.segment_bytes.min(u32::from(u16::MAX)) as u16,
+            // RFC 6691: it counts no options, which the other side takes off.
+            mss: (config.segment_bytes + times).min(u32::from(u16::MAX)) as u16,
             window_scale: Some((0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)),
             sack: config.recovery.uses_sack(),
+            timestamps: config.timestamps,
         }
     }
 }
@@ -58,6 +65,8 @@ pub enum Incoming {
     Stray,
 }
 
+/// What timestamps take of each segment, with their padding (RFC 7323, appendix A).
+pub const TIMESTAMPS_LEN: u32 = 12;
 /// RFC 7323, section 2.3.
 const MAX_WINDOW_SCALE: u8 = 14;
 
@@ -72,6 +81,7 @@ impl Translation {
             sent: 0,
             acknowledged: 0,
             offered: 0,
+            recent: None,
         }
     }
 
@@ -97,6 +107,9 @@ impl Translation {
         }
         self.offered = self.offered.max(segment.ack + (u64::from(window) << scale));
         let mut options = if flags.syn { self.announced(flags.ack) } else { TcpOptions::default() };
+        if options.timestamps.is_some() || self.uses_timestamps() {
+            options.timestamps = Some((segment.stamps.value, segment.stamps.echo));
+        }
         if let Some(remote) = remote.filter(|_| self.uses_sack()) {
             let numbers = |(start, end)| (number(remote, start), number(remote, end));
             options.sack = TcpSackBlocks::new(segment.sack.ranges(segment.ack).map(numbers));
@@ -122,10 +135,13 @@ impl Translation {
             self.remote = Some(tcp.sequence());
             self.peer = options;
         }
-        Ok(match self.place(tcp) {
-            Some(seq) => Incoming::Segment(self.segment(tcp, &options, seq, ack)),
-            None => Incoming::Stray,
-        })
+        let Some(seq) = self.place(tcp).filter(|&seq| self.is_timely(&options, seq)) else {
+            return Ok(Incoming::Stray);
+        };
+        if let Some((value, _)) = options.timestamps.filter(|_| seq <= self.acknowledged) {
+            self.recent = Some(value);
+        }
+        Ok(Incoming::Segment(self.segment(tcp, &options, seq, ack)))
     }
 
     /// Most bytes of data in one segment to the other side; 536 (IPv4) or 1220 (IPv6) if it has not said (RFC 9293,
@@ -139,6 +155,22 @@ impl Translation {
         self.announcement.sack && self.peer.sack_permitted
     }
 
+    /// Do both sides want times?
+    pub fn uses_timestamps(&self) -> bool {
+        self.announcement.timestamps && self.peer.timestamps.is_some()
+    }
+
+    /// RFC 7323, section 3.2: once times are agreed on, a segment without one is dropped; section 5.3, R1: so is one whose time is
+    /// older than the newest, an old duplicate. What would be none of the data anyway may pass, to be reported.
+    fn is_timely(&self, options: &TcpOptions, seq: u64) -> bool {
+        if !self.uses_timestamps() {
+            return true;
+        }
+        let Some((value, _)) = options.timestamps else { return false };
+        let is_old = self.recent.is_some_and(|recent| (value.wrapping_sub(recent) as i32) < 0);
+        !is_old || seq < self.acknowledged
+    }
+
     /// Shifts of our windows and of theirs: none unless both sides announce one.
     fn scales(&self) -> (u8, u8) {
         match (self.announcement.window_scale, self.peer.window_scale) {
@@ -149,13 +181,14 @@ impl Translation {
 
     /// The options of our SYN; an answer takes up only what was offered (RFC 7323, section 1.3).
     fn announced(&self, answer: bool) -> TcpOptions {
-        let Announcement { mss, window_scale, sack } = self.announcement;
+        let Announcement { mss, window_scale, sack, timestamps } = self.announcement;
         TcpOptions {
             mss: Some(mss),
             window_scale: window_scale
                 .filter(|_| !answer || self.peer.window_scale.is_some())
                 .map(|shift| shift.min(MAX_WINDOW_SCALE)),
             sack_permitted: sack && (!answer || self.peer.sack_permitted),
+            timestamps: (timestamps && (!answer || self.peer.timestamps.is_some())).then_some((0, 0)),
             ..TcpOptions::default()
         }
     }
@@ -182,10 +215,12 @@ impl Translation {
         let syn = bits.contains(TcpFlags::SYN);
         let scale = if syn { 0 } else { self.scales().1 };
         let sack = if self.uses_sack() { options.sack } else { TcpSackBlocks::default() };
-        // A block at or below the acknowledgement reports a duplicate (RFC 2883), which the endpoint does not ask for.
-        let ranges = sack.as_slice().iter().filter_map(|&(start, end)| {
+        // A first block below the acknowledgement reports a duplicate (RFC 2883), which the endpoint asks for beside times only.
+        let hears_duplicates = self.announcement.timestamps;
+        let ranges = sack.as_slice().iter().enumerate().filter_map(|(at, &(start, end))| {
             let (start, end) = (count(self.local, start, ack)?, count(self.local, end, ack)?);
-            (ack < start && start < end && end <= self.sent).then_some((start, end))
+            let is_duplicate = at == 0 && hears_duplicates && end <= ack;
+            ((ack < start || is_duplicate) && start < end && end <= self.sent).then_some((start, end))
         });
         Segment {
             seq,
@@ -199,7 +234,10 @@ impl Translation {
             },
             sack: SackBlocks::new(ack, ranges),
             ecn: EcnBits::new(bits.contains(TcpFlags::ECE), bits.contains(TcpFlags::CWR)),
-            stamps: Stamps::default(),
+            stamps: match options.timestamps.filter(|_| self.uses_timestamps()) {
+                Some((value, echo)) => Stamps { value, echo },
+                None => Stamps::default(),
+            },
         }
     }
 

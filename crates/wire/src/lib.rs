@@ -20,7 +20,7 @@ mod transport;
 pub mod udp;
 pub mod verify;
 
-pub use convert::{Announcement, Incoming, Translation, unwrap_near};
+pub use convert::{Announcement, Incoming, TIMESTAMPS_LEN, Translation, unwrap_near};
 pub use error::WireError;
 pub use flow::FlowKey;
 pub use ip::{Fragment, Ip, Version};

@@ -14,7 +14,7 @@ use catnip_wire::{
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 fn announcement() -> Announcement {
-    Announcement { mss: 1460, window_scale: Some(7), sack: true }
+    Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false }
 }
 
 /// Data goes one way and an acknowledgement with SACK blocks the other; the first round is the handshake.

@@ -70,8 +70,12 @@ impl Scene {
 
     /// Runs the transfer to its end; the packets at the server's side.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
-        let announcement =
-            Announcement { mss: self.config.segment_bytes as u16, window_scale: Some(2), sack: true };
+        let announcement = Announcement {
+            mss: self.config.segment_bytes as u16,
+            window_scale: Some(2),
+            sack: true,
+            timestamps: false,
+        };
         let end = |role, initial| {
             let endpoint = Endpoint::new(Time::ZERO, role, &self.config, Span::ZERO);
             (endpoint, Translation::new(initial, announcement))

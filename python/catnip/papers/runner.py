@@ -15,7 +15,7 @@ from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, W
 from catnip.progress import Progress
 from catnip.stats import Interval
 
-PAPERS = ("catnip", "diffserv", "hysteresis", "newcwv", "testbed")
+PAPERS = ("catnip", "diffserv", "hysteresis", "linux-tcp", "newcwv", "testbed")
 
 
 class Paper(Protocol):
@@ -47,12 +47,16 @@ class Paper(Protocol):
 
 def paper(name: str) -> Paper:
     """The folder of a paper, imported on demand: it draws, and the plotting library is slow to load."""
-    return cast(Paper, import_module(f"catnip.papers.{name}"))
+    return cast(Paper, import_module(f"catnip.papers.{_folder(name)}"))
 
 
 def data(name: str) -> Claims:
     """The claims of a paper as data."""
-    return statement.read(Path(__file__).parent / name / "claims.toml")
+    return statement.read(Path(__file__).parent / _folder(name) / "claims.toml")
+
+
+def _folder(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def experiments(name: str) -> Mapping[str, str]:

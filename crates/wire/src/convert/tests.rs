@@ -1,7 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-const ANNOUNCEMENT: Announcement = Announcement { mss: 1460, window_scale: Some(7), sack: true };
+const ANNOUNCEMENT: Announcement =
+    Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false };
 
 fn flags(syn: bool, ack: bool, fin: bool) -> Flags {
     Flags { syn, ack, fin }
@@ -106,7 +107,7 @@ fn the_syn_stands_before_byte_0_and_the_fin_behind_the_last() {
 
 #[test]
 fn options_of_an_answer_are_those_that_were_offered() {
-    let plain = Announcement { mss: 536, window_scale: None, sack: false };
+    let plain = Announcement { mss: 536, window_scale: None, sack: false, timestamps: false };
     for (ours, theirs, scaled, sack) in [
         (ANNOUNCEMENT, ANNOUNCEMENT, true, true),
         (ANNOUNCEMENT, plain, false, false),
@@ -235,5 +236,80 @@ proptest! {
             prop_assert_eq!(pair.carry(1, &answer, 0), Incoming::Segment(answer));
             pair.ends[0].sent = at;
         }
+    }
+}
+
+/// Both want times, and the first segment of each side has carried one.
+fn timed() -> Pair {
+    let announcement = Announcement { timestamps: true, ..ANNOUNCEMENT };
+    let mut pair = Pair::new([7, 1000], [announcement; 2]);
+    let syn = |ack, stamps| Segment {
+        window: 65_535,
+        flags: flags(true, ack, false),
+        stamps,
+        ..Segment::default()
+    };
+    let [ours, theirs] = [Stamps { value: 100, echo: 0 }, Stamps { value: 900, echo: 100 }];
+    // A SYN is heard before anything is agreed on.
+    assert!(matches!(pair.carry(0, &syn(false, ours), 0), Incoming::Segment(heard) if heard.stamps == ours));
+    assert!(
+        matches!(pair.carry(1, &syn(true, theirs), 0), Incoming::Segment(heard) if heard.stamps == theirs)
+    );
+    pair
+}
+
+fn data(seq: u64, value: u32) -> Segment {
+    let stamps = Stamps { value, echo: 900 };
+    Segment { seq, len: 100, window: 65_535, flags: flags(false, true, false), stamps, ..Segment::default() }
+}
+
+#[test]
+fn times_are_carried_if_both_sides_announce_them_and_by_nobody_else() {
+    let mut pair = timed();
+    assert!(pair.ends.iter().all(Translation::uses_timestamps));
+    assert!(
+        matches!(pair.carry(0, &data(0, 101), 0), Incoming::Segment(heard) if heard.stamps == data(0, 101).stamps)
+    );
+    let mixed = [Announcement { timestamps: true, ..ANNOUNCEMENT }, ANNOUNCEMENT];
+    let mut pair = Pair::open([7, 1000], mixed);
+    assert!(!pair.ends.iter().any(Translation::uses_timestamps));
+    assert!(
+        matches!(pair.carry(0, &data(0, 101), 0), Incoming::Segment(heard) if heard.stamps == Stamps::default())
+    );
+}
+
+#[test]
+fn an_old_duplicate_is_dropped_by_its_time_and_so_is_a_segment_without_one() {
+    let mut pair = timed();
+    pair.carry(0, &data(0, 200), 0);
+    pair.ends[1].acknowledged = 100;
+    // RFC 7323, section 5.3: "SEG.TSval < TS.Recent".
+    assert_eq!(pair.carry(0, &data(100, 199), 0), Incoming::Stray);
+    assert!(matches!(pair.carry(0, &data(100, 200), 0), Incoming::Segment(_)));
+    // What has arrived before may be told of.
+    assert!(matches!(pair.carry(0, &data(0, 150), 0), Incoming::Segment(_)));
+    // Section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP SHOULD silently drop the segment."
+    let header = pair.ends[0].outgoing(&data(200, 300));
+    let bare = TcpHeader { options: TcpOptions::default(), ..header };
+    assert_eq!(pair.deliver(1, &bare, 100), Incoming::Stray);
+}
+
+#[test]
+fn a_duplicate_is_reported_below_the_acknowledgement_to_who_asks_for_times() {
+    for (announcement, expected) in
+        [(Announcement { timestamps: true, ..ANNOUNCEMENT }, vec![(0, 100)]), (ANNOUNCEMENT, vec![])]
+    {
+        let mut pair = Pair::open([7, 1000], [announcement; 2]);
+        (pair.ends[0].sent, pair.ends[1].offered) = (1000, 65_535);
+        let sack = SackBlocks::new(500, [(0, 100)].into_iter());
+        let ack = Segment {
+            ack: 500,
+            flags: flags(false, true, false),
+            sack,
+            stamps: Stamps { value: 901, echo: 1 },
+            ..Segment::default()
+        };
+        let Incoming::Segment(heard) = pair.carry(1, &ack, 0) else { panic!("it is one") };
+        assert_eq!(heard.sack.ranges(500).collect::<Vec<_>>(), expected);
     }
 }

@@ -30,7 +30,7 @@ fn packet(data: &[u8]) {
         assert_eq!(ip.total_len() + ip.padding(), data.len());
         let _ = (ip.source(), ip.destination(), ip.ecn(), ip.hop_limit(), ip.header_is_right());
         let _ = (FlowKey::of(&ip), transport_is_right(&ip));
-        let announcement = Announcement { mss: 1460, window_scale: Some(7), sack: true };
+        let announcement = Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false };
         if let Ok(tcp) = ip.transport(ip::TCP).and_then(Tcp::parse) {
             let mut translation = Translation::new(0, announcement);
             for _ in 0..2 {

@@ -230,15 +230,10 @@ impl Flight {
         }
     }
 
-    /// Nothing was lost after all.
+    /// Nothing was lost after all. What was thought to be is not looked at again, as in Linux: the timers answer for it.
     pub(super) fn unmark(&mut self) {
-        for (at, record) in self.records.iter_mut().enumerate() {
-            if std::mem::take(&mut record.is_lost) && !record.is_resent {
-                self.by_time.push_back((record.sent, self.first + at as u64));
-            }
-        }
+        self.records.iter_mut().for_each(|record| record.is_lost = false);
         self.lost = 0;
-        self.by_time.make_contiguous().sort_unstable();
     }
 
     fn mark_lost(&mut self, number: u64) {

@@ -1,0 +1,72 @@
+"""Which segment left when: two senders over each other."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Listed
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from catnip.figures import style
+from catnip.figures.style import BLUE, STYLE, VERMILION, WIDTH
+
+ABREAST = 2
+ROW = 3.8  # inches
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """When segments left, their numbers, and whether they had left before."""
+
+    times_s: Listed[float]
+    segments: Listed[int]
+    is_again: Listed[bool]
+
+
+def overlaid(title: str, panels: Mapping[str, Mapping[str, Sequence]]) -> str:
+    """A panel for each transfer, two senders in each: one as dots, the other as circles around them."""
+    rows = -(-len(panels) // ABREAST)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, ROW * rows + 0.4), layout="constrained")
+        grid = figure.subplots(rows, min(ABREAST, len(panels)), squeeze=False).ravel()
+        style.title(figure, title)
+        for axes, (name, senders) in zip(grid, panels.items(), strict=False):
+            axes.set_title(name)
+            for place, (label, sender) in enumerate(senders.items()):
+                _draw(axes, label, sender, place)
+            axes.set(xlabel="time since the first segment, s", ylabel="segment")
+            axes.set_ylim(bottom=0)
+            axes.set_xlim(left=0)
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
+        handles: dict[str, Artist] = {}
+        for axes in grid:
+            there, names = axes.get_legend_handles_labels()
+            handles |= dict(zip(names, there, strict=True))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=4)
+        return style.svg(figure, title)
+
+
+def _draw(axes: Axes, label: str, sender: Sequence, place: int) -> None:
+    colour = (BLUE, VERMILION)[place]
+    looks = (("o", "x"), ("o", "s"))[place]
+    for is_again, marker, words in ((False, looks[0], ""), (True, looks[1], ", again")):
+        points = [
+            point
+            for *point, again in zip(sender.times_s, sender.segments, sender.is_again, strict=True)
+            if again == is_again
+        ]
+        hollow = place == 1
+        axes.plot(
+            [at for at, _ in points],
+            [segment for _, segment in points],
+            ls="",
+            marker=marker,
+            ms=(8 if is_again else 6) if hollow else (6 if is_again else 2.4),
+            mfc="none" if hollow else colour,
+            mec=colour,
+            mew=0.8 if hollow else 1.2,
+            label=f"{label}{words}",
+        )

@@ -1,0 +1,148 @@
+"""How far the kernel and the simulator do the same."""
+
+import platform
+from collections.abc import Callable, Sequence
+
+from catnip import stats
+from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS
+from catnip.papers.linux_tcp.runs import Pair, Runs
+from catnip.papers.outcome import Table
+from catnip.papers.quantity import Quantities
+from catnip.stats import Interval
+
+measured = Quantities()
+
+CLOSE, TICK_S = 0.05, 0.004
+"""Completion within this share of the kernel's time, or a tick of its timers."""
+
+
+def same_set(pair: Pair) -> bool:
+    """The same segments were sent again, each as often."""
+    return sorted(pair.kernel.retransmitted) == sorted(pair.ours.retransmitted)
+
+
+def same_order(pair: Pair) -> bool:
+    """In the same order, too."""
+    return pair.kernel.retransmitted == pair.ours.retransmitted
+
+
+def same_timeouts(pair: Pair) -> bool:
+    """As many timeouts."""
+    return pair.kernel.timeouts == pair.ours.timeouts
+
+
+def same_probes(pair: Pair) -> bool:
+    """As many tail loss probes."""
+    return pair.kernel.probes == pair.ours.probes
+
+
+def same_time(pair: Pair) -> bool:
+    """The last ACK came as soon."""
+    off = abs(pair.ours.done_s - pair.kernel.done_s)
+    return off <= max(CLOSE * pair.kernel.done_s, TICK_S)
+
+
+NAMES = {"cubic": "CUBIC", "reno": "Reno"}
+
+LIKENESSES: dict[str, Callable[[Pair], bool]] = {
+    "retransmissions": same_set,
+    "their order": same_order,
+    "timeouts": same_timeouts,
+    "probes": same_probes,
+    "completion": same_time,
+}
+
+
+@measured
+def cases(runs: Runs, control: str) -> float:
+    """LNX-E1: cases that were compared."""
+    return float(len(_of(runs, control)))
+
+
+@measured
+def alike_pct(runs: Runs, control: str, likeness: str) -> float:
+    """LNX-E1: the share of cases in which the kernel and the simulator do the same."""
+    pairs = _of(runs, control)
+    runs.sample = len(pairs)
+    return 100 * sum(LIKENESSES[likeness](pair) for pair in pairs) / len(pairs)
+
+
+@measured
+def window_ratio(runs: Runs, control: str) -> Interval:
+    """LNX-E2: mean cwnd under random loss, the simulator's over the kernel's."""
+    kernel, ours = runs.windows[control]
+    runs.sample = len(kernel)
+    return stats.ratio(ours, kernel)
+
+
+@measured
+def window_segments(runs: Runs, control: str, whose: str) -> Interval:
+    """LNX-E2: mean cwnd under random loss."""
+    kernel, ours = runs.windows[control]
+    runs.sample = len(kernel)
+    return stats.mean(ours if whose == "ours" else kernel)
+
+
+@measured
+def red_certificates(runs: Runs) -> str:
+    """LNX-S1: links that did not do what was asked of them, in three tries."""
+    _ = runs.pairs, runs.windows
+    return str(runs.red)
+
+
+def headline(runs: Runs) -> str:
+    """The main result in two sentences."""
+    pairs = runs.pairs
+    alike = {name: sum(likeness(pair) for pair in pairs) for name, likeness in LIKENESSES.items()}
+    ratios = {control: window_ratio(runs, control) for control in CONTROLS}
+    windows = " and ".join(f"{ratio.mean:.3f} with {NAMES[control]}" for control, ratio in ratios.items())
+    return (
+        f"Of {len(pairs)} scripted cases the simulated sender retransmits the same segments as Linux "
+        f"{platform.release()} in {alike['retransmissions']}, in the same order in {alike['their order']}, "
+        f"has as many timeouts in {alike['timeouts']}, and is done as soon in {alike['completion']}. "
+        f"Under random loss its mean window is that of the kernel times {windows}."
+    )
+
+
+def tables(runs: Runs) -> Sequence[Table]:
+    """By kind of case, by path, and every case that differs."""
+    by_kind = {
+        words: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, words in KINDS.items()
+    }
+    by_path = {
+        f"round trip of {2 * delay_ms} ms, {control}": [
+            pair for pair in runs.pairs if (pair.case.delay_ms, pair.case.control) == (delay_ms, control)
+        ]
+        for delay_ms in DELAYS_MS
+        for control in CONTROLS
+    }
+    columns = ["", "cases", *LIKENESSES]
+    rows = [
+        [name, str(len(pairs)), *(str(sum(map(likeness, pairs))) for likeness in LIKENESSES.values())]
+        for name, pairs in {**by_kind, **by_path, "all": runs.pairs}.items()
+    ]
+    note = "In how many cases the kernel and the simulator do the same."
+    return [Table("What is the same", columns, rows, note), _differences(runs.pairs)]
+
+
+def _differences(pairs: Sequence[Pair]) -> Table:
+    rows = []
+    for pair in pairs:
+        missed = [name for name, likeness in LIKENESSES.items() if not likeness(pair)]
+        if missed:
+            both = [
+                f"{_again(one.retransmitted)}; {one.timeouts}, {one.probes}; {1e3 * one.done_s:.0f}"
+                for one in (pair.kernel, pair.ours)
+            ]
+            rows.append([pair.case.name, ", ".join(missed), *both])
+    columns = ["", "differs in", "kernel", "simulator"]
+    note = "Segments sent again, in order; timeouts, probes; milliseconds until the last ACK."
+    return Table("What differs", columns, rows, note)
+
+
+def _again(segments: Sequence[int]) -> str:
+    return " ".join(map(str, segments)) or "none"
+
+
+def _of(runs: Runs, control: str) -> list[Pair]:
+    return [pair for pair in runs.pairs if pair.case.control == control]

@@ -1,0 +1,39 @@
+"""Sequences of segments of the kernel and of the simulator over each other."""
+
+from collections.abc import Callable, Mapping
+
+from catnip.figures.sequences import Sequence as Drawn
+from catnip.figures.sequences import overlaid
+from catnip.papers.linux_tcp.runs import Pair, Runs
+from catnip.papers.outcome import Figure
+
+SHOWN = (("head", "cubic", 10), ("burst", "reno", 50), ("tail", "cubic", 50), ("acks", "reno", 100))
+"""Kind, controller and delay of what is drawn: the first case of each."""
+
+
+def sequences(runs: Runs) -> Figure:
+    """Four transfers, segment by segment."""
+    chosen = [pair for wanted in SHOWN if (pair := _first(runs, *wanted))]
+    drawn = {
+        pair.case.name: {
+            name: Drawn(one.times_s, one.segments, one.is_again)
+            for name, one in (("kernel", pair.kernel), ("simulator", pair.ours))
+        }
+        for pair in chosen
+    }
+    title = "The same transfers by the kernel and by the simulator"
+    caption = (
+        "Each dot is a segment that leaves the kernel, each circle one that leaves the simulated sender; "
+        "those that had left before are crosses and squares. Where the circles lie around the dots, both do "
+        "the same at the same time."
+    )
+    return Figure("linux_sequences", title, caption, overlaid(title, drawn))
+
+
+def _first(runs: Runs, kind: str, control: str, delay_ms: int) -> Pair | None:
+    wanted = kind, control, delay_ms
+    found = (pair for pair in runs.pairs if (pair.case.kind, pair.case.control, pair.case.delay_ms) == wanted)
+    return next(found, None)
+
+
+FIGURES: Mapping[str, Callable[[Runs], Figure]] = {"sequences": sequences}

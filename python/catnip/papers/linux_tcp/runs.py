@@ -1,0 +1,247 @@
+"""Transfers by the kernel behind an emulated link, and by the profile linux-6 over a simulated one."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import compress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import api
+from catnip._core import InputError
+from catnip.cli.emulation import cannot_emulate
+from catnip.papers.linux_tcp import sender
+from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, SEGMENTS, Case, scripted
+from catnip.progress import Progress
+
+SIDE_BY_SIDE, LONG_SIDE_BY_SIDE = 6, 30
+TRIES = 3
+RED = 3
+LONG, QUICK_LONG = 60, 4
+LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
+"""Sixty transfers of a minute: an hour of each controller."""
+SETTLED_S = 10.0
+"""Of a long transfer, before it is looked at: slow start is over."""
+POLLED_S, LONG_POLLED_S = 0.004, 0.05
+LONGEST_S = 120
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What a sender did: when which segment left, numbered from 1, and what came of it."""
+
+    times_s: Sequence[float]
+    segments: Sequence[int]
+    timeouts: int
+    probes: int
+    done_s: float
+    """From the first segment to the last ACK."""
+
+    @cached_property
+    def is_again(self) -> list[bool]:
+        """Of each segment that left, whether it had left before."""
+        seen: set[int] = set()
+        again = []
+        for segment in self.segments:
+            again.append(segment in seen)
+            seen.add(segment)
+        return again
+
+    @property
+    def retransmitted(self) -> list[int]:
+        """Segments that had left before, in order."""
+        return list(compress(self.segments, self.is_again))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A case, as the kernel and as the simulator went through it."""
+
+    case: Case
+    kernel: Transfer
+    ours: Transfer
+
+
+class Runs:
+    """Makes them on demand, each once."""
+
+    sample = 1
+
+    def __init__(self, quick: bool, seed_count: int | None, first_seed: int, progress: Progress) -> None:
+        self.progress = progress
+        self.cases = scripted(quick)
+        self.red = 0
+        """Emulated links whose certificate was red, in as many tries as there are."""
+        count = seed_count or (QUICK_LONG if quick else LONG)
+        self.seeds = list(range(first_seed, first_seed + count))
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """All scripted cases."""
+        _must_be_possible()
+        cases = self.cases
+        told = self.progress.task("cases, by the kernel")
+        theirs = _side_by_side([partial(self._by_kernel, case) for case in cases], SIDE_BY_SIDE, told)
+        told = self.progress.task("cases, simulated")
+        ours = _side_by_side([partial(simulated, case) for case in cases], 2, told)
+        return [Pair(*three) for three in zip(cases, theirs, ours, strict=True)]
+
+    @cached_property
+    def windows(self) -> Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Mean cwnd of each long transfer in segments, by controller: the kernel's and ours."""
+        _must_be_possible()
+        made = {}
+        for control in CONTROLS:
+            told = self.progress.task(f"random loss, {control}")
+            jobs = [partial(self._long, control, seed) for seed in self.seeds]
+            theirs = np.array(_side_by_side(jobs, LONG_SIDE_BY_SIDE, told))
+            made[control] = theirs, _long_simulated(control, self.seeds)
+        return made
+
+    def _by_kernel(self, case: Case) -> Transfer:
+        # SYN and ACK, and the SYN with ACK, come before the data and its ACKs.
+        ways = case.ways(before_data=2, before_acks=1)
+        said = self._measured(
+            {"delay": f"{case.delay_ms}ms", "rate": RATE, "queue": QUEUE} | _options(ways),
+            [str(SEGMENTS * SEGMENT_BYTES), case.control, "1" if case.marked else "0", str(POLLED_S)],
+        )
+        counted = said["counters"]
+        return Transfer(
+            [at for at, _ in said["segments"]],
+            [first // SEGMENT_BYTES + 1 for _, first in said["segments"]],
+            counted.get("TCPTimeouts", 0),
+            counted.get("TCPLossProbes", 0),
+            said["done_s"],
+        )
+
+    def _long(self, control: str, seed: int) -> float:
+        link = {"delay": f"{LONG_DELAY_MS}ms", "rate": RATE, "queue": QUEUE}
+        options = {**link, "seed": str(seed), "up": f"loss=bernoulli:{LOSS_PCT}%"}
+        said = self._measured(options, [f"{LONG_S}s", control, "0", str(LONG_POLLED_S)])
+        return float(np.mean([cwnd for at, cwnd in said["cwnd"] if at > SETTLED_S]))
+
+    def _measured(self, options: Mapping[str, str], arguments: Sequence[str]) -> dict[str, Any]:
+        for _ in range(TRIES):
+            certificate, said = _behind_a_link(options, arguments)
+            if certificate.get("verdict") != "red":
+                return said
+        self.red += 1
+        return said
+
+
+def simulated(case: Case) -> Transfer:
+    """A case over a simulated link. The sender opens; the ACK of the handshake goes with its data."""
+    ways = case.ways(before_data=1, before_acks=1)
+    tcp = {"control": CONTROLS[case.control], "ecn": "classic" if case.marked else "none"}
+    scenario = _scenario(case.delay_ms, ways, tcp, {"packets": SEGMENTS})
+    result = api.run(scenario, seeds=[1], tables=["events", "connections"])
+    events = result.to_arrow("events").to_pylist()
+    left = [event for event in events if event["end"] == "server" and event["kind"] == "send"]
+    connection = result.to_arrow("connections").to_pylist()[0]
+    start = left[0]["time_s"]
+    return Transfer(
+        [event["time_s"] - start for event in left],
+        [event["seq_bytes"] // SEGMENT_BYTES + 1 for event in left],
+        connection["timeouts"],
+        connection["probes"],
+        connection["acked_s"] - start,
+    )
+
+
+def _long_simulated(control: str, seeds: Sequence[int]) -> NDArray[np.float64]:
+    ways = {"data": {"loss": f"bernoulli:{LOSS_PCT}%"}, "acks": {}}
+    scenario = _scenario(LONG_DELAY_MS, ways, {"control": CONTROLS[control]}, {"bytes": "endless"})
+    scenario["duration"] = f"{LONG_S:g}s"
+    result = api.run(scenario, seeds=seeds, series=f"{LONG_POLLED_S:g}s", tables=["connection_series"])
+    series = result.to_pandas("connection_series")
+    settled = series[series["time_s"] > SETTLED_S]
+    return np.array(settled.groupby("seed")["cwnd_bytes"].mean()) / SEGMENT_BYTES
+
+
+def _scenario(
+    delay_ms: int, ways: Mapping[str, Mapping[str, str]], tcp: Mapping[str, str], file: Mapping[str, Any]
+) -> dict[str, Any]:
+    link = {"from": "server", "to": "client", "rate": RATE, "delay": f"{delay_ms}ms", "queue": QUEUE}
+    return {
+        "id": "LNX",
+        "title": "A transfer as Linux makes it",
+        "seeds": 1,
+        "duration": f"{LONGEST_S}s",
+        "node": {"server": {"kind": "host"}, "client": {"kind": "host"}},
+        "link": {"path": {**link, "there": ways["data"], "back": ways["acks"]}},
+        "tcp": {"profile": "linux-6", **tcp},
+        "traffic": {"file": {"kind": "bulk", "from": "server", "to": "client", **file}},
+    }
+
+
+def _options(ways: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Of `catnip link`, whose inside sends."""
+    return {
+        way: ",".join(f"{key.replace('_', '-')}={value}" for key, value in said.items())
+        for way, said in (("up", ways["data"]), ("down", ways["acks"]))
+        if said
+    }
+
+
+def _behind_a_link(
+    options: Mapping[str, str], arguments: Sequence[str]
+) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """The certificate of a link, and what the sender behind it has said; a receiver stands before it."""
+    with socket.create_server(("0.0.0.0", 0)) as server, api.link(**options) as link:
+        receiver = threading.Thread(target=_receive, args=(server,), daemon=True)
+        receiver.start()
+        port = server.getsockname()[1]
+        command = [sys.executable, str(Path(sender.__file__)), link.outside, str(port), *arguments]
+        done = link.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise InputError(f"linux-tcp: the sender has failed: {done.stderr.strip().splitlines()[-1]}")
+        receiver.join()
+    return link.certificate, json.loads(done.stdout)
+
+
+def _receive(server: socket.socket) -> None:
+    server.settimeout(sender.PATIENCE_S)
+    try:
+        connection, _ = server.accept()
+    except OSError:
+        # The sender never came, and says why.
+        return
+    with connection:
+        connection.settimeout(sender.PATIENCE_S)
+        while connection.recv(1 << 20):
+            pass
+
+
+def _side_by_side(
+    jobs: Sequence[Callable[[], Made]], at_once: int, told: Callable[[int, int], None]
+) -> list[Made]:
+    done = 0
+
+    def run(job: Callable[[], Made]) -> Made:
+        nonlocal done
+        made = job()
+        done += 1
+        told(done, len(jobs))
+        return made
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(run, jobs))
+
+
+def _must_be_possible() -> None:
+    if missing := cannot_emulate():
+        raise InputError(f"linux-tcp: {missing}")
+    if os.geteuid() != 0:
+        raise InputError("linux-tcp: not root, who alone may choose how a kernel controls congestion")

@@ -1,0 +1,145 @@
+"""The sender behind the link, a program of its own: sends so many bytes and says what left, and when.
+
+It prints one object: `segments`, [seconds, first byte] of each that left with data or a FIN, from the first
+one on; `acks`, [seconds, next byte] of each that came; `counters` of this namespace's TCP; `cwnd`, [seconds,
+segments] now and then; and `done_s`, when the last byte was acknowledged, or something was for the last time.
+"""
+
+import json
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+TCP_INFO, TCP_CONGESTION, TIMESTAMPNS = 11, 13, 35
+CWND_AT, FIN, SYN = 80, 1, 2
+NO_GSO = 1
+"""Segments of a packet: each segment is one of its own, as it is in the simulator."""
+PATIENCE_S = 90.0
+
+
+def main(address: str, port: str, size: str, control: str, marks: str, polled_s: str) -> None:
+    """Sends `size` bytes, or for as many seconds if it ends in s."""
+    # The first line names the columns; there is no route but that over the link.
+    device = Path("/proc/net/route").read_text().splitlines()[1].split()[0]
+    subprocess.run(["ip", "link", "set", "dev", device, "gso_max_segs", str(NO_GSO)], check=True)
+    Path("/proc/sys/net/ipv4/tcp_ecn").write_text(marks)
+    capture = Capture(device, int(port))
+    with socket.socket() as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, control.encode())
+        connection.settimeout(PATIENCE_S)
+        connection.connect((address, int(port)))
+        cwnd = Polled(connection, float(polled_s))
+        if size.endswith("s"):
+            until = time.monotonic() + float(size[:-1])
+            while time.monotonic() < until:
+                connection.sendall(bytes(65536))
+        else:
+            connection.sendall(bytes(int(size)))
+            connection.shutdown(socket.SHUT_WR)
+            # The receiver closes once it has everything.
+            connection.recv(1)
+        cwnd.stop()
+    segments, acks = capture.stop()
+    start, last = segments[0][0], max(first for _, first in segments)
+    print(
+        json.dumps(
+            {
+                "segments": [[at - start, first] for at, first in segments],
+                "acks": [[at - start, following] for at, following in acks],
+                "done_s": next((at for at, following in acks if following > last), acks[-1][0]) - start,
+                "counters": counters(),
+                "cwnd": cwnd.seen,
+            }
+        )
+    )
+
+
+class Capture:
+    """Sees what leaves and what comes, by the kernel's clock."""
+
+    def __init__(self, device: str, port: int) -> None:
+        self._port = port
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+        self._socket.bind((device, 0))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+        self._socket.setsockopt(socket.SOL_SOCKET, TIMESTAMPNS, 1)
+        self._socket.settimeout(0.1)
+        self._segments: list[tuple[float, int]] = []
+        self._acks: list[tuple[float, int]] = []
+        self._initial = 0
+        self._stopped = False
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def stop(self) -> tuple[list[tuple[float, int]], list[tuple[float, int]]]:
+        """Segments and ACKs."""
+        time.sleep(0.05)
+        self._stopped = True
+        self._thread.join()
+        return self._segments, self._acks
+
+    def _watch(self) -> None:
+        while not self._stopped:
+            try:
+                packet, extras, *_ = self._socket.recvmsg(128, 64)
+            except TimeoutError:
+                continue
+            stamp = next(data for _, kind, data in extras if kind == TIMESTAMPNS)
+            seconds, nanos = struct.unpack("qq", stamp)
+            self._take(seconds + nanos / 1e9, packet)
+
+    def _take(self, at: float, packet: bytes) -> None:
+        if packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_TCP:
+            return
+        tcp = packet[4 * (packet[0] & 15) :]
+        source, target, sequence, following = struct.unpack("!HHII", tcp[:12])
+        length = int.from_bytes(packet[2:4]) - 4 * (packet[0] & 15) - 4 * (tcp[12] >> 4)
+        if target == self._port:
+            if tcp[13] & SYN:
+                self._initial = sequence + 1
+            elif length or tcp[13] & FIN:
+                self._segments.append((at, (sequence - self._initial) % 2**32))
+        elif source == self._port and not tcp[13] & SYN:
+            self._acks.append((at, (following - self._initial) % 2**32))
+
+
+class Polled:
+    """Asks the kernel for a connection's congestion window now and then."""
+
+    def __init__(self, connection: socket.socket, every_s: float) -> None:
+        self.seen: list[tuple[float, int]] = []
+        self._connection, self._every_s = connection, every_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._poll)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more."""
+        self._ended.set()
+        self._thread.join()
+
+    def _poll(self) -> None:
+        begun = time.monotonic()
+        while not self._ended.wait(self._every_s):
+            info = self._connection.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256)
+            self.seen.append((time.monotonic() - begun, *struct.unpack_from("I", info, CWND_AT)))
+
+
+def counters() -> dict[str, int]:
+    """Of this namespace."""
+    lines = Path("/proc/net/netstat").read_text().splitlines()
+    counted = zip(lines[::2], lines[1::2], strict=True)
+    return {
+        name: int(value)
+        for names, values in counted
+        for name, value in zip(names.split()[1:], values.split()[1:], strict=False)
+        if value != "0"
+    }
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
