@@ -147,9 +147,17 @@ impl Receiver {
     /// The blocks to report, the most recent first.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
-        if self.told == 0 && self.duplicate.is_none() {
+        if self.duplicate.is_some() {
+            return self.sack_with_duplicate();
+        }
+        if self.told == 0 {
             return SackBlocks::default();
         }
+        SackBlocks::new(self.next, self.beyond[..self.told].iter().copied())
+    }
+
+    #[inline(never)]
+    fn sack_with_duplicate(&self) -> SackBlocks {
         SackBlocks::new(self.next, self.duplicate.into_iter().chain(self.beyond[..self.told].iter().copied()))
     }
 

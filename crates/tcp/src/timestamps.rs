@@ -33,11 +33,13 @@ pub(crate) struct Stamping {
 }
 
 impl Stamping {
-    /// RFC 7323, section 4.3: "If ... SEG.SEQ <= Last.ACK.sent, then SEG.TSval is copied to TS.Recent", so that an ACK that was delayed
-    /// echoes the first segment that it acknowledges.
+    /// RFC 7323, section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then SEG.TSval is copied to TS.Recent", so that
+    /// an ACK that was delayed echoes the first segment that it acknowledges.
     pub(crate) fn on_segment(&mut self, segment: &Segment) {
-        if segment.stamps.value != 0 && segment.seq <= self.last_ack {
-            self.recent = segment.stamps.value;
+        let value = segment.stamps.value;
+        let is_newer = self.recent == 0 || (value.wrapping_sub(self.recent) as i32) >= 0;
+        if value != 0 && is_newer && segment.seq <= self.last_ack {
+            self.recent = value;
         }
     }
 
@@ -71,6 +73,9 @@ mod tests {
         assert_eq!(stamping.of(Time::ZERO, 30).echo, 1);
         // (C): what fills the hole is echoed.
         stamping.on_segment(&heard(30, 7));
+        assert_eq!(stamping.of(Time::ZERO, 60).echo, 7);
+        // An old duplicate is not.
+        stamping.on_segment(&heard(0, 1));
         assert_eq!(stamping.of(Time::ZERO, 60).echo, 7);
     }
 

@@ -138,7 +138,9 @@ impl Translation {
         let Some(seq) = self.place(tcp).filter(|&seq| self.is_timely(&options, seq)) else {
             return Ok(Incoming::Stray);
         };
-        if let Some((value, _)) = options.timestamps.filter(|_| seq <= self.acknowledged) {
+        if let Some((value, _)) = options.timestamps.filter(|_| seq <= self.acknowledged)
+            && !self.is_older(value)
+        {
             self.recent = Some(value);
         }
         Ok(Incoming::Segment(self.segment(tcp, &options, seq, ack)))
@@ -167,8 +169,12 @@ impl Translation {
             return true;
         }
         let Some((value, _)) = options.timestamps else { return false };
-        let is_old = self.recent.is_some_and(|recent| (value.wrapping_sub(recent) as i32) < 0);
-        !is_old || seq < self.acknowledged
+        !self.is_older(value) || seq < self.acknowledged
+    }
+
+    /// Than the newest time that is known.
+    fn is_older(&self, value: u32) -> bool {
+        self.recent.is_some_and(|recent| (value.wrapping_sub(recent) as i32) < 0)
     }
 
     /// Shifts of our windows and of theirs: none unless both sides announce one.

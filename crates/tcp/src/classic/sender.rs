@@ -219,7 +219,7 @@ impl Sender {
 
     /// The window in use: cwnd with what recovery adds or takes, bytes.
     pub fn window(&self) -> u64 {
-        self.recovery.window(self.control.control().cwnd)
+        self.recovery.window(self.control.cwnd())
     }
 
     /// What the other side can take in, bytes.
@@ -299,7 +299,7 @@ impl Sender {
 
     #[inline]
     fn on_new_ack(&mut self, now: Time, ack: u64, config: &TcpConfig) {
-        let cwnd = self.control.control().cwnd;
+        let cwnd = self.control.cwnd();
         let advance = self.recovery.on_advance(&self.facts(ack, config));
         let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
         self.una = ack;
@@ -368,7 +368,7 @@ impl Sender {
             return;
         }
         let segment = u64::from(config.segment_bytes);
-        let (unsent, window) = (self.unsent(), self.control.control().cwnd / segment);
+        let (unsent, window) = (self.unsent(), self.control.cwnd() / segment);
         let next_window = match self.control.phase(unsent) {
             Phase::SlowStart => (2 * window).min(config.receive_window_segments()),
             Phase::CongestionAvoidance => window,
@@ -453,7 +453,7 @@ impl Sender {
     /// The next byte to send that window and recovery allow.
     #[inline]
     fn choose(&self, segment: u64, config: &TcpConfig) -> Option<u64> {
-        let cwnd = self.control.control().cwnd;
+        let cwnd = self.control.cwnd();
         if let Recovery::Sack(sack) = &self.recovery
             && sack.in_recovery()
         {

@@ -170,6 +170,11 @@ pub struct Control {
 pub trait CongestionControl: Debug + Send {
     /// What is allowed now.
     fn control(&self) -> Control;
+    /// The window of it, bytes: what each packet asks for.
+    #[inline]
+    fn cwnd(&self) -> u64 {
+        self.control().cwnd
+    }
     /// How the next ACK would open the window while so many bytes wait to be sent.
     fn phase(&self, unsent: u64) -> Phase;
     /// New data was acknowledged outside of recovery.
@@ -237,6 +242,10 @@ macro_rules! controls {
             #[inline]
             fn control(&self) -> Control {
                 match self { $(Self::$Kind(it) => it.control()),+ }
+            }
+            #[inline]
+            fn cwnd(&self) -> u64 {
+                match self { $(Self::$Kind(it) => it.cwnd()),+ }
             }
             #[inline]
             fn phase(&self, unsent: u64) -> Phase {

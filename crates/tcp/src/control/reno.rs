@@ -120,6 +120,11 @@ impl CongestionControl for Reno {
     }
 
     #[inline]
+    fn cwnd(&self) -> u64 {
+        (self.cwnd * self.segment) as u64
+    }
+
+    #[inline]
     fn phase(&self, _unsent: u64) -> Phase {
         if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance }
     }

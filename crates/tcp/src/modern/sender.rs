@@ -281,7 +281,7 @@ impl Sender {
 
     #[inline]
     fn on_new_ack(&mut self, now: Time, ack: u64, sample: &Sample, marked: bool, config: &TcpConfig) {
-        let cwnd = self.control.control().cwnd;
+        let cwnd = self.control.cwnd();
         let episode_ends = self.sack.on_advance(ack);
         let (acked, in_flight) = (ack - self.una, self.next.saturating_sub(self.una));
         self.una = ack;
@@ -346,7 +346,7 @@ impl Sender {
             return;
         }
         let segment = u64::from(config.segment_bytes);
-        let (unsent, window) = (self.unsent(), self.control.control().cwnd / segment);
+        let (unsent, window) = (self.unsent(), self.control.cwnd() / segment);
         let next_window = match self.control.phase(unsent) {
             Phase::SlowStart => (2 * window).min(config.receive_window_segments()),
             Phase::CongestionAvoidance => window,
@@ -402,7 +402,7 @@ impl Sender {
     #[inline]
     fn tell_of_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
         if !matches!(self.pacing, Pacing::None) {
-            let cwnd = self.control.control().cwnd;
+            let cwnd = self.control.cwnd();
             self.pacing.on_sent(now, is_new, bytes.into(), cwnd, self.rto.srtt());
         }
         if self.control.hears_of_sent() {
@@ -441,7 +441,7 @@ impl Sender {
         if self.burst_limit == 0 {
             return None;
         }
-        let cwnd = self.control.control().cwnd;
+        let cwnd = self.control.cwnd();
         if self.sack.in_recovery() {
             return self.choose_in_recovery(cwnd, segment, config);
         }

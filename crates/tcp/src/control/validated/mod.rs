@@ -125,6 +125,11 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
     }
 
     #[inline]
+    fn cwnd(&self) -> u64 {
+        self.control.cwnd()
+    }
+
+    #[inline]
     fn phase(&self, unsent: u64) -> Phase {
         self.control.phase(unsent)
     }

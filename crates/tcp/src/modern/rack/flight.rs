@@ -54,7 +54,8 @@ impl Flight {
         self.records.len() as u32
     }
 
-    /// RFC 6675's pipe: "all that was sent, less what has left the network".
+    /// Segments in the network (RFC 6675's pipe): those that were sent, less those that were reported or count as lost, and again those
+    /// of the lost that were sent again.
     #[inline]
     pub(super) fn in_network(&self) -> u32 {
         (self.len() + self.resent).saturating_sub(self.sacked + self.lost)

@@ -49,7 +49,7 @@ impl RoundTrip {
                 let (error, is_shorter) = (m.abs_diff(srtt), m < srtt);
                 let before = self.deviation;
                 // Rule 2.3: 3/4 of it and a quarter of four times the error. One that is larger because round trips get shorter
-                // counts an eighth: "Eifel blocks mdev updates when rtt decreases".
+                // counts an eighth, as in Linux.
                 self.deviation = match error.checked_sub(before / 4) {
                     Some(more) => before + if is_shorter { more / 8 } else { more },
                     None => before - (before / 4 - error),

@@ -276,7 +276,7 @@ impl Sender {
     }
 
     pub(crate) fn window(&self) -> u64 {
-        self.reduction.map_or_else(|| self.control.control().cwnd, |prr| u64::from(prr.cwnd) * self.segment)
+        self.reduction.map_or_else(|| self.control.cwnd(), |prr| u64::from(prr.cwnd) * self.segment)
     }
 
     pub(crate) fn validity(&self) -> Option<Validity> {
@@ -321,7 +321,7 @@ impl Sender {
     /// cwnd in segments, that of a reduction if there is one.
     #[inline]
     fn cwnd(&self) -> u32 {
-        self.reduction.map_or_else(|| (self.control.control().cwnd / self.segment) as u32, |prr| prr.cwnd)
+        self.reduction.map_or_else(|| (self.control.cwnd() / self.segment) as u32, |prr| prr.cwnd)
     }
 
     fn has_no_room(&self) -> bool {
@@ -421,10 +421,10 @@ impl Sender {
     fn end_probe(&mut self, now: Time, ack: u64, heard: &Heard) {
         let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else { return };
         if !probe.is_retransmission || heard.duplicate_probe {
-            // "TLP of new data", or "a DSACK option for the probe": nothing was lost.
+            // RFC 8985, section 7.4.2: "TLP of new data delivered", or "ACK has a DSACK option matching TLP.end_seq".
             self.probe = None;
         } else if ack > probe.end {
-            // "The probe is the only retransmission, and it repaired a loss": the window goes down as for one.
+            // "Repaired the single loss": the window goes down as for one.
             self.reduce(now, Cause::Loss);
             self.state = State::Reduced;
             self.end_reduction(now);
@@ -517,7 +517,8 @@ impl Sender {
             return self.undo_timeout(now);
         }
         if self.frto {
-            // Step 3b: "if ... acknowledges data that was not retransmitted after timeout, declare the timeout spurious".
+            // Step 3b: "(i.e., if it acknowledges data that was not retransmitted after the timeout), declare the timeout spurious"; a
+            // report does, too.
             if heard.original {
                 return self.undo_timeout(now);
             }
@@ -635,7 +636,7 @@ impl Sender {
         self.probe = None;
         self.repaired = 0;
         self.tell_of_congestion(now, cause, false);
-        let ssthresh = (self.control.control().cwnd / self.segment) as u32;
+        let ssthresh = (self.control.cwnd() / self.segment) as u32;
         self.reduction = Some(Prr::new(before, ssthresh));
     }
 
@@ -705,7 +706,7 @@ impl Sender {
         if !self.pacing.counts_rounds() {
             return;
         }
-        let (unsent, window) = (self.stream.unsent(self.max), self.control.control().cwnd / self.segment);
+        let (unsent, window) = (self.stream.unsent(self.max), self.control.cwnd() / self.segment);
         let next_window = match self.control.phase(unsent) {
             Phase::SlowStart => (2 * window).min(config.receive_window_segments()),
             Phase::CongestionAvoidance => window,

@@ -73,7 +73,7 @@ fn a_lost_tail_is_probed_after_two_round_trips_and_repaired_without_a_timeout() 
     let mut tcp = Scene::new(linux(), 10);
     // RFC 8985, section 7.2: PTO = 2 * SRTT, and the kernel's least time.
     tcp.sends(&TEN).at(100).ack(8).timer(100 + 200 + 8);
-    // 7.3: "Retransmit the highest-sequence segment sent so far".
+    // 7.3: "Retransmit the highest-sequence Segment sent".
     tcp.at(308).wakes().sends(&[10]).timer(308 + 300);
     // 7.4.1: the ACK of the probe shows the loss of what was sent before.
     tcp.at(408).sack(8, &[10..=10]).sends(&[9]);
