@@ -1,4 +1,4 @@
-use crate::ecn::Echo;
+use crate::echo::Echo;
 use crate::receive_window::TunedWindow;
 use crate::recovery::RecoveryKind;
 use crate::segment::earlier;

@@ -11,6 +11,7 @@
 pub mod classic;
 mod config;
 pub mod control;
+mod echo;
 mod ecn;
 mod endpoint;
 mod messages;
@@ -36,7 +37,6 @@ pub use endpoint::{Endpoint, Outgoing, Role};
 pub use receiver::Receiver;
 pub use rto::Rto;
 pub use scoreboard::Scoreboard;
-pub use segment::{EcnBits, Flags, SackBlocks, Segment};
+pub use segment::{EcnBits, Flags, SackBlocks, Segment, Stamps};
 pub use sender::Sender;
-pub use timestamps::Stamps;
 pub use transmission::SenderStats;

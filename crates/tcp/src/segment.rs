@@ -1,5 +1,4 @@
-use crate::Stamps;
-use catnip_base::Time;
+use catnip_base::{Span, Time};
 
 /// What a segment carries besides its data. Sequence numbers count bytes from the start of a connection's data
 /// and never wrap; a codec at the edge of the real world maps them to 32 bits.
@@ -76,6 +75,28 @@ impl EcnBits {
     /// Its packet arrived with the CE codepoint.
     pub fn ce(self) -> bool {
         self.0 & Self::CE != 0
+    }
+}
+
+/// The timestamps option (RFC 7323), in milliseconds as Linux has it; zero stands for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// TSval.
+    pub value: u32,
+    /// TSecr.
+    pub echo: u32,
+}
+
+impl Stamps {
+    /// How long ago a time was that is echoed, rounded down but for the first millisecond; `None`: none is, or it has yet to come.
+    pub(crate) fn since(now: Time, echo: u32) -> Option<Span> {
+        let waited = Self::tick(now).wrapping_sub(echo);
+        (echo != 0 && waited < u32::MAX / 2).then(|| Span::from_millis(waited.max(1).into()))
+    }
+
+    /// What the clock of timestamps shows.
+    pub fn tick(at: Time) -> u32 {
+        at.since(Time::ZERO).in_units_of(Span::from_millis(1)) as u32 + 1
     }
 }
 

@@ -1,29 +1,7 @@
-use crate::Segment;
-use catnip_base::{Span, Time};
+use crate::{Segment, Stamps};
+use catnip_base::Time;
 
-/// The timestamps option (RFC 7323), in milliseconds as Linux has it; zero stands for none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamps {
-    /// TSval.
-    pub value: u32,
-    /// TSecr.
-    pub echo: u32,
-}
-
-impl Stamps {
-    /// How long ago a time was that is echoed, rounded down but for the first millisecond; `None`: none is, or it has yet to come.
-    pub(crate) fn since(now: Time, echo: u32) -> Option<Span> {
-        let waited = Self::tick(now).wrapping_sub(echo);
-        (echo != 0 && waited < u32::MAX / 2).then(|| Span::from_millis(waited.max(1).into()))
-    }
-
-    /// What the clock of timestamps shows.
-    pub fn tick(at: Time) -> u32 {
-        at.since(Time::ZERO).in_units_of(Span::from_millis(1)) as u32 + 1
-    }
-}
-
-/// One end's part in it: which of the other side's times is echoed.
+/// One end's part in timestamps (RFC 7323): which of the other side's times is echoed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamping {
     /// TS.Recent.
@@ -53,6 +31,7 @@ impl Stamping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catnip_base::Span;
 
     fn heard(seq: u64, value: u32) -> Segment {
         Segment { seq, len: 10, stamps: Stamps { value, echo: 0 }, ..Segment::default() }
