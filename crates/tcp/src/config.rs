@@ -1,7 +1,7 @@
 use crate::EcnKind;
-use crate::control::validated::ValidationSpec;
-use crate::control::{ControlSpec, Halving, Start};
-use crate::pacing::PacingKind;
+use crate::control::validated::{Validated, ValidationSpec};
+use crate::control::{AnyControl, CongestionControl, ControlKind, ControlSpec, Halving, Phase, Start};
+use crate::pacing::{PacingKind, RoundStart};
 use crate::recovery::RecoveryKind;
 use catnip_base::{Span, Time};
 
@@ -138,6 +138,33 @@ impl TcpConfig {
     /// The receive window in whole segments.
     pub fn receive_window_segments(&self) -> u64 {
         self.receive_window / u64::from(self.segment_bytes)
+    }
+
+    /// The initial window in bytes.
+    pub fn initial_window_bytes(&self) -> u64 {
+        u64::from(self.initial_window) * u64::from(self.segment_bytes)
+    }
+
+    /// The controller of a new connection, with the rule around it.
+    pub(crate) fn controller(&self) -> Validated<AnyControl> {
+        let control = self.control.build(&self.start());
+        Validated::new(control, self.validation, self.initial_window_bytes(), self.segment_bytes.into())
+    }
+
+    /// The round that begins now, with so many bytes never sent so far.
+    pub(crate) fn round_start(
+        &self,
+        control: &impl CongestionControl,
+        unsent: u64,
+        srtt: Option<Span>,
+    ) -> RoundStart {
+        let segment = u64::from(self.segment_bytes);
+        let window = control.cwnd() / segment;
+        let next_window_segments = match control.phase(unsent) {
+            Phase::SlowStart => (2 * window).min(self.receive_window_segments()),
+            Phase::CongestionAvoidance => window,
+        };
+        RoundStart { unsent_segments: unsent.div_ceil(segment), next_window_segments, srtt }
     }
 
     /// What a controller starts from.

@@ -1,4 +1,4 @@
-use super::packet_list::{Named, Numbers};
+use super::numbers::{Named, Numbers};
 use super::{Stage, StageKind};
 use crate::{Colour, DropReason, Ecn, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};

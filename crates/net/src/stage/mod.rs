@@ -9,6 +9,7 @@ mod four_state;
 mod gilbert_elliott;
 mod late;
 mod mark_list;
+mod numbers;
 mod outage;
 mod packet_list;
 mod policer;

@@ -4,7 +4,7 @@ use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Start,
 };
 use crate::messages::{Message, Messages};
-use crate::pacing::{Pacing, RoundStart};
+use crate::pacing::Pacing;
 use crate::recovery::{DUPACK_THRESHOLD, RecoveryKind};
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
@@ -367,17 +367,7 @@ impl Sender {
         if !self.pacing.counts_rounds() {
             return;
         }
-        let segment = u64::from(config.segment_bytes);
-        let (unsent, window) = (self.unsent(), self.control.cwnd() / segment);
-        let next_window = match self.control.phase(unsent) {
-            Phase::SlowStart => (2 * window).min(config.receive_window_segments()),
-            Phase::CongestionAvoidance => window,
-        };
-        self.pacing.on_round(&RoundStart {
-            unsent_segments: unsent.div_ceil(segment),
-            next_window_segments: next_window,
-            srtt: self.rto.srtt(),
-        });
+        self.pacing.on_round(&config.round_start(&self.control, self.unsent(), self.rto.srtt()));
     }
 
     fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
@@ -497,10 +487,9 @@ impl Sender {
         // RFC 5681, section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning transmission if the TCP has not
         // sent data in an interval exceeding the retransmission timeout."
         let idle = self.una == self.max && now.since(self.last_sent) > self.rto.timeout(&config.rto);
-        let restart_window = u64::from(config.initial_window) * u64::from(config.segment_bytes);
         if config.validation == ValidationSpec::Restart && self.max > 0 && idle {
             // "we define RW = min(IW,cwnd)".
-            self.control.restrict(restart_window);
+            self.control.restrict(config.initial_window_bytes());
         }
     }
 

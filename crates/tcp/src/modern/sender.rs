@@ -5,7 +5,7 @@ use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Recovered,
     Sent, Start,
 };
-use crate::pacing::{Pacing, RoundStart};
+use crate::pacing::Pacing;
 use crate::recovery::DUPACK_THRESHOLD;
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
@@ -68,8 +68,6 @@ enum Next {
 
 impl Sender {
     pub(crate) fn new(config: &TcpConfig, phase: Span) -> Self {
-        let segment = u64::from(config.segment_bytes);
-        let initial_window = u64::from(config.initial_window) * segment;
         Self {
             una: 0,
             next: 0,
@@ -89,12 +87,7 @@ impl Sender {
             cwr_due: false,
             ledger: Ledger::default(),
             sack: Sack::default(),
-            control: Validated::new(
-                config.control.build(&config.start()),
-                config.validation,
-                initial_window,
-                segment,
-            ),
+            control: config.controller(),
             pacing: Pacing::new(config.pacing),
             rto: Rto::new(&config.rto, phase),
             last_sent: Time::ZERO,
@@ -345,17 +338,7 @@ impl Sender {
         if !self.pacing.counts_rounds() {
             return;
         }
-        let segment = u64::from(config.segment_bytes);
-        let (unsent, window) = (self.unsent(), self.control.cwnd() / segment);
-        let next_window = match self.control.phase(unsent) {
-            Phase::SlowStart => (2 * window).min(config.receive_window_segments()),
-            Phase::CongestionAvoidance => window,
-        };
-        self.pacing.on_round(&RoundStart {
-            unsent_segments: unsent.div_ceil(segment),
-            next_window_segments: next_window,
-            srtt: self.rto.srtt(),
-        });
+        self.pacing.on_round(&config.round_start(&self.control, self.unsent(), self.rto.srtt()));
     }
 
     fn on_duplicate_ack(&mut self, now: Time, news: bool, config: &TcpConfig) {
@@ -487,7 +470,7 @@ impl Sender {
                 now,
                 silence: now.since(self.last_sent),
                 rto: self.rto.timeout(&config.rto),
-                restart_window: u64::from(config.initial_window) * u64::from(config.segment_bytes),
+                restart_window: config.initial_window_bytes(),
             });
         }
     }

@@ -1,3 +1,4 @@
+use crate::Stamps;
 use catnip_base::Time;
 
 /// What says that a cut was wrong: each retransmission was reported as a duplicate (RFC 3708), or what is acknowledged had been sent
@@ -54,10 +55,9 @@ impl Undo {
 
     /// An ACK that echoes a time before the first retransmission answers what had been sent before. Timestamps tick in milliseconds.
     pub(super) fn is_delayed(&self, echo: u32) -> bool {
-        let tick = |at: Time| crate::Stamps::tick(at);
         self.since.is_some()
             && echo != 0
-            && self.first_resent.is_some_and(|first| (echo.wrapping_sub(tick(first)) as i32) < 0)
+            && self.first_resent.is_some_and(|first| (echo.wrapping_sub(Stamps::tick(first)) as i32) < 0)
     }
 
     /// Was the cut wrong?

@@ -1,0 +1,57 @@
+use super::FrameWorld;
+use crate::classify::flow;
+use crate::frames::{Belongs, Outside};
+use catnip_base::Time;
+use catnip_net::Packet;
+use catnip_sim::medium::Medium;
+use catnip_sim::record::ServedStep;
+use catnip_sim::{SERVER, Watch};
+
+/// Sends what our end has to send, and plans its timer.
+pub(super) fn pump<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
+    while let Some(body) = world.medium_mut().take() {
+        let (frames, watch) = world.parts_mut();
+        let (room, strangers) = frames.room_and_foreign(body);
+        let connection = &mut strangers.connections[id];
+        let from_server = connection.side == SERVER;
+        let Some((out, len)) = connection.socket.transmit(now, room) else {
+            frames.release(body);
+            break;
+        };
+        let mut packet = Packet { ecn: out.ecn, ..Packet::new(now, connection.route, len as u32, body) };
+        let (account, socket) = (&mut connection.account, &connection.socket);
+        let side = connection.side;
+        let marked = account.is_marked(side) && account.mark(now, side, socket.sending(&out), &mut packet);
+        account.enters();
+        if marked {
+            account.counts(side, packet.dscp);
+        }
+        if W::PACKETS
+            && let Some(event) = connection.account.sent(side, socket.sender(), &out, &packet)
+        {
+            watch.record(now, &event);
+        }
+        if W::PACKETS && out.segment.len > 0 {
+            let (seq, bytes, retransmission) = (out.segment.seq, out.segment.len, out.retransmission);
+            let sent = connection.served(ServedStep::Sent { seq, bytes, retransmission });
+            sent.iter().for_each(|what| watch.served(now, what));
+        }
+        let from = connection.account.parties.node(connection.side);
+        let (seq, data_bytes) = (out.segment.seq, out.segment.len);
+        frames.put(body, len, Some(Belongs { connection: id, from_server, seq, data_bytes }));
+        packet.flow = flow(frames.ip_packet(body));
+        if marked {
+            frames.stamp(&packet);
+        }
+        world.tally_mut().data_sent += u64::from(out.segment.len > 0 && from_server);
+        world.launch(now, from, packet);
+    }
+    let connection = &mut world.medium_mut().foreign.connections[id];
+    if connection.account.closed.is_none()
+        && let Some(deadline) = connection.socket.deadline()
+        && deadline < connection.planned
+    {
+        connection.planned = deadline;
+        world.plan(deadline, id);
+    }
+}

@@ -1,0 +1,125 @@
+use super::FrameWorld;
+use super::pump::pump;
+use crate::emulate::talk::{Connection, Talk};
+use crate::frames::Outside;
+use crate::socket::{Ends, Identity, Socket, addresses, parse, refuse};
+use catnip_base::Time;
+use catnip_lab::Protocol;
+use catnip_net::{Ecn, NodeId, Packet, Route};
+use catnip_sim::medium::Medium;
+use catnip_sim::record::NOBODY;
+use catnip_sim::{Account, CLIENT, Parties, SERVER, TcpId, Watch, tick_phase};
+use catnip_tcp::Role;
+use catnip_wire::{Tcp, TcpFlags};
+
+/// A packet that is for nobody: a SYN for a service, or to be refused. A connection that follows another one between the same ends
+/// counts from `first` on.
+pub(super) fn on_stray<O: Outside, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    node: NodeId,
+    bytes: &[u8],
+    first: Option<u32>,
+) {
+    let (frames, watch) = world.parts_mut();
+    frames.foreign.stray += 1;
+    let Some((ends, tcp)) = parse(bytes) else { return };
+    let Some(peer) = frames.node(*ends.1.ip()).filter(|&peer| frames.is_outside(peer)) else { return };
+    let syn = tcp.flags().contains(TcpFlags::SYN) && !tcp.flags().contains(TcpFlags::ACK);
+    let listener = frames.foreign.services.waits_at(ends.0).filter(|_| syn);
+    if let Some(listener) = listener
+        && frames.foreign.has_room(now, watch)
+    {
+        frames.foreign.stray -= 1;
+        return accept(
+            world,
+            now,
+            (node, peer),
+            &tcp,
+            Opening { ends, first, role: Role::Passive },
+            listener,
+        );
+    }
+    let mut answer = [0; 80];
+    let Some(len) = refuse(&tcp, &addresses(*ends.0.ip(), *ends.1.ip()), &mut answer) else { return };
+    say(world, now, node, peer, &answer[..len]);
+}
+
+/// A client outside knocks at a simulated server.
+fn accept<O: Outside, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    (server, client): (NodeId, NodeId),
+    syn: &Tcp<'_>,
+    opening: Opening,
+    tcp: TcpId,
+) {
+    let Some(route) = world.fabric().route(server, client) else { return };
+    let parties = Parties { client, server, opener: CLIENT, tcp };
+    let program = world.service(server, tcp);
+    let talk = match world.medium().foreign.services.get(tcp).speaks {
+        Protocol::Http { .. } => Talk::Serve(Box::default()),
+        Protocol::Echo => Talk::Repeat(Box::default()),
+    };
+    let mut connection = begin(world, now, parties, program, opening, route, talk);
+    connection.socket.receive(now, Ecn::NotEct, syn, |_| ());
+    let id = world.medium_mut().foreign.insert(connection);
+    pump(world, now, id);
+}
+
+/// How our end of a connection begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening {
+    pub(super) role: Role,
+    pub(super) ends: Ends,
+    /// Its initial sequence number, if it must not be just any.
+    pub(super) first: Option<u32>,
+}
+
+/// Our end of a connection that begins now.
+pub(super) fn begin<O: Outside, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    parties: Parties,
+    program: u32,
+    Opening { role, ends: (local, remote), first }: Opening,
+    route: Route,
+    talk: Talk,
+) -> Connection {
+    let (number, mut rng) = world.number();
+    let options = world.tcp(parties.tcp).clone();
+    let phase = tick_phase(options.config.slowest_clock(), rng.uniform());
+    let drawn = rng.next_u32();
+    let identity = Identity { local, remote, initial_sequence: first.unwrap_or(drawn), stranger: true };
+    let config = world.medium_mut().config(parties.tcp, &options.config);
+    let socket = Socket::new(now, role, &config, phase, identity);
+    let (side, app) = if role == Role::Active { (CLIENT, program) } else { (SERVER, NOBODY) };
+    Connection {
+        socket,
+        side,
+        program,
+        told: [false; 2],
+        route,
+        planned: Time::NEVER,
+        account: Account::new(number, app, parties, now, &options, &rng),
+        talk,
+        recorded: false,
+        linger_until: Time::ZERO,
+    }
+}
+
+/// Sends a packet that belongs to no connection.
+pub(super) fn say<O: Outside, W: Watch>(
+    world: &mut FrameWorld<O, W>,
+    now: Time,
+    from: NodeId,
+    to: NodeId,
+    bytes: &[u8],
+) {
+    let Some(route) = world.fabric().route(from, to) else { return };
+    let frames = world.medium_mut();
+    let Some(body) = frames.take() else { return };
+    frames.room(body)[..bytes.len()].copy_from_slice(bytes);
+    frames.put(body, bytes.len(), None);
+    world.launch(now, from, Packet::new(now, route, bytes.len() as u32, body));
+}

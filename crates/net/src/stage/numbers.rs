@@ -1,0 +1,48 @@
+use catnip_base::ParseError;
+use catnip_base::notation::{Notation, Written};
+
+/// Numbers of packets, from 1, ascending, without repetition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Numbers(Vec<u64>);
+
+/// Counts packets and knows those that were named.
+#[derive(Debug)]
+pub(super) struct Named {
+    packets: Vec<u64>,
+    next: usize,
+    seen: u64,
+}
+
+impl Numbers {
+    /// `None` if there are none or one of them is number 0.
+    pub(super) fn new(mut packets: Vec<u64>) -> Option<Self> {
+        packets.sort_unstable();
+        packets.dedup();
+        (*packets.first()? > 0).then_some(Self(packets))
+    }
+
+    /// The values of a kind's text, for which this is an example.
+    pub(super) fn read(text: &mut Notation<'_>, example: &str) -> Result<Self, ParseError> {
+        let packets = std::iter::from_fn(|| text.next()).map(str::parse).collect::<Result<Vec<u64>, _>>();
+        let read = packets.ok().and_then(Self::new);
+        read.ok_or_else(|| text.error(format!("packet numbers from 1, as in {example}")))
+    }
+
+    pub(super) fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
+        self.0.iter().fold(to, Written::value)
+    }
+
+    pub(super) fn count(&self) -> Named {
+        Named { packets: self.0.clone(), next: 0, seen: 0 }
+    }
+}
+
+impl Named {
+    /// One more packet: is it one of them?
+    pub(super) fn hits(&mut self) -> bool {
+        self.seen += 1;
+        let hit = self.packets.get(self.next) == Some(&self.seen);
+        self.next += usize::from(hit);
+        hit
+    }
+}

@@ -1,0 +1,288 @@
+use super::heard::Heard;
+use super::timers::LEAST_TIMER;
+use super::{NewFirst, Sender, State, Timer};
+use crate::control::{Ack, Cause, Congestion, CongestionControl, Phase, Recovered};
+use crate::modern::rack::prr::Prr;
+use catnip_base::{Span, Time};
+
+/// The states, and what leads from one to another: Linux's tcp_fastretrans_alert and what it calls.
+impl Sender {
+    /// TLP_process_ack.
+    pub(super) fn end_probe(&mut self, now: Time, ack: u64, heard: &Heard) {
+        let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else { return };
+        if !probe.is_retransmission || heard.duplicate_probe {
+            // RFC 8985, section 7.4.2: "TLP of new data delivered", or "ACK has a DSACK option matching TLP.end_seq".
+            self.probe = None;
+        } else if ack > probe.end {
+            // "Repaired the single loss": the window goes down as for one.
+            self.reduce(now, Cause::Loss);
+            self.state = State::Reduced;
+            self.end_reduction(now);
+            self.keep_open();
+        } else if !heard.advances && !heard.reports && !heard.ece {
+            // A duplicate: the segment and its probe have both arrived.
+            self.probe = None;
+        }
+    }
+
+    /// The states, and what changes them: tcp_fastretrans_alert.
+    #[inline]
+    pub(super) fn judge(&mut self, now: Time, mut heard: Heard) -> Heard {
+        let is_quiet =
+            self.state == State::Open && heard.advances && !heard.reports && !heard.duplicate && !heard.ece;
+        if !is_quiet {
+            self.judge_slowly(now, &mut heard);
+        }
+        heard
+    }
+
+    #[inline(never)]
+    pub(super) fn judge_slowly(&mut self, now: Time, heard: &mut Heard) {
+        let una = self.una();
+        if heard.ece {
+            self.undo_is_ruled_out();
+        }
+        if self.state != State::Open && una >= self.high {
+            match self.state {
+                State::Reduced if una > self.high => {
+                    self.end_reduction(now);
+                    self.state = State::Open;
+                }
+                State::Recovery => {
+                    self.undo_or_end(now, heard.echo);
+                    self.end_reduction(now);
+                }
+                _ => {}
+            }
+        }
+        match self.state {
+            State::Recovery => {
+                if heard.advances && self.undo.is_delayed(heard.echo) {
+                    // What arrives had been sent before the first retransmission.
+                    self.rack.on_late_arrival(0);
+                    if self.flight.resent() > 0 {
+                        return;
+                    }
+                    self.give_back(now, true);
+                    self.keep_open();
+                } else if self.undo.all_were_duplicates() {
+                    self.rack.on_recovered(true);
+                    self.give_back(now, false);
+                    self.try_open(now, heard);
+                }
+                self.find_lost(now, heard);
+                if self.state != State::Recovery && self.flight.lost() > 0 {
+                    self.enter_recovery(now);
+                }
+            }
+            State::Loss => {
+                self.judge_timeout(now, heard);
+                self.find_lost(now, heard);
+                let is_decided = self.state != State::Loss;
+                if (is_decided || heard.lost_again) && self.flight.lost() > 0 {
+                    self.enter_recovery(now);
+                } else if is_decided {
+                    self.try_open(now, heard);
+                }
+            }
+            State::Open | State::Disorder | State::Reduced => {
+                if self.state != State::Reduced && self.undo.all_were_duplicates() {
+                    self.rack.on_recovered(true);
+                    self.give_back(now, false);
+                }
+                self.find_lost(now, heard);
+                if self.flight.lost() > 0 {
+                    self.enter_recovery(now);
+                } else {
+                    self.try_open(now, heard);
+                }
+            }
+        }
+    }
+
+    /// After a timeout (RFC 5682, section 3.1, as enhanced by SACK).
+    pub(super) fn judge_timeout(&mut self, now: Time, heard: &Heard) {
+        let is_over = self.una() >= self.high;
+        if heard.advances && self.undo.applies(heard.echo) {
+            return self.undo_timeout(now);
+        }
+        if self.frto {
+            // Step 3b: "(i.e., if it acknowledges data that was not retransmitted after the timeout), declare the timeout spurious"; a
+            // report does, too.
+            if heard.original {
+                return self.undo_timeout(now);
+            }
+            if self.max > self.high {
+                // Step 3a: something is reported behind what is missing; it was lost.
+                self.frto &= heard.advances && !heard.reports;
+            } else if heard.advances && !is_over {
+                // Step 2b: "transmit up to two new (previously unsent) segments".
+                self.high = self.max;
+                let fits = self.max + self.segment <= self.una() + self.peer_window;
+                if !self.stream.is_sent(self.max) && fits {
+                    self.new_first = NewFirst::Due;
+                    return;
+                }
+                self.frto = false;
+            }
+        }
+        if is_over {
+            self.undo_or_end(now, heard.echo);
+        }
+    }
+
+    pub(super) fn undo_timeout(&mut self, now: Time) {
+        self.give_back(now, true);
+        self.timeouts_in_a_row = 0;
+        self.state = State::Open;
+    }
+
+    /// All that was out when the recovery began is acknowledged.
+    pub(super) fn undo_or_end(&mut self, now: Time, echo: u32) {
+        if self.undo.applies(echo) {
+            self.give_back(now, false);
+        } else {
+            self.rack.on_recovered(false);
+        }
+        self.state = State::Open;
+    }
+
+    /// The window is what it was.
+    pub(super) fn give_back(&mut self, now: Time, nothing_was_lost: bool) {
+        if nothing_was_lost {
+            self.flight.unmark();
+        }
+        self.reduction = None;
+        self.cwr_due = false;
+        self.undo.forget();
+        self.rack.on_undone();
+        self.control.on_spurious(now);
+    }
+
+    pub(super) fn undo_is_ruled_out(&mut self) {
+        if self.state < State::Reduced {
+            self.undo.forget();
+        }
+    }
+
+    /// tcp_try_to_open.
+    pub(super) fn try_open(&mut self, now: Time, heard: &Heard) {
+        if !self.flight.has_resent() {
+            self.undo.on_all_arrived();
+        }
+        if heard.ece && self.state < State::Reduced {
+            self.undo.forget();
+            self.reduce(now, Cause::Mark);
+            self.state = State::Reduced;
+        }
+        if self.state != State::Reduced {
+            self.keep_open();
+        }
+    }
+
+    pub(super) fn keep_open(&mut self) {
+        let is_clean = self.flight.sacked() + self.flight.lost() == 0 && !self.flight.has_resent();
+        let state = if is_clean { State::Open } else { State::Disorder };
+        if self.state != state {
+            self.state = state;
+            self.high = self.max;
+        }
+    }
+
+    /// RACK_detect_loss, if there is anything new.
+    pub(super) fn find_lost(&mut self, now: Time, heard: &mut Heard) {
+        if !self.rack.takes_news() {
+            return;
+        }
+        let resent = self.flight.resent();
+        let (lost, wait) = self.mark_lost(now);
+        heard.lost += lost;
+        heard.lost_again |= self.flight.resent() < resent;
+        if let Some(wait) = wait {
+            self.timer = Some((Timer::Reordering, now + wait + LEAST_TIMER));
+            heard.rearms = false;
+        }
+    }
+
+    /// How many are newly lost, and for how long to wait with those that may be.
+    pub(super) fn mark_lost(&mut self, now: Time) -> (u32, Option<Span>) {
+        let Self { flight, rack, round_trip, state, .. } = self;
+        let zero = Span::ZERO;
+        let (least, srtt) = (round_trip.least().unwrap_or(zero), round_trip.srtt().unwrap_or(zero));
+        let window = rack.window(flight.sacked(), *state >= State::Recovery, least, srtt);
+        let patience = rack.patience(window);
+        let in_network = flight.in_network();
+        let wait = flight.find_lost(
+            |sent, end| rack.is_after(sent, end),
+            |sent| (sent + patience > now).then(|| (sent + patience) - now),
+        );
+        (in_network - flight.in_network(), wait)
+    }
+
+    /// The window begins to go down; what was to be reduced is answered once.
+    pub(super) fn reduce(&mut self, now: Time, cause: Cause) {
+        let before = self.cwnd();
+        self.high = self.max;
+        self.probe = None;
+        self.repaired = 0;
+        self.tell_of_congestion(now, cause, false);
+        let ssthresh = (self.control.cwnd() / self.segment) as u32;
+        self.reduction = Some(Prr::new(before, ssthresh));
+    }
+
+    pub(super) fn enter_recovery(&mut self, now: Time) {
+        self.undo.begin(self.una(), self.flight.resent());
+        if self.reduction.is_none() {
+            self.reduce(now, Cause::Loss);
+        }
+        self.stats.fast_retransmits += 1;
+        self.state = State::Recovery;
+    }
+
+    /// The window has gone down.
+    pub(super) fn end_reduction(&mut self, now: Time) {
+        if self.reduction.take().is_some() {
+            self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: self.repaired });
+        }
+    }
+
+    pub(super) fn tell_of_congestion(&mut self, now: Time, cause: Cause, repeated: bool) {
+        self.cwr_due = true;
+        self.control.on_congestion(&Congestion {
+            now,
+            cause,
+            in_flight: u64::from(self.flight.len()) * self.segment,
+            receive_window: self.peer_window,
+            repeated,
+        });
+    }
+
+    /// What the window becomes.
+    pub(super) fn steer(&mut self, now: Time, heard: &Heard) {
+        if let Some(prr) = &mut self.reduction {
+            prr.on_ack(heard.arrived, self.flight.in_network(), heard.advances && heard.lost == 0);
+        }
+        let cwnd = self.cwnd();
+        let unsent = self.stream.unsent(self.max);
+        let in_slow_start = self.control.phase(unsent) == Phase::SlowStart;
+        let bytes = u64::from(heard.arrived) * self.segment;
+        let ack = Ack {
+            now,
+            bytes,
+            delivered: heard.bytes,
+            marked: if heard.ece { bytes } else { 0 },
+            in_flight: u64::from(heard.before) * self.segment,
+            una: self.una(),
+            next: self.max,
+            unsent,
+            rtt: heard.sacked.or(heard.acked).map(|(_, last)| now - last),
+            srtt: self.round_trip.srtt(),
+            cwnd_limited: self.usage.is_limited(cwnd, in_slow_start),
+        };
+        if self.reduction.is_some() {
+            self.control.on_ack_while_reduced(&ack);
+        } else if heard.advances {
+            self.control.on_ack(&ack);
+        }
+    }
+}

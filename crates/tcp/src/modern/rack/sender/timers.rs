@@ -1,0 +1,116 @@
+use super::{Must, NewFirst, Sender, State, Timer};
+use crate::TcpConfig;
+use crate::control::{Cause, CongestionControl};
+use catnip_base::{Span, Time};
+
+/// RFC 8985, section 7.2: "PTO = 2 * SRTT", and for a single segment what its ACK may wait; also, the least time of any timer: two
+/// ticks of the kernel's clock (TCP_TIMEOUT_MIN).
+pub(super) const LEAST_TIMER: Span = Span::from_millis(8);
+
+impl Sender {
+    pub(super) fn on_reordering_timer(&mut self, now: Time, config: &TcpConfig) {
+        let (lost, _) = self.mark_lost(now);
+        if lost > 0 {
+            if self.state != State::Recovery {
+                self.enter_recovery(now);
+            }
+            if let Some(prr) = &mut self.reduction {
+                prr.on_ack(1, self.flight.in_network(), false);
+            }
+        }
+        self.rearm_for_head(now, config);
+    }
+
+    /// TLP_send_probe.
+    pub(super) fn on_probe_timer(&mut self, now: Time, config: &TcpConfig) {
+        if self.probe.is_none() {
+            let fits = self.max + self.segment <= self.una() + self.peer_window;
+            if !self.stream.is_sent(self.max) && fits {
+                self.must = Some(Must::New);
+            } else if let Some(newest) = self.flight.newest() {
+                self.must = Some(Must::Again(newest));
+            }
+            self.stats.probes += u32::from(self.must.is_some());
+        }
+        self.rearm_for_head(now, config);
+    }
+
+    pub(super) fn on_retransmission_timer(&mut self, now: Time, config: &TcpConfig) {
+        let Some((head, _)) = self.flight.head() else {
+            self.timer = None;
+            return;
+        };
+        let was = self.state;
+        let sacked = self.flight.sacked();
+        // Linux's tcp_rack_skb_timeout without a window: what was sent less than the latest round trip ago may yet arrive.
+        let patience = self.rack.patience(Span::ZERO);
+        self.flight.lose_all(|sent| sent + patience > now);
+        let is_first_here = was <= State::Disorder
+            || self.high <= self.una()
+            || was == State::Loss && self.timeouts_in_a_row == 0;
+        self.tell_of_congestion(now, Cause::Restart, !is_first_here);
+        if is_first_here {
+            self.undo.begin(self.una(), self.flight.resent());
+        }
+        let in_network = self.flight.in_network();
+        if in_network > 0 {
+            self.control.adopt(u64::from(in_network + 1) * self.segment, None);
+        }
+        if was <= State::Disorder {
+            self.rack.on_timeout(sacked);
+        }
+        self.reduction = None;
+        self.probe = None;
+        self.state = State::Loss;
+        self.high = self.max;
+        self.frto = was < State::Recovery || self.timeouts_in_a_row > 0;
+        self.timeouts_in_a_row += 1;
+        self.stats.timeouts += 1;
+        self.must = Some(Must::Again(head));
+        self.new_first = NewFirst::No;
+        self.round_trip.back_off();
+        self.restart_retransmission(now, config);
+    }
+
+    /// After an ACK: a probe if one is due, else the retransmission timer.
+    pub(super) fn rearm(&mut self, now: Time, config: &TcpConfig) {
+        let timeout = self.round_trip.timeout(&config.rto);
+        if !self.schedule_probe(now, timeout, config) {
+            self.rearm_retransmission(now, config);
+        }
+    }
+
+    pub(super) fn rearm_retransmission(&mut self, now: Time, config: &TcpConfig) {
+        match self.timer {
+            _ if self.flight.len() == 0 => self.timer = None,
+            Some((Timer::Probe | Timer::Reordering, _)) => self.rearm_for_head(now, config),
+            _ => self.restart_retransmission(now, config),
+        }
+    }
+
+    pub(super) fn restart_retransmission(&mut self, now: Time, config: &TcpConfig) {
+        self.timer = Some((Timer::Retransmission, now + self.round_trip.timeout(&config.rto)));
+    }
+
+    /// The retransmission timer as if it had begun when the first segment was sent.
+    pub(super) fn rearm_for_head(&mut self, now: Time, config: &TcpConfig) {
+        let due = |(_, sent): (u64, Time)| (sent + self.round_trip.timeout(&config.rto)).max(now);
+        self.timer = self.flight.head().map(due).map(|at| (Timer::Retransmission, at));
+    }
+
+    /// RFC 8985, section 7.2; no later than the retransmission timer would expire.
+    pub(super) fn schedule_probe(&mut self, now: Time, at_most: Span, config: &TcpConfig) -> bool {
+        if self.flight.len() == 0 || !matches!(self.state, State::Open | State::Reduced) {
+            return false;
+        }
+        let pto = match self.round_trip.srtt() {
+            // "PTO += TLP.max_ack_delay" for a single segment; Linux takes its least timeout.
+            Some(srtt) if self.flight.len() == 1 => srtt * 2 + config.rto.min,
+            Some(srtt) => srtt * 2 + LEAST_TIMER,
+            None => Span::from_secs(1),
+        };
+        let pto = if at_most > Span::ZERO { pto.min(at_most) } else { pto };
+        self.timer = Some((Timer::Probe, now + pto));
+        true
+    }
+}
