@@ -5,7 +5,8 @@ import os
 import pytest
 
 from catnip._core import InputError
-from catnip.cli.emulation import cannot_emulate
+from catnip.cli import emulation
+from catnip.cli.emulation import cannot_control
 from catnip.papers.linux_tcp import agreement, runs
 from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, SEGMENTS, Case, scripted
 from catnip.papers.linux_tcp.runs import Pair, Runs, Transfer
@@ -63,7 +64,7 @@ def test_a_simulated_case_retransmits_what_it_loses() -> None:
 
 
 def test_the_kernel_and_the_simulator_retransmit_the_same_in_a_case_of_each_kind() -> None:
-    if missing := cannot_emulate() or (None if os.geteuid() == 0 else "not root"):
+    if missing := cannot_control():
         pytest.skip(missing)
     by_kind = {case.kind: case for case in scripted(quick=True)}
     with Progress(quiet=True) as progress:
@@ -79,6 +80,6 @@ def test_who_may_not_choose_the_kernel_s_congestion_control_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(runs, "cannot_emulate", lambda: None)
+    monkeypatch.setattr(emulation, "cannot_emulate", lambda: None)
     with Progress(quiet=True) as progress, pytest.raises(InputError, match="linux-tcp: not root"):
         _ = Runs(True, None, 1, progress).pairs

@@ -13,6 +13,7 @@ from pytest import approx
 
 from catnip import paths
 from catnip._core import InputError
+from catnip.cli.emulation import cannot_control
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv import real, replay
 from catnip.papers.newcwv.real import (
@@ -300,13 +301,13 @@ def test_a_client_that_ends_early_is_an_error() -> None:
 
 
 def test_a_machine_that_cannot_emulate_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real, "can_run", lambda: "not root")
+    monkeypatch.setattr(real, "cannot_control", lambda: "not root")
     with pytest.raises(InputError, match="newcwv: not root"):
         real.of(keeper())
 
 
 def test_behind_the_emulator_a_real_client_sees_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    if missing := real.can_run():
+    if missing := cannot_control():
         pytest.skip(missing)
     monkeypatch.setattr(real, "QUICK_S", 15.0)
     monkeypatch.setattr(real, "SETTINGS", (FREE,))

@@ -1,14 +1,17 @@
 """How far long work is, for a person who waits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from catnip.voice import Loudness, loudness, note
+
+Made = TypeVar("Made")
 
 
 class Progress:
@@ -41,3 +44,21 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bars.stop()
+
+
+def side_by_side(
+    jobs: Sequence[Callable[[], Made]], at_once: int, told: Callable[[int, int], None]
+) -> list[Made]:
+    """What each job makes, in their order; so many of them wait for something else at once."""
+    told(0, len(jobs))
+    done = 0
+
+    def run(job: Callable[[], Made]) -> Made:
+        nonlocal done
+        made = job()
+        done += 1
+        told(done, len(jobs))
+        return made
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(run, jobs))

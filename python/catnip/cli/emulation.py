@@ -52,6 +52,15 @@ def cannot_emulate() -> str | None:
     return None
 
 
+def cannot_control() -> str | None:
+    """Why no kernel behind an emulated link can be told how to control congestion; None if it can."""
+    if missing := cannot_emulate():
+        return missing
+    if os.geteuid() != 0:
+        return "not root, who alone may choose how a kernel controls congestion"
+    return None
+
+
 def _hands_over(name: str, summary: str) -> click.Command:
     """A command that becomes the emulator, which has the terminal, the signals and the exit code."""
 

@@ -1,28 +1,26 @@
 """Transfers by the kernel behind an emulated link, and by the profile linux-6 over a simulated one."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from catnip import api
 from catnip._core import InputError
-from catnip.cli.emulation import cannot_emulate
+from catnip.cli.emulation import cannot_control
 from catnip.papers.linux_tcp import sender
 from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, SEGMENTS, Case, scripted
-from catnip.progress import Progress
+from catnip.progress import Progress, side_by_side
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE = 6, 30
 TRIES = 3
@@ -34,8 +32,6 @@ SETTLED_S = 10.0
 """Of a long transfer, before it is looked at: slow start is over."""
 POLLED_S, LONG_POLLED_S = 0.004, 0.05
 LONGEST_S = 120
-
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -90,23 +86,25 @@ class Runs:
     @cached_property
     def pairs(self) -> list[Pair]:
         """All scripted cases."""
-        _must_be_possible()
+        if missing := cannot_control():
+            raise InputError(f"linux-tcp: {missing}")
         cases = self.cases
         told = self.progress.task("cases, by the kernel")
-        theirs = _side_by_side([partial(self._by_kernel, case) for case in cases], SIDE_BY_SIDE, told)
+        theirs = side_by_side([partial(self._by_kernel, case) for case in cases], SIDE_BY_SIDE, told)
         told = self.progress.task("cases, simulated")
-        ours = _side_by_side([partial(simulated, case) for case in cases], 2, told)
+        ours = side_by_side([partial(simulated, case) for case in cases], 2, told)
         return [Pair(*three) for three in zip(cases, theirs, ours, strict=True)]
 
     @cached_property
     def windows(self) -> Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Mean cwnd of each long transfer in segments, by controller: the kernel's and ours."""
-        _must_be_possible()
+        if missing := cannot_control():
+            raise InputError(f"linux-tcp: {missing}")
         made = {}
         for control in CONTROLS:
             told = self.progress.task(f"random loss, {control}")
             jobs = [partial(self._long, control, seed) for seed in self.seeds]
-            theirs = np.array(_side_by_side(jobs, LONG_SIDE_BY_SIDE, told))
+            theirs = np.array(side_by_side(jobs, LONG_SIDE_BY_SIDE, told))
             made[control] = theirs, _long_simulated(control, self.seeds)
         return made
 
@@ -222,26 +220,3 @@ def _receive(server: socket.socket) -> None:
         connection.settimeout(sender.PATIENCE_S)
         while connection.recv(1 << 20):
             pass
-
-
-def _side_by_side(
-    jobs: Sequence[Callable[[], Made]], at_once: int, told: Callable[[int, int], None]
-) -> list[Made]:
-    done = 0
-
-    def run(job: Callable[[], Made]) -> Made:
-        nonlocal done
-        made = job()
-        done += 1
-        told(done, len(jobs))
-        return made
-
-    with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(run, jobs))
-
-
-def _must_be_possible() -> None:
-    if missing := cannot_emulate():
-        raise InputError(f"linux-tcp: {missing}")
-    if os.geteuid() != 0:
-        raise InputError("linux-tcp: not root, who alone may choose how a kernel controls congestion")

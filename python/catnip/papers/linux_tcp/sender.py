@@ -16,8 +16,6 @@ from pathlib import Path
 
 TCP_INFO, TCP_CONGESTION, TIMESTAMPNS = 11, 13, 35
 CWND_AT, FIN, SYN = 80, 1, 2
-NO_GSO = 1
-"""Segments of a packet: each segment is one of its own, as it is in the simulator."""
 PATIENCE_S = 90.0
 
 
@@ -25,7 +23,8 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
     """Sends `size` bytes, or for as many seconds if it ends in s."""
     # The first line names the columns; there is no route but that over the link.
     device = Path("/proc/net/route").read_text().splitlines()[1].split()[0]
-    subprocess.run(["ip", "link", "set", "dev", device, "gso_max_segs", str(NO_GSO)], check=True)
+    # Each segment is a packet of its own, as it is in the simulator.
+    subprocess.run(["ip", "link", "set", "dev", device, "gso_max_segs", "1"], check=True)
     Path("/proc/sys/net/ipv4/tcp_ecn").write_text(marks)
     capture = Capture(device, int(port))
     with socket.socket() as connection:

@@ -11,9 +11,8 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,12 @@ import numpy as np
 from catnip import bursts, measures, paths, resampling, results, stats
 from catnip._core import InputError
 from catnip.bursts import Pairs, Rows
-from catnip.cli.emulation import cannot_emulate, program
+from catnip.cli.emulation import cannot_control, program
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.outcome import Table as ReportTable
 from catnip.papers.quantity import Quantities
+from catnip.progress import side_by_side
 from catnip.stats import Interval
 from catnip.tables import Table as ResultTable
 
@@ -143,15 +143,6 @@ class Real:
 def of(runs: Campaign) -> Real:
     """All settings and servers; with `quick` for less time."""
     return runs.kept("real", lambda: _measure(runs))
-
-
-def can_run() -> str | None:
-    """Why this machine cannot emulate; None if it can."""
-    if missing := cannot_emulate():
-        return missing
-    if os.geteuid() != 0:
-        return "not root, who alone may choose how a kernel controls congestion"
-    return None
 
 
 @measured
@@ -357,27 +348,21 @@ def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
 
 
 def _measure(runs: Campaign) -> Real:
-    if missing := can_run():
+    if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
     for_s = QUICK_S if runs.quick else FULL_S
     variants = [Variant(setting, system) for setting in SETTINGS for system in SYSTEMS]
     simulation = paths.scenario(SIMULATED)
     text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
     emulation, told = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
-    told(0, len(variants))
     made: dict[Variant, Run] = {}
     with tempfile.TemporaryDirectory(prefix="catnip-newcwv-") as folder:
         trace = Path(folder) / "web.cvec"
         trace.write_text(text, encoding="ascii")
         for _ in range(TRIES):
             left = [variant for variant in variants if variant not in made or made[variant].is_red]
-            with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-                ended = pool.map(
-                    lambda each: _emulate(str(emulation), each, trace, for_s, runs.first_seed), left
-                )
-                for variant, run in zip(left, ended, strict=True):
-                    made[variant] = run
-                    told(sum(not one.is_red for one in made.values()), len(variants))
+            jobs = [partial(_emulate, str(emulation), each, trace, for_s, runs.first_seed) for each in left]
+            made |= zip(left, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True)
     beside = [Variant(one.setting, one.system, simulated=True) for one in variants]
     return Real(runs.first_seed, trace_bytes(text), made | _simulate(beside, for_s, runs.first_seed))
 

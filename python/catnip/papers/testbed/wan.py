@@ -7,9 +7,8 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from catnip.papers import reference
 from catnip.papers.outcome import Figure, Table
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed.runs import RED, TRIES, Runs
+from catnip.progress import side_by_side
 from catnip.stats import Interval
 
 measured = Quantities()
@@ -321,13 +321,10 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
         seeds = range(runs.first_seed, runs.first_seed + max(1, round(SEEDS * runs.scale)))
         jobs = [(variant, seed) for variant in scenario.variants for seed in seeds]
         told = runs.progress.task("100 clients and a real server")
-        told(0, len(jobs))
         runs.emulated = {variant: [] for variant in scenario.variants}
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            ended = pool.map(lambda job: _run(scenario.path, *job), jobs)
-            for done, ((variant, _), one) in enumerate(zip(jobs, ended, strict=True)):
-                runs.emulated[variant].append(one)
-                told(done + 1, len(jobs))
+        ended = side_by_side([partial(_run, scenario.path, *job) for job in jobs], SIDE_BY_SIDE, told)
+        for (variant, _), one in zip(jobs, ended, strict=True):
+            runs.emulated[variant].append(one)
     return runs.emulated
 
 
