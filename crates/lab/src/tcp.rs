@@ -141,13 +141,17 @@ fn needs_modern(config: &TcpConfig) -> Result<(), Wrong> {
             format!("{:?}: needs ecn = \"exact\" or \"l4s\", not {:?}", control.to_string(), ecn.name());
         return Err(("control".into(), why));
     }
+    if matches!(control, ControlSpec::Bbr(_) | ControlSpec::Bbr3(_)) && *recovery != RecoveryKind::Rack {
+        let why = format!("{:?}: needs recovery = \"rack\", not {:?}", control.to_string(), recovery.name());
+        return Err(("control".into(), why));
+    }
     match (validation, pacing) {
         _ if recovery.is_modern() => Ok(()),
         _ if ecn.is_wanted() => wrong("ecn", ecn.to_string()),
         (ValidationSpec::Linux | ValidationSpec::Cwv | ValidationSpec::NewCwv(_), _) => {
             wrong("validation", validation.to_string())
         }
-        (_, PacingKind::Rate(_)) => wrong("pacing", pacing.to_string()),
+        (_, PacingKind::Rate(..) | PacingKind::Kernel) => wrong("pacing", pacing.to_string()),
         _ => Ok(()),
     }
 }

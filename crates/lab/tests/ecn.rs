@@ -118,4 +118,10 @@ fn what_the_old_senders_do_not_know_is_refused() {
     assert!(error.contains("tcp.ecn") && error.contains("needs recovery = \"sack\""), "{error}");
     let error = refused("control = \"dctcp\"");
     assert!(error.contains("tcp.control") && error.contains("needs ecn = \"exact\""), "{error}");
+    for control in ["bbr", "bbr3"] {
+        let error = refused(&format!("recovery = \"sack\"\ncontrol = \"{control}\""));
+        assert!(error.contains("tcp.control") && error.contains("needs recovery = \"rack\""), "{error}");
+    }
+    let error = refused("recovery = \"reno\"\npacing = \"linux\"");
+    assert!(error.contains("tcp.pacing") && error.contains("needs recovery = \"sack\""), "{error}");
 }

@@ -110,9 +110,11 @@ const TEXTS: &[(&str, &[&str])] = &[
             "reno:slow-start=hystart++",
             "dctcp",
             "dctcp:gain=F%,slow-start=hystart",
+            "bbr",
+            "bbr3",
         ],
     ),
-    ("pacings", &["none", "rbplw", "rate", "rate:R"]),
+    ("pacings", &["none", "rbplw", "rate", "rate:R", "rate:burst=N", "rate:R,burst=N", "linux"]),
     ("congestion marks", &["none", "classic", "exact", "l4s"]),
     ("validations", &["none", "restart", "linux", "cwv", "newcwv", "newcwv:filter=last"]),
     (

@@ -121,6 +121,9 @@ pub struct DelayedAck {
     pub quick: u32,
     /// Such a silence; the kernel takes its retransmission timeout.
     pub quick_after: Span,
+    /// Linux's SACK compression (tcp_comp_sack_delay_ns): the fourth ACK that only reports, and those behind it, may wait for so
+    /// long, or for a twentieth of the round trip, and go as one; zero: each is sent at once.
+    pub sack_delay: Span,
 }
 
 impl DelayedAck {

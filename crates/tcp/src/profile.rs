@@ -139,6 +139,7 @@ pub fn bsd_reno() -> TcpConfig {
             heartbeat: true,
             quick: 0,
             quick_after: Span::ZERO,
+            sack_delay: Span::ZERO,
         }),
         ..ns2_s001()
     }
@@ -182,10 +183,11 @@ pub fn linux_6() -> TcpConfig {
         validation: ValidationSpec::Linux,
         rto: RtoConfig { min: Span::from_millis(200), max: Span::from_secs(120), ..rfc().rto },
         delayed_ack: rfc().delayed_ack.map(|standard| DelayedAck {
-            // TCP_DELACK_MIN, and TCP_MAX_QUICKACKS.
+            // TCP_DELACK_MIN, TCP_MAX_QUICKACKS, and tcp_comp_sack_delay_ns with its slack.
             max_delay: Span::from_millis(40),
             quick: 16,
             quick_after: Span::from_millis(200),
+            sack_delay: Span::from_micros(1100),
             ..standard
         }),
         ..rfc()
@@ -237,6 +239,7 @@ pub fn rfc() -> TcpConfig {
             heartbeat: false,
             quick: 0,
             quick_after: Span::ZERO,
+            sack_delay: Span::ZERO,
         }),
         handshake: true,
         times_handshake: true,
@@ -257,6 +260,7 @@ pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
         heartbeat: false,
         quick: 0,
         quick_after: Span::ZERO,
+        sack_delay: Span::ZERO,
     }
 }
 
@@ -321,6 +325,7 @@ mod tests {
             heartbeat: true,
             quick: 0,
             quick_after: Span::ZERO,
+            sack_delay: Span::ZERO,
         };
         assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));
         assert!(!bsd.limited_transmit && !bsd.second_always_fast && !bsd.first_without_header);

@@ -53,6 +53,11 @@ impl TunedWindow {
         self.since = (now, 0);
     }
 
+    /// The round trip, zero if it is not known.
+    pub(crate) fn round_trip(&self) -> Span {
+        Span::from_nanos(self.rtt_8 / 8)
+    }
+
     /// What is offered, bytes.
     pub(crate) fn offered(&self) -> u64 {
         self.offered

@@ -27,7 +27,14 @@ pub struct Receiver {
     heard: Option<Time>,
     /// ACKs that are still sent at once, whatever the rule of delayed ones.
     quick: u32,
+    /// Reports that wait to go as one, and those that were sent at once since this byte was expected.
+    compressed: u32,
+    reported: (u64, u32),
 }
+
+/// tcp_comp_sack_nr, and the duplicate ACKs that any sender must see.
+const MOST_COMPRESSED: u32 = 44;
+const AT_ONCE: u32 = 3;
 
 impl Receiver {
     /// A receiver that has heard nothing yet.
@@ -108,7 +115,10 @@ impl Receiver {
         };
         match delayed.filter(may_wait) {
             Some(d) if self.unacknowledged < d.every => self.ack_due = Some(d.due(now, phase)),
-            _ => self.ack_now = true,
+            _ => match delayed.filter(|d| d.sack_delay > Span::ZERO && self.compresses()) {
+                Some(d) => self.compress(now, d.sack_delay),
+                None => self.ack_now = true,
+            },
         }
     }
 
@@ -142,6 +152,7 @@ impl Receiver {
         self.ack_due = None;
         self.ack_now = false;
         self.duplicate = None;
+        self.compressed = 0;
     }
 
     /// The blocks to report, the most recent first.
@@ -168,6 +179,32 @@ impl Receiver {
             self.duplicate = Some((seq, end.min(self.next)));
         } else if self.beyond.iter().any(|known| known.0 <= seq && end <= known.1) {
             self.duplicate = Some((seq, end));
+        }
+    }
+
+    /// __tcp_ack_snd_check: may the ACK for what is out of order wait?
+    #[inline(never)]
+    fn compresses(&mut self) -> bool {
+        if self.beyond.is_empty()
+            || self.quick > 0
+            || self.duplicate.is_some()
+            || self.compressed >= MOST_COMPRESSED
+        {
+            return false;
+        }
+        if self.reported.0 != self.next {
+            self.reported = (self.next, 0);
+        }
+        self.reported.1 += 1;
+        self.reported.1 > AT_ONCE
+    }
+
+    fn compress(&mut self, now: Time, most: Span) {
+        self.compressed += 1;
+        if self.compressed == 1 {
+            let round_trip = self.tuned.as_ref().map_or(Span::ZERO, |tuned| tuned.round_trip());
+            let delay = if round_trip > Span::ZERO { most.min(round_trip / 20) } else { most };
+            self.ack_due = Some(self.ack_due.map_or(now + delay, |due| due.min(now + delay)));
         }
     }
 
@@ -208,7 +245,30 @@ mod tests {
         heartbeat: false,
         quick: 0,
         quick_after: Span::ZERO,
+        sack_delay: Span::ZERO,
     };
+
+    #[test]
+    fn linux_reports_three_times_at_once_and_then_gathers_reports_for_a_millisecond() {
+        let linux = DelayedAck { sack_delay: Span::from_millis(1), ..DELAYED };
+        let mut r = Receiver::default();
+        let mut hears = |at: u64, seq: u64| {
+            r.on_data(ms(at), seq, seq + 10, Some(&linux), Span::ZERO);
+            let due = r.deadline();
+            let at_once = r.wants_to_ack(ms(at));
+            if at_once {
+                r.on_ack_sent();
+            }
+            (at_once, due)
+        };
+        for seq in [10, 20, 30] {
+            assert_eq!(hears(5, seq), (true, None));
+        }
+        assert_eq!(hears(5, 40), (false, Some(ms(6))));
+        assert_eq!(hears(5, 50), (false, Some(ms(6))), "the first one's time counts");
+        assert_eq!(hears(5, 0), (true, Some(ms(6))), "what fills the gap is acknowledged at once");
+        assert_eq!(hears(7, 70), (true, None), "another gap: three at once again");
+    }
 
     #[test]
     fn every_second_segment_in_order_is_acknowledged_and_the_last_one_after_200_ms() {

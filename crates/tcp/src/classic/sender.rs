@@ -4,7 +4,7 @@ use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Start,
 };
 use crate::messages::{Message, Messages};
-use crate::pacing::Pacing;
+use crate::pacing::{Leaving, Pacing};
 use crate::recovery::{DUPACK_THRESHOLD, RecoveryKind};
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
@@ -179,7 +179,15 @@ impl Sender {
                 self.paced_until = Some(release);
                 return None;
             }
-            self.pacing.on_sent(now, true, segment, 0, None);
+            self.pacing.on_sent(&Leaving {
+                now,
+                is_new: true,
+                bytes: segment,
+                cwnd: 0,
+                in_slow_start: false,
+                srtt: None,
+                rate: None,
+            });
         }
         self.burst_limit = self.burst_limit.saturating_sub(1);
         let sent = self.send(now, seq, config);

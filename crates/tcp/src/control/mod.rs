@@ -1,16 +1,24 @@
 //! Congestion control: how fast to grow, how much to cut. A controller is told of each episode once; which losses
 //! belong to the same episode is the sender's business. A controller is one file, and one line of [`ControlSpec`].
 
+mod bbr;
+mod bbr3;
 mod cubic;
 mod dctcp;
+mod delivery;
 mod eca;
 mod linux_cubic;
 mod reno;
 pub mod slow_start;
+#[cfg(test)]
+mod test_path;
 pub mod validated;
 
+pub use bbr::{Bbr, BbrSpec};
+pub use bbr3::{Bbr3, Bbr3Spec};
 pub use cubic::{Cubic, CubicSpec};
 pub use dctcp::{Dctcp, DctcpSpec};
+pub use delivery::{Delivery, LossSample, RateSample, Repair};
 pub use eca::{Eca, EcaRule, EcaSpec};
 pub use linux_cubic::{LinuxCubic, LinuxCubicSpec};
 pub use reno::{Reno, RenoSpec};
@@ -181,6 +189,25 @@ pub trait CongestionControl: Debug + Send {
     fn on_ack(&mut self, ack: &Ack);
     /// New data was acknowledged while the window is being reduced, which it does by itself.
     fn on_ack_while_reduced(&mut self, _ack: &Ack) {}
+    /// Does it decide about window and rate by itself, at every ACK? Nothing else changes its window then.
+    #[inline]
+    fn steers(&self) -> bool {
+        false
+    }
+    /// What an ACK says of the path, whatever is being repaired: for one that steers (Linux's cong_control).
+    fn on_delivery(&mut self, _delivery: &Delivery) {}
+    /// The rate at which segments leave, bytes per second: of one that steers.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+    /// It keeps the window small for reasons of its own: how fast what is out now arrives says nothing of the path.
+    fn holds_back(&self) -> bool {
+        false
+    }
+    /// The handshake has measured a round trip.
+    fn on_handshake(&mut self, _now: Time, _rtt: Span) {}
+    /// A segment leaves while none is in the network, after the application had nothing to send.
+    fn on_restart(&mut self, _now: Time) {}
     /// An episode begins.
     fn on_congestion(&mut self, event: &Congestion);
     /// The repair of a loss is over.
@@ -258,6 +285,25 @@ macro_rules! controls {
             fn on_ack_while_reduced(&mut self, ack: &Ack) {
                 match self { $(Self::$Kind(it) => it.on_ack_while_reduced(ack)),+ }
             }
+            #[inline]
+            fn steers(&self) -> bool {
+                match self { $(Self::$Kind(it) => it.steers()),+ }
+            }
+            fn on_delivery(&mut self, delivery: &Delivery) {
+                match self { $(Self::$Kind(it) => it.on_delivery(delivery)),+ }
+            }
+            fn pacing_rate(&self) -> Option<u64> {
+                match self { $(Self::$Kind(it) => it.pacing_rate()),+ }
+            }
+            fn holds_back(&self) -> bool {
+                match self { $(Self::$Kind(it) => it.holds_back()),+ }
+            }
+            fn on_handshake(&mut self, now: Time, rtt: Span) {
+                match self { $(Self::$Kind(it) => it.on_handshake(now, rtt)),+ }
+            }
+            fn on_restart(&mut self, now: Time) {
+                match self { $(Self::$Kind(it) => it.on_restart(now)),+ }
+            }
             fn on_congestion(&mut self, event: &Congestion) {
                 match self { $(Self::$Kind(it) => it.on_congestion(event)),+ }
             }
@@ -293,6 +339,8 @@ controls! {
     Cubic(CubicSpec) => Box<Cubic>,
     LinuxCubic(LinuxCubicSpec) => Box<LinuxCubic>,
     Dctcp(DctcpSpec) => Box<Dctcp>,
+    Bbr(BbrSpec) => Box<Bbr>,
+    Bbr3(Bbr3Spec) => Box<Bbr3>,
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
 }
 

@@ -5,7 +5,7 @@ use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Recovered,
     Sent, Start,
 };
-use crate::pacing::Pacing;
+use crate::pacing::{Leaving, Pacing};
 use crate::recovery::DUPACK_THRESHOLD;
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
@@ -385,8 +385,16 @@ impl Sender {
     #[inline]
     fn tell_of_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
         if !matches!(self.pacing, Pacing::None) {
-            let cwnd = self.control.cwnd();
-            self.pacing.on_sent(now, is_new, bytes.into(), cwnd, self.rto.srtt());
+            let Control { cwnd, ssthresh } = self.control.control();
+            self.pacing.on_sent(&Leaving {
+                now,
+                is_new,
+                bytes: bytes.into(),
+                cwnd,
+                in_slow_start: ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2),
+                srtt: self.rto.srtt(),
+                rate: None,
+            });
         }
         if self.control.hears_of_sent() {
             self.control.on_sent(&Sent {

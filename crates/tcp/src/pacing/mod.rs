@@ -1,8 +1,10 @@
 //! Pacing: when may the next segment go on the wire?
 
+mod kernel;
 mod rate;
 mod rbplw;
 
+pub use kernel::KernelPacing;
 pub use rate::RatePacing;
 pub use rbplw::Rbplw;
 
@@ -16,8 +18,10 @@ pub enum PacingKind {
     None,
     /// See [`Rbplw`].
     Rbplw,
-    /// See [`RatePacing`], with its windows per round trip.
-    Rate(f64),
+    /// See [`RatePacing`], with its windows per round trip, and the segments that may leave at once.
+    Rate(f64, u32),
+    /// See [`KernelPacing`].
+    Kernel,
 }
 
 as_text!(PacingKind);
@@ -26,19 +30,31 @@ impl Kind for PacingKind {
     const USAGE: &'static [Usage] = &[
         ("none", "segments leave as soon as the window has room"),
         rbplw::USAGE,
-        ("rate[:K]", "at K windows per smoothed round trip, 1 unless said otherwise; needs recovery sack"),
+        (
+            "rate[:K,burst=1]",
+            "at K windows per smoothed round trip, 1 unless said otherwise, so many segments at once; needs recovery sack",
+        ),
+        (
+            "linux",
+            "at 2 windows per smoothed round trip in slow start and 1.2 after it (Linux); needs recovery sack or rack",
+        ),
     ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(match text.name() {
             "none" => Self::None,
             "rbplw" => Self::Rbplw,
+            "linux" => Self::Kernel,
             _ => {
+                let burst = text.option("burst", 1)?;
+                if burst == 0 {
+                    return Err(text.error("a burst of a segment or more"));
+                }
                 let windows = text.next().map_or(Ok(1.0), |k| k.parse().map_err(|_| text.error("rate:K")))?;
                 if !(windows > 0.0 && f64::is_finite(windows)) {
                     return Err(text.error("rate:K with K above 0"));
                 }
-                Self::Rate(windows)
+                Self::Rate(windows, burst)
             }
         })
     }
@@ -47,8 +63,12 @@ impl Kind for PacingKind {
         match *self {
             Self::None => to.name("none"),
             Self::Rbplw => to.name("rbplw"),
-            Self::Rate(1.0) => to.name("rate"),
-            Self::Rate(windows) => to.name("rate").value(windows),
+            Self::Kernel => to.name("linux"),
+            Self::Rate(windows, burst) => {
+                let to = to.name("rate");
+                let to = if windows == 1.0 { to } else { to.value(windows) };
+                to.option("burst", burst, 1)
+            }
         };
     }
 }
@@ -64,6 +84,25 @@ pub struct RoundStart {
     pub srtt: Option<Span>,
 }
 
+/// A segment that was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving {
+    /// When.
+    pub now: Time,
+    /// For the first time.
+    pub is_new: bool,
+    /// Its data.
+    pub bytes: u64,
+    /// The window, or what is out if that is more, bytes.
+    pub cwnd: u64,
+    /// The window is below half of its threshold.
+    pub in_slow_start: bool,
+    /// Smoothed round trip, if there was a sample.
+    pub srtt: Option<Span>,
+    /// The rate that the controller decides on, bytes per second, if it does.
+    pub rate: Option<u64>,
+}
+
 /// When may the next segment go?
 #[derive(Clone, Debug)]
 pub enum Pacing {
@@ -73,6 +112,8 @@ pub enum Pacing {
     Rbplw(Rbplw),
     /// See [`RatePacing`].
     Rate(RatePacing),
+    /// See [`KernelPacing`].
+    Kernel(KernelPacing),
 }
 
 impl Pacing {
@@ -81,8 +122,14 @@ impl Pacing {
         match kind {
             PacingKind::None => Self::None,
             PacingKind::Rbplw => Self::Rbplw(Rbplw::default()),
-            PacingKind::Rate(windows) => Self::Rate(RatePacing::new(windows)),
+            PacingKind::Rate(windows, burst) => Self::Rate(RatePacing::new(windows, burst)),
+            PacingKind::Kernel => Self::kernel(),
         }
+    }
+
+    /// The pacing of Linux, which controllers with a rate of their own have.
+    pub fn kernel() -> Self {
+        Self::Kernel(KernelPacing::default())
     }
 
     /// Another message begins.
@@ -110,7 +157,7 @@ impl Pacing {
     /// Do retransmissions wait for their turn, too?
     #[inline]
     pub fn paces_retransmissions(&self) -> bool {
-        matches!(self, Self::Rate(_))
+        matches!(self, Self::Rate(_) | Self::Kernel(_))
     }
 
     /// The earliest time for the next segment.
@@ -120,20 +167,22 @@ impl Pacing {
             Self::None => Time::ZERO,
             Self::Rbplw(pacing) => pacing.release_at(),
             Self::Rate(pacing) => pacing.release_at(),
+            Self::Kernel(pacing) => pacing.release_at(),
         }
     }
 
-    /// A segment of so many bytes was sent, new or again, with this window and this smoothed round trip.
+    /// A segment was sent, new or again.
     #[inline]
-    pub fn on_sent(&mut self, now: Time, is_new: bool, bytes: u64, cwnd: u64, srtt: Option<Span>) {
+    pub fn on_sent(&mut self, leaving: &Leaving) {
         match self {
             Self::None => {}
             Self::Rbplw(pacing) => {
-                if is_new {
-                    pacing.on_sent(now);
+                if leaving.is_new {
+                    pacing.on_sent(leaving.now);
                 }
             }
-            Self::Rate(pacing) => pacing.on_sent(now, bytes, cwnd, srtt),
+            Self::Rate(pacing) => pacing.on_sent(leaving),
+            Self::Kernel(pacing) => pacing.on_sent(leaving),
         }
     }
 }
@@ -144,11 +193,13 @@ mod tests {
 
     #[test]
     fn pacing_is_written_as_it_is_read_without_what_goes_without_saying() {
-        for text in ["none", "rbplw", "rate", "rate:1.25"] {
+        for text in ["none", "rbplw", "rate", "rate:1.25", "rate:2,burst=4", "linux"] {
             assert_eq!(text.parse::<PacingKind>().unwrap().to_string(), text);
         }
         assert_eq!("rate:1".parse::<PacingKind>().unwrap().to_string(), "rate");
-        for text in ["rate:0", "rate:-1", "rate:nan", "rate:inf", "rate:fast", "rate:1,2", "none:1"] {
+        for text in
+            ["rate:0", "rate:-1", "rate:nan", "rate:inf", "rate:fast", "rate:burst=0", "rate:1,2", "none:1"]
+        {
             assert!(text.parse::<PacingKind>().is_err(), "{text}");
         }
     }

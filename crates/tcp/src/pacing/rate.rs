@@ -1,18 +1,21 @@
+use super::Leaving;
 use catnip_base::{Span, Time};
 
 /// Pacing by rate: segments leave at K windows per smoothed round trip, retransmissions included. The first one after a silence
-/// leaves at once and the others follow at that rate, so that a window that was kept over the silence makes no burst (RFC 7661,
+/// leaves at once, with as many more as a burst may have, and the others follow at that rate, so that a window that was kept over the silence makes no burst (RFC 7661,
 /// section 4.4.2: "a rate-based pacing algorithm in which a sender paces out the cwnd over its estimate of the RTT").
 #[derive(Clone, Debug)]
 pub struct RatePacing {
     windows_per_rtt: f64,
+    /// Segments that may leave at once after a silence.
+    burst: u32,
     next_at: Time,
 }
 
 impl RatePacing {
-    /// So many windows per smoothed round trip.
-    pub fn new(windows_per_rtt: f64) -> Self {
-        Self { windows_per_rtt, next_at: Time::ZERO }
+    /// So many windows per smoothed round trip, and so many segments at once.
+    pub fn new(windows_per_rtt: f64, burst: u32) -> Self {
+        Self { windows_per_rtt, burst, next_at: Time::ZERO }
     }
 
     pub(super) fn release_at(&self) -> Time {
@@ -20,10 +23,14 @@ impl RatePacing {
     }
 
     /// Without a round trip there is no rate.
-    pub(super) fn on_sent(&mut self, now: Time, bytes: u64, cwnd: u64, srtt: Option<Span>) {
+    pub(super) fn on_sent(&mut self, &Leaving { now, bytes, cwnd, srtt, .. }: &Leaving) {
         let Some(srtt) = srtt else { return };
         let share = bytes as f64 / (self.windows_per_rtt * cwnd.max(1) as f64);
-        self.next_at = self.next_at.max(now) + Span::from_secs_f64(srtt.as_secs() * share);
+        let takes = Span::from_secs_f64(srtt.as_secs() * share);
+        // A silence earns a burst and no more.
+        let earned = takes * u64::from(self.burst - 1);
+        let earliest = Time::ZERO + now.since(Time::ZERO).saturating_sub(earned);
+        self.next_at = self.next_at.max(earliest) + takes;
     }
 }
 
@@ -35,32 +42,48 @@ mod tests {
         Time::ZERO + Span::from_millis(n)
     }
 
+    /// Of ten segments of 1000 bytes in 200 ms.
+    fn leaving(at: u64, bytes: u64) -> Leaving {
+        let srtt = Some(Span::from_millis(200));
+        Leaving { now: ms(at), is_new: true, bytes, cwnd: 10_000, in_slow_start: false, srtt, rate: None }
+    }
+
     #[test]
     fn a_window_takes_a_round_trip_or_the_kth_part_of_it() {
         for (k, gap) in [(1.0, 20), (2.0, 10), (0.5, 40)] {
-            let mut pacing = RatePacing::new(k);
+            let mut pacing = RatePacing::new(k, 1);
             assert_eq!(pacing.release_at(), Time::ZERO);
-            // Ten segments of 1000 bytes in 200 ms.
-            pacing.on_sent(ms(1000), 1000, 10_000, Some(Span::from_millis(200)));
+            pacing.on_sent(&leaving(1000, 1000));
             assert_eq!(pacing.release_at(), ms(1000 + gap));
-            pacing.on_sent(ms(1000 + gap), 500, 10_000, Some(Span::from_millis(200)));
+            pacing.on_sent(&leaving(1000 + gap, 500));
             assert_eq!(pacing.release_at(), ms(1000 + gap + gap / 2));
         }
     }
 
     #[test]
     fn a_silence_earns_nothing_and_a_segment_that_was_late_delays_the_next() {
-        let mut pacing = RatePacing::new(1.0);
+        let mut pacing = RatePacing::new(1.0, 1);
         for at in [1000, 5000, 5003] {
-            pacing.on_sent(ms(at), 1000, 10_000, Some(Span::from_millis(200)));
+            pacing.on_sent(&leaving(at, 1000));
         }
         assert_eq!(pacing.release_at(), ms(5040));
     }
 
     #[test]
+    fn a_silence_earns_a_burst_and_no_more() {
+        let mut pacing = RatePacing::new(1.0, 4);
+        pacing.on_sent(&leaving(1000, 1000));
+        for sent in 0..4 {
+            assert!(pacing.release_at() <= ms(5000), "{sent} have left");
+            pacing.on_sent(&leaving(5000, 1000));
+        }
+        assert_eq!(pacing.release_at(), ms(5020));
+    }
+
+    #[test]
     fn without_a_round_trip_nothing_waits() {
-        let mut pacing = RatePacing::new(1.0);
-        pacing.on_sent(ms(1000), 1000, 10_000, None);
+        let mut pacing = RatePacing::new(1.0, 1);
+        pacing.on_sent(&Leaving { srtt: None, ..leaving(1000, 1000) });
         assert_eq!(pacing.release_at(), Time::ZERO);
     }
 }

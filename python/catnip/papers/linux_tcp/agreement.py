@@ -4,7 +4,8 @@ import platform
 from collections.abc import Callable, Sequence
 
 from catnip import stats
-from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS
+from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, RATE
+from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Setting
 from catnip.papers.linux_tcp.runs import Pair, Runs
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
@@ -84,9 +85,17 @@ def window_segments(runs: Runs, control: str, whose: str) -> Interval:
 
 
 @measured
+def flow_ratio(runs: Runs, delay_ms: float, link: str, what: str) -> Interval:
+    """LNX-E3: goodput_kbps or queue_ms of long transfers with BBR, the simulator's over the kernel's."""
+    kernel, ours = runs.flows[Setting(int(delay_ms), link)]
+    runs.sample = len(kernel)
+    return stats.ratio([getattr(one, what) for one in ours], [getattr(one, what) for one in kernel])
+
+
+@measured
 def red_certificates(runs: Runs) -> str:
     """LNX-S1: links that did not do what was asked of them, in three tries."""
-    _ = runs.pairs, runs.windows
+    _ = runs.pairs, runs.windows, runs.flows
     return str(runs.red)
 
 
@@ -122,7 +131,21 @@ def tables(runs: Runs) -> Sequence[Table]:
         for name, pairs in {**by_kind, **by_path, "all": runs.pairs}.items()
     ]
     note = "In how many cases the kernel and the simulator do the same."
-    return [Table("What is the same", columns, rows, note), _differences(runs.pairs)]
+    return [Table("What is the same", columns, rows, note), _flows(runs), _differences(runs.pairs)]
+
+
+def _flows(runs: Runs) -> Table:
+    rows = []
+    for setting in SETTINGS:
+        told = (
+            str(stats.mean([getattr(one, what) for one in made]))
+            for what in ("goodput_kbps", "queue_ms")
+            for made in runs.flows[setting]
+        )
+        rows.append([f"{setting.link}, round trip of {2 * setting.delay_ms} ms", *told])
+    columns = ["", "kernel, kbit/s", "simulator, kbit/s", "kernel's queue, ms", "simulator's queue, ms"]
+    note = f"Transfers of {FLOW_S:g} s over {RATE}: goodput, and mean round trip above the least one."
+    return Table("BBR", columns, rows, note)
 
 
 def _differences(pairs: Sequence[Pair]) -> Table:

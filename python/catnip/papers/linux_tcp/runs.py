@@ -20,12 +20,14 @@ from catnip._core import InputError
 from catnip.cli.emulation import cannot_control
 from catnip.papers.linux_tcp import sender
 from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, SEGMENTS, Case, scripted
+from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
 from catnip.progress import Progress, side_by_side
 
-SIDE_BY_SIDE, LONG_SIDE_BY_SIDE = 6, 30
+SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
+"""Few where the link is full: who watches it must keep up with each packet."""
 TRIES = 3
 RED = 3
-LONG, QUICK_LONG = 60, 4
+LONG, QUICK_LONG, FLOWS = 60, 4, 3
 LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
 """Sixty transfers of a minute: an hour of each controller."""
 SETTLED_S = 10.0
@@ -108,6 +110,28 @@ class Runs:
             made[control] = theirs, _long_simulated(control, self.seeds)
         return made
 
+    @cached_property
+    def flows(self) -> Mapping[Setting, tuple[list[Flow], list[Flow]]]:
+        """Long transfers with BBR, by setting and seed: the kernel's and ours."""
+        if missing := cannot_control():
+            raise InputError(f"linux-tcp: {missing}")
+        count = min(FLOWS, len(self.seeds))
+        each = [(setting, seed) for setting in SETTINGS for seed in self.seeds[:count]]
+        told = self.progress.task("BBR, by the kernel")
+        jobs = [partial(self._flow, *one) for one in each]
+        theirs = side_by_side(jobs, FLOWS_SIDE_BY_SIDE, told)
+        told = self.progress.task("BBR, simulated")
+        ours = side_by_side([partial(_flows, one, self.seeds[:count]) for one in SETTINGS], 2, told)
+        return {
+            setting: (theirs[at * count : (at + 1) * count], made)
+            for at, (setting, made) in enumerate(zip(SETTINGS, ours, strict=True))
+        }
+
+    def _flow(self, setting: Setting, seed: int) -> Flow:
+        link = {"delay": f"{setting.delay_ms}ms", "rate": RATE, "queue": setting.queue, "seed": str(seed)}
+        options = link | _options({"data": setting.loss, "acks": {}})
+        return from_kernel(self._measured(options, [f"{FLOW_S}s", "bbr", "0", str(LONG_POLLED_S)]))
+
     def _by_kernel(self, case: Case) -> Transfer:
         # SYN and ACK, and the SYN with ACK, come before the data and its ACKs.
         ways = case.ways(before_data=2, before_acks=1)
@@ -166,6 +190,16 @@ def _long_simulated(control: str, seeds: Sequence[int]) -> NDArray[np.float64]:
     series = result.to_pandas("connection_series")
     settled = series[series["time_s"] > SETTLED_S]
     return np.array(settled.groupby("seed")["cwnd_bytes"].mean()) / SEGMENT_BYTES
+
+
+def _flows(setting: Setting, seeds: Sequence[int]) -> list[Flow]:
+    ways = {"data": setting.loss, "acks": {}}
+    # Without loss nothing but the start tells runs apart.
+    begin = {"bytes": "endless", "start": "uniform:minimum=0s,maximum=20ms"}
+    scenario = _scenario(setting.delay_ms, ways, {"control": "bbr"}, begin)
+    scenario["duration"] = f"{FLOW_S:g}s"
+    scenario["link"]["path"]["queue"] = setting.queue
+    return from_events(api.run(scenario, seeds=seeds, tables=["events"]).to_pandas("events"))
 
 
 def _scenario(

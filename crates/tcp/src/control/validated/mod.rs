@@ -11,9 +11,9 @@ pub use linux::LinuxRestart;
 pub use newcwv::{NON_VALIDATED_PERIOD, NewCwv};
 pub use pipe_ack::{Filter, PipeAck};
 
-use super::{Ack, Congestion, CongestionControl, Control, Idle, Phase, Recovered, Sent};
+use super::{Ack, Congestion, CongestionControl, Control, Delivery, Idle, Phase, Recovered, Sent};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{FlowContext, ParseError, Time, as_text};
+use catnip_base::{FlowContext, ParseError, Span, Time, as_text};
 
 /// Which rule a connection follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ impl<C: CongestionControl> Validated<C> {
     /// A controller of a new connection whose initial window is this, bytes.
     pub fn new(control: C, spec: ValidationSpec, initial_window: u64, segment: u64) -> Self {
         let rule = match spec {
+            // One that steers knows what its window is worth.
+            _ if control.steers() => Rule::None,
             ValidationSpec::None => Rule::None,
             ValidationSpec::Restart => Rule::Restart,
             ValidationSpec::Linux => Rule::Linux(LinuxRestart::new(initial_window, segment)),
@@ -147,6 +149,31 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
 
     fn on_ack_while_reduced(&mut self, ack: &Ack) {
         self.control.on_ack_while_reduced(ack);
+    }
+
+    #[inline]
+    fn steers(&self) -> bool {
+        self.control.steers()
+    }
+
+    fn on_delivery(&mut self, delivery: &Delivery) {
+        self.control.on_delivery(delivery);
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        self.control.pacing_rate()
+    }
+
+    fn holds_back(&self) -> bool {
+        self.control.holds_back()
+    }
+
+    fn on_handshake(&mut self, now: Time, rtt: Span) {
+        self.control.on_handshake(now, rtt);
+    }
+
+    fn on_restart(&mut self, now: Time) {
+        self.control.on_restart(now);
     }
 
     fn on_congestion(&mut self, event: &Congestion) {

@@ -42,6 +42,7 @@ pub(super) struct Record {
 /// A segment that has arrived, by a cumulative or a selective acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
+    pub(super) number: u64,
     pub(super) start: u64,
     pub(super) record: Record,
     /// It was reported before.
@@ -86,6 +87,11 @@ impl Flight {
     /// The number of the first record and when it was sent last.
     pub(super) fn head(&self) -> Option<(u64, Time)> {
         self.records.front().map(|record| (self.first, record.sent))
+    }
+
+    /// The number of the first record, or of the next one.
+    pub(super) fn first(&self) -> u64 {
+        self.first
     }
 
     /// The number of the newest record.
@@ -144,7 +150,7 @@ impl Flight {
 
     /// The other side reports this range: tells of each segment that lies in it and was not reported before.
     pub(super) fn report(&mut self, start: u64, end: u64, mut tell: impl FnMut(Arrived)) {
-        let Self { records, board, una, sacked, lost, resent, .. } = self;
+        let Self { records, first, board, una, sacked, lost, resent, .. } = self;
         board.add_and_tell(start, end, |from, to| {
             let mut at = records.partition_point(|record| record.end <= from);
             while let Some(record) = records.get(at).copied().filter(|record| record.end <= to) {
@@ -155,7 +161,7 @@ impl Flight {
                     *lost -= u32::from(record.is_lost);
                     *resent -= u32::from(record.is_resent);
                     records[at] = Record { is_sacked: true, is_lost: false, is_resent: false, ..record };
-                    tell(Arrived { start: begins, record, is_old: false });
+                    tell(Arrived { number: *first + at as u64, start: begins, record, is_old: false });
                 }
                 at += 1;
             }
@@ -170,7 +176,7 @@ impl Flight {
             self.sacked -= u32::from(record.is_sacked);
             self.lost -= u32::from(record.is_lost);
             self.resent -= u32::from(record.is_resent);
-            tell(Arrived { start: self.una, record, is_old: record.is_sacked });
+            tell(Arrived { number: self.first, start: self.una, record, is_old: record.is_sacked });
             self.una = record.end;
             self.first += 1;
         }
@@ -180,11 +186,12 @@ impl Flight {
 
     /// Goes through those that were sent last no later than what has arrived of all the latest, oldest first; `waits` says how long
     /// each has yet until it counts as lost, if it has. Those that have none are lost; `Some`: the longest of the others. `after`
-    /// says whether what has arrived left after a segment that was sent then and ends there.
+    /// says whether what has arrived left after a segment that was sent then and ends there. Tells the number of each that is lost.
     pub(super) fn find_lost<T: Ord>(
         &mut self,
         after: impl Fn(Time, u64) -> bool,
         waits: impl Fn(Time) -> Option<T>,
+        mut tell: impl FnMut(u64),
     ) -> Option<T> {
         let mut longest = None;
         let mut at = 0;
@@ -204,6 +211,7 @@ impl Flight {
             match waits(record.sent) {
                 None => {
                     self.mark_lost(number);
+                    tell(number);
                     self.by_time.remove(at);
                 }
                 wait => {
@@ -217,7 +225,7 @@ impl Flight {
 
     /// The timer has expired: all that was not reported is lost, but for what `spares` tells to leave. If the first one was reported,
     /// the other side has taken it back (RFC 2018, section 8), and no report counts.
-    pub(super) fn lose_all(&mut self, spares: impl Fn(Time) -> bool) {
+    pub(super) fn lose_all(&mut self, spares: impl Fn(Time) -> bool, mut tell: impl FnMut(u64)) {
         if self.records.front().is_some_and(|record| record.is_sacked) {
             self.records.iter_mut().for_each(|record| record.is_sacked = false);
             self.sacked = 0;
@@ -226,6 +234,9 @@ impl Flight {
         for at in 0..self.records.len() {
             let record = self.records[at];
             if !record.is_sacked && (at == 0 || !spares(record.sent)) {
+                if !record.is_lost || record.is_resent {
+                    tell(self.first + at as u64);
+                }
                 self.mark_lost(self.first + at as u64);
             }
         }
@@ -289,14 +300,14 @@ mod tests {
                     4 => {
                         let sent_before = now.saturating_sub(place);
                         let waits = |sent: Time| (sent > at(sent_before)).then_some(sent);
-                        let longest = flight.find_lost(|sent, _| sent < at(now), waits);
+                        let longest = flight.find_lost(|sent, _| sent < at(now), waits, |_| ());
                         prop_assert!(longest.is_none_or(|sent| sent > at(sent_before)));
                     }
                     5 => match flight.next_lost() {
                         Some(number) => flight.resend(at(now), number),
                         None => prop_assert!(flight.records.iter().all(|it| !it.is_lost || it.is_resent)),
                     },
-                    _ if place == 0 => flight.lose_all(|_| size == 0),
+                    _ if place == 0 => flight.lose_all(|_| size == 0, |_| ()),
                     _ if place == 1 => flight.unmark(),
                     _ => {}
                 }
@@ -320,13 +331,14 @@ mod tests {
         let wait = flight.find_lost(
             |sent, _| sent < at(4),
             |sent| sent.as_nanos().checked_sub(1).filter(|&wait| wait > 0),
+            |number| assert_eq!(number, 0),
         );
         assert_eq!((wait, flight.lost(), flight.in_network()), (Some(2), 1, 3));
         assert_eq!(flight.next_lost(), Some(0));
         flight.resend(at(9), 0);
         assert_eq!((flight.next_lost(), flight.in_network()), (None, 4));
         // Its retransmission is lost in its turn.
-        flight.find_lost(|_, _| true, |sent| (sent < at(9)).then_some(0));
+        flight.find_lost(|_, _| true, |sent| (sent < at(9)).then_some(0), |_| ());
         assert_eq!((flight.next_lost(), flight.in_network()), (Some(0), 3));
     }
 

@@ -5,6 +5,7 @@
 
 mod flight;
 mod prr;
+mod rate;
 mod reordering;
 mod round_trip;
 mod sender;

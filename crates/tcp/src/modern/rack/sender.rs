@@ -4,6 +4,7 @@ mod timers;
 
 use super::flight::Flight;
 use super::prr::Prr;
+use super::rate::DeliveryRate;
 use super::reordering::Rack;
 use super::round_trip::RoundTrip;
 use super::undo::Undo;
@@ -11,7 +12,7 @@ use super::usage::Usage;
 use crate::control::validated::{Validated, Validity};
 use crate::control::{AnyControl, CongestionControl, Control, ControlKind, Idle, Phase, Sent, Start};
 use crate::modern::stream::Stream;
-use crate::pacing::Pacing;
+use crate::pacing::{Leaving, Pacing};
 use crate::segment::earlier;
 use crate::transmission::{SenderStats, Transmission};
 use crate::{Segment, TcpConfig};
@@ -53,6 +54,9 @@ pub struct Sender {
     repaired: u64,
     control: Validated<AnyControl>,
     pacing: Pacing,
+    /// The rate of a controller that has one, and what it steers by.
+    steered: Pacing,
+    rate: Option<Box<DeliveryRate>>,
     paced_until: Option<Time>,
     round_trip: RoundTrip,
     /// When data was sent last.
@@ -115,6 +119,7 @@ enum Next {
 
 impl Sender {
     pub(crate) fn new(config: &TcpConfig) -> Self {
+        let control = config.controller();
         Self {
             stream: Stream::default(),
             max: 0,
@@ -136,8 +141,10 @@ impl Sender {
             round_end: 0,
             cwr_due: false,
             repaired: 0,
-            control: config.controller(),
             pacing: Pacing::new(config.pacing),
+            steered: if control.steers() { Pacing::kernel() } else { Pacing::None },
+            rate: control.steers().then(Box::default),
+            control,
             paced_until: None,
             round_trip: RoundTrip::new(),
             last_sent: Time::ZERO,
@@ -153,6 +160,13 @@ impl Sender {
         last: bool,
         config: &TcpConfig,
     ) {
+        let has_room = !self.has_no_room() && self.flight.lost() <= self.flight.resent();
+        if let Some(rate) = &mut self.rate
+            && has_room
+            && self.stream.unsent(self.max) < self.segment
+        {
+            rate.limit(self.flight.in_network());
+        }
         self.stream.write(bytes, context, last && config.fin, self.una());
         if let Some(context) = context {
             self.control.on_message(now, &context);
@@ -198,12 +212,10 @@ impl Sender {
         if next == Next::New && self.stream.begins_message(self.max) {
             self.begin_message(now, config);
         }
-        if next == Next::New || self.pacing.paces_retransmissions() {
-            let release = self.pacing.release_at();
-            if release > now && self.must.is_none() {
-                self.paced_until = Some(release);
-                return None;
-            }
+        let release = self.release_at(next == Next::New);
+        if release > now && self.must.is_none() {
+            self.paced_until = Some(release);
+            return None;
         }
         Some(match next {
             Next::Again(number) => self.send_again(now, number, config),
@@ -222,6 +234,7 @@ impl Sender {
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
         self.round_trip.observe(now - sent);
         self.round_trip.sample(&config.rto, now - sent, 0, 0);
+        self.control.on_handshake(now, now - sent);
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -279,6 +292,15 @@ impl Sender {
     #[inline]
     fn cwnd(&self) -> u32 {
         self.reduction.map_or_else(|| (self.control.cwnd() / self.segment) as u32, |prr| prr.cwnd)
+    }
+
+    /// When the next segment may leave.
+    fn release_at(&self, is_new: bool) -> Time {
+        if is_new || self.pacing.paces_retransmissions() {
+            self.pacing.release_at().max(self.steered.release_at())
+        } else {
+            self.steered.release_at()
+        }
     }
 
     fn has_no_room(&self) -> bool {
@@ -348,7 +370,11 @@ impl Sender {
         let (seq, end) = self.flight.range(number);
         let is_probe = self.must.take().is_some() && self.state != State::Loss;
         self.undo.on_resent(now);
+        self.tell_of_restart(now);
         self.flight.resend(now, number);
+        if let Some(rate) = &mut self.rate {
+            rate.on_sent(now, number, false, self.flight.in_network());
+        }
         if is_probe {
             self.probe = Some(Probe { end: self.max, is_retransmission: true });
             self.restart_retransmission(now, config);
@@ -365,7 +391,12 @@ impl Sender {
         let is_probe = self.must.take().is_some();
         let was_empty = self.flight.len() == 0;
         self.max = end;
+        self.tell_of_restart(now);
         self.flight.push(now, end);
+        if let Some(rate) = &mut self.rate {
+            let number = self.flight.first() + u64::from(self.flight.len() - 1);
+            rate.on_sent(now, number, was_empty, self.flight.in_network());
+        }
         if self.new_first == NewFirst::Due {
             self.new_first = NewFirst::Sent;
         }
@@ -382,6 +413,13 @@ impl Sender {
         }
         self.usage.on_sent(self.has_no_room(), self.flight.len(), self.una(), self.max);
         self.sent(now, seq, end, false, config)
+    }
+
+    /// The application had less to send than there was room for, and nothing is in the network.
+    fn tell_of_restart(&mut self, now: Time) {
+        if self.flight.in_network() == 0 && self.rate.as_ref().is_some_and(|rate| rate.is_limited()) {
+            self.control.on_restart(now);
+        }
     }
 
     #[inline]
@@ -401,9 +439,19 @@ impl Sender {
         self.stats.retransmitted += u32::from(retransmission);
         let data_end = end.min(self.stream.written());
         let len = (data_end - seq) as u32;
-        if !matches!(self.pacing, Pacing::None) {
-            let cwnd = u64::from(self.cwnd()) * self.segment;
-            self.pacing.on_sent(now, !retransmission, len.into(), cwnd, self.round_trip.srtt());
+        if !matches!((&self.pacing, &self.steered), (Pacing::None, Pacing::None)) {
+            let Control { ssthresh, .. } = self.control.control();
+            let leaving = Leaving {
+                now,
+                is_new: !retransmission,
+                bytes: len.into(),
+                cwnd: u64::from(self.cwnd().max(self.flight.len())) * self.segment,
+                in_slow_start: ssthresh.is_none_or(|ssthresh| self.control.cwnd() < ssthresh / 2),
+                srtt: self.round_trip.srtt(),
+                rate: self.control.pacing_rate(),
+            };
+            self.pacing.on_sent(&leaving);
+            self.steered.on_sent(&leaving);
         }
         if self.control.hears_of_sent() {
             self.control.on_sent(&Sent {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// One window per round trip, and windows that survive silence.
 fn paced(initial_window: u32) -> TcpConfig {
     let validation = ValidationSpec::NewCwv(Filter::Max);
-    TcpConfig { pacing: PacingKind::Rate(1.0), validation, ..rfc(SackRfc6675, initial_window) }
+    TcpConfig { pacing: PacingKind::Rate(1.0, 1), validation, ..rfc(SackRfc6675, initial_window) }
 }
 
 /// A sender with a window of eight segments and a smoothed round trip of 200 ms, with nothing in flight at 1000 ms.
@@ -70,7 +70,7 @@ proptest! {
     fn every_segment_arrives_though_some_are_lost_and_reports_come_in_any_order(
         lost in prop::collection::vec(any::<bool>(), 200), segments in 1u64..60, rate in any::<bool>()
     ) {
-        let pacing = if rate { PacingKind::Rate(1.0) } else { PacingKind::None };
+        let pacing = if rate { PacingKind::Rate(1.0, 1) } else { PacingKind::None };
         let config = TcpConfig { pacing, limited_transmit: true, ..paced(4) };
         let mut tcp = Scene::new(config, segments);
         let mut lost = lost.into_iter();

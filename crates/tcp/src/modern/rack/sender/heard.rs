@@ -1,7 +1,7 @@
 use super::{Sender, State};
 use crate::modern::rack::flight::Arrived;
 use crate::{Segment, Stamps, TcpConfig};
-use catnip_base::Time;
+use catnip_base::{Span, Time};
 
 /// What an ACK has told.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Heard {
     /// Of what was acknowledged, and of what was reported, and was sent once: when the first and the last left.
     pub(super) acked: Option<(Time, Time)>,
     pub(super) sacked: Option<(Time, Time)>,
+    /// The round trip that waited least.
+    pub(super) rtt: Option<Span>,
     /// Something was acknowledged that was sent more than once.
     pub(super) resent_acked: bool,
     /// The lowest byte that arrived of what was sent once.
@@ -52,6 +54,7 @@ impl Sender {
             original: false,
             acked: None,
             sacked: None,
+            rtt: None,
             resent_acked: false,
             lowest_once: None,
             lost_again: false,
@@ -59,7 +62,7 @@ impl Sender {
             before: self.flight.in_network(),
             lost: 0,
         };
-        let Self { flight, rack, round_trip, repaired, undo, probe, .. } = self;
+        let Self { flight, rack, round_trip, repaired, undo, probe, rate, .. } = self;
         let least = round_trip.least();
         let mut hears = |heard: &mut Heard, arrived: Arrived, is_acked: bool| {
             if arrived.is_old {
@@ -69,6 +72,9 @@ impl Sender {
             heard.arrived += 1;
             heard.bytes += record.end - start;
             rack.on_arrival(now, &arrived, least);
+            if let Some(rate) = rate {
+                rate.on_arrival(now, arrived.number, record.sent);
+            }
             if record.was_resent {
                 *repaired += record.end - start;
                 heard.resent_acked |= is_acked;
@@ -91,6 +97,9 @@ impl Sender {
         }
         heard.reports = heard.arrived > 0;
         flight.acknowledge(segment.ack, |arrived| hears(&mut heard, arrived, true));
+        if let Some(rate) = rate {
+            rate.forget_below(flight.first());
+        }
         // Karn's rule: which of its transmissions is answered is not known, nor what the others waited for.
         heard.acked = heard.acked.filter(|_| !heard.resent_acked);
         if heard.duplicate && !heard.duplicate_probe {
@@ -109,16 +118,17 @@ impl Sender {
             // What is reported left after the first segment did: the timer goes on for that one.
             heard.rearms = head < last;
         }
-        self.measure(now, &heard, config);
+        self.measure(now, &mut heard, config);
         heard
     }
 
     /// The round trip of the first segment of an ACK is the sample of the timer (RFC 6298, section 3); that of the last one
-    /// waited least.
-    pub(super) fn measure(&mut self, now: Time, heard: &Heard, config: &TcpConfig) {
+    /// waited least. Where it is not known which transmission is answered, the echoed time says it, to a millisecond.
+    fn measure(&mut self, now: Time, heard: &mut Heard, config: &TcpConfig) {
         let echoed = || Stamps::since(now, heard.echo).filter(|_| heard.advances);
-        if let Some((_, last)) = heard.sacked.or(heard.acked) {
-            self.round_trip.observe(now - last);
+        heard.rtt = heard.sacked.or(heard.acked).map(|(_, last)| now - last).or_else(echoed);
+        if let Some(rtt) = heard.rtt {
+            self.round_trip.observe(rtt);
         }
         let first = heard.acked.or(heard.sacked).map(|(first, _)| now - first);
         if let Some(rtt) = first.or_else(echoed) {

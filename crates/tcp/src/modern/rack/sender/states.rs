@@ -1,7 +1,7 @@
 use super::heard::Heard;
 use super::timers::LEAST_TIMER;
 use super::{NewFirst, Sender, State, Timer};
-use crate::control::{Ack, Cause, Congestion, CongestionControl, Phase, Recovered};
+use crate::control::{Ack, Cause, Congestion, CongestionControl, Delivery, Phase, Recovered, Repair};
 use crate::modern::rack::prr::Prr;
 use catnip_base::{Span, Time};
 
@@ -206,7 +206,7 @@ impl Sender {
 
     /// How many are newly lost, and for how long to wait with those that may be.
     pub(super) fn mark_lost(&mut self, now: Time) -> (u32, Option<Span>) {
-        let Self { flight, rack, round_trip, state, .. } = self;
+        let Self { flight, rack, round_trip, state, rate, .. } = self;
         let zero = Span::ZERO;
         let (least, srtt) = (round_trip.least().unwrap_or(zero), round_trip.srtt().unwrap_or(zero));
         let window = rack.window(flight.sacked(), *state >= State::Recovery, least, srtt);
@@ -215,6 +215,7 @@ impl Sender {
         let wait = flight.find_lost(
             |sent, end| rack.is_after(sent, end),
             |sent| (sent + patience > now).then(|| (sent + patience) - now),
+            |number| rate.iter_mut().for_each(|rate| rate.on_lost(number)),
         );
         (in_network - flight.in_network(), wait)
     }
@@ -226,8 +227,10 @@ impl Sender {
         self.probe = None;
         self.repaired = 0;
         self.tell_of_congestion(now, cause, false);
-        let ssthresh = (self.control.cwnd() / self.segment) as u32;
-        self.reduction = Some(Prr::new(before, ssthresh));
+        if !self.control.steers() {
+            let ssthresh = (self.control.cwnd() / self.segment) as u32;
+            self.reduction = Some(Prr::new(before, ssthresh));
+        }
     }
 
     pub(super) fn enter_recovery(&mut self, now: Time) {
@@ -259,6 +262,9 @@ impl Sender {
 
     /// What the window becomes.
     pub(super) fn steer(&mut self, now: Time, heard: &Heard) {
+        if self.rate.is_some() {
+            return self.tell_of_delivery(now, heard);
+        }
         if let Some(prr) = &mut self.reduction {
             prr.on_ack(heard.arrived, self.flight.in_network(), heard.advances && heard.lost == 0);
         }
@@ -275,7 +281,7 @@ impl Sender {
             una: self.una(),
             next: self.max,
             unsent,
-            rtt: heard.sacked.or(heard.acked).map(|(_, last)| now - last),
+            rtt: heard.rtt,
             srtt: self.round_trip.srtt(),
             cwnd_limited: self.usage.is_limited(cwnd, in_slow_start),
         };
@@ -283,6 +289,40 @@ impl Sender {
             self.control.on_ack_while_reduced(&ack);
         } else if heard.advances {
             self.control.on_ack(&ack);
+        }
+    }
+
+    /// A controller that steers hears of each ACK, whatever the state.
+    #[inline(never)]
+    fn tell_of_delivery(&mut self, now: Time, heard: &Heard) {
+        let Some(rate) = &mut self.rate else { return };
+        let sample = rate.sample(now, self.round_trip.least());
+        let (delivered, delivered_at) = rate.delivered();
+        let is_alone = heard.arrived == 1 && heard.advances && heard.bytes < self.segment;
+        self.control.on_delivery(&Delivery {
+            now,
+            arrived: heard.arrived,
+            lost: heard.lost,
+            rate: sample,
+            rtt: heard.rtt,
+            may_be_delayed: is_alone && sample.is_some_and(|sample| sample.delivered == 1),
+            srtt: self.round_trip.srtt(),
+            before: heard.before,
+            in_network: self.flight.in_network(),
+            delivered,
+            delivered_at,
+            loss: rate.take_loss(),
+            lost_in_all: rate.lost(),
+            repair: match self.state {
+                State::Open | State::Disorder | State::Reduced => Repair::None,
+                State::Recovery => Repair::Recovery,
+                State::Loss => Repair::Loss,
+            },
+            is_marked: heard.ece,
+            next_departure: self.steered.release_at(),
+        });
+        if self.control.holds_back() {
+            rate.limit(self.flight.in_network());
         }
     }
 }

@@ -44,7 +44,11 @@ impl Sender {
         let sacked = self.flight.sacked();
         // Linux's tcp_rack_skb_timeout without a window: what was sent less than the latest round trip ago may yet arrive.
         let patience = self.rack.patience(Span::ZERO);
-        self.flight.lose_all(|sent| sent + patience > now);
+        let Self { flight, rate, .. } = self;
+        flight.lose_all(
+            |sent| sent + patience > now,
+            |number| rate.iter_mut().for_each(|rate| rate.on_lost(number)),
+        );
         let is_first_here = was <= State::Disorder
             || self.high <= self.una()
             || was == State::Loss && self.timeouts_in_a_row == 0;

@@ -1,0 +1,520 @@
+mod aggregation;
+mod max_filter;
+mod policer;
+
+use super::{
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, Repair, Start,
+};
+pub(super) use aggregation::Aggregation;
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Span, Time};
+use max_filter::MaxFilter;
+use policer::{Policer, Verdict};
+
+/// BBR as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BbrSpec;
+
+impl Kind for BbrSpec {
+    const USAGE: &'static [Usage] = &[(
+        "bbr",
+        "BBR as Linux 6 has it, its first version: paces at the rate at which segments arrive, probes for more and drains what that \
+         queued; needs recovery = \"rack\"",
+    )];
+
+    fn read(_text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self)
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("bbr");
+    }
+}
+
+impl ControlKind for BbrSpec {
+    type Control = Box<Bbr>;
+    fn build(&self, start: &Start) -> Box<Bbr> {
+        Box::new(Bbr::new(start))
+    }
+}
+
+/// Segments per microsecond, times 2^24.
+pub(super) type Bandwidth = u64;
+
+const BW_SCALE: u32 = 24;
+/// Gains are in units of 1/256.
+pub(super) const UNIT: u64 = 256;
+/// 2/ln 2: the least that doubles the rate per round.
+const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
+const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
+/// Window over the bandwidth-delay product while probing: room for delayed and stretched ACKs.
+const WINDOW_GAIN: u64 = UNIT * 2;
+/// Pacing gains while probing: more, less by what that may have queued, and then as it is.
+const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+/// The bandwidth is the largest of as many rounds.
+const BANDWIDTH_ROUNDS: u32 = CYCLE.len() as u32 + 2;
+/// The pipe is full when three rounds in a row have not brought a quarter more.
+const FULL_GROWTH: u64 = UNIT * 5 / 4;
+const FULL_ROUNDS: u32 = 3;
+pub(super) const MIN_WINDOW: u32 = 4;
+pub(super) const INITIAL_WINDOW: u32 = 10;
+/// A least round trip that is older is measured anew, with the least window for so long.
+const MIN_RTT_AGE: Span = Span::from_secs(10);
+pub(super) const PROBE_RTT: Span = Span::from_millis(200);
+/// Pacing stays so many per cent below the bandwidth.
+const MARGIN_PCT: u64 = 1;
+
+/// BBR, version 1 (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00), in the arithmetic of Linux's
+/// tcp_bbr.c: a model of the path from the largest delivery rate of ten rounds and the least round trip of ten seconds; what is paced
+/// and what may be out are gains of it.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    segment: u64,
+    /// Segments.
+    window: u32,
+    ssthresh: Option<u32>,
+    /// Bytes per second.
+    pacing_rate: u64,
+    /// The initial rate comes from a round trip that was measured.
+    is_rate_known: bool,
+    mode: Mode,
+    bw: MaxFilter,
+    rounds: u32,
+    begins_round: bool,
+    /// A round ends with the ACK of a segment that was sent when so many had arrived.
+    round_end: u64,
+    /// What the repair was at the ACK before.
+    repair: Repair,
+    /// In the first round of a recovery no more leaves than arrives.
+    conserves: bool,
+    /// The window before a loss, or before the round trip was measured.
+    prior_window: u32,
+    min_rtt: Option<Span>,
+    min_rtt_at: Time,
+    probe_rtt_until: Option<Time>,
+    is_probe_rtt_round_over: bool,
+    restarts: bool,
+    full_bw: Bandwidth,
+    full_rounds: u32,
+    is_full: bool,
+    cycle: usize,
+    cycle_at: Time,
+    policer: Policer,
+    aggregation: Aggregation,
+    /// The last ACK, for what happens without one.
+    last: Option<Delivery>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+impl Bbr {
+    fn new(start: &Start) -> Self {
+        let segment = u64::from(start.segment_bytes);
+        let mut new = Self {
+            segment,
+            window: start.window,
+            ssthresh: None,
+            pacing_rate: 0,
+            is_rate_known: false,
+            mode: Mode::Startup,
+            bw: MaxFilter::new(BANDWIDTH_ROUNDS),
+            rounds: 0,
+            begins_round: false,
+            round_end: 0,
+            repair: Repair::None,
+            conserves: false,
+            prior_window: 0,
+            min_rtt: None,
+            min_rtt_at: Time::ZERO,
+            probe_rtt_until: None,
+            is_probe_rtt_round_over: false,
+            restarts: false,
+            full_bw: 0,
+            full_rounds: 0,
+            is_full: false,
+            cycle: 0,
+            cycle_at: Time::ZERO,
+            policer: Policer::default(),
+            aggregation: Aggregation::default(),
+            last: None,
+        };
+        new.begin_rate(Span::from_millis(1));
+        new
+    }
+
+    /// Segments per microsecond, scaled.
+    fn bandwidth(&self) -> Bandwidth {
+        self.policer.rate().unwrap_or(self.bw.get())
+    }
+
+    fn gains(&self) -> Gains {
+        let (pacing, window) = match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeBw if self.policer.rate().is_some() => (UNIT, WINDOW_GAIN),
+            Mode::ProbeBw => (CYCLE[self.cycle], WINDOW_GAIN),
+            Mode::ProbeRtt => (UNIT, UNIT),
+        };
+        Gains { pacing, window }
+    }
+
+    /// The rate of a first window in this round trip.
+    fn begin_rate(&mut self, rtt: Span) {
+        let bw = bandwidth(self.window, rtt);
+        self.pacing_rate = bytes_per_second(bw, HIGH_GAIN, self.segment);
+    }
+
+    /// A round begins with the ACK of a segment that was sent after the round before had ended; the bandwidth is its largest.
+    fn update_bandwidth(&mut self, ack: &Delivery) {
+        self.begins_round = false;
+        let Some(sample) = ack.rate else { return };
+        let Some(interval) = sample.interval else { return };
+        if sample.prior_delivered >= self.round_end {
+            self.round_end = ack.delivered;
+            self.rounds += 1;
+            self.begins_round = true;
+            self.conserves = false;
+        }
+        self.watch_for_policer(ack, sample.is_app_limited);
+        let bw = bandwidth(sample.delivered, interval);
+        // What the application limits says something only if it is more than was known.
+        if !sample.is_app_limited || bw >= self.bw.get() {
+            self.bw.add(self.rounds, bw);
+        }
+        let (now, bw) = (ack.delivered_at, self.bandwidth());
+        if ack.arrived > 0 {
+            self.aggregation.on_ack(now, ack.arrived, self.begins_round, bw, self.window);
+        }
+    }
+
+    fn watch_for_policer(&mut self, ack: &Delivery, is_app_limited: bool) {
+        let probes = self.mode == Mode::ProbeBw;
+        let verdict = self.policer.on_ack(ack, self.begins_round, is_app_limited, probes, self.segment);
+        if verdict == Verdict::ProbeAgain {
+            self.probe_bandwidth(ack);
+        }
+    }
+
+    /// From a phase drawn at random, but that which drains: nothing was queued yet.
+    fn probe_bandwidth(&mut self, at: &Delivery) {
+        let drawn = drawn(at);
+        self.mode = Mode::ProbeBw;
+        self.cycle = CYCLE.len() - 1 - (drawn % (CYCLE.len() as u64 - 1)) as usize;
+        self.advance_cycle(at.delivered_at);
+    }
+
+    fn advance_cycle(&mut self, now: Time) {
+        self.cycle = (self.cycle + 1) % CYCLE.len();
+        self.cycle_at = now;
+    }
+
+    fn update_cycle(&mut self, ack: &Delivery) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let is_long = self.min_rtt.is_some_and(|least| ack.delivered_at.since(self.cycle_at) > least);
+        let gain = self.gains().pacing;
+        let is_over = if gain == UNIT {
+            is_long
+        } else if gain > UNIT {
+            // Until what it probes for is out, which needs more than a round trip if that is short; or until it does not fit.
+            let out = self.out_at_departure(ack, ack.before);
+            is_long && (ack.lost > 0 || out >= self.budgeted(self.product(self.bw.get(), gain)))
+        } else {
+            let out = self.out_at_departure(ack, ack.before);
+            is_long || out <= self.budgeted(self.product(self.bw.get(), UNIT))
+        };
+        if is_over {
+            self.advance_cycle(ack.delivered_at);
+        }
+    }
+
+    fn look_for_full_pipe(&mut self, ack: &Delivery) {
+        let is_app_limited = ack.rate.is_some_and(|sample| sample.is_app_limited);
+        if self.is_full || !self.begins_round || is_app_limited {
+            return;
+        }
+        if self.bw.get() >= self.full_bw * FULL_GROWTH / UNIT {
+            (self.full_bw, self.full_rounds) = (self.bw.get(), 0);
+            return;
+        }
+        self.full_rounds += 1;
+        self.is_full = self.full_rounds >= FULL_ROUNDS;
+    }
+
+    fn drain(&mut self, ack: &Delivery) {
+        let target = || self.budgeted(self.product(self.bw.get(), UNIT));
+        if self.mode == Mode::Startup && self.is_full {
+            self.ssthresh = Some(target());
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain {
+            let target = self.budgeted(self.product(self.bw.get(), UNIT));
+            if self.out_at_departure(ack, ack.in_network) <= target {
+                self.probe_bandwidth(ack);
+            }
+        }
+    }
+
+    fn update_min_rtt(&mut self, ack: &Delivery) {
+        let has_expired = ack.now > self.min_rtt_at + MIN_RTT_AGE;
+        if let Some(rtt) = ack.rtt
+            && (self.min_rtt.is_none_or(|least| rtt <= least) || has_expired && !ack.may_be_delayed)
+        {
+            (self.min_rtt, self.min_rtt_at) = (Some(rtt), ack.now);
+        }
+        if has_expired && !self.restarts && self.mode != Mode::ProbeRtt {
+            self.mode = Mode::ProbeRtt;
+            self.save_window();
+            self.probe_rtt_until = None;
+        }
+        if self.mode == Mode::ProbeRtt {
+            match self.probe_rtt_until {
+                None if ack.in_network <= MIN_WINDOW => {
+                    self.probe_rtt_until = Some(ack.now + PROBE_RTT);
+                    self.is_probe_rtt_round_over = false;
+                    self.round_end = ack.delivered;
+                }
+                None => {}
+                Some(_) => {
+                    self.is_probe_rtt_round_over |= self.begins_round;
+                    if self.is_probe_rtt_round_over {
+                        self.end_probe_rtt(ack);
+                    }
+                }
+            }
+        }
+        if ack.rate.is_some_and(|sample| sample.delivered > 0) {
+            self.restarts = false;
+        }
+    }
+
+    fn end_probe_rtt(&mut self, at: &Delivery) {
+        if self.probe_rtt_until.is_none_or(|until| at.now <= until) {
+            return;
+        }
+        self.min_rtt_at = at.now;
+        self.window = self.window.max(self.prior_window);
+        if self.is_full {
+            self.probe_bandwidth(at);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    /// The rate follows the bandwidth; before the pipe is full it only rises.
+    fn set_rate(&mut self, srtt: Option<Span>, gain: u64) {
+        if let Some(srtt) = srtt.filter(|_| !self.is_rate_known) {
+            self.is_rate_known = true;
+            self.begin_rate(srtt);
+        }
+        let rate = bytes_per_second(self.bandwidth(), gain, self.segment);
+        if self.is_full || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
+    }
+
+    fn set_window(&mut self, ack: &Delivery, gain: u64) {
+        if ack.arrived > 0 && !self.keeps_to_recovery(ack) {
+            let bw = self.bandwidth();
+            let room = if self.is_full { self.aggregation.room(bw) } else { 0 };
+            let target = self.budgeted(self.product(bw, gain) + room);
+            if self.is_full {
+                self.window = (self.window + ack.arrived).min(target);
+            } else if self.window < target || ack.delivered < u64::from(INITIAL_WINDOW) {
+                self.window += ack.arrived;
+            }
+            self.window = self.window.max(MIN_WINDOW);
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.window = self.window.min(MIN_WINDOW);
+        }
+    }
+
+    /// A loss: in the first round of a recovery the window is what is out and what has just arrived; behind the recovery it is what it
+    /// was.
+    fn keeps_to_recovery(&mut self, ack: &Delivery) -> bool {
+        let before = std::mem::replace(&mut self.repair, ack.repair);
+        self.window = self.window.saturating_sub(ack.lost).max(1);
+        if ack.repair == Repair::Recovery && before != Repair::Recovery {
+            self.conserves = true;
+            self.round_end = ack.delivered;
+            self.window = ack.in_network + ack.arrived;
+        } else if before != Repair::None && ack.repair == Repair::None {
+            self.window = self.window.max(self.prior_window);
+            self.conserves = false;
+        }
+        if self.conserves {
+            self.window = self.window.max(ack.in_network + ack.arrived);
+        }
+        self.conserves
+    }
+
+    fn save_window(&mut self) {
+        let is_good = self.repair == Repair::None && self.mode != Mode::ProbeRtt;
+        self.prior_window = if is_good { self.window } else { self.prior_window.max(self.window) };
+    }
+
+    /// Segments that the path holds with this bandwidth, times a gain.
+    fn product(&self, bw: Bandwidth, gain: u64) -> u32 {
+        self.min_rtt.map_or(INITIAL_WINDOW, |rtt| product(bw, rtt, gain))
+    }
+
+    /// What the hosts hold is added, and ACKs for every second segment are no obstacle.
+    fn budgeted(&self, window: u32) -> u32 {
+        let even = (window + 3 * burst(self.pacing_rate, self.segment) + 1) & !1;
+        even + if self.mode == Mode::ProbeBw && self.cycle == 0 { 2 } else { 0 }
+    }
+
+    /// Segments in the network when the next one may leave, if so many are now.
+    fn out_at_departure(&self, ack: &Delivery, now: u32) -> u32 {
+        let wait_us = micros(ack.next_departure.since(ack.now.min(ack.next_departure)));
+        let delivered = arrives(self.bandwidth(), wait_us);
+        let out = u64::from(
+            now + if self.gains().pacing > UNIT { burst(self.pacing_rate, self.segment) } else { 0 },
+        );
+        out.saturating_sub(delivered) as u32
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gains {
+    pacing: u64,
+    window: u64,
+}
+
+pub(super) fn micros(span: Span) -> u64 {
+    span.as_nanos() / 1000
+}
+
+/// Segments in so long.
+pub(super) fn bandwidth(segments: u32, interval: Span) -> Bandwidth {
+    (u64::from(segments) << BW_SCALE) / micros(interval).max(1)
+}
+
+/// Segments that a path of this round trip holds, times a gain.
+pub(super) fn product(bw: Bandwidth, rtt: Span, gain: u64) -> u32 {
+    let exact = u128::from(bw) * u128::from(micros(rtt)) * u128::from(gain) / u128::from(UNIT);
+    exact.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX >> 1)) as u32
+}
+
+/// Segments that leave at once (Linux's TSO goal): a millisecond's worth, at least two from 1.2 Mbit/s on.
+pub(super) fn burst(pacing_rate: u64, segment: u64) -> u32 {
+    let least = if pacing_rate < 1_200_000 / 8 { 1 } else { 2 };
+    ((pacing_rate >> 10).min(65_215) / segment).clamp(least, 0x7f) as u32
+}
+
+/// A number drawn at random: the moment itself, which differs among connections, is what is drawn.
+pub(super) fn drawn(at: &Delivery) -> u64 {
+    (at.now.as_nanos() ^ (at.delivered << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
+}
+
+/// Segments that arrive in this time, in whole ones.
+pub(super) fn arrives(bw: Bandwidth, time_us: u64) -> u64 {
+    ((u128::from(bw) * u128::from(time_us)) >> BW_SCALE) as u64
+}
+
+/// Bytes per second at which a bandwidth is paced with a gain.
+pub(super) fn bytes_per_second(bw: Bandwidth, gain: u64, segment: u64) -> u64 {
+    let scaled = u128::from(bw) * u128::from(segment) * u128::from(gain) / u128::from(UNIT);
+    ((scaled * u128::from(1_000_000 / 100 * (100 - MARGIN_PCT))) >> BW_SCALE) as u64
+}
+
+impl CongestionControl for Bbr {
+    fn control(&self) -> Control {
+        let bytes = |segments: u32| u64::from(segments) * self.segment;
+        Control { cwnd: bytes(self.window), ssthresh: self.ssthresh.map(bytes) }
+    }
+
+    fn phase(&self, _unsent: u64) -> Phase {
+        if self.mode == Mode::Startup { Phase::SlowStart } else { Phase::CongestionAvoidance }
+    }
+
+    fn on_ack(&mut self, _ack: &Ack) {}
+
+    fn steers(&self) -> bool {
+        true
+    }
+
+    fn on_handshake(&mut self, now: Time, rtt: Span) {
+        (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
+        self.is_rate_known = true;
+        self.begin_rate(rtt);
+        self.aggregation.restart(now);
+    }
+
+    fn on_delivery(&mut self, ack: &Delivery) {
+        if self.last.is_none() && self.min_rtt.is_none() {
+            self.min_rtt_at = ack.now;
+        }
+        self.update_bandwidth(ack);
+        self.update_cycle(ack);
+        self.look_for_full_pipe(ack);
+        self.drain(ack);
+        self.update_min_rtt(ack);
+        let gains = self.gains();
+        self.set_rate(ack.srtt, gains.pacing);
+        self.set_window(ack, gains.window);
+        self.last = Some(*ack);
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        Some(self.pacing_rate)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.mode == Mode::ProbeRtt
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        if !event.repeated {
+            self.save_window();
+        }
+        if event.cause == Cause::Restart {
+            self.window = 1;
+            self.repair = Repair::Loss;
+            self.full_bw = 0;
+            self.begins_round = true;
+            if let Some(last) = self.last {
+                let lost = Delivery { lost: 1, ..last };
+                self.watch_for_policer(&lost, false);
+            }
+        }
+    }
+
+    fn on_spurious(&mut self, _now: Time) {
+        (self.full_bw, self.full_rounds) = (0, 0);
+        if let Some(last) = self.last {
+            self.policer.reset(&last);
+        }
+    }
+
+    fn on_restart(&mut self, now: Time) {
+        self.restarts = true;
+        self.aggregation.restart(now);
+        match self.mode {
+            // No more than the path is known to take: a silence is no reason to probe.
+            Mode::ProbeBw => self.set_rate(None, UNIT),
+            Mode::ProbeRtt => {
+                if let Some(last) = self.last {
+                    self.end_probe_rtt(&Delivery { now, ..last });
+                }
+            }
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.window = (cwnd / self.segment) as u32;
+        self.ssthresh = ssthresh.map_or(self.ssthresh, |bytes| Some((bytes / self.segment) as u32));
+    }
+}
+
+#[cfg(test)]
+mod tests;

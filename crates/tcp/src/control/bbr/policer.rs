@@ -1,0 +1,113 @@
+use super::{BW_SCALE, Bandwidth, UNIT, bytes_per_second, micros};
+use crate::control::Delivery;
+use catnip_base::Time;
+
+/// Finds out whether a policer drops what exceeds its tokens: two intervals in a row that begin and end with a loss, lose a fifth and
+/// more, and deliver at the same rate. That rate is then kept for a while.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Policer {
+    /// Of the interval before; zero: none.
+    bw: Bandwidth,
+    is_policed: bool,
+    is_sampling: bool,
+    rounds: u32,
+    since: Time,
+    delivered: u64,
+    lost: u64,
+}
+
+/// What a policer decides about the probing for bandwidth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It goes on.
+    None,
+    /// The rate has been kept for long enough.
+    ProbeAgain,
+}
+
+/// Rounds of an interval, at least; four times as many at most.
+const LEAST_ROUNDS: u32 = 4;
+/// A loss of so much, in units of 1/256, makes a policer likely: a fifth.
+const THRESHOLD: u64 = 50;
+/// Rates are the same within an eighth, or so many bytes per second.
+const RATIO: u64 = UNIT / 8;
+const DIFFERENCE: u64 = 4000 / 8;
+/// Rounds for which the rate is kept.
+const KEPT_ROUNDS: u32 = 48;
+
+impl Policer {
+    /// The rate that is kept, if any.
+    pub(super) fn rate(&self) -> Option<Bandwidth> {
+        self.is_policed.then_some(self.bw)
+    }
+
+    /// Nothing is known.
+    pub(super) fn reset(&mut self, at: &Delivery) {
+        *self =
+            Self { since: at.delivered_at, delivered: at.delivered, lost: at.lost_in_all, ..Self::default() };
+    }
+
+    /// An ACK, or a timeout; a round may begin with it.
+    pub(super) fn on_ack(
+        &mut self,
+        at: &Delivery,
+        begins_round: bool,
+        is_app_limited: bool,
+        probes: bool,
+        segment: u64,
+    ) -> Verdict {
+        if self.is_policed {
+            self.rounds += u32::from(probes && begins_round);
+            if self.rounds < KEPT_ROUNDS {
+                return Verdict::None;
+            }
+            self.reset(at);
+            return Verdict::ProbeAgain;
+        }
+        if !self.is_sampling {
+            // The tokens must be used up first.
+            if at.lost == 0 {
+                return Verdict::None;
+            }
+            self.begin(at);
+            self.is_sampling = true;
+        }
+        if is_app_limited {
+            self.reset(at);
+            return Verdict::None;
+        }
+        self.rounds += u32::from(begins_round);
+        if self.rounds < LEAST_ROUNDS {
+            return Verdict::None;
+        }
+        if self.rounds > 4 * LEAST_ROUNDS {
+            self.reset(at);
+            return Verdict::None;
+        }
+        let (lost, delivered) = (at.lost_in_all - self.lost, at.delivered - self.delivered);
+        let took_us = micros(at.delivered_at.since(self.since)) / 1000 * 1000;
+        let tells = at.lost > 0 && delivered > 0 && lost * UNIT >= THRESHOLD * delivered && took_us > 0;
+        if tells {
+            self.end(at, (delivered << BW_SCALE) / took_us, segment);
+        }
+        Verdict::None
+    }
+
+    /// An interval is over, with this rate.
+    fn end(&mut self, at: &Delivery, bw: Bandwidth, segment: u64) {
+        let difference = bw.abs_diff(self.bw);
+        let is_same =
+            difference * UNIT <= RATIO * self.bw || bytes_per_second(difference, UNIT, segment) <= DIFFERENCE;
+        if self.bw > 0 && is_same {
+            (self.bw, self.is_policed, self.rounds) = ((bw + self.bw) / 2, true, 0);
+        } else {
+            self.bw = bw;
+            self.begin(at);
+        }
+    }
+
+    fn begin(&mut self, at: &Delivery) {
+        (self.since, self.delivered, self.lost) = (at.delivered_at, at.delivered, at.lost_in_all);
+        self.rounds = 0;
+    }
+}

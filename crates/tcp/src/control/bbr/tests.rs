@@ -1,0 +1,121 @@
+use super::*;
+use crate::control::test_path::{Path, RTT, SEGMENT, close};
+
+/// One that has filled a path of so many segments per round trip, and probes it.
+fn settled(segments: u32) -> Path<Bbr> {
+    let mut path = Path::new(BbrSpec);
+    for _ in 0..8 {
+        path.round(segments, |_| ());
+    }
+    path.round(segments, |ack| ack.in_network = segments);
+    assert_eq!(path.control.mode, Mode::ProbeBw);
+    path
+}
+
+#[test]
+fn the_first_rate_is_the_initial_window_per_round_trip_times_two_over_ln_two_less_a_per_cent() {
+    close(Path::new(BbrSpec).paced(), 10.0 * 2.0 / std::f64::consts::LN_2 * 0.99);
+}
+
+#[test]
+fn startup_ends_after_three_rounds_that_bring_less_than_a_quarter_more_and_then_drains() {
+    let mut path = Path::new(BbrSpec);
+    for (arrived, is_full) in [(10, false), (20, false), (40, false), (48, false), (48, false), (49, true)] {
+        path.round(arrived, |ack| ack.in_network = 200);
+        assert_eq!(path.control.is_full, is_full, "{arrived}");
+    }
+    assert_eq!(path.control.mode, Mode::Drain);
+    close(path.paced(), 49.0 * f64::ln(2.0) / 2.0 * 0.99);
+    // ssthresh: what fits the pipe, with three bursts of two, and even.
+    assert_eq!(path.control.control().ssthresh, Some(56 * u64::from(SEGMENT)));
+    path.round(49, |ack| ack.in_network = 57);
+    assert_eq!(path.control.mode, Mode::Drain);
+    path.round(49, |ack| ack.in_network = 56);
+    assert_eq!(path.control.mode, Mode::ProbeBw);
+}
+
+#[test]
+fn rounds_that_the_application_limits_do_not_fill_the_pipe() {
+    let mut path = Path::new(BbrSpec);
+    for _ in 0..20 {
+        path.round(10, |ack| ack.rate.as_mut().unwrap().is_app_limited = true);
+    }
+    assert_eq!(path.control.mode, Mode::Startup);
+}
+
+#[test]
+fn probing_goes_through_eight_phases_of_which_one_sends_a_quarter_more_and_the_next_drains_it() {
+    let mut path = settled(50);
+    let mut gains = Vec::new();
+    for _ in 0..16 {
+        gains.push((path.paced() / 50.0 / 0.99 * 100.0).round() as u32);
+        // While it probes, what it asks for is out.
+        let out = if path.control.cycle == 0 { 80 } else { 60 };
+        path.round(50, |ack| (ack.before, ack.in_network) = (out, out));
+    }
+    let probe = gains.iter().position(|&gain| gain == 125).unwrap();
+    assert_eq!(gains[probe..probe + 8], [125, 75, 100, 100, 100, 100, 100, 100]);
+    assert_eq!(
+        path.segments(),
+        156,
+        "twice what the path holds, three bursts of two, and what one ACK brings"
+    );
+}
+
+#[test]
+fn an_old_round_trip_is_measured_anew_with_four_segments_for_a_fifth_of_a_second() {
+    let mut path = settled(50);
+    let before = path.segments();
+    // Ten seconds of a longer round trip.
+    while path.control.mode != Mode::ProbeRtt {
+        path.round(50, |ack| ack.rtt = Some(RTT * 2));
+        assert!(path.now < Time::ZERO + Span::from_secs(30));
+    }
+    assert_eq!(path.segments(), 4);
+    assert!(path.control.holds_back());
+    path.round(4, |ack| ack.in_network = 4);
+    let began = path.now;
+    while path.control.mode == Mode::ProbeRtt {
+        path.round(4, |ack| ack.in_network = 4);
+    }
+    assert!(path.now > began + PROBE_RTT && path.now <= began + PROBE_RTT + RTT * 2);
+    assert_eq!(path.control.min_rtt, Some(RTT), "that of the last rounds");
+    assert!(path.segments() + 4 >= before, "the window is what it was");
+}
+
+#[test]
+fn a_loss_keeps_the_window_to_what_is_out_for_a_round_and_its_end_gives_it_back() {
+    let mut path = settled(50);
+    (0..4).for_each(|_| path.round(50, |_| ()));
+    let before = path.segments();
+    let out = |ack: &mut Delivery| {
+        (ack.repair, ack.lost, ack.in_network) = (Repair::Recovery, 2, 40);
+        ack.rate.as_mut().unwrap().prior_delivered = 0;
+    };
+    path.control.on_congestion(&Congestion {
+        now: path.now,
+        cause: Cause::Loss,
+        in_flight: 0,
+        receive_window: 0,
+        repeated: false,
+    });
+    path.round(3, out);
+    assert_eq!(path.segments(), 43, "what is out and what has arrived");
+    path.round(1, |ack| ack.in_network = 40);
+    assert!(path.segments() >= before.min(106), "{} of {before}", path.segments());
+}
+
+#[test]
+fn two_intervals_with_the_same_rate_and_a_fifth_lost_are_a_policer_whose_rate_is_kept() {
+    let mut path = settled(50);
+    for _ in 0..12 {
+        path.lost += 20;
+        path.round(40, |ack| ack.lost = 20);
+    }
+    assert!(path.control.policer.rate().is_some());
+    close(path.paced(), 40.0 * 0.99);
+    for _ in 0..60 {
+        path.round(40, |_| ());
+    }
+    assert_eq!(path.control.policer.rate(), None, "after 48 rounds it probes again");
+}

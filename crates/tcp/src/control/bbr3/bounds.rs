@@ -1,0 +1,105 @@
+use super::{AckPhase, BETA, Bbr3, HEADROOM_PCT, State, inflight_at_loss, is_too_high};
+use crate::control::bbr::{MIN_WINDOW, UNIT};
+use crate::control::{Delivery, LossSample};
+
+/// What losses say of how much may be out: for now, and in the long term (sections 5.5.10 and 5.3.3.6).
+impl Bbr3 {
+    /// BBRAdaptLowerBoundsFromCongestion: at the end of a round with a loss, what it has delivered bounds for now.
+    pub(super) fn adapt_to_losses(&mut self) {
+        if !self.rounds.loss_begins {
+            return;
+        }
+        let probes = matches!(self.state, State::Startup | State::Refill | State::Up);
+        if self.rounds.has_loss && !probes {
+            let bw = self.bw_shortterm.unwrap_or(self.max_bandwidth());
+            let inflight = u64::from(self.inflight_shortterm.unwrap_or(self.window));
+            self.bw_shortterm = Some(self.latest.bw.max(bw * BETA / UNIT));
+            self.inflight_shortterm = Some(self.latest.inflight.max((inflight * BETA / UNIT) as u32));
+        }
+    }
+
+    /// BBRAdaptLongTermModel.
+    pub(super) fn adapt_long_term(&mut self, ack: &Delivery) {
+        if self.rounds.begins {
+            match self.probe.ack_phase {
+                AckPhase::ProbeStarting => self.probe.ack_phase = AckPhase::ProbeFeedback,
+                AckPhase::ProbeStopping => {
+                    self.probe.samples = false;
+                    self.probe.ack_phase = AckPhase::Init;
+                    let is_limited = ack.rate.is_some_and(|sample| sample.is_app_limited);
+                    if self.is_probing_bw() && !is_limited {
+                        self.max_bw = [0, self.max_bw[0]];
+                    }
+                }
+                AckPhase::Init | AckPhase::Refilling | AckPhase::ProbeFeedback => {}
+            }
+        }
+        if let Some(loss) = ack.loss.filter(is_too_high) {
+            if self.probe.samples {
+                self.on_too_much(ack, &loss);
+            }
+            return;
+        }
+        let Some(longterm) = self.inflight_longterm else { return };
+        if let Some(sample) = ack.rate
+            && sample.in_network > longterm
+        {
+            self.inflight_longterm = Some(sample.in_network);
+        }
+        if self.state == State::Up {
+            self.probe_upward(ack);
+        }
+    }
+
+    /// BBRHandleInflightTooHigh, at the segment whose loss went beyond the threshold.
+    fn on_too_much(&mut self, ack: &Delivery, loss: &LossSample) {
+        self.probe.samples = false;
+        if !loss.is_app_limited {
+            let target = u64::from(self.target_inflight()) * BETA / UNIT;
+            self.inflight_longterm = Some(inflight_at_loss(loss).max(target as u32));
+        }
+        if self.state == State::Up {
+            self.start_down(ack);
+        }
+    }
+
+    /// BBRProbeInflightLongtermUpward: a full window raises the bound, slowly first.
+    fn probe_upward(&mut self, ack: &Delivery) {
+        let (Some(longterm), Some(count)) = (self.inflight_longterm, self.probe.up_count) else { return };
+        if ack.before < self.window || self.window < longterm {
+            return;
+        }
+        self.probe.up_acks += ack.arrived;
+        self.inflight_longterm = Some(longterm + self.probe.up_acks / count);
+        self.probe.up_acks %= count;
+        if self.rounds.begins {
+            self.raise_slope();
+        }
+    }
+
+    /// BBRRaiseInflightLongtermSlope: twice as fast each round.
+    pub(super) fn raise_slope(&mut self) {
+        let growth = 1 << self.probe.up_rounds;
+        self.probe.up_rounds = (self.probe.up_rounds + 1).min(30);
+        self.probe.up_count = Some((self.window / growth).max(1));
+    }
+
+    /// BBRBoundCwndForModel.
+    pub(super) fn bound_by_model(&mut self) {
+        let long = match self.state {
+            State::Down | State::Refill | State::Up => self.inflight_longterm,
+            State::Cruise | State::ProbeRtt => self.with_headroom(),
+            State::Startup | State::Drain => None,
+        };
+        if let Some(most) = [long, self.inflight_shortterm].into_iter().flatten().min() {
+            self.window = self.window.min(most.max(MIN_WINDOW));
+        }
+    }
+
+    /// BBRInflightWithHeadroom: the long-term bound, less what others may need to enter.
+    pub(super) fn with_headroom(&self) -> Option<u32> {
+        let longterm = self.inflight_longterm?;
+        let headroom = (longterm * HEADROOM_PCT / 100).max(1);
+        Some(longterm.saturating_sub(headroom).max(MIN_WINDOW))
+    }
+}

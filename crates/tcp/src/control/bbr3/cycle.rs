@@ -1,0 +1,84 @@
+use super::{AckPhase, Bbr3, Latest, MOST_RENO_ROUNDS, Probe, State};
+use crate::control::Delivery;
+use crate::control::bbr::{UNIT, drawn};
+use catnip_base::Span;
+
+/// The cycle of probing for bandwidth: down, cruise, refill, up (section 5.3.3).
+impl Bbr3 {
+    /// BBRUpdateProbeBWCyclePhase.
+    pub(super) fn update_cycle(&mut self, ack: &Delivery) {
+        if !self.full.is_reached {
+            return;
+        }
+        self.adapt_long_term(ack);
+        let state = self.state;
+        match state {
+            State::Down if self.is_time_to_probe(ack) => self.start_refill(ack),
+            State::Down if self.is_time_to_cruise(ack) => self.state = State::Cruise,
+            State::Cruise if self.is_time_to_probe(ack) => self.start_refill(ack),
+            State::Refill if self.rounds.begins => {
+                self.probe.samples = true;
+                self.start_up(ack);
+            }
+            State::Up if self.is_time_to_go_down(ack) => self.start_down(ack),
+            _ => {}
+        }
+    }
+
+    /// BBRStartProbeBW_DOWN: the next probe is drawn here, two to three seconds away and one round more or less.
+    pub(super) fn start_down(&mut self, ack: &Delivery) {
+        (self.rounds.has_loss, self.latest) = (false, Latest::default());
+        let drawn = drawn(ack);
+        self.probe = Probe {
+            ack_phase: AckPhase::ProbeStopping,
+            since: ack.now,
+            wait: Span::from_secs(2) + Span::from_micros(drawn % 1_000_000),
+            rounds: (drawn >> 24) as u32 & 1,
+            up_count: None,
+            ..self.probe
+        };
+        self.start_round(ack);
+        self.state = State::Down;
+    }
+
+    fn start_refill(&mut self, ack: &Delivery) {
+        (self.bw_shortterm, self.inflight_shortterm) = (None, None);
+        self.probe =
+            Probe { ack_phase: AckPhase::Refilling, up_rounds: 0, up_acks: 0, since: ack.now, ..self.probe };
+        self.start_round(ack);
+        self.state = State::Refill;
+    }
+
+    pub(super) fn start_up(&mut self, ack: &Delivery) {
+        self.probe.ack_phase = AckPhase::ProbeStarting;
+        self.probe.since = ack.now;
+        self.start_round(ack);
+        self.reset_full(self.latest.bw);
+        self.state = State::Up;
+        self.raise_slope();
+    }
+
+    pub(super) fn is_probing_bw(&self) -> bool {
+        matches!(self.state, State::Down | State::Cruise | State::Refill | State::Up)
+    }
+
+    /// After two to three seconds, or as soon as Reno would have grown by a segment per round to the same.
+    fn is_time_to_probe(&self, ack: &Delivery) -> bool {
+        let reno_rounds = self.target_inflight().min(MOST_RENO_ROUNDS);
+        ack.now.since(self.probe.since) > self.probe.wait || self.probe.rounds >= reno_rounds
+    }
+
+    fn is_time_to_cruise(&self, ack: &Delivery) -> bool {
+        self.with_headroom().is_none_or(|most| ack.in_network <= most)
+            && ack.in_network <= self.budgeted(self.product(self.max_bandwidth(), UNIT))
+    }
+
+    fn is_time_to_go_down(&mut self, ack: &Delivery) -> bool {
+        let is_limited = ack.before >= self.window;
+        if is_limited && self.inflight_longterm.is_some_and(|longterm| self.window >= longterm) {
+            self.reset_full(self.latest.bw);
+            return false;
+        }
+        self.full.is_now
+    }
+}

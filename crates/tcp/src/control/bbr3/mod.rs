@@ -1,0 +1,567 @@
+mod bounds;
+mod cycle;
+mod round_trip;
+
+use super::bbr::{
+    Aggregation, Bandwidth, INITIAL_WINDOW, MIN_WINDOW, UNIT, bandwidth, burst, bytes_per_second, product,
+};
+use super::{
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, LossSample, Phase, Repair,
+    Start,
+};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Span, Time};
+
+/// BBRv3 as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bbr3Spec;
+
+impl Kind for Bbr3Spec {
+    const USAGE: &'static [Usage] = &[(
+        "bbr3",
+        "BBRv3 by its draft: BBR that also learns from losses how much the path holds; needs recovery = \"rack\"",
+    )];
+
+    fn read(_text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self)
+    }
+
+    fn write(&self, to: &mut Written) {
+        to.name("bbr3");
+    }
+}
+
+impl ControlKind for Bbr3Spec {
+    type Control = Box<Bbr3>;
+    fn build(&self, start: &Start) -> Box<Bbr3> {
+        Box::new(Bbr3::new(start))
+    }
+}
+
+/// BBRv3 (draft-ietf-ccwg-bbr-02). Names in capitals are the draft's. Inflight is counted in segments.
+#[derive(Clone, Debug)]
+pub struct Bbr3 {
+    segment: u64,
+    /// Segments.
+    window: u32,
+    /// Bytes per second.
+    pacing_rate: u64,
+    is_rate_known: bool,
+    state: State,
+    rounds: Rounds,
+    /// BBR.max_bw of this cycle of probing and of the one before.
+    max_bw: [Bandwidth; 2],
+    /// BBR.bw_shortterm and BBR.inflight_shortterm: what losses say of now.
+    bw_shortterm: Option<Bandwidth>,
+    inflight_shortterm: Option<u32>,
+    /// BBR.inflight_longterm: more than this was too much.
+    inflight_longterm: Option<u32>,
+    latest: Latest,
+    full: Full,
+    probe: Probe,
+    min_rtt: MinRtt,
+    aggregation: Aggregation,
+    repair: Repair,
+    /// In the first round of a recovery no more leaves than arrives.
+    conserves: bool,
+    prior_window: u32,
+    /// As it was before a loss that may yet turn out to be none.
+    undo: Undo,
+    restarts: bool,
+    last: Option<Delivery>,
+}
+
+/// BBR.state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Startup,
+    Drain,
+    Down,
+    Cruise,
+    Refill,
+    Up,
+    ProbeRtt,
+}
+
+/// What an ACK tells of, relative to the probing for bandwidth (BBR.ack_phase).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AckPhase {
+    Init,
+    Refilling,
+    ProbeStarting,
+    ProbeFeedback,
+    ProbeStopping,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rounds {
+    begins: bool,
+    /// BBR.next_round_delivered.
+    end: u64,
+    /// The same for looking at losses, BBR.loss_round_delivered.
+    loss_begins: bool,
+    loss_end: u64,
+    /// A loss in this round, and as many ACKs that told of some.
+    has_loss: bool,
+    losses: u32,
+    /// Segments lost in it, and rounds since a recovery began.
+    in_recovery: u32,
+}
+
+/// What the latest round has delivered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    bw: Bandwidth,
+    inflight: u32,
+}
+
+/// Is the pipe full?
+#[derive(Clone, Copy, Debug, Default)]
+struct Full {
+    bw: Bandwidth,
+    count: u32,
+    /// Since the probing began, and ever: BBR.full_bw_now and BBR.full_bw_reached.
+    is_now: bool,
+    is_reached: bool,
+}
+
+/// The probing for bandwidth.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    ack_phase: AckPhase,
+    since: Time,
+    wait: Span,
+    /// BBR.rounds_since_bw_probe.
+    rounds: u32,
+    /// Samples tell of the probing: BBR.bw_probe_samples.
+    samples: bool,
+    up_rounds: u32,
+    up_acks: u32,
+    /// Segments acknowledged per segment that inflight_longterm rises; `None`: it does not.
+    up_count: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct MinRtt {
+    least: Option<Span>,
+    at: Time,
+    /// Of the last five seconds.
+    recent: Option<Span>,
+    recent_at: Time,
+    is_old: bool,
+    done_at: Option<Time>,
+    is_round_over: bool,
+}
+
+/// BBR.undo_bw_shortterm, BBR.undo_inflight_shortterm, BBR.undo_inflight_longterm and BBR.undo_state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Undo {
+    bw_shortterm: Option<Bandwidth>,
+    inflight_shortterm: Option<u32>,
+    inflight_longterm: Option<u32>,
+    probes: Option<Probing>,
+}
+
+/// What a loss that was none has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probing {
+    Startup,
+    Up,
+}
+
+/// 4 ln 2, and 2: section 5.6.1 and 2.4.
+const STARTUP_PACING: u64 = UNIT * 277 / 100;
+const DOWN_PACING: u64 = UNIT * 90 / 100;
+const UP_PACING: u64 = UNIT * 5 / 4;
+const UP_WINDOW: u64 = UNIT * 9 / 4;
+const FULL_ROUNDS: u32 = 3;
+/// BBRStartupFullLossCnt.
+const STARTUP_LOSSES: u32 = 6;
+/// BBRLossThresh, per cent; BBRBeta and BBRHeadroom, in units of 1/256.
+const LOSS_PCT: u32 = 2;
+const BETA: u64 = UNIT * 7 / 10;
+const HEADROOM_PCT: u32 = 15;
+const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
+const MIN_RTT_AGE: Span = Span::from_secs(10);
+/// Rounds after which it probes as soon as Reno would (section 5.3.3.5.1).
+const MOST_RENO_ROUNDS: u32 = 63;
+
+impl Bbr3 {
+    fn new(start: &Start) -> Self {
+        let mut new = Self {
+            segment: start.segment_bytes.into(),
+            window: start.window,
+            pacing_rate: 0,
+            is_rate_known: false,
+            state: State::Startup,
+            rounds: Rounds {
+                begins: false,
+                end: 0,
+                loss_begins: false,
+                loss_end: 0,
+                has_loss: false,
+                losses: 0,
+                in_recovery: 0,
+            },
+            max_bw: [0; 2],
+            bw_shortterm: None,
+            inflight_shortterm: None,
+            inflight_longterm: None,
+            latest: Latest::default(),
+            full: Full::default(),
+            probe: Probe {
+                ack_phase: AckPhase::Init,
+                since: Time::ZERO,
+                wait: Span::ZERO,
+                rounds: 0,
+                samples: false,
+                up_rounds: 0,
+                up_acks: 0,
+                up_count: None,
+            },
+            min_rtt: MinRtt {
+                least: None,
+                at: Time::ZERO,
+                recent: None,
+                recent_at: Time::ZERO,
+                is_old: false,
+                done_at: None,
+                is_round_over: false,
+            },
+            aggregation: Aggregation::default(),
+            repair: Repair::None,
+            conserves: false,
+            prior_window: 0,
+            undo: Undo::default(),
+            restarts: false,
+            last: None,
+        };
+        new.begin_rate(Span::from_millis(1));
+        new
+    }
+
+    fn max_bandwidth(&self) -> Bandwidth {
+        self.max_bw[0].max(self.max_bw[1])
+    }
+
+    /// BBR.bw.
+    fn bandwidth(&self) -> Bandwidth {
+        self.bw_shortterm.map_or(self.max_bandwidth(), |bw| bw.min(self.max_bandwidth()))
+    }
+
+    fn gains(&self) -> (u64, u64) {
+        match self.state {
+            State::Startup => (STARTUP_PACING, 2 * UNIT),
+            State::Drain => (UNIT / 2, 2 * UNIT),
+            State::Down => (DOWN_PACING, 2 * UNIT),
+            State::Cruise | State::Refill => (UNIT, 2 * UNIT),
+            State::Up => (UP_PACING, UP_WINDOW),
+            State::ProbeRtt => (UNIT, UNIT / 2),
+        }
+    }
+
+    fn begin_rate(&mut self, rtt: Span) {
+        let bw = bandwidth(self.window, rtt);
+        self.pacing_rate = bytes_per_second(bw, STARTUP_PACING, self.segment);
+    }
+
+    /// The draft's BBRUpdateLatestDeliverySignals and BBRUpdateCongestionSignals.
+    fn update_signals(&mut self, ack: &Delivery) {
+        self.rounds.begins = false;
+        self.rounds.loss_begins = false;
+        if ack.lost > 0 {
+            self.note_loss(ack);
+        }
+        let Some(sample) = ack.rate else { return };
+        let Some(interval) = sample.interval else { return };
+        let bw = bandwidth(sample.delivered, interval);
+        self.latest.bw = self.latest.bw.max(bw);
+        self.latest.inflight = self.latest.inflight.max(sample.delivered);
+        if sample.prior_delivered >= self.rounds.loss_end {
+            self.rounds.loss_end = ack.delivered;
+            self.rounds.loss_begins = true;
+        }
+        if sample.prior_delivered >= self.rounds.end {
+            self.start_round(ack);
+            self.rounds.begins = true;
+            self.probe.rounds += 1;
+            self.conserves = false;
+            self.rounds.in_recovery += u32::from(ack.repair != Repair::None);
+        }
+        if bw >= self.max_bandwidth() || !sample.is_app_limited {
+            self.max_bw[0] = self.max_bw[0].max(bw);
+        }
+        if ack.arrived > 0 {
+            let bw = self.bandwidth();
+            self.aggregation.on_ack(ack.delivered_at, ack.arrived, self.rounds.begins, bw, self.window);
+        }
+    }
+
+    fn note_loss(&mut self, ack: &Delivery) {
+        if !self.rounds.has_loss {
+            self.rounds.loss_end = ack.delivered;
+        }
+        self.rounds.has_loss = true;
+        self.rounds.losses += 1;
+    }
+
+    /// At the end of an ACK that began a round of losses.
+    fn end_loss_round(&mut self, ack: &Delivery) {
+        if !self.rounds.loss_begins {
+            return;
+        }
+        (self.rounds.has_loss, self.rounds.losses) = (false, 0);
+        if let Some(sample) = ack.rate
+            && let Some(interval) = sample.interval
+        {
+            self.latest = Latest { bw: bandwidth(sample.delivered, interval), inflight: sample.delivered };
+        }
+    }
+
+    fn start_round(&mut self, ack: &Delivery) {
+        self.rounds.end = ack.delivered;
+    }
+
+    fn look_for_full_pipe(&mut self, ack: &Delivery) {
+        let Some(sample) = ack.rate else { return };
+        let Some(interval) = sample.interval else { return };
+        if self.full.is_now || sample.is_app_limited {
+            return;
+        }
+        let bw = bandwidth(sample.delivered, interval);
+        if bw >= self.full.bw * 5 / 4 {
+            self.reset_full(bw);
+            return;
+        }
+        if !self.rounds.begins {
+            return;
+        }
+        self.full.count += 1;
+        self.full.is_now = self.full.count >= FULL_ROUNDS;
+        self.full.is_reached |= self.full.is_now;
+    }
+
+    fn reset_full(&mut self, bw: Bandwidth) {
+        self.full = Full { bw, count: 0, is_now: false, ..self.full };
+    }
+
+    /// Startup ends with a full pipe, or with losses that persist.
+    fn end_startup(&mut self, ack: &Delivery) {
+        if self.state != State::Startup {
+            return;
+        }
+        let has_lost_much = ack.loss.is_some_and(|loss| is_too_high(&loss))
+            || ack.rate.is_some_and(|sample| sample.lost * 100 > sample.in_network * LOSS_PCT);
+        if self.rounds.in_recovery > 0 && self.rounds.losses >= STARTUP_LOSSES && has_lost_much {
+            self.full.is_reached = true;
+            self.inflight_longterm = Some(self.product(self.max_bandwidth(), UNIT).max(self.latest.inflight));
+        }
+        if self.full.is_reached {
+            self.state = State::Drain;
+        }
+    }
+
+    fn end_drain(&mut self, ack: &Delivery) {
+        if self.state == State::Drain && ack.in_network <= self.inflight(UNIT) {
+            self.start_down(ack);
+        }
+    }
+
+    fn set_rate(&mut self, srtt: Option<Span>, gain: u64) {
+        if let Some(srtt) = srtt.filter(|_| !self.is_rate_known) {
+            self.is_rate_known = true;
+            self.begin_rate(srtt);
+        }
+        let rate = bytes_per_second(self.bandwidth(), gain, self.segment);
+        if self.full.is_reached || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
+    }
+
+    fn set_window(&mut self, ack: &Delivery, gain: u64) {
+        if ack.arrived > 0 && !self.keeps_to_recovery(ack) {
+            let bw = self.bandwidth();
+            let most = self.budgeted(self.product(bw, gain) + self.aggregation.room(bw));
+            if self.full.is_reached {
+                self.window = (self.window + ack.arrived).min(most);
+            } else if self.window < most || ack.delivered < u64::from(INITIAL_WINDOW) {
+                self.window += ack.arrived;
+            }
+            self.window = self.window.max(MIN_WINDOW);
+        }
+        if self.state == State::ProbeRtt {
+            self.window = self.window.min(self.probe_rtt_window());
+        }
+        self.bound_by_model();
+    }
+
+    fn keeps_to_recovery(&mut self, ack: &Delivery) -> bool {
+        let before = std::mem::replace(&mut self.repair, ack.repair);
+        self.window = self.window.saturating_sub(ack.lost).max(1);
+        if ack.repair == Repair::Recovery && before != Repair::Recovery {
+            self.conserves = true;
+            self.rounds.in_recovery = 0;
+            self.window = ack.in_network + ack.arrived;
+        } else if before != Repair::None && ack.repair == Repair::None {
+            self.window = self.window.max(self.prior_window);
+            self.conserves = false;
+        }
+        if self.conserves {
+            self.window = self.window.max(ack.in_network + ack.arrived);
+        }
+        self.conserves
+    }
+
+    fn save_window(&mut self) {
+        let is_good = self.repair == Repair::None && self.state != State::ProbeRtt;
+        self.prior_window = if is_good { self.window } else { self.prior_window.max(self.window) };
+    }
+
+    fn product(&self, bw: Bandwidth, gain: u64) -> u32 {
+        self.min_rtt.least.map_or(INITIAL_WINDOW, |rtt| product(bw, rtt, gain))
+    }
+
+    fn inflight(&self, gain: u64) -> u32 {
+        self.budgeted(self.product(self.bandwidth(), gain))
+    }
+
+    /// BBRQuantizationBudget.
+    fn budgeted(&self, inflight: u32) -> u32 {
+        let least = (3 * burst(self.pacing_rate, self.segment)).max(MIN_WINDOW);
+        inflight.max(least) + if self.state == State::Up { 2 } else { 0 }
+    }
+
+    fn target_inflight(&self) -> u32 {
+        self.product(self.bandwidth(), UNIT).min(self.window)
+    }
+}
+
+/// Of two bounds the one that allows more; `None` allows all.
+fn greater<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    Some(a?.max(b?))
+}
+
+/// IsInflightTooHigh: more than the threshold of what was out when a segment left was lost until it was.
+fn is_too_high(loss: &LossSample) -> bool {
+    loss.lost * 100 > loss.in_network * LOSS_PCT
+}
+
+/// BBRInflightAtLoss: so much was out, of what the segment was the last, when the threshold was reached.
+fn inflight_at_loss(loss: &LossSample) -> u32 {
+    let (inflight, lost) = (f64::from(loss.in_network.max(1) - 1), f64::from(loss.lost.max(1) - 1));
+    let threshold = f64::from(LOSS_PCT) / 100.0;
+    let prefix = (threshold * inflight - lost) / (1.0 - threshold);
+    (inflight + prefix).max(0.0) as u32
+}
+
+impl CongestionControl for Bbr3 {
+    fn control(&self) -> Control {
+        Control { cwnd: u64::from(self.window) * self.segment, ssthresh: None }
+    }
+
+    fn phase(&self, _unsent: u64) -> Phase {
+        if self.state == State::Startup { Phase::SlowStart } else { Phase::CongestionAvoidance }
+    }
+
+    fn on_ack(&mut self, _ack: &Ack) {}
+
+    fn steers(&self) -> bool {
+        true
+    }
+
+    fn on_handshake(&mut self, now: Time, rtt: Span) {
+        let it = &mut self.min_rtt;
+        (it.least, it.at, it.recent, it.recent_at) = (Some(rtt), now, Some(rtt), now);
+        self.is_rate_known = true;
+        self.begin_rate(rtt);
+        self.aggregation.restart(now);
+    }
+
+    fn on_delivery(&mut self, ack: &Delivery) {
+        if self.last.is_none() && self.min_rtt.least.is_none() {
+            (self.min_rtt.at, self.min_rtt.recent_at) = (ack.now, ack.now);
+        }
+        self.update_signals(ack);
+        self.adapt_to_losses();
+        self.look_for_full_pipe(ack);
+        self.end_startup(ack);
+        self.end_drain(ack);
+        self.update_cycle(ack);
+        self.update_min_rtt(ack);
+        self.probe_rtt(ack);
+        self.end_loss_round(ack);
+        let (pacing, window) = self.gains();
+        self.set_rate(ack.srtt, pacing);
+        self.set_window(ack, window);
+        self.last = Some(*ack);
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        Some(self.pacing_rate)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.state == State::ProbeRtt
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        if !event.repeated {
+            self.save_window();
+            self.undo = Undo {
+                bw_shortterm: self.bw_shortterm,
+                inflight_shortterm: self.inflight_shortterm,
+                inflight_longterm: self.inflight_longterm,
+                probes: match self.state {
+                    State::Startup => Some(Probing::Startup),
+                    State::Up => Some(Probing::Up),
+                    _ => None,
+                },
+            };
+        }
+        if event.cause == Cause::Restart {
+            self.window = 1;
+            self.repair = Repair::Loss;
+        }
+    }
+
+    /// BBRHandleSpuriousLossDetection: no bound is below what it was, and a probe that the loss has ended goes on.
+    fn on_spurious(&mut self, _now: Time) {
+        let undo = self.undo;
+        self.rounds.has_loss = false;
+        self.reset_full(0);
+        self.bw_shortterm = greater(self.bw_shortterm, undo.bw_shortterm);
+        self.inflight_shortterm = greater(self.inflight_shortterm, undo.inflight_shortterm);
+        self.inflight_longterm = greater(self.inflight_longterm, undo.inflight_longterm);
+        match undo.probes {
+            Some(Probing::Startup) if self.state != State::Startup => {
+                self.full.is_reached = false;
+                self.state = State::Startup;
+            }
+            Some(Probing::Up) if self.state != State::Up => {
+                if let Some(last) = self.last {
+                    self.start_up(&last);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_restart(&mut self, now: Time) {
+        self.restarts = true;
+        self.aggregation.restart(now);
+        if self.is_probing_bw() {
+            self.set_rate(None, UNIT);
+        } else if self.state == State::ProbeRtt
+            && let Some(last) = self.last
+        {
+            self.end_probe_rtt(&Delivery { now, ..last });
+        }
+    }
+
+    fn adopt(&mut self, cwnd: u64, _ssthresh: Option<u64>) {
+        self.window = (cwnd / self.segment) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests;

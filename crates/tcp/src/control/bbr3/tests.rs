@@ -1,0 +1,179 @@
+use super::*;
+use crate::control::bbr::PROBE_RTT;
+use crate::control::test_path::{Path, RTT, SEGMENT, close};
+
+/// One that has filled a path of so many segments per round trip, and has begun to probe it.
+fn settled(segments: u32) -> Path<Bbr3> {
+    let mut path = Path::new(Bbr3Spec);
+    for _ in 0..5 {
+        path.round(segments, |_| ());
+    }
+    assert_eq!(path.control.state, State::Cruise, "no more is out than the path holds");
+    path
+}
+
+/// A loss of so many of a hundred that were out, told by the ACK.
+fn loses(lost: u32) -> impl Fn(&mut Delivery) {
+    move |ack| {
+        ack.lost = lost;
+        ack.loss = Some(LossSample { lost, in_network: 100, is_app_limited: false });
+    }
+}
+
+fn goes_to(path: &mut Path<Bbr3>, state: State, segments: u32) {
+    let until = path.now + Span::from_secs(20);
+    while path.control.state != state {
+        assert!(path.now < until, "{:?} instead of {state:?}", path.control.state);
+        path.round(segments, |_| ());
+    }
+}
+
+#[test]
+fn the_first_rate_is_the_initial_window_per_round_trip_times_four_ln_two_less_a_per_cent() {
+    close(Path::new(Bbr3Spec).paced(), 10.0 * 4.0 * f64::ln(2.0) * 0.99);
+}
+
+#[test]
+fn startup_ends_after_three_rounds_that_bring_less_than_a_quarter_more_and_drains_at_half_the_rate() {
+    let mut path = Path::new(Bbr3Spec);
+    for (arrived, is_full) in [(10, false), (20, false), (40, false), (48, false), (48, false), (49, true)] {
+        path.round(arrived, |ack| ack.in_network = 200);
+        assert_eq!(path.control.full.is_reached, is_full, "{arrived}");
+    }
+    assert_eq!(path.control.state, State::Drain);
+    close(path.paced(), 49.0 / 2.0 * 0.99);
+    path.round(49, |ack| ack.in_network = 50);
+    assert_eq!(path.control.state, State::Drain, "more is out than the path holds");
+    path.round(49, |ack| ack.in_network = 49);
+    assert_eq!(path.control.state, State::Cruise);
+    close(path.paced(), 49.0 * 0.99);
+}
+
+#[test]
+fn startup_ends_with_six_losses_in_a_round_of_recovery_if_more_than_two_per_cent_were_lost() {
+    let ends = |losses: u32, lost: u32| {
+        let mut path = Path::new(Bbr3Spec);
+        path.round(100, |ack| ack.in_network = 200);
+        for _ in 0..2 {
+            // Several ACKs within a round tell of a loss.
+            for _ in 1..losses {
+                path.round(0, |ack| {
+                    loses(lost)(ack);
+                    ack.repair = Repair::Recovery;
+                    ack.in_network = 200;
+                    ack.rate.as_mut().unwrap().prior_delivered = 0;
+                });
+            }
+            path.round(120, |ack| {
+                loses(lost)(ack);
+                ack.repair = Repair::Recovery;
+                ack.in_network = 200;
+                ack.rate.as_mut().unwrap().lost = lost;
+                ack.rate.as_mut().unwrap().in_network = 100;
+            });
+        }
+        (path.control.state, path.control.inflight_longterm)
+    };
+    assert_eq!(ends(6, 3), (State::Drain, Some(120)), "what the path holds");
+    assert_eq!(ends(6, 2), (State::Startup, None), "two per cent are no more than two per cent");
+    assert_eq!(ends(2, 3), (State::Startup, None), "few losses");
+}
+
+#[test]
+fn probing_goes_down_cruises_refills_for_a_round_and_goes_up_until_no_more_arrives() {
+    let mut path = settled(50);
+    let mut states = vec![State::Cruise];
+    let mut gains = vec![path.paced() / 50.0 / 0.99];
+    while states.len() < 5 {
+        let out = if path.control.state == State::Down { 50 } else { 40 };
+        path.round(50, |ack| (ack.before, ack.in_network) = (out, out));
+        if *states.last().unwrap() != path.control.state {
+            states.push(path.control.state);
+            gains.push(path.paced() / 50.0 / 0.99);
+        }
+        assert!(path.now < Time::ZERO + Span::from_secs(20));
+    }
+    assert_eq!(states, [State::Cruise, State::Refill, State::Up, State::Down, State::Cruise]);
+    for (gain, expected) in gains.iter().zip([1.0, 1.0, 1.25, 0.9, 1.0]) {
+        close(*gain, expected);
+    }
+}
+
+#[test]
+fn it_probes_after_two_to_three_seconds_or_as_soon_as_reno_would() {
+    // A path of 50 segments: Reno grows by half of that in 50 rounds, which is longer than three seconds here.
+    let waited = |segments: u32| {
+        let mut path = settled(segments);
+        let from = path.now;
+        goes_to(&mut path, State::Refill, segments);
+        path.now.since(from).as_secs()
+    };
+    assert!((2.0..3.2).contains(&waited(50)), "{}", waited(50));
+    let small = waited(8);
+    assert!((0.6..0.95).contains(&small), "eight rounds of 0.1 s, or seven: {small}");
+}
+
+#[test]
+fn a_probe_that_loses_more_than_two_per_cent_sets_the_long_term_bound_to_where_it_did() {
+    let mut path = settled(100);
+    goes_to(&mut path, State::Up, 100);
+    // Of 100 that were out three were lost: the second was where two per cent of what had left was reached.
+    path.round(100, loses(3));
+    assert_eq!(path.control.state, State::Down);
+    // lost_prefix = (0.02 * 99 - 2) / 0.98 < 0: no more than 98.
+    assert_eq!(path.control.inflight_longterm, Some(98));
+    assert!(path.segments() <= 98, "{}", path.segments());
+    goes_to(&mut path, State::Cruise, 80);
+    path.round(80, |_| ());
+    assert!(path.segments() <= 84, "15 % stay free while it cruises: {}", path.segments());
+}
+
+#[test]
+fn losses_outside_of_a_probe_lower_the_short_term_bounds_by_three_tenths_at_most_until_the_next_probe() {
+    let mut path = settled(100);
+    goes_to(&mut path, State::Cruise, 100);
+    path.round(100, loses(1));
+    (0..3).for_each(|_| path.round(60, |_| ()));
+    let bw = path.control.bw_shortterm.unwrap() as f64 / path.control.max_bandwidth() as f64;
+    assert!((0.69..=1.0).contains(&bw), "{bw}");
+    assert!(path.control.inflight_shortterm.is_some());
+    goes_to(&mut path, State::Refill, 60);
+    assert_eq!((path.control.bw_shortterm, path.control.inflight_shortterm), (None, None));
+}
+
+#[test]
+fn a_loss_that_was_none_gives_the_bounds_back() {
+    let mut path = settled(100);
+    goes_to(&mut path, State::Up, 100);
+    path.control.on_congestion(&Congestion {
+        now: path.now,
+        cause: Cause::Loss,
+        in_flight: 0,
+        receive_window: 0,
+        repeated: false,
+    });
+    path.round(100, loses(3));
+    assert_eq!(path.control.state, State::Down);
+    path.control.on_spurious(path.now);
+    assert_eq!((path.control.state, path.control.inflight_longterm), (State::Up, None));
+}
+
+#[test]
+fn a_round_trip_of_five_seconds_age_is_measured_anew_with_half_of_what_the_path_holds() {
+    let mut path = settled(100);
+    let from = path.now;
+    while path.control.state != State::ProbeRtt {
+        path.round(100, |ack| ack.rtt = Some(RTT * 2));
+        assert!(path.now < Time::ZERO + Span::from_secs(9));
+    }
+    assert!(path.now.since(from) > Span::from_secs(4));
+    assert_eq!(path.segments(), 50);
+    assert!(path.control.holds_back());
+    let began = path.now;
+    while path.control.state == State::ProbeRtt {
+        path.round(50, |_| ());
+    }
+    assert!(path.now > began + PROBE_RTT && path.now <= began + PROBE_RTT + RTT * 3);
+    assert_eq!(path.control.state, State::Cruise);
+    assert!(u64::from(SEGMENT) * 50 < path.control.control().cwnd);
+}

@@ -1,0 +1,76 @@
+//! A path for the tests of controllers that steer.
+
+use super::{CongestionControl, ControlKind, Delivery, RateSample, Repair};
+use catnip_base::{Span, Time};
+
+pub(super) const SEGMENT: u32 = 1000;
+pub(super) const RTT: Span = Span::from_millis(100);
+
+/// A controller on a path that delivers so many segments per round trip, told of one ACK per round.
+pub(super) struct Path<C> {
+    pub(super) control: C,
+    pub(super) now: Time,
+    pub(super) delivered: u64,
+    pub(super) lost: u64,
+}
+
+impl<C: CongestionControl> Path<C> {
+    pub(super) fn new<K: ControlKind<Control = Box<C>>>(kind: K) -> Self {
+        let config = crate::TcpConfig { segment_bytes: SEGMENT, initial_window: 10, ..crate::profile::rfc() };
+        let mut control = *kind.build(&config.start());
+        let now = Time::ZERO + RTT;
+        control.on_handshake(now, RTT);
+        Self { control, now, delivered: 1, lost: 0 }
+    }
+
+    fn ack(&self, arrived: u32) -> Delivery {
+        let prior = self.delivered - u64::from(arrived);
+        Delivery {
+            now: self.now,
+            arrived,
+            lost: 0,
+            rate: Some(RateSample {
+                delivered: arrived,
+                interval: Some(RTT),
+                prior_delivered: prior,
+                lost: 0,
+                in_network: arrived,
+                is_app_limited: false,
+            }),
+            rtt: Some(RTT),
+            may_be_delayed: false,
+            srtt: Some(RTT),
+            before: arrived,
+            in_network: arrived,
+            delivered: self.delivered,
+            delivered_at: self.now,
+            loss: None,
+            lost_in_all: self.lost,
+            repair: Repair::None,
+            is_marked: false,
+            next_departure: self.now,
+        }
+    }
+
+    /// A round in which so many arrive.
+    pub(super) fn round(&mut self, arrived: u32, change: impl FnOnce(&mut Delivery)) {
+        self.now += RTT + Span::from_micros(1);
+        self.delivered += u64::from(arrived);
+        let mut ack = self.ack(arrived);
+        change(&mut ack);
+        self.control.on_delivery(&ack);
+    }
+
+    pub(super) fn segments(&self) -> u64 {
+        self.control.control().cwnd / u64::from(SEGMENT)
+    }
+
+    /// The pacing rate in segments per round trip.
+    pub(super) fn paced(&self) -> f64 {
+        self.control.pacing_rate().unwrap_or(0) as f64 * RTT.as_secs() / f64::from(SEGMENT)
+    }
+}
+
+pub(super) fn close(a: f64, b: f64) {
+    assert!((a / b - 1.0).abs() < 0.01, "{a} is not {b}");
+}

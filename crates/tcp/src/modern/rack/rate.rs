@@ -1,0 +1,202 @@
+use crate::control::{LossSample, RateSample};
+use catnip_base::{Span, Time};
+use std::collections::VecDeque;
+
+/// How fast what is sent arrives (draft-cheng-iccrg-delivery-rate-estimation-02; Linux's tcp_rate.c). Each segment remembers what
+/// had arrived when it was sent; its ACK then says how much has arrived since, and in how long.
+#[derive(Debug, Default)]
+pub(super) struct DeliveryRate {
+    /// Of each segment that is out.
+    memories: VecDeque<Memory>,
+    /// The number of the first one.
+    first: u64,
+    /// Segments that have arrived, C.delivered, and when one did last.
+    delivered: u64,
+    delivered_at: Time,
+    /// When the latest of those that have arrived was sent, C.first_sent_time.
+    first_sent: Time,
+    /// Segments found lost.
+    lost: u64,
+    /// Until so many have arrived, samples tell of the application rather than of the path, C.app_limited.
+    app_limited: Option<u64>,
+    /// The one that tells most of this ACK, and how long those that it tells of took to be sent.
+    latest: Option<(Memory, Span)>,
+    worst: Option<LossSample>,
+}
+
+/// What was known when a segment was sent.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    /// P.delivered, P.delivered_time, P.first_sent_time, P.is_app_limited.
+    delivered: u64,
+    delivered_at: Time,
+    first_sent: Time,
+    is_app_limited: bool,
+    lost: u64,
+    /// Segments in the network, this one included.
+    in_network: u32,
+}
+
+impl DeliveryRate {
+    /// The segment of this number leaves, for the first time or again; is it the only one that is out?
+    pub(super) fn on_sent(&mut self, now: Time, number: u64, is_alone: bool, in_network: u32) {
+        if is_alone {
+            (self.first_sent, self.delivered_at) = (now, now);
+        }
+        let memory = Memory {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            is_app_limited: self.app_limited.is_some(),
+            lost: self.lost,
+            in_network,
+        };
+        match self.memories.get_mut((number - self.first) as usize) {
+            Some(known) => *known = memory,
+            None => self.memories.push_back(memory),
+        }
+    }
+
+    /// The segment of this number has arrived, which was sent last then.
+    pub(super) fn on_arrival(&mut self, now: Time, number: u64, sent: Time) {
+        self.delivered += 1;
+        self.delivered_at = now;
+        let memory = self.memories[(number - self.first) as usize];
+        if self.latest.is_none_or(|(latest, _)| memory.delivered > latest.delivered) {
+            self.first_sent = sent;
+            self.latest = Some((memory, sent - memory.first_sent));
+        }
+    }
+
+    /// Segments below this number are acknowledged.
+    pub(super) fn forget_below(&mut self, number: u64) {
+        let count = (number - self.first).min(self.memories.len() as u64);
+        self.memories.drain(..count as usize);
+        self.first = number;
+    }
+
+    /// The segment of this number was found lost.
+    pub(super) fn on_lost(&mut self, number: u64) {
+        self.lost += 1;
+        let memory = self.memories[(number - self.first) as usize];
+        let new = LossSample {
+            lost: (self.lost - memory.lost) as u32,
+            in_network: memory.in_network,
+            is_app_limited: memory.is_app_limited,
+        };
+        let is_less = |old: &LossSample| old.lost * new.in_network <= new.lost * old.in_network;
+        if self.worst.as_ref().is_none_or(is_less) {
+            self.worst = Some(new);
+        }
+    }
+
+    /// Of what was found lost since this was asked, the segment that says most.
+    pub(super) fn take_loss(&mut self) -> Option<LossSample> {
+        self.worst.take()
+    }
+
+    /// The application, or the sender for reasons of its own, leaves room in the window while so many are in the network.
+    pub(super) fn limit(&mut self, in_network: u32) {
+        self.app_limited = Some((self.delivered + u64::from(in_network)).max(1));
+    }
+
+    /// All of an ACK is known: what it says. No sample is shorter than the least round trip.
+    pub(super) fn sample(&mut self, now: Time, least: Option<Span>) -> Option<RateSample> {
+        self.app_limited = self.app_limited.filter(|&until| self.delivered <= until);
+        let (memory, sending) = self.latest.take()?;
+        let interval = sending.max(now - memory.delivered_at);
+        Some(RateSample {
+            delivered: (self.delivered - memory.delivered) as u32,
+            interval: (least.is_none_or(|least| interval >= least) && interval > Span::ZERO)
+                .then_some(interval),
+            prior_delivered: memory.delivered,
+            lost: (self.lost - memory.lost) as u32,
+            in_network: memory.in_network,
+            is_app_limited: memory.is_app_limited,
+        })
+    }
+
+    /// See [`Self::limit`].
+    pub(super) fn is_limited(&self) -> bool {
+        self.app_limited.is_some()
+    }
+
+    /// Segments that have arrived in all, and when one did last.
+    pub(super) fn delivered(&self) -> (u64, Time) {
+        (self.delivered, self.delivered_at)
+    }
+
+    /// Segments found lost in all.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn ms(millis: u64) -> Option<Span> {
+        Some(Span::from_millis(millis))
+    }
+
+    #[test]
+    fn the_rate_is_what_arrived_since_a_segment_was_sent_over_the_longer_of_sending_and_arriving() {
+        let mut rate = DeliveryRate::default();
+        // Four segments, one each 10 ms; ACKs 100 ms later, the last three at once.
+        for number in 0..4 {
+            rate.on_sent(at(10 * number), number, number == 0, number as u32 + 1);
+        }
+        rate.on_arrival(at(100), 0, at(0));
+        rate.forget_below(1);
+        let first = rate.sample(at(100), ms(50)).unwrap();
+        assert_eq!((first.delivered, first.interval, first.prior_delivered), (1, ms(100), 0));
+        rate.on_sent(at(100), 4, false, 4);
+        for number in 1..4 {
+            rate.on_arrival(at(130), number, at(10 * number));
+        }
+        rate.forget_below(4);
+        // All of the three were sent before anything had arrived: the first of them speaks for all.
+        let burst = rate.sample(at(130), ms(50)).unwrap();
+        assert_eq!((burst.delivered, burst.interval), (4, ms(130)));
+        rate.on_arrival(at(200), 4, at(100));
+        let last = rate.sample(at(200), ms(50)).unwrap();
+        // Sent when one had arrived: four since then, in 100 ms of ACKs, of which the sending took 90.
+        assert_eq!((last.delivered, last.interval, last.prior_delivered), (4, ms(100), 1));
+        assert_eq!(rate.delivered(), (5, at(200)));
+    }
+
+    #[test]
+    fn an_interval_below_the_least_round_trip_is_none() {
+        let mut rate = DeliveryRate::default();
+        rate.on_sent(at(0), 0, true, 1);
+        rate.on_arrival(at(20), 0, at(0));
+        assert_eq!(rate.sample(at(20), ms(50)).unwrap().interval, None);
+        assert_eq!(rate.sample(at(20), ms(50)), None, "nothing has arrived since");
+    }
+
+    #[test]
+    fn samples_are_limited_by_the_application_until_what_was_out_has_arrived() {
+        let mut rate = DeliveryRate::default();
+        rate.limit(0);
+        rate.on_sent(at(0), 0, true, 1);
+        rate.on_sent(at(0), 1, false, 2);
+        rate.on_arrival(at(10), 0, at(0));
+        assert!(rate.sample(at(10), None).unwrap().is_app_limited);
+        rate.on_arrival(at(11), 1, at(0));
+        assert!(rate.sample(at(11), None).unwrap().is_app_limited);
+        // Two have arrived, which is more than one: the bubble is gone.
+        rate.forget_below(2);
+        rate.on_sent(at(12), 2, true, 1);
+        rate.on_lost(2);
+        assert_eq!(rate.take_loss().map(|loss| (loss.lost, loss.in_network)), Some((1, 1)));
+        rate.on_arrival(at(22), 2, at(12));
+        let clean = rate.sample(at(22), None).unwrap();
+        assert!(!clean.is_app_limited);
+        assert_eq!((clean.lost, clean.interval), (1, ms(10)));
+    }
+}

@@ -1,0 +1,89 @@
+use super::Leaving;
+use catnip_base::{Span, Time};
+
+/// Pacing as Linux does it by itself (tcp_internal_pacing): at twice the window per smoothed round trip in slow start and at 1.2 times
+/// after it, or at the rate of a controller that has one. The first ten segments leave at once, and one that was late is followed the
+/// sooner, by half of its own time at most.
+#[derive(Clone, Debug, Default)]
+pub struct KernelPacing {
+    next_at: Time,
+    sent: u32,
+}
+
+/// Segments that leave before the rate counts.
+const UNPACED: u32 = 10;
+/// tcp_pacing_ss_ratio and tcp_pacing_ca_ratio, per cent.
+const SLOW_START_PCT: u128 = 200;
+const AVOIDANCE_PCT: u128 = 120;
+const NANOS: u128 = 1_000_000_000;
+
+impl KernelPacing {
+    pub(super) fn release_at(&self) -> Time {
+        self.next_at
+    }
+
+    pub(super) fn on_sent(&mut self, leaving: &Leaving) {
+        let planned = self.next_at;
+        self.next_at = planned.max(leaving.now);
+        self.sent = self.sent.saturating_add(1);
+        let Some(takes) = takes(leaving).filter(|_| self.sent > UNPACED) else { return };
+        let credit = leaving.now.since(planned.min(leaving.now));
+        self.next_at += takes.saturating_sub(credit.min(takes / 2));
+    }
+}
+
+/// How long a segment takes at the rate, if there is one.
+fn takes(leaving: &Leaving) -> Option<Span> {
+    let nanos = match leaving.rate {
+        Some(rate) => u128::from(leaving.bytes) * NANOS / u128::from(rate.max(1)),
+        None => {
+            let percent = if leaving.in_slow_start { SLOW_START_PCT } else { AVOIDANCE_PCT };
+            let srtt = u128::from(leaving.srtt?.as_nanos());
+            u128::from(leaving.bytes) * srtt * 100 / (percent * u128::from(leaving.cwnd.max(1)))
+        }
+    };
+    Some(Span::from_nanos(nanos as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
+    }
+
+    fn leaving(at: u64, in_slow_start: bool, rate: Option<u64>) -> Leaving {
+        let srtt = Some(Span::from_millis(240));
+        Leaving { now: ms(at), is_new: true, bytes: 1000, cwnd: 10_000, in_slow_start, srtt, rate }
+    }
+
+    /// When the segment after one sent at 1000 ms may leave, as many as are not paced having left.
+    fn next(in_slow_start: bool, rate: Option<u64>) -> Time {
+        let mut pacing = KernelPacing::default();
+        for _ in 0..UNPACED {
+            pacing.on_sent(&leaving(1000, in_slow_start, rate));
+            assert_eq!(pacing.release_at(), ms(1000), "the first ten leave at once");
+        }
+        pacing.on_sent(&leaving(1000, in_slow_start, rate));
+        pacing.release_at()
+    }
+
+    #[test]
+    fn a_window_takes_half_a_round_trip_in_slow_start_and_five_sixths_after_it() {
+        assert_eq!(next(true, None), ms(1012));
+        assert_eq!(next(false, None), ms(1020));
+        assert_eq!(next(true, Some(100_000)), ms(1010), "a controller's own rate counts alone");
+    }
+
+    #[test]
+    fn who_was_late_goes_on_the_sooner_by_half_of_a_segment_at_most() {
+        let mut pacing = KernelPacing::default();
+        (0..=UNPACED).for_each(|_| pacing.on_sent(&leaving(1000, false, None)));
+        assert_eq!(pacing.release_at(), ms(1020));
+        pacing.on_sent(&leaving(1024, false, None));
+        assert_eq!(pacing.release_at(), ms(1024 + 16));
+        pacing.on_sent(&leaving(5000, false, None));
+        assert_eq!(pacing.release_at(), ms(5010));
+    }
+}

@@ -1,0 +1,85 @@
+"""Long transfers with BBR: how much of a link a sender uses, and what it keeps in the queue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FLOW_S = 30.0
+PATHS_MS = (10, 50, 100)
+"""One way."""
+LINKS: Mapping[str, tuple[str, str]] = {
+    "deep buffer": ("drop-tail:200", ""),
+    "20 packets of buffer": ("drop-tail:20", ""),
+    "1 % random loss": ("drop-tail:200", "bernoulli:1%"),
+}
+"""Queue, and loss behind it."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A path and its link."""
+
+    delay_ms: int
+    link: str
+
+    @property
+    def queue(self) -> str:
+        """Where packets wait."""
+        return LINKS[self.link][0]
+
+    @property
+    def loss(self) -> dict[str, str]:
+        """Keys of the link for the data."""
+        loss = LINKS[self.link][1]
+        return {"loss": loss} if loss else {}
+
+
+SETTINGS = [Setting(delay_ms, link) for link in LINKS for delay_ms in PATHS_MS]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What came of a transfer."""
+
+    goodput_kbps: float
+    queue_ms: float
+    """Mean round trip above the least one."""
+
+
+def flow(sent_s: Floats, firsts: Floats, acked_s: Floats, followings: Floats) -> Flow:
+    """From segments that left, each with its first byte, and from ACKs, each with the next byte.
+
+    An ACK measures the round trip of the segment before it, if that was sent once (Karn's rule).
+    """
+    bytes_, at, times = np.unique(firsts, return_index=True, return_counts=True)
+    is_new = np.concatenate([[True], followings[1:] > np.maximum.accumulate(followings)[:-1]])
+    acked_s, followings = acked_s[is_new], followings[is_new]
+    segment = np.searchsorted(bytes_, followings) - 1
+    is_told = (segment >= 0) & (times[segment] == 1)
+    round_trips_s = acked_s[is_told] - sent_s[at[segment[is_told]]]
+    return Flow(
+        8e-3 * float(followings[-1]) / FLOW_S, 1e3 * float(np.mean(round_trips_s) - np.min(round_trips_s))
+    )
+
+
+def from_kernel(said: Mapping[str, Any]) -> Flow:
+    """Of what a sender has said, see `sender`."""
+    sent, acks = np.array(said["segments"], float), np.array(said["acks"], float)
+    acks = acks[acks[:, 0] <= FLOW_S]
+    return flow(sent[:, 0], sent[:, 1], acks[:, 0], acks[:, 1])
+
+
+def from_events(events: pd.DataFrame) -> list[Flow]:
+    """Of simulated transfers, by seed: the table events, of which those of the sender count."""
+    made = []
+    for _, here in events[events["end"] == "server"].groupby("seed"):
+        sent, acks = (here[here["kind"] == kind] for kind in ("send", "ack"))
+        columns = (one[name].to_numpy(float) for one in (sent, acks) for name in ("time_s", "seq_bytes"))
+        made.append(flow(*columns))
+    return made
