@@ -64,18 +64,27 @@ pub(crate) fn flow(packet: &[u8]) -> u16 {
 fn hash(ip: &Ip<'_>) -> u16 {
     let ports = FlowKey::of(ip)
         .map_or(0, |key| u64::from(key.source.port()) << 16 | u64::from(key.destination.port()));
-    let address = |address: IpAddr| match address {
+    // Multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4), word by word.
+    let words = [bits(ip.source()), bits(ip.destination()), ports << 8 | u64::from(ip.protocol())];
+    (words.into_iter().fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(FACTOR)) >> 48)
+        as u16
+}
+
+/// A number of an address, different for all hosts of a network but by a rare chance.
+pub(crate) fn host(address: IpAddr) -> u32 {
+    (bits(address).wrapping_mul(FACTOR) >> 32) as u32
+}
+
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn bits(address: IpAddr) -> u64 {
+    match address {
         IpAddr::V4(v4) => u64::from(v4.to_bits()),
         IpAddr::V6(v6) => {
             let bits = v6.to_bits();
             (bits >> 64) as u64 ^ bits as u64
         }
-    };
-    // Multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4), word by word.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let words = [address(ip.source()), address(ip.destination()), ports << 8 | u64::from(ip.protocol())];
-    (words.into_iter().fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(FACTOR)) >> 48)
-        as u16
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A world in real time: packets from devices go in, and come out when the clock says so.
 
-use crate::classify::{classify, classify_any};
+use crate::classify::{classify, classify_any, host};
 use crate::clock::{Clock, PacketIo, Read};
 use crate::frames::{Arrival, Delivery, Foreign, Frames, Outside};
 use catnip_base::Time;
@@ -250,5 +250,8 @@ fn enter<O: Outside, F: Foreign, W: Watch>(
     let class = if bridge { classify_any(bytes, codec) } else { classify(bytes, codec) }?;
     let to = frames.way(from, &class)?;
     let route = world.fabric().route(from, to).ok_or(Refusal::NoRoute)?;
+    if world.fabric().isolates_hosts() {
+        world.set_hosts(class.flow, route, [class.source, class.destination].map(host));
+    }
     Ok(world.medium_mut().accept(at, from, class, route, arrival))
 }

@@ -23,6 +23,8 @@ pub struct Fabric {
     calendar: Calendar,
     /// What reached an edge while an arrival was being told.
     early: VecDeque<(Time, NodeId, Packet)>,
+    /// See [`Self::isolates_hosts`].
+    isolates_hosts: bool,
 }
 
 #[derive(Debug)]
@@ -114,6 +116,7 @@ impl Fabric {
             routes,
             calendar: Calendar::default(),
             early: VecDeque::new(),
+            isolates_hosts: topology.ports().iter().any(|spec| spec.wire.queue.isolates_hosts()),
         }
     }
 
@@ -218,6 +221,18 @@ impl Fabric {
         if let Some(PortId(port)) = self.routes.uplink(from) {
             self.ports[port as usize].port.set_weight(flow, weight);
         }
+    }
+
+    /// Does it matter anywhere between which hosts a packet goes?
+    #[inline]
+    pub fn isolates_hosts(&self) -> bool {
+        self.isolates_hosts
+    }
+
+    /// Between which hosts, by number, packets of this connection go that go this way.
+    #[inline(never)]
+    pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
+        self.ports.iter_mut().for_each(|station| station.port.set_hosts(flow, route, hosts));
     }
 
     /// What has happened at a port.

@@ -4,7 +4,7 @@ use crate::late::{Late, Onward};
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
-use crate::{Backlog, Colour, DropReason, Fate, Packet};
+use crate::{Backlog, Colour, DropReason, Fate, Packet, Route};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
@@ -486,6 +486,11 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     /// What a connection weighs against others in the queue from now on, if that matters there.
     pub fn set_weight(&mut self, flow: u16, weight: u32) {
         self.queue.set_weight(flow, weight);
+    }
+
+    /// Between which hosts, by number, packets of this connection go that go this way, if that matters there.
+    pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
+        self.queue.set_hosts(flow, route, hosts);
     }
 
     /// Puts the next packet on the wire at `start`, or falls idle.

@@ -14,7 +14,7 @@ use crate::programs::{Program, Programs, SERVERS};
 use crate::record::{ConnectionRecord, DatagramStep, Event, NOBODY, ServedStep};
 use crate::watch::{Made, Step, Watch};
 use catnip_base::{self as base, Rng, Slab, Span, Time};
-use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Topology, WireSpec};
+use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Route, Topology, WireSpec};
 use catnip_tcp::{Endpoint, Sender};
 use std::collections::VecDeque;
 
@@ -310,6 +310,11 @@ impl<M: Handler, W: Watch> World<M, W> {
     /// The network.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
+    }
+
+    /// Between which hosts, by number, packets from outside go that have this hash of a flow and go this way.
+    pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
+        self.fabric.set_hosts(flow, route, hosts);
     }
 
     /// What carries the packets.

@@ -1,6 +1,7 @@
 //! Queue disciplines: which packet waits, which one leaves next, which one is given up. A queue is one file, and one
 //! line of [`QueueSpec`].
 
+mod cake;
 mod catnip;
 mod catnip_red;
 mod codel;
@@ -22,6 +23,7 @@ mod tests;
 mod victim;
 mod wrr;
 
+pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Isolation, Sentence, Tins};
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_red::CatnipRedSpec;
 pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
@@ -40,7 +42,7 @@ pub use victim::VictimRule;
 pub use wrr::{Wrr, WrrSpec};
 
 use crate::shape::{AnyShaper, Pausing, RateSpec};
-use crate::{Backlog, Ecn, Fate, OutageSpec, Outages, Packet, Sla};
+use crate::{Backlog, Ecn, Fate, OutageSpec, Outages, Packet, Route, Sla};
 use catnip_base::notation::{Custom, Registry};
 use catnip_base::{Rng, Stream, Time, kinds};
 use std::fmt::Debug;
@@ -68,6 +70,8 @@ pub trait QueueDiscipline: Debug + Send {
     fn backlog(&self) -> Backlog;
     /// What a connection weighs against others from now on, if its queue makes them take turns.
     fn set_weight(&mut self, _flow: u16, _weight: u32) {}
+    /// By number, who sends the packets of this connection that go this way, and who receives them.
+    fn set_hosts(&mut self, _flow: u16, _route: Route, _hosts: [u32; 2]) {}
     /// The packet that it gave last has left the wire, which goes on with one of another queue.
     fn released(&mut self) {}
 }
@@ -93,6 +97,10 @@ pub trait QueueKind: Send + Sync {
     /// Does the wire never idle while something waits?
     fn conserves_work(&self) -> bool {
         true
+    }
+    /// Does it matter to it between which hosts a packet goes?
+    fn isolates_hosts(&self) -> bool {
+        false
     }
     /// The contract by which it holds packets back, if there is one; of several, the one with the smallest bucket.
     fn contract(&self) -> Option<Sla> {
@@ -205,6 +213,12 @@ macro_rules! queues {
                     $(Self::$Other(kind) => kind.conserves_work()),+
                 }
             }
+            fn isolates_hosts(&self) -> bool {
+                match self {
+                    $(Self::$Kind(kind) => kind.isolates_hosts(),)+
+                    $(Self::$Other(kind) => kind.isolates_hosts()),+
+                }
+            }
             fn contract(&self) -> Option<Sla> {
                 match self {
                     $(Self::$Kind(kind) => kind.contract(),)+
@@ -244,6 +258,12 @@ macro_rules! queues {
                     Self::Other(queue) => queue.set_weight(flow, weight),
                 }
             }
+            fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
+                match self {
+                    $(Self::$Kind(queue) => queue.set_hosts(flow, route, hosts),)+
+                    Self::Other(queue) => queue.set_hosts(flow, route, hosts),
+                }
+            }
             fn released(&mut self) {
                 match self { $(Self::$Kind(queue) => queue.released(),)+ Self::Other(queue) => queue.released() }
             }
@@ -268,6 +288,7 @@ queues! {
         FqCodel(FqCodelSpec),
         Pie(PieSpec),
         DualPi2(DualPi2Spec),
+        Cake(CakeSpec),
         Custom(Custom<CustomQueue>),
     }
 }

@@ -4,6 +4,7 @@ use catnip_base::{Rate, Rng, Span, Stream};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 
+mod cake;
 mod codel;
 mod dual_pi2;
 mod fq_codel;
@@ -94,12 +95,18 @@ fn what_is_wrong_with_a_queue_is_named() {
         ("catnip-good:4294967297", "expected at most 4294967296 packets"),
         ("codel:99999999999", "expected at most 4294967296 packets"),
         ("fq-codel:99999999999", "expected at most 4294967296 packets"),
+        ("cake:100,rtt=0ms", "an rtt of 20us or more"),
+        ("cake:100,rate=0Mbit", "rate"),
+        ("cake:100,overhead=257", "an overhead of at most 256 bytes"),
+        ("cake:100,tins=diffserv8", "tins=besteffort, diffserv3 or diffserv4"),
+        ("cake:100,isolation=hosts", "isolation=triple-isolate, dual-srchost, dual-dsthost or flows"),
+        ("cake:100,quantum=9", "quantum"),
         ("shaper:4294967297,high=1Mbit/6KB", "expected at most 4294967296 packets"),
         ("red:4294967296", "expected at most 4294967295 packets"),
         ("rio:4294967296", "expected at most 4294967295 packets"),
         (
             "fifo:10",
-            "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, drop-head, rio, shaper, scheduler, wrr, codel, fq-codel, pie, dual-pi2",
+            "one of drop-tail, red, catnip-good, catnip-bad, catnip-red, drop-head, rio, shaper, scheduler, wrr, codel, fq-codel, pie, dual-pi2, cake",
         ),
         ("red:0", "at least 1"),
         ("red:10,min=7", "min < max"),
@@ -514,7 +521,7 @@ proptest! {
     fn no_queue_has_more_bytes_than_its_limit_with_the_packet_in_transmission(
         limit in 1600u64..20_000, steps in prop::collection::vec((0u8..3, 40u32..1500, 0u32..3), 1..200)
     ) {
-        for kind in ["drop-tail", "red", "catnip-good", "catnip-bad", "catnip-red", "rio", "shaper", "scheduler", "codel", "fq-codel"] {
+        for kind in ["drop-tail", "red", "catnip-good", "catnip-bad", "catnip-red", "rio", "shaper", "scheduler", "codel", "fq-codel", "cake"] {
             let rest = if kind.starts_with('s') { ",high=9Mbit/9KB,med=9Mbit/9KB" } else { "" };
             let spec: QueueSpec = format!("{kind}:{limit}B{rest}").parse().unwrap();
             prop_assert!(!spec.counts_packets());

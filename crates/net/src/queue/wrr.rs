@@ -1,5 +1,5 @@
 use super::{Holds, QueueDiscipline, QueueKind, Site};
-use crate::{Backlog, Fate, Packet, Sla};
+use crate::{Backlog, Fate, Packet, Route, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 use std::fmt::Display;
@@ -113,6 +113,10 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
 
     fn counts_packets(&self) -> bool {
         self.lines.iter().any(|spec| spec.queue.counts_packets())
+    }
+
+    fn isolates_hosts(&self) -> bool {
+        self.lines.iter().any(|line| line.queue.isolates_hosts())
     }
 
     fn conserves_work(&self) -> bool {
@@ -237,6 +241,10 @@ impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
             packets: sum.packets + of.packets,
             bytes: sum.bytes + of.bytes,
         })
+    }
+
+    fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
+        self.lines.iter_mut().for_each(|line| line.queue.set_hosts(flow, route, hosts));
     }
 
     fn set_weight(&mut self, flow: u16, weight: u32) {

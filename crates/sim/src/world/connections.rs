@@ -49,6 +49,11 @@ impl<M: Handler, W: Watch> World<M, W> {
             programs,
             streams,
         });
+        if self.fabric.isolates_hosts() {
+            let parties = [client, server].map(|node| node.0);
+            self.fabric.set_hosts(id as u16, routes[CLIENT], parties);
+            self.fabric.set_hosts(id as u16, routes[SERVER], [parties[1], parties[0]]);
+        }
         let weight = self.tcp(tcp).weight;
         if weight != 1 {
             [CLIENT, SERVER].into_iter().for_each(|end| self.weigh(id, end, weight));

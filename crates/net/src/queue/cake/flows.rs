@@ -1,0 +1,242 @@
+use super::cobalt::{Cobalt, CobaltParameters};
+use super::hosts::{Hosts, Isolation, Loads, Pair};
+use crate::Packet;
+use crate::queue::pool::{Chain, Pool};
+use catnip_base::{Rng, Span, Time};
+use std::collections::VecDeque;
+
+/// The connections of a tin and their turns: deficit round robin, in which who sends little goes first, and the connections of a host
+/// share (DRR++; Linux, net/sched/sch_cake.c).
+#[derive(Debug)]
+pub(super) struct Tin {
+    flows: Vec<Flow>,
+    /// Those that send little, those that wait for turns, and those that are empty while their law still remembers.
+    sparse: VecDeque<u16>,
+    bulk: VecDeque<u16>,
+    decaying: VecDeque<u16>,
+    /// With packets, by [`Set`].
+    sparse_count: u32,
+    bulk_count: u32,
+    loads: Loads,
+    isolation: Isolation,
+    /// Bytes of a turn.
+    quantum: u32,
+    pub(super) parameters: CobaltParameters,
+    pub(super) packets: u32,
+    /// When, by its share of the rate, its next packet may leave; how long a byte takes, in units of 2^-32 ns.
+    pub(super) next_at: Time,
+    pub(super) byte_time: u64,
+    /// What it may still send in its turn among tins, if there is no rate.
+    pub(super) deficit: i64,
+    pub(super) share: i64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    packets: Chain,
+    law: Cobalt,
+    /// The connection.
+    tag: u16,
+    hosts: Pair,
+    deficit: i64,
+    set: Set,
+}
+
+/// In which rotation a connection is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Set {
+    #[default]
+    None,
+    /// Goes first.
+    Sparse,
+    /// It has had its turn as one that sends little and is empty, but waits with the others.
+    SparseWait,
+    Bulk,
+    Decaying,
+}
+
+/// Places in the table, and those among which a connection finds its own.
+const FLOWS: u16 = 1024;
+const WAYS: u16 = 8;
+/// The turn of a connection without a rate, and the least one with: bytes.
+const QUANTUM: u32 = 1514;
+const LEAST_QUANTUM: u32 = 300;
+
+impl Tin {
+    pub(super) fn new(
+        bytes_per_second: Option<u64>,
+        isolation: Isolation,
+        parameters: CobaltParameters,
+    ) -> Self {
+        let turn = |rate: u64| ((rate >> 12) as u32).clamp(LEAST_QUANTUM, QUANTUM);
+        Self {
+            flows: vec![Flow::default(); FLOWS.into()],
+            sparse: VecDeque::new(),
+            bulk: VecDeque::new(),
+            decaying: VecDeque::new(),
+            sparse_count: 0,
+            bulk_count: 0,
+            loads: Loads::default(),
+            isolation,
+            quantum: bytes_per_second.map_or(QUANTUM, turn),
+            parameters,
+            packets: 0,
+            next_at: Time::ZERO,
+            byte_time: bytes_per_second.map_or(0, byte_time),
+            deficit: 0,
+            share: 0,
+        }
+    }
+
+    /// Does a connection have a turn?
+    pub(super) fn is_active(&self) -> bool {
+        self.sparse_count + self.bulk_count > 0
+    }
+
+    pub(super) fn push(&mut self, pool: &mut Pool, packet: Packet, hosts: &Hosts, rng: &mut Rng) {
+        let id = self.place(packet.flow);
+        let flow = &mut self.flows[usize::from(id)];
+        let before = flow.set;
+        if matches!(before, Set::None | Set::Decaying) {
+            flow.tag = packet.flow;
+            flow.hosts = hosts.of(packet.flow, packet.route);
+        }
+        pool.push(&mut flow.packets, packet);
+        self.packets += 1;
+        match before {
+            Set::None | Set::Decaying => {
+                flow.set = Set::Sparse;
+                self.sparse_count += 1;
+                if before == Set::Decaying {
+                    self.decaying.retain(|&other| other != id);
+                }
+                self.sparse.push_back(id);
+                self.flows[usize::from(id)].deficit = self.turn_of(id, rng);
+            }
+            Set::SparseWait => {
+                flow.set = Set::Bulk;
+                self.sparse_count -= 1;
+                self.bulk_count += 1;
+                self.loads.add(flow.hosts);
+            }
+            Set::Sparse | Set::Bulk => {}
+        }
+    }
+
+    /// The connection's own place, or else one in its set that nobody uses, or else the first one.
+    fn place(&self, tag: u16) -> u16 {
+        let direct = tag % FLOWS;
+        let (first, offset) = (direct - direct % WAYS, direct % WAYS);
+        let ways = || (0..WAYS).map(|way| first + (offset + way) % WAYS);
+        let at = |&id: &u16| &self.flows[usize::from(id)];
+        let own = ways().find(|id| at(id).set != Set::None && at(id).tag == tag);
+        own.or_else(|| ways().find(|id| at(id).set == Set::None)).unwrap_or(direct)
+    }
+
+    /// What a connection may send in a turn. The host's share is rounded at random, so that nobody loses by it.
+    fn turn_of(&self, id: u16, rng: &mut Rng) -> i64 {
+        let sharing = self.loads.of(self.isolation, self.flows[usize::from(id)].hosts);
+        let share = u64::from(u16::MAX) / u64::from(sharing);
+        ((share * u64::from(self.quantum) + u64::from(rng.below(1 << 16))) >> 16) as i64
+    }
+
+    /// The connection that has its turn, if there is one. A decaying one is looked at once per packet.
+    pub(super) fn choose(&mut self, is_first: &mut bool, rng: &mut Rng) -> Option<u16> {
+        loop {
+            let decays = std::mem::take(is_first) && !self.decaying.is_empty();
+            let list = match (decays, self.sparse.is_empty(), self.bulk.is_empty()) {
+                (false, false, _) => &mut self.sparse,
+                (false, true, false) => &mut self.bulk,
+                _ => &mut self.decaying,
+            };
+            let id = *list.front()?;
+            let flow = &mut self.flows[usize::from(id)];
+            if flow.deficit > 0 {
+                return Some(id);
+            }
+            list.pop_front();
+            self.bulk.push_back(id);
+            if flow.set == Set::Sparse && flow.packets.is_empty() {
+                flow.set = Set::SparseWait;
+            } else if flow.set == Set::Sparse {
+                flow.set = Set::Bulk;
+                self.sparse_count -= 1;
+                self.bulk_count += 1;
+                self.loads.add(flow.hosts);
+            }
+            let turn = self.turn_of(id, rng);
+            self.flows[usize::from(id)].deficit += turn;
+        }
+    }
+
+    /// The packet at the head of a connection, with the law that judges it and whether it is the last one.
+    pub(super) fn pop(&mut self, pool: &mut Pool, id: u16) -> Option<(Packet, &mut Cobalt, bool)> {
+        let flow = &mut self.flows[usize::from(id)];
+        let packet = pool.pop(&mut flow.packets)?;
+        self.packets -= 1;
+        Some((packet, &mut flow.law, flow.packets.is_empty()))
+    }
+
+    /// The connection at the front, whose turn it was, has nothing.
+    pub(super) fn on_empty(&mut self, now: Time, id: u16) {
+        let flow = &mut self.flows[usize::from(id)];
+        flow.law.on_empty(&self.parameters, now);
+        for list in [&mut self.sparse, &mut self.bulk, &mut self.decaying] {
+            if list.front() == Some(&id) {
+                list.pop_front();
+                break;
+            }
+        }
+        match flow.set {
+            Set::Bulk => {
+                self.bulk_count -= 1;
+                self.loads.remove(flow.hosts);
+            }
+            Set::Sparse | Set::SparseWait => self.sparse_count -= 1,
+            Set::None | Set::Decaying => {}
+        }
+        if flow.law.is_at_rest(now) {
+            flow.set = Set::None;
+        } else {
+            flow.set = Set::Decaying;
+            self.decaying.push_back(id);
+        }
+    }
+
+    /// So many bytes have left.
+    pub(super) fn on_sent(&mut self, now: Time, id: u16, bytes: u32) {
+        self.flows[usize::from(id)].deficit -= i64::from(bytes);
+        self.deficit -= i64::from(bytes);
+        let takes = takes(self.byte_time, bytes);
+        if self.next_at < now {
+            self.next_at += takes;
+        } else if self.next_at < now + takes {
+            self.next_at = now + takes;
+        }
+    }
+
+    /// The connection with the most bytes, and how many.
+    pub(super) fn fattest(&self) -> Option<(u64, u16)> {
+        let active = self.sparse.iter().chain(&self.bulk);
+        active.map(|&id| (self.flows[usize::from(id)].packets.backlog().bytes, id)).max()
+    }
+
+    /// Its first packet goes, because the buffer is full.
+    pub(super) fn cut(&mut self, pool: &mut Pool, now: Time, id: u16) -> Option<Packet> {
+        let flow = &mut self.flows[usize::from(id)];
+        flow.law.on_overflow(&self.parameters, now);
+        let packet = pool.pop(&mut flow.packets)?;
+        self.packets -= 1;
+        Some(packet)
+    }
+}
+
+/// How long a byte takes, in units of 2^-32 ns.
+pub(super) fn byte_time(bytes_per_second: u64) -> u64 {
+    ((1_000_000_000u128 << 32) / u128::from(bytes_per_second.max(1))) as u64
+}
+
+/// How long so many bytes take.
+pub(super) fn takes(byte_time: u64, bytes: u32) -> Span {
+    Span::from_nanos(((u128::from(byte_time) * u128::from(bytes)) >> 32) as u64)
+}

@@ -1,0 +1,293 @@
+//! CAKE (Linux, net/sched/sch_cake.c; Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018): a shaper, tins by DSCP, hosts that
+//! share fairly, a queue for each of their connections, and a law that governs each queue. It filters no ACKs.
+
+mod cobalt;
+mod flows;
+mod hosts;
+mod tins;
+
+pub use cobalt::{Cobalt, CobaltParameters, Sentence};
+pub use hosts::Isolation;
+pub use tins::Tins;
+
+use super::places::Room;
+use super::pool::Pool;
+use super::{Capacity, Holds, QueueDiscipline, QueueKind, Site, ce};
+use crate::{Backlog, DropReason, Ecn, Fate, Packet, Route};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Rate, Rng, Span, Time};
+use flows::{Tin, byte_time, takes};
+use hosts::Hosts;
+use std::str::FromStr;
+
+/// CAKE as configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CakeSpec {
+    /// What fits, the packet in transmission included.
+    pub limit: Capacity,
+    /// To which it shapes; `None`: it lets the line's rate do that.
+    pub rate: Option<Rate>,
+    /// The round trip that connections usually have; the target is a twentieth of it.
+    pub rtt: Span,
+    /// Classes.
+    pub tins: Tins,
+    /// Between whom it is fair.
+    pub isolation: Isolation,
+    /// What each packet takes beyond its own bytes on the line to which it shapes.
+    pub overhead: u32,
+}
+
+/// One of several words, or the usual one.
+fn word<T: FromStr + Default>(text: &mut Notation<'_>, key: &str, expected: &str) -> Result<T, ParseError> {
+    let read = text.take(key).map_or(Ok(T::default()), str::parse);
+    read.map_err(|_| text.error(expected))
+}
+
+const RTT: Span = Span::from_millis(100);
+const MOST_OVERHEAD: u32 = 256;
+/// Of the largest packet, bytes.
+const MTU: u32 = 1514;
+
+impl Kind for CakeSpec {
+    const USAGE: &'static [Usage] = &[(
+        "cake:LIMIT[,rate=RATE,rtt=100ms,tins=diffserv3,isolation=triple-isolate,overhead=0]",
+        "shapes to RATE, has tins besteffort, diffserv3 or diffserv4, is fair between hosts (or dual-srchost, dual-dsthost, flows) and then \
+         between their connections, and governs each by COBALT; LIMIT as that of drop-tail",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let limit = Capacity::read(text)?;
+        let read = Self {
+            limit,
+            rate: text.optional("rate")?,
+            rtt: text.option("rtt", RTT)?,
+            tins: word(text, "tins", "tins=besteffort, diffserv3 or diffserv4")?,
+            isolation: word(
+                text,
+                "isolation",
+                "isolation=triple-isolate, dual-srchost, dual-dsthost or flows",
+            )?,
+            overhead: text.option("overhead", 0)?,
+        };
+        if read.rtt < Span::from_micros(20) {
+            return Err(text.error("an rtt of 20us or more"));
+        }
+        if read.overhead > MOST_OVERHEAD {
+            return Err(text.error(format!("an overhead of at most {MOST_OVERHEAD} bytes")));
+        }
+        Ok(read)
+    }
+
+    fn write(&self, to: &mut Written) {
+        let to = to.name("cake").value(self.limit);
+        if let Some(rate) = self.rate {
+            to.key("rate", rate);
+        }
+        to.option("rtt", self.rtt, RTT)
+            .option("tins", self.tins, Tins::default())
+            .option("isolation", self.isolation, Isolation::default())
+            .option("overhead", self.overhead, 0);
+    }
+}
+
+impl QueueKind for CakeSpec {
+    type Queue = Box<Cake>;
+
+    fn build(&self, site: &Site<'_>) -> Box<Cake> {
+        let rate = self.rate.map(|rate| (rate.bits_per_second() / 8).max(1));
+        let tin = |&halvings: &u32| {
+            let rate = rate.map(|rate| (rate >> halvings).max(1));
+            let mut tin = Tin::new(rate, self.isolation, self.parameters(rate.map_or(0, byte_time)));
+            tin.share = 1024 >> halvings;
+            tin
+        };
+        Box::new(Cake {
+            tins: self.tins.halvings().iter().map(tin).collect(),
+            spec: *self,
+            pool: Pool::default(),
+            backlog: Backlog::default(),
+            room: Room::new(self.limit),
+            hosts: Hosts::default(),
+            current: 0,
+            byte_time: rate.map_or(0, byte_time),
+            next_at: Time::ZERO,
+            failsafe_at: Time::ZERO,
+            wake_at: None,
+            rng: site.drops(),
+        })
+    }
+
+    /// It may drop long before it is full.
+    fn holds(&self) -> Holds {
+        Holds { surely: 0, ..self.limit.holds() }
+    }
+
+    fn counts_packets(&self) -> bool {
+        !self.limit.is_in_bytes()
+    }
+
+    fn conserves_work(&self) -> bool {
+        self.rate.is_none()
+    }
+
+    fn isolates_hosts(&self) -> bool {
+        self.isolation != Isolation::Flows
+    }
+}
+
+impl CakeSpec {
+    /// Of a tin in which a byte takes so long: nobody is signalled to for what one and a half packets take.
+    fn parameters(&self, byte_time: u64) -> CobaltParameters {
+        let usual = Span::from_nanos(self.rtt.as_nanos() / 20);
+        let mtu = takes(byte_time, MTU);
+        let target = usual.max(Span::from_nanos(mtu.as_nanos() * 3 / 2));
+        let interval = (self.rtt + target).saturating_sub(usual).max(target * 2);
+        CobaltParameters { target, interval, mtu }
+    }
+}
+
+/// CAKE.
+#[derive(Debug)]
+pub struct Cake {
+    spec: CakeSpec,
+    tins: Vec<Tin>,
+    pool: Pool,
+    backlog: Backlog,
+    room: Room,
+    hosts: Hosts,
+    /// The tin that had its turn last.
+    current: usize,
+    /// How long a byte takes, in units of 2^-32 ns; 0: it does not shape.
+    byte_time: u64,
+    /// When the next packet may leave, and when one may whatever else is said.
+    next_at: Time,
+    failsafe_at: Time,
+    /// While it holds packets back.
+    wake_at: Option<Time>,
+    rng: Rng,
+}
+
+impl Cake {
+    fn shapes(&self) -> bool {
+        self.byte_time > 0
+    }
+
+    /// The tin whose turn it is: of those that keep to their share of the rate the one with the greatest number, or else the one that
+    /// may go first. Without a rate, by turns.
+    fn choose_tin(&mut self, now: Time) -> Option<usize> {
+        let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
+        let soonest = active.clone().rev().min_by_key(|(_, tin)| tin.next_at).map(|(at, _)| at)?;
+        if self.shapes() {
+            let keeps_to_share = active.filter(|(_, tin)| tin.next_at <= now).map(|(at, _)| at).last();
+            return Some(keeps_to_share.unwrap_or(soonest));
+        }
+        while self.tins[self.current].deficit < 0 || !self.tins[self.current].is_active() {
+            let tin = &mut self.tins[self.current];
+            if tin.deficit <= 0 {
+                tin.deficit += tin.share;
+            }
+            self.current = (self.current + 1) % self.tins.len();
+        }
+        Some(self.current)
+    }
+
+    fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        let mut is_first = true;
+        loop {
+            if self.backlog.packets == 0 {
+                return None;
+            }
+            let held_until = self.next_at.min(self.failsafe_at);
+            if self.shapes() && held_until > now {
+                self.wake_at = Some(held_until);
+                return None;
+            }
+            let number = self.choose_tin(now)?;
+            let Some(id) = self.tins[number].choose(&mut is_first, &mut self.rng) else { continue };
+            if let Some(packet) = self.next_of(now, number, id, fate) {
+                return Some(packet);
+            }
+            self.tins[number].on_empty(now, id);
+        }
+    }
+
+    /// The next packet of a connection that its law lets go. The last one is never dropped.
+    fn next_of(&mut self, now: Time, number: usize, id: u16, fate: &mut dyn Fate) -> Option<Packet> {
+        let tin = &mut self.tins[number];
+        let parameters = tin.parameters;
+        loop {
+            let (mut packet, law, is_last) = tin.pop(&mut self.pool, id)?;
+            self.backlog.remove(&packet);
+            let can_mark = packet.ecn != Ecn::NotEct;
+            let waited = now.since(packet.arrived);
+            match law.judge(&parameters, now, waited, can_mark, || self.rng.next_u32()) {
+                Sentence::Drop if !is_last => {
+                    fate.dropped(now, packet, DropReason::Delay);
+                    continue;
+                }
+                Sentence::Mark => ce(now, &mut packet, fate),
+                Sentence::Drop | Sentence::Pass => {}
+            }
+            let bytes = packet.len + self.spec.overhead;
+            tin.on_sent(now, id, bytes);
+            let takes = takes(self.byte_time, bytes);
+            self.next_at += takes;
+            self.failsafe_at += takes + Span::from_nanos(takes.as_nanos() / 2);
+            return Some(packet);
+        }
+    }
+
+    /// Makes room: the first packet of the connection with the most bytes goes.
+    #[inline(never)]
+    fn overflows(&mut self, now: Time, fate: &mut dyn Fate) {
+        let fattest = (0..self.tins.len()).filter_map(|at| Some((self.tins[at].fattest()?, at))).max();
+        let Some(((_, id), number)) = fattest else { return };
+        let Some(packet) = self.tins[number].cut(&mut self.pool, now, id) else { return };
+        self.backlog.remove(&packet);
+        fate.dropped(now, packet, DropReason::Overflow);
+    }
+}
+
+impl QueueDiscipline for Cake {
+    fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+        if !self.room.fits(&packet) {
+            return fate.dropped(now, packet, DropReason::Overflow);
+        }
+        let tin = &mut self.tins[self.spec.tins.of(packet.dscp.codepoint())];
+        // Nobody saves up for later.
+        if tin.packets == 0 {
+            tin.next_at = tin.next_at.max(now);
+        }
+        if self.backlog.packets == 0 && self.next_at < now {
+            (self.next_at, self.failsafe_at) = (now, now);
+        }
+        self.backlog.add(&packet);
+        tin.push(&mut self.pool, Packet { arrived: now, ..packet }, &self.hosts, &mut self.rng);
+        while !self.room.holds(self.backlog) && self.backlog.packets > 0 {
+            self.overflows(now, fate);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
+        self.wake_at = None;
+        let packet = self.next(now, fate);
+        self.room.gives(packet.as_ref());
+        packet
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
+        self.hosts.set(flow, route, hosts);
+    }
+
+    fn released(&mut self) {
+        self.room.gives(None);
+    }
+}
