@@ -178,7 +178,7 @@ impl Cake {
         let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
         let soonest = active.clone().rev().min_by_key(|(_, tin)| tin.next_at).map(|(at, _)| at)?;
         if self.shapes() {
-            let keeps_to_share = active.filter(|(_, tin)| tin.next_at <= now).map(|(at, _)| at).last();
+            let keeps_to_share = active.filter(|(_, tin)| tin.next_at <= now).map(|(at, _)| at).next_back();
             return Some(keeps_to_share.unwrap_or(soonest));
         }
         while self.tins[self.current].deficit < 0 || !self.tins[self.current].is_active() {

@@ -193,10 +193,10 @@ fn cobalt_signals_an_interval_after_the_target_is_missed_and_then_faster_by_the_
     assert_eq!(signals(&mut law, 5, 0, 1000), [0; 0], "the target itself is not missed");
     let found = signals(&mut law, 6, 1000, 2000);
     // The n-th comes interval / √n after the one before it; who is asked each millisecond is told then.
-    let (mut due, mut expected) = (1100.0, Vec::new());
+    let (mut due, mut expected) = (1100.0f64, Vec::new());
     let mut count = 1.0f64;
     while due < 2000.0 {
-        expected.push((due as f64).ceil() as u64);
+        expected.push(due.ceil() as u64);
         count += 1.0;
         due += 100.0 / count.sqrt();
     }
