@@ -148,6 +148,9 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
     }
 
     fn on_ack_while_reduced(&mut self, ack: &Ack) {
+        if let Rule::NewCwv(rule) = &mut self.rule {
+            rule.on_ack_while_reduced(ack);
+        }
         self.control.on_ack_while_reduced(ack);
     }
 

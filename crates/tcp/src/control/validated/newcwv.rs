@@ -43,6 +43,10 @@ impl NewCwv {
         }
     }
 
+    pub(super) fn on_ack_while_reduced(&mut self, ack: &Ack) {
+        self.pipe_ack.on_ack_while_reduced(ack.una);
+    }
+
     pub(super) fn on_ack(&mut self, ack: &Ack, control: &mut impl CongestionControl) {
         self.pipe_ack.on_ack(ack.now, ack.una, ack.bytes, ack.next, ack.srtt);
         self.look(ack.now, control);

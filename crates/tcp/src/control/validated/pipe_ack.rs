@@ -24,6 +24,8 @@ pub struct PipeAck {
     round: Option<(u64, u64)>,
     /// There was a sample.
     is_defined: bool,
+    /// Everything before this byte had arrived when it heard last.
+    una: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,12 +47,18 @@ impl PipeAck {
             newest_began: Time::ZERO,
             round: None,
             is_defined: false,
+            una: 0,
         }
     }
 
     /// Forgets all samples, and the one that was being taken.
     pub fn reset(&mut self) {
-        *self = Self { period: self.period, ..Self::new(self.filter) };
+        *self = Self { period: self.period, una: self.una, ..Self::new(self.filter) };
+    }
+
+    /// An ACK within a recovery says that everything before `una` has arrived.
+    pub fn on_ack_while_reduced(&mut self, una: u64) {
+        self.una = una;
     }
 
     /// An ACK outside of recovery says that everything before `una` has arrived, of which it newly acknowledges so many bytes;
@@ -63,7 +71,9 @@ impl PipeAck {
         // "caching the value of HighACK and, after one RTT, measuring the difference between the cached HighACK value and the
         // current HighACK value": a round trip is over when what was out at its start is acknowledged. The first one, and that
         // after a silence, begin with the first ACK of what is out.
-        let (from, until) = self.round.filter(|(from, until)| from < until).unwrap_or((una - acked, next));
+        // What was reported before is acknowledged once more, so that an ACK may tell of more than there was between the two.
+        let before = std::mem::replace(&mut self.una, una).max(una.saturating_sub(acked));
+        let (from, until) = self.round.filter(|(from, until)| from < until).unwrap_or((before, next));
         if una >= until {
             self.add(Sample { taken: now, bytes: una - from });
             self.round = Some((una, next));

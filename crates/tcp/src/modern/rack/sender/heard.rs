@@ -114,9 +114,9 @@ impl Sender {
         if heard.advances {
             self.timeouts_in_a_row = 0;
             heard.rearms = true;
-        } else if let (Some((_, last)), Some((_, head))) = (heard.sacked, self.flight.head()) {
-            // What is reported left after the first segment did: the timer goes on for that one.
-            heard.rearms = head < last;
+        } else if let (Some((first, _)), Some((_, head))) = (heard.sacked, self.flight.head()) {
+            // What is reported left after the first segment did: the timer goes on for that one (tcp_clean_rtx_queue).
+            heard.rearms = first < head;
         }
         self.measure(now, &mut heard, config);
         heard

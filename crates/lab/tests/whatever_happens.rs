@@ -1,0 +1,144 @@
+//! Whatever a network does for a while, today's senders deliver everything, and soon after it has stopped.
+
+use catnip_base::{Span, Time};
+use catnip_lab::Scenario;
+use catnip_net::Packet;
+use catnip_sim::record::Event;
+use catnip_sim::watch::{Origin, Step, Watch};
+use proptest::prelude::*;
+
+const ROUND_TRIP: Span = Span::from_millis(40);
+const SEGMENTS: u32 = 120;
+
+/// When the last packet was lost, and how many segments were sent.
+#[derive(Default)]
+struct Told {
+    lost: Time,
+    segments: u32,
+}
+
+impl Watch for Told {
+    const PACKETS: bool = true;
+    fn record(&mut self, _now: Time, event: &Event) {
+        self.segments += u32::from(matches!(event, Event::Sent(_)));
+    }
+    fn packet(&mut self, now: Time, _packet: &Packet, _origin: Origin, step: Step<'_>) {
+        if matches!(step, Step::Dropped(..)) {
+            self.lost = now;
+        }
+    }
+}
+
+fn numbers(name: &str, numbers: &[u32]) -> String {
+    let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    if words.is_empty() { "none".into() } else { format!("{name}:{}", words.join(",")) }
+}
+
+/// Loses these packets there and back, and tells when all was over, how many connections were completed and are open and how many packets
+/// are out, and what was seen.
+fn run(lost: [&[u32]; 2], words: [&str; 4], seed: u64) -> (Time, (u64, u64, u64), Told) {
+    let ([data, acks], [control, wire, other, queue]) = (lost, words);
+    let text = format!(
+        r#"
+id = "X"
+title = "Whatever happens"
+[node]
+a = {{ kind = "host" }}
+b = {{ kind = "host" }}
+[link.l]
+from = "a"
+to = "b"
+rate = "20Mbit"
+delay = "20ms"
+queue = "{queue}"
+wire_loss = "{wire}"
+there = {{ loss = "{}" }}
+back = {{ loss = "{}" }}
+[tcp]
+profile = "linux-6"
+control = "{control}"
+{other}
+[traffic.t]
+kind = "bulk"
+from = "a"
+to = "b"
+packets = {SEGMENTS}
+"#,
+        numbers("packets", data),
+        numbers("packets", acks),
+    );
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/x.toml");
+    let scenario = Scenario::parse(&file, &text).unwrap_or_else(|error| panic!("{error}"));
+    let sim = scenario.plan("default").unwrap().run(seed, Told::default());
+    let tally = (sim.tally().completed, sim.tally().open as u64, sim.packets_out() as u64);
+    (sim.now(), tally, sim.into_watch())
+}
+
+/// The timer that runs when the last packet is lost has doubled with each of those before: it was set less than that long ago, for less than
+/// twice as long as all this took, or for a second first.
+fn is_soon_over(end: Time, told: &Told) -> bool {
+    let timer = Span::from_secs(1) + told.lost.since(Time::ZERO) * 2;
+    end.since(told.lost) < timer + ROUND_TRIP * 64
+}
+
+const CONTROLS: [&str; 9] = [
+    "reno",
+    "reno:slow-start=hystart++",
+    "cubic",
+    "linux-cubic",
+    "bbr",
+    "bbr3",
+    "eca",
+    "eca:one-more-round",
+    "dctcp\"\necn = \"exact",
+];
+const WIRES: [&str; 6] = [
+    "none",
+    "duplicate:20%",
+    "reorder:10%,by=15ms",
+    "reorder:10%,by=3",
+    "late:3,9,10,30,31,32,60,by=90ms",
+    "marks",
+];
+const OTHERS: [&str; 7] = [
+    "",
+    "pacing = \"rate:1\"",
+    "pacing = \"linux\"",
+    "pacing = \"rbplw\"",
+    "validation = \"newcwv\"",
+    "validation = \"cwv\"",
+    "window_segments = 3",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_is_delivered_and_64_round_trips_after_the_last_loss_all_is_over(
+        data in prop::collection::btree_set(1u32..150, 0..14),
+        acks in prop::collection::btree_set(1u32..150, 0..14),
+        marks in prop::collection::btree_set(1u32..150, 0..9),
+        control in prop::sample::select(&CONTROLS[..]),
+        wire in prop::sample::select(&WIRES[..]),
+        other in prop::sample::select(&OTHERS[..]),
+        queue in prop::sample::select(&["drop-tail:30", "fq-codel:100", "cake:100", "pie:100"][..]),
+        seed in 1u64..1000,
+    ) {
+        let [data, acks, marks] = [data, acks, marks].map(|set| set.into_iter().collect::<Vec<u32>>());
+        let wire = if wire == "marks" { numbers("marks", &marks) } else { wire.into() };
+        let (end, tally, told) = run([&data, &acks], [control, &wire, other, queue], seed);
+        prop_assert_eq!(tally, (1, 0, 0));
+        prop_assert!(is_soon_over(end, &told), "{} s after {} s", end.as_secs(), told.lost.as_secs());
+        prop_assert!(told.segments < SEGMENTS * 4, "{} segments for {SEGMENTS}", told.segments);
+    }
+}
+
+/// A segment that is lost just before an undoing takes its mark away is repaired by the timer, which reports of what left after it do
+/// not put off.
+#[test]
+fn a_segment_whose_mark_was_taken_away_is_repaired_in_time() {
+    let words = ["eca", "reorder:10%,by=3", "pacing = \"linux\"", "drop-tail:30"];
+    let (end, tally, told) = run([&[41], &[2, 3]], words, 483);
+    assert_eq!(tally, (1, 0, 0));
+    assert!(is_soon_over(end, &told), "{} s", end.as_secs());
+}
