@@ -23,8 +23,8 @@ pub struct Fabric {
     calendar: Calendar,
     /// What reached an edge while an arrival was being told.
     early: VecDeque<(Time, NodeId, Packet)>,
-    /// See [`Self::isolates_hosts`].
-    isolates_hosts: bool,
+    /// The ports to which it matters between which hosts a packet goes.
+    isolating: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -116,7 +116,11 @@ impl Fabric {
             routes,
             calendar: Calendar::default(),
             early: VecDeque::new(),
-            isolates_hosts: topology.ports().iter().any(|spec| spec.wire.queue.isolates_hosts()),
+            isolating: (0..)
+                .zip(topology.ports())
+                .filter(|(_, spec)| spec.wire.queue.isolates_hosts())
+                .map(|(id, _)| id)
+                .collect(),
         }
     }
 
@@ -226,13 +230,15 @@ impl Fabric {
     /// Does it matter anywhere between which hosts a packet goes?
     #[inline]
     pub fn isolates_hosts(&self) -> bool {
-        self.isolates_hosts
+        !self.isolating.is_empty()
     }
 
     /// Between which hosts, by number, packets of this connection go that go this way.
     #[inline(never)]
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
-        self.ports.iter_mut().for_each(|station| station.port.set_hosts(flow, route, hosts));
+        for &port in &self.isolating {
+            self.ports[port as usize].port.set_hosts(flow, route, hosts);
+        }
     }
 
     /// What has happened at a port.

@@ -32,8 +32,6 @@ pub struct Delivery {
     pub lost_in_all: u64,
     /// Is a loss being repaired?
     pub repair: Repair,
-    /// It says that a packet was marked.
-    pub is_marked: bool,
     /// When the next segment may leave, as far as pacing goes.
     pub next_departure: Time,
 }

@@ -47,7 +47,6 @@ impl<C: CongestionControl> Path<C> {
             loss: None,
             lost_in_all: self.lost,
             repair: Repair::None,
-            is_marked: false,
             next_departure: self.now,
         }
     }

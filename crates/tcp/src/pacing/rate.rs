@@ -2,8 +2,9 @@ use super::Leaving;
 use catnip_base::{Span, Time};
 
 /// Pacing by rate: segments leave at K windows per smoothed round trip, retransmissions included. The first one after a silence
-/// leaves at once, with as many more as a burst may have, and the others follow at that rate, so that a window that was kept over the silence makes no burst (RFC 7661,
-/// section 4.4.2: "a rate-based pacing algorithm in which a sender paces out the cwnd over its estimate of the RTT").
+/// leaves at once, with as many more as a burst may have, and the others follow at that rate, so that a window that was kept over the
+/// silence makes no burst (RFC 7661, section 4.4.2: "a rate-based pacing algorithm in which a sender paces out the cwnd over its
+/// estimate of the RTT").
 #[derive(Clone, Debug)]
 pub struct RatePacing {
     windows_per_rtt: f64,

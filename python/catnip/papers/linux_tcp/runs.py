@@ -27,7 +27,7 @@ SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
 """Few where the link is full: who watches it must keep up with each packet."""
 TRIES = 3
 RED = 3
-LONG, QUICK_LONG, FLOWS = 60, 4, 3
+LONG, QUICK_LONG, FLOWS = 60, 4, 12
 LONG_S, LOSS_PCT, LONG_DELAY_MS = 60.0, 1.0, 50
 """Sixty transfers of a minute: an hour of each controller."""
 SETTLED_S = 10.0

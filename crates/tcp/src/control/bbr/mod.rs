@@ -1,6 +1,8 @@
 mod aggregation;
 mod max_filter;
+mod pace;
 mod policer;
+mod window;
 
 use super::{
     Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, Repair, Start,
@@ -9,7 +11,9 @@ pub(super) use aggregation::Aggregation;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 use max_filter::MaxFilter;
+pub(super) use pace::Pace;
 use policer::{Policer, Verdict};
+pub(super) use window::Losses;
 
 /// BBR as configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,22 +77,14 @@ pub struct Bbr {
     /// Segments.
     window: u32,
     ssthresh: Option<u32>,
-    /// Bytes per second.
-    pacing_rate: u64,
-    /// The initial rate comes from a round trip that was measured.
-    is_rate_known: bool,
+    pace: Pace,
     mode: Mode,
     bw: MaxFilter,
     rounds: u32,
     begins_round: bool,
     /// A round ends with the ACK of a segment that was sent when so many had arrived.
     round_end: u64,
-    /// What the repair was at the ACK before.
-    repair: Repair,
-    /// In the first round of a recovery no more leaves than arrives.
-    conserves: bool,
-    /// The window before a loss, or before the round trip was measured.
-    prior_window: u32,
+    losses: Losses,
     min_rtt: Option<Span>,
     min_rtt_at: Time,
     probe_rtt_until: Option<Time>,
@@ -116,20 +112,17 @@ enum Mode {
 impl Bbr {
     fn new(start: &Start) -> Self {
         let segment = u64::from(start.segment_bytes);
-        let mut new = Self {
+        Self {
             segment,
             window: start.window,
             ssthresh: None,
-            pacing_rate: 0,
-            is_rate_known: false,
+            pace: Pace::new(segment, start.window, HIGH_GAIN),
             mode: Mode::Startup,
             bw: MaxFilter::new(BANDWIDTH_ROUNDS),
             rounds: 0,
             begins_round: false,
             round_end: 0,
-            repair: Repair::None,
-            conserves: false,
-            prior_window: 0,
+            losses: Losses::default(),
             min_rtt: None,
             min_rtt_at: Time::ZERO,
             probe_rtt_until: None,
@@ -143,9 +136,7 @@ impl Bbr {
             policer: Policer::default(),
             aggregation: Aggregation::default(),
             last: None,
-        };
-        new.begin_rate(Span::from_millis(1));
-        new
+        }
     }
 
     /// Segments per microsecond, scaled.
@@ -164,12 +155,6 @@ impl Bbr {
         Gains { pacing, window }
     }
 
-    /// The rate of a first window in this round trip.
-    fn begin_rate(&mut self, rtt: Span) {
-        let bw = bandwidth(self.window, rtt);
-        self.pacing_rate = bytes_per_second(bw, HIGH_GAIN, self.segment);
-    }
-
     /// A round begins with the ACK of a segment that was sent after the round before had ended; the bandwidth is its largest.
     fn update_bandwidth(&mut self, ack: &Delivery) {
         self.begins_round = false;
@@ -179,7 +164,7 @@ impl Bbr {
             self.round_end = ack.delivered;
             self.rounds += 1;
             self.begins_round = true;
-            self.conserves = false;
+            self.losses.on_round();
         }
         self.watch_for_policer(ack, sample.is_app_limited);
         let bw = bandwidth(sample.delivered, interval);
@@ -249,16 +234,14 @@ impl Bbr {
     }
 
     fn drain(&mut self, ack: &Delivery) {
-        let target = || self.budgeted(self.product(self.bw.get(), UNIT));
         if self.mode == Mode::Startup && self.is_full {
-            self.ssthresh = Some(target());
+            self.ssthresh = Some(self.budgeted(self.product(self.bw.get(), UNIT)));
             self.mode = Mode::Drain;
         }
-        if self.mode == Mode::Drain {
-            let target = self.budgeted(self.product(self.bw.get(), UNIT));
-            if self.out_at_departure(ack, ack.in_network) <= target {
-                self.probe_bandwidth(ack);
-            }
+        if self.mode == Mode::Drain
+            && self.out_at_departure(ack, ack.in_network) <= self.budgeted(self.product(self.bw.get(), UNIT))
+        {
+            self.probe_bandwidth(ack);
         }
     }
 
@@ -271,7 +254,8 @@ impl Bbr {
         }
         if has_expired && !self.restarts && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
-            self.save_window();
+            // As Linux does, which has changed the mode by then.
+            self.losses.save(self.window, true);
             self.probe_rtt_until = None;
         }
         if self.mode == Mode::ProbeRtt {
@@ -300,7 +284,7 @@ impl Bbr {
             return;
         }
         self.min_rtt_at = at.now;
-        self.window = self.window.max(self.prior_window);
+        self.window = self.losses.restored(self.window);
         if self.is_full {
             self.probe_bandwidth(at);
         } else {
@@ -308,16 +292,8 @@ impl Bbr {
         }
     }
 
-    /// The rate follows the bandwidth; before the pipe is full it only rises.
     fn set_rate(&mut self, srtt: Option<Span>, gain: u64) {
-        if let Some(srtt) = srtt.filter(|_| !self.is_rate_known) {
-            self.is_rate_known = true;
-            self.begin_rate(srtt);
-        }
-        let rate = bytes_per_second(self.bandwidth(), gain, self.segment);
-        if self.is_full || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
+        self.pace.follow((self.bandwidth(), gain), self.is_full, self.window, srtt);
     }
 
     fn set_window(&mut self, ack: &Delivery, gain: u64) {
@@ -337,28 +313,11 @@ impl Bbr {
         }
     }
 
-    /// A loss: in the first round of a recovery the window is what is out and what has just arrived; behind the recovery it is what it
-    /// was.
     fn keeps_to_recovery(&mut self, ack: &Delivery) -> bool {
-        let before = std::mem::replace(&mut self.repair, ack.repair);
-        self.window = self.window.saturating_sub(ack.lost).max(1);
-        if ack.repair == Repair::Recovery && before != Repair::Recovery {
-            self.conserves = true;
+        if self.losses.begin(ack) {
             self.round_end = ack.delivered;
-            self.window = ack.in_network + ack.arrived;
-        } else if before != Repair::None && ack.repair == Repair::None {
-            self.window = self.window.max(self.prior_window);
-            self.conserves = false;
         }
-        if self.conserves {
-            self.window = self.window.max(ack.in_network + ack.arrived);
-        }
-        self.conserves
-    }
-
-    fn save_window(&mut self) {
-        let is_good = self.repair == Repair::None && self.mode != Mode::ProbeRtt;
-        self.prior_window = if is_good { self.window } else { self.prior_window.max(self.window) };
+        self.losses.on_ack(ack, &mut self.window)
     }
 
     /// Segments that the path holds with this bandwidth, times a gain.
@@ -368,7 +327,7 @@ impl Bbr {
 
     /// What the hosts hold is added, and ACKs for every second segment are no obstacle.
     fn budgeted(&self, window: u32) -> u32 {
-        let even = (window + 3 * burst(self.pacing_rate, self.segment) + 1) & !1;
+        let even = (window + 3 * self.pace.burst() + 1) & !1;
         even + if self.mode == Mode::ProbeBw && self.cycle == 0 { 2 } else { 0 }
     }
 
@@ -376,9 +335,8 @@ impl Bbr {
     fn out_at_departure(&self, ack: &Delivery, now: u32) -> u32 {
         let wait_us = micros(ack.next_departure.since(ack.now.min(ack.next_departure)));
         let delivered = arrives(self.bandwidth(), wait_us);
-        let out = u64::from(
-            now + if self.gains().pacing > UNIT { burst(self.pacing_rate, self.segment) } else { 0 },
-        );
+        let burst = if self.gains().pacing > UNIT { self.pace.burst() } else { 0 };
+        let out = u64::from(now + burst);
         out.saturating_sub(delivered) as u32
     }
 }
@@ -402,12 +360,6 @@ pub(super) fn bandwidth(segments: u32, interval: Span) -> Bandwidth {
 pub(super) fn product(bw: Bandwidth, rtt: Span, gain: u64) -> u32 {
     let exact = u128::from(bw) * u128::from(micros(rtt)) * u128::from(gain) / u128::from(UNIT);
     exact.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX >> 1)) as u32
-}
-
-/// Segments that leave at once (Linux's TSO goal): a millisecond's worth, at least two from 1.2 Mbit/s on.
-pub(super) fn burst(pacing_rate: u64, segment: u64) -> u32 {
-    let least = if pacing_rate < 1_200_000 / 8 { 1 } else { 2 };
-    ((pacing_rate >> 10).min(65_215) / segment).clamp(least, 0x7f) as u32
 }
 
 /// A number drawn at random: the moment itself, which differs among connections, is what is drawn.
@@ -444,8 +396,7 @@ impl CongestionControl for Bbr {
 
     fn on_handshake(&mut self, now: Time, rtt: Span) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
-        self.is_rate_known = true;
-        self.begin_rate(rtt);
+        self.pace.on_handshake(self.window, rtt);
         self.aggregation.restart(now);
     }
 
@@ -465,7 +416,7 @@ impl CongestionControl for Bbr {
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        Some(self.pacing_rate)
+        Some(self.pace.rate())
     }
 
     fn holds_back(&self) -> bool {
@@ -474,11 +425,11 @@ impl CongestionControl for Bbr {
 
     fn on_congestion(&mut self, event: &Congestion) {
         if !event.repeated {
-            self.save_window();
+            self.losses.save(self.window, self.mode == Mode::ProbeRtt);
         }
         if event.cause == Cause::Restart {
             self.window = 1;
-            self.repair = Repair::Loss;
+            self.losses.repair = Repair::Loss;
             self.full_bw = 0;
             self.begins_round = true;
             if let Some(last) = self.last {

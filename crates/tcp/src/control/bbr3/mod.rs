@@ -3,7 +3,7 @@ mod cycle;
 mod round_trip;
 
 use super::bbr::{
-    Aggregation, Bandwidth, INITIAL_WINDOW, MIN_WINDOW, UNIT, bandwidth, burst, bytes_per_second, product,
+    Aggregation, Bandwidth, INITIAL_WINDOW, Losses, MIN_WINDOW, Pace, UNIT, bandwidth, product,
 };
 use super::{
     Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, LossSample, Phase, Repair,
@@ -44,9 +44,7 @@ pub struct Bbr3 {
     segment: u64,
     /// Segments.
     window: u32,
-    /// Bytes per second.
-    pacing_rate: u64,
-    is_rate_known: bool,
+    pace: Pace,
     state: State,
     rounds: Rounds,
     /// BBR.max_bw of this cycle of probing and of the one before.
@@ -61,10 +59,7 @@ pub struct Bbr3 {
     probe: Probe,
     min_rtt: MinRtt,
     aggregation: Aggregation,
-    repair: Repair,
-    /// In the first round of a recovery no more leaves than arrives.
-    conserves: bool,
-    prior_window: u32,
+    losses: Losses,
     /// As it was before a loss that may yet turn out to be none.
     undo: Undo,
     restarts: bool,
@@ -101,10 +96,10 @@ struct Rounds {
     /// The same for looking at losses, BBR.loss_round_delivered.
     loss_begins: bool,
     loss_end: u64,
-    /// A loss in this round, and as many ACKs that told of some.
+    /// A loss in this round, and how many ACKs told of some.
     has_loss: bool,
     losses: u32,
-    /// Segments lost in it, and rounds since a recovery began.
+    /// Since a recovery began.
     in_recovery: u32,
 }
 
@@ -188,11 +183,11 @@ const MOST_RENO_ROUNDS: u32 = 63;
 
 impl Bbr3 {
     fn new(start: &Start) -> Self {
-        let mut new = Self {
-            segment: start.segment_bytes.into(),
+        let segment = start.segment_bytes.into();
+        Self {
+            segment,
             window: start.window,
-            pacing_rate: 0,
-            is_rate_known: false,
+            pace: Pace::new(segment, start.window, STARTUP_PACING),
             state: State::Startup,
             rounds: Rounds {
                 begins: false,
@@ -229,15 +224,11 @@ impl Bbr3 {
                 is_round_over: false,
             },
             aggregation: Aggregation::default(),
-            repair: Repair::None,
-            conserves: false,
-            prior_window: 0,
+            losses: Losses::default(),
             undo: Undo::default(),
             restarts: false,
             last: None,
-        };
-        new.begin_rate(Span::from_millis(1));
-        new
+        }
     }
 
     fn max_bandwidth(&self) -> Bandwidth {
@@ -260,11 +251,6 @@ impl Bbr3 {
         }
     }
 
-    fn begin_rate(&mut self, rtt: Span) {
-        let bw = bandwidth(self.window, rtt);
-        self.pacing_rate = bytes_per_second(bw, STARTUP_PACING, self.segment);
-    }
-
     /// The draft's BBRUpdateLatestDeliverySignals and BBRUpdateCongestionSignals.
     fn update_signals(&mut self, ack: &Delivery) {
         self.rounds.begins = false;
@@ -285,7 +271,7 @@ impl Bbr3 {
             self.start_round(ack);
             self.rounds.begins = true;
             self.probe.rounds += 1;
-            self.conserves = false;
+            self.losses.on_round();
             self.rounds.in_recovery += u32::from(ack.repair != Repair::None);
         }
         if bw >= self.max_bandwidth() || !sample.is_app_limited {
@@ -368,14 +354,7 @@ impl Bbr3 {
     }
 
     fn set_rate(&mut self, srtt: Option<Span>, gain: u64) {
-        if let Some(srtt) = srtt.filter(|_| !self.is_rate_known) {
-            self.is_rate_known = true;
-            self.begin_rate(srtt);
-        }
-        let rate = bytes_per_second(self.bandwidth(), gain, self.segment);
-        if self.full.is_reached || rate > self.pacing_rate {
-            self.pacing_rate = rate;
-        }
+        self.pace.follow((self.bandwidth(), gain), self.full.is_reached, self.window, srtt);
     }
 
     fn set_window(&mut self, ack: &Delivery, gain: u64) {
@@ -396,25 +375,10 @@ impl Bbr3 {
     }
 
     fn keeps_to_recovery(&mut self, ack: &Delivery) -> bool {
-        let before = std::mem::replace(&mut self.repair, ack.repair);
-        self.window = self.window.saturating_sub(ack.lost).max(1);
-        if ack.repair == Repair::Recovery && before != Repair::Recovery {
-            self.conserves = true;
+        if self.losses.begin(ack) {
             self.rounds.in_recovery = 0;
-            self.window = ack.in_network + ack.arrived;
-        } else if before != Repair::None && ack.repair == Repair::None {
-            self.window = self.window.max(self.prior_window);
-            self.conserves = false;
         }
-        if self.conserves {
-            self.window = self.window.max(ack.in_network + ack.arrived);
-        }
-        self.conserves
-    }
-
-    fn save_window(&mut self) {
-        let is_good = self.repair == Repair::None && self.state != State::ProbeRtt;
-        self.prior_window = if is_good { self.window } else { self.prior_window.max(self.window) };
+        self.losses.on_ack(ack, &mut self.window)
     }
 
     fn product(&self, bw: Bandwidth, gain: u64) -> u32 {
@@ -427,7 +391,7 @@ impl Bbr3 {
 
     /// BBRQuantizationBudget.
     fn budgeted(&self, inflight: u32) -> u32 {
-        let least = (3 * burst(self.pacing_rate, self.segment)).max(MIN_WINDOW);
+        let least = (3 * self.pace.burst()).max(MIN_WINDOW);
         inflight.max(least) + if self.state == State::Up { 2 } else { 0 }
     }
 
@@ -472,8 +436,7 @@ impl CongestionControl for Bbr3 {
     fn on_handshake(&mut self, now: Time, rtt: Span) {
         let it = &mut self.min_rtt;
         (it.least, it.at, it.recent, it.recent_at) = (Some(rtt), now, Some(rtt), now);
-        self.is_rate_known = true;
-        self.begin_rate(rtt);
+        self.pace.on_handshake(self.window, rtt);
         self.aggregation.restart(now);
     }
 
@@ -497,7 +460,7 @@ impl CongestionControl for Bbr3 {
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        Some(self.pacing_rate)
+        Some(self.pace.rate())
     }
 
     fn holds_back(&self) -> bool {
@@ -506,7 +469,7 @@ impl CongestionControl for Bbr3 {
 
     fn on_congestion(&mut self, event: &Congestion) {
         if !event.repeated {
-            self.save_window();
+            self.losses.save(self.window, self.state == State::ProbeRtt);
             self.undo = Undo {
                 bw_shortterm: self.bw_shortterm,
                 inflight_shortterm: self.inflight_shortterm,
@@ -520,7 +483,7 @@ impl CongestionControl for Bbr3 {
         }
         if event.cause == Cause::Restart {
             self.window = 1;
-            self.repair = Repair::Loss;
+            self.losses.repair = Repair::Loss;
         }
     }
 

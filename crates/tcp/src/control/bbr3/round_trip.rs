@@ -23,7 +23,7 @@ impl Bbr3 {
     /// BBRCheckProbeRTT.
     pub(super) fn probe_rtt(&mut self, ack: &Delivery) {
         if self.state != State::ProbeRtt && self.min_rtt.is_old && !self.restarts {
-            self.save_window();
+            self.losses.save(self.window, false);
             self.state = State::ProbeRtt;
             self.min_rtt.done_at = None;
             self.probe.ack_phase = AckPhase::ProbeStopping;
@@ -56,7 +56,7 @@ impl Bbr3 {
             return;
         }
         self.min_rtt.recent_at = ack.now;
-        self.window = self.window.max(self.prior_window);
+        self.window = self.losses.restored(self.window);
         (self.bw_shortterm, self.inflight_shortterm) = (None, None);
         if self.full.is_reached {
             self.start_down(ack);

@@ -71,7 +71,7 @@ impl PipeAck {
         // "caching the value of HighACK and, after one RTT, measuring the difference between the cached HighACK value and the
         // current HighACK value": a round trip is over when what was out at its start is acknowledged. The first one, and that
         // after a silence, begin with the first ACK of what is out.
-        // What was reported before is acknowledged once more, so that an ACK may tell of more than there was between the two.
+        // With RACK an ACK counts what it reports, too, and a short segment as a full one: what it heard last is the better bound.
         let before = std::mem::replace(&mut self.una, una).max(una.saturating_sub(acked));
         let (from, until) = self.round.filter(|(from, until)| from < until).unwrap_or((before, next));
         if una >= until {

@@ -318,7 +318,6 @@ impl Sender {
                 State::Recovery => Repair::Recovery,
                 State::Loss => Repair::Loss,
             },
-            is_marked: heard.ece,
             next_departure: self.steered.release_at(),
         });
         if self.control.holds_back() {
