@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from pytest import approx
 
@@ -65,3 +66,17 @@ def test_change_of_unit_keeps_the_bounds_in_order() -> None:
 def test_what_cannot_be_paired_is_refused(left: list[int], right: list[int]) -> None:
     with pytest.raises(ValueError, match=r"paired|one value per seed"):
         stats.ratio(left, right)
+
+
+def test_the_jackknife_of_a_mean_is_the_mean_with_its_t_interval() -> None:
+    values = np.array([1.0, 2.0, 4.0, 9.0])
+    made, plain = stats.jackknife(lambda runs: float(values[runs].mean()), 4), stats.mean(values)
+    assert (made.mean, made.low, made.high, made.n) == approx((plain.mean, plain.low, plain.high, 4))
+    assert math.isnan(stats.jackknife(lambda runs: float(values[runs].mean()), 1).low)
+
+
+def test_pseudo_values_take_the_first_order_from_a_bias() -> None:
+    # The variance with n below the line is too small by a factor of (n - 1) / n.
+    values = np.array([1.0, 2.0, 4.0, 9.0])
+    made = stats.pseudo_values(lambda runs: float(values[runs].var()), 4)
+    assert made.mean() == approx(values.var(ddof=1))

@@ -1,12 +1,16 @@
 """Means over seeds with the interval that such few values allow."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
+
+Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
+"""Of some runs, which it is told by their numbers from 0."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,26 @@ def ratio(left: ArrayLike, right: ArrayLike, confidence: float = 0.95) -> Interv
     with np.errstate(divide="ignore", invalid="ignore"):  # a ratio to nothing is infinite or NaN
         quotient = float(a.mean() / b.mean())
         return _around(quotient, (a - quotient * b) / b.mean(), confidence)
+
+
+def jackknife(statistic: Statistic, runs: int, confidence: float = 0.95) -> Interval:
+    """A statistic of all runs together, with the interval that leaving out one at a time gives.
+
+    For what is no mean of one value per run, as a quantile of all their times is not.
+    """
+    return _around(statistic(np.arange(runs)), pseudo_values(statistic, runs), confidence)
+
+
+def pseudo_values(statistic: Statistic, runs: int) -> NDArray[np.float64]:
+    """What each run adds to a statistic of all (Tukey's jackknife: Miller, Biometrika 61, 1974).
+
+    Their mean is the statistic without its bias of first order.
+    """
+    every = np.arange(runs)
+    whole = statistic(every)
+    if runs == 1:
+        return _sample([whole])
+    return _sample([runs * whole - (runs - 1) * statistic(np.delete(every, run)) for run in every])
 
 
 def _around(centre: float, deviates: NDArray[np.float64], confidence: float) -> Interval:

@@ -14,6 +14,8 @@ from catnip.figures import style
 from catnip.figures.style import FAINT, INK, NO_LOOKS, ON_COLOUR, PAPER, STYLE, WIDTH, Look
 
 STEP, LINE, DOTS = "step", "line", "dots"
+MANY = 6
+"""Columns of a map whose names no longer fit beside each other."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Map:
     title: str
     values: NDArray[np.float64]
     beneath: NDArray[np.float64] | None = None
+    unsure: NDArray[np.bool_] | None = None
+    """Values that are shown in brackets."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,17 @@ class Strip:
 
 
 def heat_maps(
-    title: str, maps: Sequence[Map], rows: Sequence[str], columns: Sequence[str], labels: tuple[str, str]
+    title: str,
+    maps: Sequence[Map],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    labels: tuple[str, str],
+    height: float = 3.9,
 ) -> str:
     """Maps side by side on one scale of colours around zero, each cell with its number."""
     reach = max(float(np.abs(one.values).max()) for one in maps)
     with mpl.rc_context(STYLE | {"axes.grid": False}):
-        figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
         grid = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
         style.title(figure, title)
         for axes, one in zip(grid, maps, strict=True):
@@ -60,8 +69,9 @@ def heat_maps(
             scale = {"cmap": "PuOr_r", "vmin": -2.6 * reach, "vmax": 2.6 * reach}
             axes.pcolormesh(one.values, shading="nearest", edgecolors=PAPER, linewidth=1.5, **scale)
             for (row, column), value in np.ndenumerate(one.values):
-                _cell(axes, row, column, value, one.beneath)
-            axes.set_xticks(range(len(columns)), columns)
+                _cell(axes, row, column, value, one)
+            slanted = {"rotation": 40, "ha": "right"} if len(columns) > MANY else {}
+            axes.set_xticks(range(len(columns)), columns, **slanted)
             axes.set_yticks(range(len(rows)), rows)
             axes.set_xlabel(labels[1])
             axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -133,11 +143,14 @@ def grouped_bars(
         return style.svg(figure, title)
 
 
-def _cell(axes: Axes, row: int, column: int, value: float, beneath: NDArray[np.float64] | None) -> None:
-    lift = 0.0 if beneath is None else 0.14
-    axes.text(column, row - lift, f"{value:.0f}", ha="center", va="center", color=ON_COLOUR)
-    if beneath is not None:
-        text = f"{beneath[row, column]:.0f}"
+def _cell(axes: Axes, row: int, column: int, value: float, drawn: Map) -> None:
+    lift = 0.0 if drawn.beneath is None else 0.14
+    number = f"{round(value)}"
+    if drawn.unsure is not None and drawn.unsure[row, column]:
+        number = f"({number})"
+    axes.text(column, row - lift, number, ha="center", va="center", color=ON_COLOUR)
+    if drawn.beneath is not None:
+        text = f"{drawn.beneath[row, column]:.0f}"
         small: dict[str, Any] = {"fontsize": 7.5, "style": "italic"}
         axes.text(column, row + 0.24, text, ha="center", va="center", color=ON_COLOUR, **small)
 

@@ -46,11 +46,16 @@ class Campaign:
         return cast(Made, made)
 
     def run(
-        self, name: str, variants: Sequence[str], wanted: Sequence[str], told: Callable[[int, int], Any]
+        self,
+        name: str,
+        variants: Sequence[str],
+        wanted: Sequence[str],
+        told: Callable[[int, int], Any],
+        changes: Sequence[tuple[str, str]] = (),
     ) -> Mapping[str, Table]:
-        """Tables of variants of a scenario over all seeds, made anew; what they take is noted."""
+        """Tables of variants of a scenario, some keys changed, over all seeds; what they take is noted."""
         seeds = self.seeds(name)
-        made = paths.scenario(name).run(list(variants), seeds, [*wanted, "runs"], 0, told)
+        made = paths.scenario(name, changes).run(list(variants), seeds, [*wanted, "runs"], 0, told)
         self._costs.append((name, len(variants) * len(seeds), float(np.sum(made["runs"]["hops"]))))
         return made
 

@@ -59,7 +59,7 @@ class Claim:
         """Our value with its interval, if it has one."""
         if self.low is None or self.high is None:
             return show(self.ours)
-        return f"{show(self.ours)} [{show(self.low)}, {show(self.high)}]"
+        return _bracketed(self.ours, self.low, self.high)
 
 
 class Beside(TypedDict, total=False):
@@ -143,6 +143,15 @@ def show(value: Value) -> str:
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     shown = f"{value:.{decimals}f}"
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def show_interval(value: Interval) -> str:
+    """A mean with its interval in brackets."""
+    return _bracketed(value.mean, value.low, value.high)
+
+
+def _bracketed(middle: Value, low: float, high: float) -> str:
+    return f"{show(middle)} [{show(low)}, {show(high)}]"
 
 
 def _judge(

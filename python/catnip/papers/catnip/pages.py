@@ -23,13 +23,8 @@ def gains_pct(ours: np.ndarray, base: np.ndarray) -> np.ndarray:
 
 def average_gain(ours: np.ndarray, base: np.ndarray) -> Interval:
     """The average of the pages' gains, percent; its interval by leaving out one run at a time (jackknife)."""
-    n = len(ours)
-    whole = float(gains_pct(ours, base).mean())
-    if n == 1:
-        return stats.mean([whole])
-    kept = [np.arange(n) != left_out for left_out in range(n)]
-    pseudo = [n * whole - (n - 1) * float(gains_pct(ours[k], base[k]).mean()) for k in kept]
-    return stats.mean(pseudo)
+    values = stats.pseudo_values(lambda runs: float(gains_pct(ours[runs], base[runs]).mean()), len(ours))
+    return stats.mean(values)
 
 
 def session_min(result: Result) -> np.ndarray:

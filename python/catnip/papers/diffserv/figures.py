@@ -9,7 +9,7 @@ from catnip import stats
 from catnip.figures.ccdf import Curve, Panel, ccdf_panels, over_rates
 from catnip.figures.style import RAMP
 from catnip.measures import Floats
-from catnip.papers.claims import show
+from catnip.papers.claims import show, show_interval
 from catnip.papers.diffserv import beyond, schemes
 from catnip.papers.diffserv.runs import (
     APPL_110,
@@ -31,7 +31,6 @@ from catnip.papers.diffserv.runs import (
 )
 from catnip.papers.outcome import Figure, Table
 from catnip.papers.reference import published
-from catnip.stats import Interval
 
 Measure: TypeAlias = Callable[[Result], Floats]
 
@@ -198,13 +197,13 @@ def tables(runs: Runs) -> Sequence[Table]:
 
 def _findings(runs: Runs) -> Table:
     def late(scheme: str, rate: int, limit_s: float, http: str = "1.0") -> str:
-        return f"{_shown(schemes.pages_above_pct(runs, scheme, rate, limit_s, http))} %"
+        return f"{show_interval(schemes.pages_above_pct(runs, scheme, rate, limit_s, http))} %"
 
     def files(scheme: str, rate: int) -> str:
-        return _shown(schemes.files_ratio(runs, scheme, rate))
+        return show_interval(schemes.files_ratio(runs, scheme, rate))
 
     def variation(other: str) -> str:
-        return _shown(beyond.variation_ratio(runs, other, 100))
+        return show_interval(beyond.variation_ratio(runs, other, 100))
 
     slow_echoes = schemes.echoes_above_pct(runs, DROP_TAIL, 100, 1)
     rows = [
@@ -219,7 +218,7 @@ def _findings(runs: Runs) -> Table:
         (
             "One echo in ten takes about a second at 100 Mbit/s",
             _printed("dsc09", " %"),
-            f"{_shown(slow_echoes)} %",
+            f"{show_interval(slow_echoes)} %",
         ),
         (
             f"Marked by application, hardly a page takes more than 10 s: {APPL_250}, 60 Mbit/s",
@@ -301,7 +300,8 @@ def _table(
 ) -> Table:
     """A row for each tree, a column for each measure, which gives a value per run."""
     rows = [
-        (name, *(_shown(stats.mean(measure(tree))) for measure in measures.values())) for name, tree in trees
+        (name, *(show_interval(stats.mean(measure(tree))) for measure in measures.values()))
+        for name, tree in trees
     ]
     return Table(title, (first, *measures), rows, note)
 
@@ -346,7 +346,3 @@ def _curve(label: str, times: Times, end_s: float) -> Curve:
 
 def _printed(id: str, unit: str = "") -> str:
     return f"{show(published(id))}{unit}"
-
-
-def _shown(interval: Interval) -> str:
-    return f"{show(interval.mean)} [{show(interval.low)}, {show(interval.high)}]"

@@ -8,7 +8,7 @@ from catnip.bursts import IDLE_S, SIZES_BYTES
 from catnip.figures.bursts import DOTS, LINE, Map, Strip, Track, grouped_bars, heat_maps, strips
 from catnip.figures.style import BASE, RAMP
 from catnip.measures import Floats
-from catnip.papers.claims import show
+from catnip.papers.claims import show_interval
 from catnip.papers.newcwv import beyond, gains, real, single
 from catnip.papers.newcwv.printed import table_gains
 from catnip.papers.newcwv.runs import (
@@ -25,7 +25,6 @@ from catnip.papers.newcwv.runs import (
     Runs,
 )
 from catnip.papers.outcome import Figure, Table
-from catnip.stats import Interval
 
 SIZES = [f"> {size // 1000} KB" for size in SIZES_BYTES]
 SILENCES = [f"{idle}" for idle in IDLE_S]
@@ -289,9 +288,11 @@ def _behind_queues(runs: Runs) -> Table:
         for host in dict.fromkeys((*beyond.HOSTS, *beyond.MARKED)):
             if "marked" in host and queue != "CATNIP-Good":
                 continue
-            gained = [_shown(beyond.gain_behind_pct(runs, host, queue, size)) for size in (5, 20, 80)]
-            time = _shown(beyond.mean_time_s(runs, host, queue, 5))
-            rows.append((queue, host, *gained, time, _shown(beyond.ftp_behind_mbps(runs, host, queue))))
+            gained = [show_interval(beyond.gain_behind_pct(runs, host, queue, size)) for size in (5, 20, 80)]
+            time = show_interval(beyond.mean_time_s(runs, host, queue, 5))
+            rows.append(
+                (queue, host, *gained, time, show_interval(beyond.ftp_behind_mbps(runs, host, queue)))
+            )
     columns = ("queue", "server", "gain > 5 KB, %", "> 20 KB", "> 80 KB", "time > 5 KB, s", "files, Mbit/s")
     note = (
         "Gains over NewReno behind drop tail, of bursts after more than a second of silence. Only CATNIP-Good"
@@ -339,7 +340,3 @@ def _a_bursty_connection(server: Rows) -> int:
     last = np.searchsorted(number, np.arange(len(silences)), side="right") - 1
     silences[time_s[np.maximum(last, 0)] - time_s[np.minimum(first, len(time_s) - 1)] > MINUTE_S] = 0
     return int(silences.argmax())
-
-
-def _shown(value: Interval) -> str:
-    return f"{show(value.mean)} [{show(value.low)}, {show(value.high)}]"

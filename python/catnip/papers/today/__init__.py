@@ -1,0 +1,30 @@
+"""Does context still matter? The pages of 2002 and of today, with today's end systems, behind today's queues.
+
+No paper asks this: what it shows are measurements of this simulator, whose hosts and queues are held against
+the kernel, against RFCs and against other simulators elsewhere.
+"""
+
+from collections.abc import Sequence
+
+from catnip.papers.quantity import Quantities
+from catnip.papers.today import worth
+from catnip.papers.today.cells import TEN
+from catnip.papers.today.figures import FIGURES, headline, tables
+from catnip.papers.today.runs import Runs
+from catnip.progress import Progress
+
+__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+
+MEASURED = Quantities(worth.measured)
+PRINTED = worth.printed
+LIVE: tuple[str, ...] = ()
+
+
+def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
+    """Cells, made on demand."""
+    return Runs(quick, seeds, first_seed, progress)
+
+
+def seeds(runs: Runs) -> Sequence[int]:
+    """The seeds of the ten pages."""
+    return runs.seeds(TEN.scenario)

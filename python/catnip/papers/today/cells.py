@@ -1,0 +1,88 @@
+"""What changes from one cell to the next: one thing at a time, and from 2002 to today step by step."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Changes: TypeAlias = Sequence[tuple[str, str]]
+"""Keys of a scenario and what they are set to, as `catnip run --set` takes them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A set of pages and the line over which they come, which has a scenario of its own."""
+
+    scenario: str
+    says: str
+    product: int
+    """Bandwidth-delay product, packets of 1500 bytes."""
+    seeds: int
+    counted_s: tuple[float, float]
+    """When a counted page begins: the file transfer has found its rate, and there is time to finish."""
+
+    def cells(self) -> Mapping[str, Changes]:
+        """The cells by name; the first one is what the others are compared with."""
+        return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
+
+
+TEN = Place("today", "the ten pages", 50, 20, (10, 90))
+MIX = Place("today-mix", "pages of today", 100, 10, (10, 180))
+PLACES = {"ten": TEN, "mix": MIX}
+
+BASE = "as Linux does"
+HALF, NO_FILE = "half of the servers mark", "no file transfer"
+DROP_TAIL, FQ_CODEL = "DropTail", "FQ-CoDel"
+CONTEXT = ("CATNIP-Good", "CATNIP-RED", "three-level RED")
+BLIND = ("RED", "CoDel", FQ_CODEL, "PIE", "DualPI2", "CAKE")
+"""Queues that look at no mark of ours."""
+QUEUES = (DROP_TAIL, *CONTEXT, *BLIND)
+
+STEPS: Mapping[str, Changes] = {
+    "the paper's hosts": (),
+    "SACK": (("tcp.recovery", "sack"),),
+    "first timeout 1 s": (("tcp.rto_first", "1s"), ("tcp.rto_min", "200ms"), ("tcp.rto_tick", "1ms")),
+    "initial window 10": (("tcp.initial_window_segments", "10"),),
+    "Linux, with Reno": (
+        ("tcp.profile", "linux-6"),
+        ("tcp.recovery", "rack"),
+        ("tcp.control", "reno"),
+        ("tcp.segment", "460B"),
+        ("tcp.marker", "spm:handshake=high"),
+    ),
+    "CUBIC": (("tcp.control", "linux-cubic"),),
+    "full segments": (("tcp.segment", "1448B"),),
+}
+"""Each step comes on top of the ones before it. Up to the last one, packets have the paper's 512 bytes."""
+
+
+def step(name: str) -> Changes:
+    """All changes up to a step."""
+    names = list(STEPS)
+    upto = names[: names.index(name) + 1]
+    return list(dict(change for one in upto for change in STEPS[one]).items())
+
+
+def _of_hosts() -> Mapping[str, Changes]:
+    return {
+        "Reno": [("tcp.control", "reno")],
+        "BBR": [("tcp.control", "bbr")],
+        "initial window 1": [("tcp.initial_window_segments", "1")],
+        "initial window 3": [("tcp.initial_window_segments", "3")],
+        "first timeout 3 s": [("tcp.rto_first", "3s")],
+        "without RACK": [("tcp.recovery", "sack")],
+        "ECN": [("tcp.ecn", "classic"), ("define.red", "gentle=true,mean_packet=1500,ecn=true,hard=false")],
+    }
+
+
+def _of_buffers(product: int) -> Mapping[str, Changes]:
+    sizes = {"10 packets of buffer": 10, "half a product of buffer": product // 2}
+    sizes |= {"two products of buffer": 2 * product}
+    return {name: [("define.buffer", str(packets))] for name, packets in sizes.items()}
+
+
+def _of_traffic() -> Mapping[str, Changes]:
+    return {
+        "handshake unmarked": [("define.handshake", "low")],
+        HALF: [("define.others", "none")],
+        NO_FILE: [("traffic.file", "none")],
+    }

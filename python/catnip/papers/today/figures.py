@@ -1,0 +1,220 @@
+"""From 2002 to today, all queues with today's hosts, what changes the answer, and the answer in words."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from catnip.figures.bursts import Map, grouped_bars, heat_maps
+from catnip.figures.style import RAMP
+from catnip.papers.claims import show, show_interval
+from catnip.papers.outcome import Figure, Table
+from catnip.papers.today import worth
+from catnip.papers.today.cells import (
+    BASE,
+    CONTEXT,
+    DROP_TAIL,
+    FQ_CODEL,
+    HALF,
+    PLACES,
+    QUEUES,
+    STEPS,
+)
+from catnip.papers.today.runs import OLD_QUEUES, OTHERS, Runs
+from catnip.stats import Interval
+
+GOOD = "CATNIP-Good"
+TAIL = "95th percentile"
+OTHER_QUEUES = [queue for queue in QUEUES if queue != DROP_TAIL]
+LOOKS = {
+    GOOD: 0,
+    "CATNIP-RED": 1,
+    FQ_CODEL: 3,
+    **{name: RAMP + 2 * place for place, name in enumerate(worth.QUANTILES)},
+    "file transfer": 1,
+}
+
+
+def steps(runs: Runs) -> Figure:
+    """TDY-E1."""
+    values = {
+        queue: [worth.gain_in_the_old_network_pct(runs, step, queue) for step in STEPS]
+        for queue in OLD_QUEUES
+        if queue != DROP_TAIL
+    }
+    caption = (
+        "The paper's own network: 100 readers, ten pages, 1.5 Mbit/s and ten packets of buffer. From left to"
+        " right its hosts become those of today, one step on top of the other. Bars say by how much pages are"
+        " faster than over DropTail with the same hosts."
+    )
+    title = "What is left of the gain when the hosts become those of today"
+    names = [name.replace(", ", ",\n").replace(" window", "\nwindow") for name in STEPS]
+    svg = grouped_bars(title, names, values, "gain, %", LOOKS)
+    return Figure("today-steps", "From 2002 to today", caption, svg)
+
+
+def queues_ten(runs: Runs) -> Figure:
+    """TDY-E2."""
+    return _queues(runs, "ten", "The ten pages behind each queue")
+
+
+def queues_mix(runs: Runs) -> Figure:
+    """TDY-E3."""
+    return _queues(runs, "mix", "Pages of today behind each queue")
+
+
+def one_at_a_time(runs: Runs) -> Figure:
+    """TDY-E4."""
+    maps = [_map(runs, name, place.says) for name, place in PLACES.items()]
+    caption = (
+        "By how much the 95th percentile of page times differs from that behind DropTail in the same row, in"
+        " percent. Brackets: the 95 % interval holds zero. Each row changes one thing."
+    )
+    title = "95th percentile of page times, against DropTail"
+    rows = list(PLACES["ten"].cells())
+    svg = heat_maps(title, maps, rows, OTHER_QUEUES, ("", ""), 0.36 * len(rows) + 1.9)
+    return Figure("today-cells", "One thing at a time", caption, svg)
+
+
+FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
+    one.__name__: one for one in (steps, queues_ten, queues_mix, one_at_a_time)
+}
+
+
+def headline(runs: Runs) -> str:
+    """The answer, with its intervals."""
+    first, *_, last = (worth.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
+    said = [
+        f"In the paper's own network CATNIP-Good makes pages {_pct(first)} faster with the paper's hosts"
+        f" and {_pct(last)} with those of today."
+    ]
+    for place, where in PLACES.items():
+        good, fair = (worth.change_pct(runs, place, BASE, queue, TAIL) for queue in (GOOD, FQ_CODEL))
+        others = worth.file_change_pct(runs, place, BASE, GOOD)
+        said.append(
+            f"Over a line that {where.says} share with a file transfer, it changes their 95th percentile by"
+            f" {_pct(good)} against DropTail, and the file transfer's rate by {_pct(others)};"
+            f" FQ-CoDel, which needs no marks, changes the former by {_pct(fair)}."
+        )
+    return " ".join(said)
+
+
+def tables(runs: Runs) -> Sequence[Table]:
+    """Where context buys time, what it costs, and all queues."""
+    return [
+        *(_where(runs, place) for place in PLACES),
+        _others(runs),
+        *(_all_queues(runs, place) for place in PLACES),
+    ]
+
+
+def _where(runs: Runs, place: str) -> Table:
+    """A row for each cell: what queues that look at marks make of page times."""
+    rows = []
+    for cell in PLACES[place].cells():
+        over = [_against(worth.change_pct(runs, place, cell, queue, TAIL)) for queue in CONTEXT]
+        beside = [
+            _against(worth.change_pct(runs, place, cell, GOOD, quantile, FQ_CODEL))
+            for quantile in worth.QUANTILES
+        ]
+        base = show_interval(worth.page_s(runs, place, cell, DROP_TAIL, TAIL))
+        rows.append((cell, base, *over, *beside))
+    columns = (
+        "",
+        "DropTail, s",
+        *CONTEXT,
+        f"{GOOD} over {FQ_CODEL}: median",
+        "95th percentile",
+        "99th percentile",
+    )
+    note = (
+        "Change of the 95th percentile of page times against DropTail in the same row, percent; the last"
+        " three columns against FQ-CoDel. Where an interval holds zero, context buys nothing that these runs"
+        " could see."
+    )
+    return Table(f"Where context buys time: {PLACES[place].says}", columns, rows, note)
+
+
+def _others(runs: Runs) -> Table:
+    rows = []
+    for place, where in PLACES.items():
+        for queue in OTHER_QUEUES:
+            file = _against(worth.file_change_pct(runs, place, BASE, queue))
+            unmarked = [
+                _against(worth.change_pct(runs, place, HALF, queue, quantile, group=OTHERS))
+                for quantile in ("median", TAIL)
+            ]
+            marked = _against(worth.change_pct(runs, place, HALF, queue, TAIL))
+            rows.append((where.says, queue, file, *unmarked, marked))
+    columns = (
+        "",
+        "queue",
+        "rate of the file transfer",
+        "unmarked pages: median",
+        "unmarked: 95th percentile",
+        "marked: 95th percentile",
+    )
+    note = (
+        "Change against DropTail, percent. The file transfer is beside pages that are all marked; the other"
+        " columns are of runs in which half of the servers mark."
+    )
+    return Table("What it costs others", columns, rows, note)
+
+
+def _all_queues(runs: Runs, place: str) -> Table:
+    rows = []
+    for queue in QUEUES:
+        made = runs.cell(place, BASE)[queue]
+        times = [show_interval(worth.page_s(runs, place, BASE, queue, name)) for name in worth.QUANTILES]
+        loss = [f"{100 * float(np.nanmean(made.loss[priority])):.2f}" for priority in ("high", "low")]
+        line = (
+            f"{made.file_mbps.mean():.2f}",
+            f"{1e3 * made.queue_s.mean():.1f}",
+            f"{100 * made.utilization.mean():.0f}",
+        )
+        rows.append((queue, *times, *line, *loss))
+    columns = (
+        "queue",
+        "median, s",
+        "95th percentile, s",
+        "99th percentile, s",
+        "file, Mbit/s",
+        "waiting, ms",
+        "in use, %",
+        "HIGH lost, %",
+        "LOW lost, %",
+    )
+    title = f"All queues, hosts as Linux has them: {PLACES[place].says}"
+    note = "Waiting: what the line's queue adds on average, to packets of all traffic."
+    return Table(title, columns, rows, note)
+
+
+def _queues(runs: Runs, place: str, title: str) -> Figure:
+    values = {
+        name: [worth.change_pct(runs, place, BASE, queue, name) for queue in OTHER_QUEUES]
+        for name in worth.QUANTILES
+    }
+    values["file transfer"] = [worth.file_change_pct(runs, place, BASE, queue) for queue in OTHER_QUEUES]
+    caption = (
+        f"Hosts as Linux has them; {PLACES[place].says} beside a file transfer. Page times below zero are"
+        " shorter than behind DropTail; the file transfer below zero is slower."
+    )
+    svg = grouped_bars(title, OTHER_QUEUES, values, "change against DropTail, %", LOOKS)
+    return Figure(f"today-{place}", title, caption, svg)
+
+
+def _map(runs: Runs, place: str, says: str) -> Map:
+    changes = [
+        [worth.change_pct(runs, place, cell, queue, TAIL) for queue in OTHER_QUEUES]
+        for cell in PLACES[place].cells()
+    ]
+    means = np.array([[one.mean for one in row] for row in changes])
+    unsure = np.array([[one.low <= 0 <= one.high for one in row] for row in changes])
+    return Map(says, means, unsure=unsure)
+
+
+def _against(change: Interval) -> str:
+    return f"{change.mean:+.0f} [{change.low:+.0f}, {change.high:+.0f}]"
+
+
+def _pct(value: Interval) -> str:
+    return f"{show(round(value.mean))} % [{value.low:.0f}, {value.high:.0f}]"

@@ -1,0 +1,142 @@
+"""Runs of each cell behind all queues, made on demand and reduced to what claims ask."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import measures, paths
+from catnip.measures import Floats
+from catnip.papers.campaign import Campaign
+from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PLACES, QUEUES, Changes, Place, step
+
+Rows: TypeAlias = Mapping[str, NDArray[Any]]
+
+QUICK_SEEDS = 2
+TABLES = ("transfers", "groups", "ports")
+MARKED, OTHERS, FILE = "web", "other", "file"
+"""Groups of traffic: pages whose servers mark, pages of the other servers, and the file transfer."""
+LINE = "line"
+OLD, OLD_VARIANT = "catnip-e4", "Reno/DropTail"
+OLD_QUEUES: Mapping[str, str] = {
+    DROP_TAIL: "drop-tail:10",
+    "CATNIP-Good": "catnip-good:10",
+    "CATNIP-RED": "catnip-red:10",
+    FQ_CODEL: "fq-codel:10",
+}
+"""What stands in the paper's own network, in place of what its variant says."""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """How long pages took, and the numbers of their runs; of unfinished ones, how long they had lasted."""
+
+    waited_s: Floats
+    run: NDArray[np.intp]
+    unfinished: int
+
+    def quantile(self, q: float, runs: NDArray[np.intp]) -> float:
+        """Of the pages of some runs, in seconds."""
+        return float(np.quantile(self.waited_s[np.isin(self.run, runs)], q))
+
+
+@dataclass(frozen=True)
+class Result:
+    """One cell behind one queue."""
+
+    pages: Mapping[str, Pages]
+    file_mbps: Floats
+    """Of each run; NaN without one."""
+    file_rtt_s: Floats
+    loss: Mapping[str, Floats]
+    """Of packets by priority that come to the line, the share that is dropped; NaN of none."""
+    queue_s: Floats
+    utilization: Floats
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return len(self.queue_s)
+
+
+@dataclass
+class Runs(Campaign):
+    """Each cell is run behind all queues at once, and kept."""
+
+    _made: dict[tuple[str, str], dict[str, Result]] = field(default_factory=dict)
+
+    def usual_seeds(self, name: str) -> int:
+        """More where pages are small, of which a run has the fewer packets."""
+        if self.quick:
+            return QUICK_SEEDS
+        places = {place.scenario: place.seeds for place in PLACES.values()}
+        return places.get(name) or paths.scenario(name).seeds
+
+    def cell(self, place: str, name: str) -> Mapping[str, Result]:
+        """A cell of a place, by queue."""
+        where = PLACES[place]
+        return self._cell(where.scenario, name, where.cells()[name], where)
+
+    def old(self, name: str, queue: str) -> Floats:
+        """The paper's own network with hosts that have come so far: mean time of each page in each run, s."""
+        self.sample = max(self.sample, len(self.seeds(OLD)))
+        return self.kept(("old", name, queue), lambda: self._old(name, queue))
+
+    def _old(self, name: str, queue: str) -> Floats:
+        seeds = self.seeds(OLD)
+        self.sample = max(self.sample, len(seeds))
+        told = self.progress.task(f"the paper's network: {name}, {queue}")
+        changes = [*step(name), ("link.bottleneck.queue", OLD_QUEUES[queue])]
+        made = self.run(OLD, [OLD_VARIANT], ["pages"], told, changes)
+        return measures.page_times(made["pages"], 0, seeds)
+
+    def _cell(self, scenario: str, name: str, changes: Changes, place: Place) -> Mapping[str, Result]:
+        seeds = self.seeds(scenario)
+        self.sample = max(self.sample, len(seeds))
+        key = scenario, name
+        if key not in self._made:
+            told = self.progress.task(f"{place.says}: {name}")
+            tables = self.run(scenario, QUEUES, TABLES, told, changes)
+            parts = {name: measures.by_variant(tables[name], len(QUEUES)) for name in TABLES}
+            self._made[key] = {
+                queue: reduced({name: part[index] for name, part in parts.items()}, seeds, place.counted_s)
+                for index, queue in enumerate(QUEUES)
+            }
+        return self._made[key]
+
+
+def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[float, float]) -> Result:
+    """What claims ask of one variant, of whose tables these are all rows."""
+    line = _where(rows["ports"], "port", LINE)
+    files = _where(rows["groups"], "group", FILE)
+    none = np.full(len(seeds), np.nan)
+    return Result(
+        pages={
+            group: _pages(_where(rows["transfers"], "group", group), seeds, counted_s)
+            for group in (MARKED, OTHERS)
+        },
+        file_mbps=files["goodput_mbps"] if len(files["seed"]) else none,
+        file_rtt_s=files["rtt_mean_s"] if len(files["seed"]) else none,
+        loss={priority: _loss(line, priority) for priority in ("high", "med", "low")},
+        queue_s=line["queue_delay_mean_s"],
+        utilization=line["utilization"],
+    )
+
+
+def _pages(rows: Rows, seeds: Sequence[int], counted_s: tuple[float, float]) -> Pages:
+    first_s, last_s = counted_s
+    counted = (rows["start_s"] >= first_s) & (rows["start_s"] < last_s)
+    unfinished = int(np.isnan(rows["time_s"][counted]).sum())
+    return Pages(rows["waited_s"][counted], np.searchsorted(seeds, rows["seed"][counted]), unfinished)
+
+
+def _loss(line: Rows, priority: str) -> Floats:
+    arrived = line[f"arrived_{priority}"].astype(float)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(line[f"dropped_{priority}"] / arrived)
+
+
+def _where(rows: Rows, key: str, name: str) -> dict[str, NDArray[Any]]:
+    return {column: values[rows[key] == name] for column, values in rows.items()}

@@ -1,0 +1,107 @@
+"""What context is worth, and what it costs others: ratios of times and rates, paired by run."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import stats
+from catnip.measures import Floats
+from catnip.papers.catnip.pages import average_gain
+from catnip.papers.catnip.printed import paper_gain_pct
+from catnip.papers.quantity import Quantities
+from catnip.papers.reference import rows
+from catnip.papers.today.cells import DROP_TAIL, PLACES
+from catnip.papers.today.runs import MARKED, Result, Runs
+from catnip.stats import Interval
+
+measured = Quantities()
+printed = Quantities()
+printed(paper_gain_pct)
+
+QUANTILES = {"median": 0.5, "95th percentile": 0.95, "99th percentile": 0.99}
+WEIGHED = ("p10", "p25", "p50", "p75", "p90")
+"""The percentile that each of the pages of today stands for."""
+
+
+@measured
+def gain_in_the_old_network_pct(runs: Runs, step: str, queue: str) -> Interval:
+    """TDY-E1: average over the ten pages by how much each is faster than over DropTail."""
+    return average_gain(runs.old(step, queue), runs.old(step, DROP_TAIL))
+
+
+@measured
+def page_s(runs: Runs, place: str, cell: str, queue: str, quantile: str, group: str = MARKED) -> Interval:
+    """A quantile of all page times, s."""
+    made = runs.cell(place, cell)[queue]
+    return stats.jackknife(_quantile(made, quantile, group), made.runs)
+
+
+@measured
+def change_pct(
+    runs: Runs,
+    place: str,
+    cell: str,
+    queue: str,
+    quantile: str,
+    than: str = DROP_TAIL,
+    group: str = MARKED,
+) -> Interval:
+    """By how much a quantile of all page times differs from that behind another queue, percent of that."""
+    made = runs.cell(place, cell)
+    ours, theirs = (_quantile(made[name], quantile, group) for name in (queue, than))
+    return stats.jackknife(lambda kept: 100 * (ours(kept) / theirs(kept) - 1), made[queue].runs)
+
+
+@measured
+def file_change_pct(runs: Runs, place: str, cell: str, queue: str, than: str = DROP_TAIL) -> Interval:
+    """By how much the rate of the file transfer differs from that behind another queue, percent of that."""
+    made = runs.cell(place, cell)
+    return _change_pct(made[queue].file_mbps, made[than].file_mbps)
+
+
+@measured
+def longest_tail_s(runs: Runs, place: str) -> float:
+    """The longest 99th percentile of all cells and queues, s: unknown beyond what each page is given."""
+    every = np.arange(len(runs.seeds(PLACES[place].scenario)))
+    made = [result for cell in PLACES[place].cells() for result in runs.cell(place, cell).values()]
+    return max(result.pages[MARKED].quantile(QUANTILES["99th percentile"], every) for result in made)
+
+
+@measured
+def page_kb(_runs: Runs, percentile: str) -> float:
+    """TDY-S1: what the page of a percentile weighs."""
+    return sum(_sizes(percentile)) / 1024
+
+
+@measured
+def page_requests(_runs: Runs, percentile: str) -> float:
+    """TDY-S1: how many objects it has."""
+    return len(_sizes(percentile))
+
+
+@measured
+def object_kb(_runs: Runs, quantile: float) -> float:
+    """TDY-S1: a quantile of the sizes of all objects but the HTML."""
+    sizes = [size for percentile in WEIGHED for size in _sizes(percentile)[1:]]
+    return float(np.quantile(sizes, quantile)) / 1024
+
+
+@printed
+def almanac(what: str, percentile: str) -> float:
+    """A number of the Web Almanac's."""
+    return next(float(row[percentile]) for row in rows("today_almanac.csv") if row["what"] == what)
+
+
+def _quantile(made: Result, quantile: str, group: str) -> Callable[[NDArray[np.intp]], float]:
+    return lambda kept: made.pages[group].quantile(QUANTILES[quantile], kept)
+
+
+def _change_pct(ours: Floats, theirs: Floats) -> Interval:
+    one = stats.ratio(ours, theirs) * 100
+    return Interval(one.mean - 100, one.low - 100, one.high - 100, one.n)
+
+
+def _sizes(percentile: str) -> list[int]:
+    page = str(1 + WEIGHED.index(percentile))
+    return [int(row["bytes"]) for row in rows("today_pages.csv") if row["page"] == page]

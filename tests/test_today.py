@@ -1,0 +1,147 @@
+"""Whether context still matters: the pages of today, the cells, and what is made of their runs, by hand."""
+
+import csv
+import itertools
+import math
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+from catnip import paths
+from catnip.papers import reference
+from catnip.papers.today import worth
+from catnip.papers.today.cells import BASE, PLACES, QUEUES, STEPS, step
+from catnip.papers.today.runs import OLD, OLD_QUEUES, OLD_VARIANT, Pages, Result, Runs, reduced
+from catnip.progress import Progress
+
+TABLE = Path(reference.__file__).parent / "today" / "reference" / "today_pages.csv"
+SPREAD = 2.3
+
+
+def test_the_pages_of_today_are_what_the_almanac_and_the_recipe_beside_them_say() -> None:
+    made = []
+    for page, percentile in enumerate(worth.WEIGHED, 1):
+        almanac = partial(worth.almanac, percentile=percentile)
+        html = round(1024 * almanac("HTML of a page"))
+        others = int(almanac("requests")) - 1
+        parts = [math.exp(SPREAD * NormalDist().inv_cdf((n + 0.5) / others)) for n in range(others)]
+        stride = next(n for n in range(round(0.618 * others), others) if math.gcd(n, others) == 1)
+        mixed = [parts[(n * stride + stride // 2) % others] for n in range(others)]
+        left = round(1024 * almanac("page weight")) - html
+        ends = [round(left * sum(mixed[:n]) / sum(mixed)) for n in range(others + 1)]
+        sizes = [html, *(end - start for start, end in itertools.pairwise(ends))]
+        made += [[str(page), str(n), str(size)] for n, size in enumerate(sizes)]
+    with TABLE.open(encoding="utf-8", newline="") as opened:
+        rows = [[row["page"], row["object_index"], row["bytes"]] for row in csv.DictReader(opened)]
+    assert rows == made
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_cell_is_a_scenario_with_all_queues_and_differs_from_the_first_one(place: str) -> None:
+    where = PLACES[place]
+    texts = set()
+    for changes in where.cells().values():
+        scenario = paths.scenario(where.scenario, changes)
+        assert set(scenario.variants) == set(QUEUES)
+        texts.add(str(changes))
+    assert len(texts) == len(where.cells())
+
+
+def test_the_places_have_the_buffers_of_which_their_cells_speak() -> None:
+    # Rate times round trip by packets of 1500 bytes: 10 Mbit/s and 60 ms, 40 Mbit/s and 30 ms.
+    assert [place.product for place in PLACES.values()] == [50, 100]
+    for place in PLACES.values():
+        text = Path(paths.scenario(place.scenario).path).read_text(encoding="utf-8")
+        assert f'buffer = "{place.product}"' in text
+
+
+def test_steps_add_up_until_the_hosts_are_those_of_the_line_of_today() -> None:
+    assert step("the paper's hosts") == []
+    assert step("SACK") == [("tcp.recovery", "sack")]
+    last = dict(step(list(STEPS)[-1]))
+    assert (last["tcp.profile"], last["tcp.recovery"], last["tcp.control"]) == (
+        "linux-6",
+        "rack",
+        "linux-cubic",
+    )
+    for queue in OLD_QUEUES.values():
+        for name in STEPS:
+            changed = paths.scenario(OLD, [*step(name), ("link.bottleneck.queue", queue)])
+            assert OLD_VARIANT in changed.variants
+
+
+def rows(**columns: Any) -> dict[str, np.ndarray]:
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def test_pages_count_by_when_they_begin_and_those_without_an_end_by_how_long_they_have_lasted() -> None:
+    nan = math.nan
+    tables = {
+        "transfers": rows(
+            seed=[3, 3, 4, 4, 4],
+            group=["web", "web", "web", "web", "other"],
+            start_s=[9.0, 10.0, 20.0, 90.0, 30.0],
+            time_s=[1.0, 2.0, nan, 4.0, 5.0],
+            waited_s=[1.0, 2.0, 70.0, 4.0, 5.0],
+        ),
+        "groups": rows(seed=[3, 4], group=["file", "file"], goodput_mbps=[1.0, 2.0], rtt_mean_s=[0.1, 0.2]),
+        "ports": rows(
+            seed=[3, 4, 3],
+            port=["line", "line", "line:back"],
+            queue_delay_mean_s=[0.01, 0.02, 9.0],
+            utilization=[0.5, 0.6, 9.0],
+            **{f"arrived_{name}": [10, 0, 9] for name in ("high", "med", "low")},
+            **{f"dropped_{name}": [1, 0, 9] for name in ("high", "med", "low")},
+        ),
+    }
+    made = reduced(tables, [3, 4], (10, 90))
+    web = made.pages["web"]
+    assert (list(web.waited_s), list(web.run), web.unfinished) == ([2.0, 70.0], [0, 1], 1)
+    assert list(made.pages["other"].waited_s) == [5.0]
+    assert (list(made.file_mbps), list(made.queue_s), made.runs) == ([1.0, 2.0], [0.01, 0.02], 2)
+    assert made.loss["high"][0] == 0.1 and math.isnan(made.loss["high"][1])
+
+
+def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result:
+    """A queue behind which the pages of each run took so long; those of the other servers twice as long."""
+    waited = np.array([time for times in times_s.values() for time in times])
+    run = np.array([run for run, times in times_s.items() for _ in times])
+    none = np.full(len(times_s), math.nan)
+    pages = {"web": Pages(waited, run, 0), "other": Pages(2 * waited, run, 0)}
+    return Result(pages, np.array(file_mbps), none, {"high": none, "low": none}, none, none)
+
+
+def known(cells: Mapping[str, Mapping[str, Result]]) -> Runs:
+    """Runs in which these cells of the ten pages are there."""
+    with Progress(quiet=True) as progress:
+        runs = Runs(False, 2, 1, progress)
+    for name, queues in cells.items():
+        runs._made["today", name] = dict(queues)
+    return runs
+
+
+def test_changes_are_those_of_quantiles_of_all_pages_and_rates_of_all_runs() -> None:
+    base = result({0: [1.0, 2.0, 3.0], 1: [3.0, 4.0, 5.0]}, [2.0, 4.0])
+    half = result({0: [0.5, 1.0, 1.5], 1: [1.5, 2.0, 2.5]}, [1.0, 2.0])
+    runs = known({BASE: {"DropTail": base, "CATNIP-Good": half}})
+    assert worth.page_s(runs, "ten", BASE, "DropTail", "median").mean == 3.0
+    change = worth.change_pct(runs, "ten", BASE, "CATNIP-Good", "95th percentile")
+    assert (change.mean, change.low, change.high, change.n) == pytest.approx((-50, -50, -50, 2))
+    others = worth.change_pct(runs, "ten", BASE, "DropTail", "median", "CATNIP-Good", "other")
+    assert others.mean == pytest.approx(100)
+    files = worth.file_change_pct(runs, "ten", BASE, "CATNIP-Good")
+    assert (files.mean, files.low, files.high) == pytest.approx((-50, -50, -50))
+
+
+def test_a_change_has_the_spread_of_leaving_out_one_run() -> None:
+    base = result({0: [1.0], 1: [1.0], 2: [1.0]}, [1.0, 1.0, 1.0])
+    ours = result({0: [1.0], 1: [1.5], 2: [2.0]}, [1.0, 1.0, 1.0])
+    change = worth.change_pct(known({BASE: {"DropTail": base, "RED": ours}}), "ten", BASE, "RED", "median")
+    # Medians without each run: 1.75, 1.5, 1.25; pseudo values 1, 1.5, 2: a t-interval with two degrees.
+    assert change.mean == pytest.approx(50)
+    assert change.high - change.mean == pytest.approx(4.302653 * 50 / math.sqrt(3), rel=1e-6)
