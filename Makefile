@@ -89,6 +89,7 @@ validate: .venv/built  ## Compare with the paper and ns-2 at full length, rewrit
 	$(BIN)/catnip reproduce diffserv --report validation/diffserv.html --table validation/diffserv.md --figures docs/figures
 	$(BIN)/catnip reproduce linux-tcp --report validation/linux-tcp.html --table validation/linux-tcp.md --figures docs/figures
 	$(BIN)/catnip reproduce newcwv --report validation/newcwv.html --table validation/newcwv.md --figures docs/figures
+	$(BIN)/catnip reproduce today --report validation/today.html --table validation/today.md --figures docs/figures
 	$(BIN)/python -m catnip.model_plots docs/models
 
 docs:  ## List the documents

@@ -97,3 +97,20 @@ def test_cake_is_fair_between_hosts_where_fq_codel_is_fair_between_connections()
         shares[queue.split(":")[0]] = made["one"] / made.sum()
     assert shares["fq-codel"] == pytest.approx(0.2, rel=0.1)
     assert shares["cake"] == pytest.approx(0.5, rel=0.1)
+
+
+def test_prague_shares_a_line_whatever_its_round_trip_where_dctcp_takes_all_over_the_short_one() -> None:
+    shares = {}
+    for control in ("dctcp", "prague"):
+        tcp = {"profile": "linux-6", "control": control, "ecn": "l4s", "pacing": "rate:1"}
+        groups = {name: {"tcp": tcp} for name in ("short", "long")}
+        line = {"rate": "40Mbit", "delay": "500us", "queue": "dual-pi2:10000"}
+        scenario = bottleneck(groups, line, 60)
+        # Round trips of 5 and 25 ms: Prague's draft has them share a rate (section 2.4), and DCTCP goes by the
+        # inverse of the round trip at best.
+        scenario["link"]["in_long"] = {**scenario["link"]["in_long"], "delay": "11ms"}
+        made = catnip.run(scenario, seeds=3).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
+        shares[control] = made["long"] / made.sum()
+        assert made.sum() > 0.95 * 40 * 1448 / 1500
+    assert shares["prague"] == pytest.approx(0.5, rel=0.1)
+    assert shares["dctcp"] < 1 / 6

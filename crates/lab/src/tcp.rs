@@ -141,6 +141,10 @@ fn needs_modern(config: &TcpConfig) -> Result<(), Wrong> {
             format!("{:?}: needs ecn = \"exact\" or \"l4s\", not {:?}", control.to_string(), ecn.name());
         return Err(("control".into(), why));
     }
+    if matches!(control, ControlSpec::Prague(_)) && *ecn != EcnKind::L4s {
+        let why = format!("{:?}: needs ecn = \"l4s\", not {:?}", control.to_string(), ecn.name());
+        return Err(("control".into(), why));
+    }
     if matches!(control, ControlSpec::Bbr(_) | ControlSpec::Bbr3(_)) && *recovery != RecoveryKind::Rack {
         let why = format!("{:?}: needs recovery = \"rack\", not {:?}", control.to_string(), recovery.name());
         return Err(("control".into(), why));

@@ -118,6 +118,8 @@ fn what_the_old_senders_do_not_know_is_refused() {
     assert!(error.contains("tcp.ecn") && error.contains("needs recovery = \"sack\""), "{error}");
     let error = refused("control = \"dctcp\"");
     assert!(error.contains("tcp.control") && error.contains("needs ecn = \"exact\""), "{error}");
+    let error = refused("control = \"prague\"\necn = \"exact\"");
+    assert!(error.contains("tcp.control") && error.contains("needs ecn = \"l4s\""), "{error}");
     for control in ["bbr", "bbr3"] {
         let error = refused(&format!("recovery = \"sack\"\ncontrol = \"{control}\""));
         assert!(error.contains("tcp.control") && error.contains("needs recovery = \"rack\""), "{error}");

@@ -112,6 +112,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "reno:slow-start=hystart++",
             "dctcp",
             "dctcp:gain=F%,slow-start=hystart",
+            "prague",
+            "prague:rtt=T,after=N,slow-start=hystart",
             "bbr",
             "bbr3",
         ],

@@ -81,7 +81,7 @@ fn is_soon_over(end: Time, told: &Told) -> bool {
     end.since(told.lost) < timer + ROUND_TRIP * 64
 }
 
-const CONTROLS: [&str; 9] = [
+const CONTROLS: [&str; 10] = [
     "reno",
     "reno:slow-start=hystart++",
     "cubic",
@@ -91,6 +91,7 @@ const CONTROLS: [&str; 9] = [
     "eca",
     "eca:one-more-round",
     "dctcp\"\necn = \"exact",
+    "prague:after=3\"\necn = \"l4s",
 ];
 const WIRES: [&str; 6] = [
     "none",

@@ -1,3 +1,4 @@
+use super::mark_share::MarkShare;
 use super::slow_start::SlowStartKind;
 use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Reno, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -44,9 +45,7 @@ impl ControlKind for DctcpSpec {
             gain: self.gain.0,
             // Section 3.3: it begins with the most careful estimate.
             alpha: 1.0,
-            window_end: 0,
-            acked: 0,
-            marked: 0,
+            marks: MarkShare::default(),
             segment: start.segment_bytes.into(),
         })
     }
@@ -60,11 +59,7 @@ pub struct Dctcp {
     gain: f64,
     /// DCTCP.Alpha: the estimated share.
     alpha: f64,
-    /// The window that is observed ends here.
-    window_end: u64,
-    /// Bytes acknowledged in it, and of these, marked.
-    acked: u64,
-    marked: u64,
+    marks: MarkShare,
     segment: u64,
 }
 
@@ -79,14 +74,9 @@ impl Dctcp {
 
     /// Section 3.3, steps 1 to 8 for each ACK.
     fn observe(&mut self, ack: &Ack) {
-        self.acked += ack.bytes;
-        self.marked += ack.marked;
-        if ack.una <= self.window_end {
-            return;
+        if let Some(share) = self.marks.on_ack(ack, true) {
+            self.alpha = self.alpha * (1.0 - self.gain) + self.gain * share;
         }
-        let share = self.marked as f64 / self.acked.max(1) as f64;
-        self.alpha = self.alpha * (1.0 - self.gain) + self.gain * share;
-        (self.window_end, self.acked, self.marked) = (ack.next, 0, 0);
     }
 }
 

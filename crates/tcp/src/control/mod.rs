@@ -8,6 +8,8 @@ mod dctcp;
 mod delivery;
 mod eca;
 mod linux_cubic;
+mod mark_share;
+mod prague;
 mod reno;
 pub mod slow_start;
 #[cfg(test)]
@@ -21,6 +23,7 @@ pub use dctcp::{Dctcp, DctcpSpec};
 pub use delivery::{Delivery, LossSample, RateSample, Repair};
 pub use eca::{Eca, EcaRule, EcaSpec};
 pub use linux_cubic::{LinuxCubic, LinuxCubicSpec};
+pub use prague::{Prague, PragueSpec};
 pub use reno::{Reno, RenoSpec};
 
 use catnip_base::notation::{Custom, Registry};
@@ -339,6 +342,7 @@ controls! {
     Cubic(CubicSpec) => Box<Cubic>,
     LinuxCubic(LinuxCubicSpec) => Box<LinuxCubic>,
     Dctcp(DctcpSpec) => Box<Dctcp>,
+    Prague(PragueSpec) => Box<Prague>,
     Bbr(BbrSpec) => Box<Bbr>,
     Bbr3(Bbr3Spec) => Box<Bbr3>,
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,

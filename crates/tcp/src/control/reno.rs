@@ -101,6 +101,13 @@ impl Reno {
         }
     }
 
+    /// Congestion avoidance at another pace: so many segments for each window that is acknowledged.
+    pub(super) fn avoid(&mut self, ack: &Ack, pace: f64) {
+        if self.grow_unused || ack.cwnd_limited {
+            self.cwnd += pace * self.segments(ack.bytes) / self.cwnd.max(1.0);
+        }
+    }
+
     /// Leaves slow start where it stands.
     pub(super) fn end_slow_start(&mut self) {
         self.ssthresh = self.whole_cwnd();

@@ -30,7 +30,7 @@ MIX = Place("today-mix", "pages of today", 100, 10, (10, 180))
 PLACES = {"ten": TEN, "mix": MIX}
 
 BASE = "as Linux does"
-HALF, NO_FILE = "half of the servers mark", "no file transfer"
+HALF, UNMARKED, ALONE = "half of the servers mark", "handshake unmarked", "no file transfer"
 DROP_TAIL, FQ_CODEL = "DropTail", "FQ-CoDel"
 CONTEXT = ("CATNIP-Good", "CATNIP-RED", "three-level RED")
 BLIND = ("RED", "CoDel", FQ_CODEL, "PIE", "DualPI2", "CAKE")
@@ -70,6 +70,7 @@ def _of_hosts() -> Mapping[str, Changes]:
         "initial window 3": [("tcp.initial_window_segments", "3")],
         "first timeout 3 s": [("tcp.rto_first", "3s")],
         "without RACK": [("tcp.recovery", "sack")],
+        "L4S": [("tcp.control", "prague"), ("tcp.ecn", "l4s"), ("tcp.pacing", "rate:1")],
         "ECN": [("tcp.ecn", "classic"), ("define.red", "gentle=true,mean_packet=1500,ecn=true,hard=false")],
     }
 
@@ -82,7 +83,7 @@ def _of_buffers(product: int) -> Mapping[str, Changes]:
 
 def _of_traffic() -> Mapping[str, Changes]:
     return {
-        "handshake unmarked": [("define.handshake", "low")],
+        UNMARKED: [("define.handshake", "low")],
         HALF: [("define.others", "none")],
-        NO_FILE: [("traffic.file", "none")],
+        ALONE: [("traffic.file", "none")],
     }

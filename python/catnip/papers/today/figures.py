@@ -6,10 +6,11 @@ import numpy as np
 
 from catnip.figures.bursts import Map, grouped_bars, heat_maps
 from catnip.figures.style import RAMP
-from catnip.papers.claims import show, show_interval
+from catnip.papers.claims import show_interval
 from catnip.papers.outcome import Figure, Table
 from catnip.papers.today import worth
 from catnip.papers.today.cells import (
+    ALONE,
     BASE,
     CONTEXT,
     DROP_TAIL,
@@ -18,6 +19,7 @@ from catnip.papers.today.cells import (
     PLACES,
     QUEUES,
     STEPS,
+    UNMARKED,
 )
 from catnip.papers.today.runs import OLD_QUEUES, OTHERS, Runs
 from catnip.stats import Interval
@@ -91,10 +93,15 @@ def headline(runs: Runs) -> str:
         good, fair = (worth.change_pct(runs, place, BASE, queue, TAIL) for queue in (GOOD, FQ_CODEL))
         others = worth.file_change_pct(runs, place, BASE, GOOD)
         said.append(
-            f"Over a line that {where.says} share with a file transfer, it changes their 95th percentile by"
-            f" {_pct(good)} against DropTail, and the file transfer's rate by {_pct(others)};"
-            f" FQ-CoDel, which needs no marks, changes the former by {_pct(fair)}."
+            f"Where {where.says} share a line with a file transfer, marks and CATNIP-Good change the 95th"
+            f" percentile of page times by {_pct(good)} against DropTail, and the rate of the file transfer"
+            f" by {_pct(others)}; FQ-CoDel, which needs no marks, changes the former by {_pct(fair)}."
         )
+    bare, alone = (worth.change_pct(runs, "ten", cell, GOOD, TAIL) for cell in (UNMARKED, ALONE))
+    said.append(
+        f"If nobody marks handshakes, what the ten pages gain turns into {_pct(bare)}; without the file"
+        f" transfer it is {_pct(alone)}."
+    )
     return " ".join(said)
 
 
@@ -217,4 +224,4 @@ def _against(change: Interval) -> str:
 
 
 def _pct(value: Interval) -> str:
-    return f"{show(round(value.mean))} % [{value.low:.0f}, {value.high:.0f}]"
+    return f"{round(value.mean)} % [{round(value.low)}, {round(value.high)}]"

@@ -1,0 +1,301 @@
+use super::mark_share::MarkShare;
+use super::slow_start::SlowStartKind;
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Reno, Start};
+use catnip_base::notation::{Kind, Notation, Usage, Written};
+use catnip_base::{ParseError, Span, Time};
+
+/// Prague as configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PragueSpec {
+    /// The round trip that shorter ones behave as if they had.
+    pub rtt: Span,
+    /// Rounds after slow start until they do.
+    pub after: u32,
+    /// Before congestion avoidance.
+    pub slow_start: SlowStartKind,
+}
+
+const REFERENCE_RTT: Span = Span::from_millis(25);
+const ROUNDS: u32 = 500;
+/// What the last window weighs in the estimate.
+const GAIN: f64 = 1.0 / 16.0;
+/// Least window after a cut, segments (RFC 5681, equation 4).
+const MIN_SEGMENTS: u64 = 2;
+
+impl Kind for PragueSpec {
+    const USAGE: &'static [Usage] = &[(
+        "prague[:rtt=25ms,after=500,slow-start=hystart++]",
+        "DCTCP for the Internet: grows by what was not marked, also while it is cut, and from so many rounds after slow start on \
+         no faster over a short round trip than over one of rtt (draft-briscoe-iccrg-prague-congestion-control); needs ecn = \"l4s\"",
+    )];
+
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        Ok(Self {
+            rtt: text.option("rtt", REFERENCE_RTT)?,
+            after: text.option("after", ROUNDS)?,
+            slow_start: text.option("slow-start", SlowStartKind::default())?,
+        })
+    }
+
+    fn write(&self, to: &mut Written) {
+        let to = to.name("prague").option("rtt", self.rtt, REFERENCE_RTT).option("after", self.after, ROUNDS);
+        to.option("slow-start", self.slow_start, SlowStartKind::default());
+    }
+}
+
+impl ControlKind for PragueSpec {
+    type Control = Box<Prague>;
+    fn build(&self, start: &Start) -> Box<Prague> {
+        Box::new(Prague {
+            reno: Reno::new(start).with(self.slow_start),
+            rtt: self.rtt,
+            after: self.after,
+            marks: MarkShare::default(),
+            // The first mark halves, as a loss would.
+            alpha: 1.0,
+            was_marked: false,
+            rounds: 0,
+            estimated: Time::ZERO,
+            cut: None,
+            repairs: false,
+            segment: start.segment_bytes.into(),
+        })
+    }
+}
+
+/// Prague, the scalable congestion control of L4S (RFC 9331, section 4; draft-briscoe-iccrg-prague-congestion-control-03, section 2.4):
+/// DCTCP's cut in proportion to marks, an increase that marks do not stop, and less dependence on the round trip. A loss is answered as
+/// Reno answers it. What leaves is for the sender's pacing to spread.
+#[derive(Clone, Debug)]
+pub struct Prague {
+    reno: Reno,
+    rtt: Span,
+    after: u32,
+    marks: MarkShare,
+    /// The estimated share of its data that is marked.
+    alpha: f64,
+    /// Without a mark nothing says that anybody on the path marks.
+    was_marked: bool,
+    /// Windows observed since slow start.
+    rounds: u32,
+    /// When the estimate was made, and when the window was cut for a mark.
+    estimated: Time,
+    cut: Option<Time>,
+    /// A loss is being repaired.
+    repairs: bool,
+    segment: u64,
+}
+
+impl Prague {
+    /// The estimated share of its data that is marked.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// Does it behave as if its round trip were at least the reference?
+    fn is_independent(&self) -> bool {
+        self.rounds >= self.after && self.reno.phase(0) == Phase::CongestionAvoidance
+    }
+
+    fn hear(&mut self, ack: &Ack) {
+        self.was_marked |= ack.marked > 0;
+        if !self.repairs {
+            self.grow(&Ack { bytes: ack.bytes - ack.marked, marked: 0, ..*ack });
+        }
+        let is_due = !self.is_independent() || ack.now >= self.estimated + self.rtt;
+        if let Some(share) = self.marks.on_ack(ack, is_due) {
+            if self.was_marked {
+                self.alpha += GAIN * (share - self.alpha);
+            }
+            self.estimated = ack.now;
+            self.rounds += u32::from(self.reno.phase(0) == Phase::CongestionAvoidance);
+        }
+    }
+
+    /// By what was not marked: slow start, or a segment per round trip. A short round trip has many of these in the reference, and
+    /// each counts for more than it: its segment per round trip is more bytes per second. So both take their share.
+    fn grow(&mut self, unmarked: &Ack) {
+        if unmarked.bytes == 0 {
+            return;
+        }
+        if self.reno.phase(unmarked.unsent) == Phase::SlowStart {
+            return self.reno.on_ack(unmarked);
+        }
+        let share = unmarked.srtt.map_or(1.0, |srtt| srtt.as_secs() / self.rtt.as_secs());
+        let pace = if self.is_independent() { (share * share).min(1.0) } else { 1.0 };
+        self.reno.avoid(unmarked, pace);
+    }
+
+    /// By half of the share that is marked, once per round trip, and not more often than once per reference.
+    fn on_mark(&mut self, event: &Congestion) {
+        self.was_marked = true;
+        if self.is_independent() && self.cut.is_some_and(|cut| event.now < cut + self.rtt) {
+            return;
+        }
+        self.cut = Some(event.now);
+        let before = self.reno.control().cwnd;
+        self.reno.on_congestion(event);
+        let cwnd = (before as f64 * (1.0 - self.alpha / 2.0)) as u64;
+        let cwnd = cwnd.max(MIN_SEGMENTS * self.segment);
+        self.reno.adopt(cwnd, Some(cwnd));
+    }
+}
+
+impl CongestionControl for Prague {
+    fn control(&self) -> Control {
+        self.reno.control()
+    }
+
+    fn phase(&self, unsent: u64) -> Phase {
+        self.reno.phase(unsent)
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.repairs = false;
+        self.hear(ack);
+    }
+
+    fn on_ack_while_reduced(&mut self, ack: &Ack) {
+        self.hear(ack);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        match event.cause {
+            Cause::Mark => self.on_mark(event),
+            Cause::Loss | Cause::Restart => {
+                self.repairs = true;
+                self.reno.on_congestion(event);
+            }
+        }
+    }
+
+    fn on_recovered(&mut self, end: &Recovered) {
+        self.repairs = false;
+        self.reno.on_recovered(end);
+    }
+
+    fn on_spurious(&mut self, now: Time) {
+        self.reno.on_spurious(now);
+    }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
+        self.reno.adopt(cwnd, ssthresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::RecoveryKind;
+    use crate::testing::{SEGMENT, rfc};
+
+    fn prague(window: u32, text: &str) -> Box<Prague> {
+        let super::super::AnyControl::Prague(control) = text
+            .parse::<super::super::ControlSpec>()
+            .unwrap()
+            .build(&rfc(RecoveryKind::SackRfc6675, window).start())
+        else {
+            panic!("{text}")
+        };
+        control
+    }
+
+    /// At so many milliseconds, over a round trip of so many: one segment more is acknowledged, and of these bytes so many were marked.
+    fn ack(at_ms: u64, rtt_ms: u64, una: u64, next: u64, marked: u64) -> Ack {
+        Ack {
+            now: Time::ZERO + Span::from_millis(at_ms),
+            bytes: SEGMENT,
+            delivered: SEGMENT,
+            marked,
+            in_flight: next * SEGMENT,
+            una: una * SEGMENT,
+            next: next * SEGMENT,
+            unsent: 0,
+            rtt: None,
+            srtt: Some(Span::from_millis(rtt_ms)),
+            cwnd_limited: true,
+        }
+    }
+
+    fn episode(at_ms: u64, cause: Cause) -> Congestion {
+        Congestion {
+            now: Time::ZERO + Span::from_millis(at_ms),
+            cause,
+            in_flight: 100 * SEGMENT,
+            receive_window: 1 << 30,
+            repeated: false,
+        }
+    }
+
+    #[test]
+    fn the_estimate_waits_for_the_first_mark_which_halves_the_window() {
+        let mut control = prague(100, "prague");
+        (1..50).for_each(|una| control.on_ack(&ack(una, 10, una, una + 10, 0)));
+        assert_eq!(control.alpha(), 1.0, "nobody has marked");
+        let before = control.control().cwnd;
+        control.on_congestion(&episode(50, Cause::Mark));
+        assert_eq!((control.control().cwnd, control.phase(0)), (before / 2, Phase::CongestionAvoidance));
+        control.on_ack(&ack(51, 10, 200, 300, 0));
+        assert_eq!(control.alpha(), 15.0 / 16.0);
+    }
+
+    #[test]
+    fn it_grows_by_what_was_not_marked_also_while_it_is_cut_but_not_while_a_loss_is_repaired() {
+        let mut control = prague(20, "prague");
+        control.on_congestion(&episode(0, Cause::Mark));
+        let start = control.control().cwnd;
+        assert_eq!(start, 10 * SEGMENT);
+        control.on_ack_while_reduced(&ack(1, 100, 1, 20, 0));
+        assert_eq!(control.control().cwnd, start + SEGMENT / 10);
+        control.on_ack_while_reduced(&ack(2, 100, 2, 20, SEGMENT));
+        assert_eq!(control.control().cwnd, start + SEGMENT / 10, "all of it was marked");
+        control.on_congestion(&episode(3, Cause::Loss));
+        let cut = control.control().cwnd;
+        assert!(cut.abs_diff(start / 2) <= SEGMENT / 10, "{cut}");
+        control.on_ack_while_reduced(&ack(4, 100, 3, 20, 0));
+        assert_eq!(control.control().cwnd, cut);
+        control.on_recovered(&Recovered { now: Time::ZERO, taken: 0, retransmitted: 0 });
+        control.on_ack(&ack(5, 100, 4, 20, 0));
+        assert!(control.control().cwnd > cut);
+    }
+
+    #[test]
+    fn over_a_short_round_trip_it_gains_estimates_and_cuts_as_over_the_reference() {
+        // Draft, section 2.4: a round trip of 5 ms grows by a segment times (5/25)² per round.
+        let mut control = prague(20, "prague:after=0");
+        control.on_congestion(&episode(0, Cause::Mark));
+        let start = control.control().cwnd;
+        control.on_ack(&ack(1, 5, 1, 20, 0));
+        assert_eq!(control.control().cwnd - start, SEGMENT / 10 / 25);
+        control.on_ack(&ack(2, 50, 2, 20, 0));
+        let gained = control.control().cwnd - start;
+        assert!(gained.abs_diff(SEGMENT / 10 / 25 + SEGMENT / 10) <= 1, "a long one is its own: {gained}");
+        // Cut at 0 ms, not again before 25 ms.
+        let grown = control.control().cwnd;
+        control.on_congestion(&episode(24, Cause::Mark));
+        assert_eq!(control.control().cwnd, grown);
+        control.on_congestion(&episode(25, Cause::Mark));
+        assert!(control.control().cwnd < grown);
+        // Estimated at 30 ms, not again before 55 ms, however many windows end.
+        control.on_ack(&ack(30, 5, 100, 120, 0));
+        let alpha = control.alpha();
+        control.on_ack(&ack(54, 5, 200, 220, 0));
+        assert_eq!(control.alpha(), alpha);
+        control.on_ack(&ack(55, 5, 300, 320, 0));
+        assert_eq!(control.alpha(), alpha * 15.0 / 16.0);
+    }
+
+    #[test]
+    fn a_young_connection_is_as_dctcp() {
+        let mut control = prague(20, "prague:after=2");
+        control.on_congestion(&episode(0, Cause::Mark));
+        let grow = |control: &mut Prague, at_ms: u64, una: u64| {
+            let before = control.control().cwnd;
+            control.on_ack(&ack(at_ms, 5, una, una + 10, 0));
+            (control.control().cwnd - before) as f64 / (SEGMENT * SEGMENT) as f64 * before as f64
+        };
+        assert!((grow(&mut control, 5, 1) - 1.0).abs() < 0.02);
+        assert!((grow(&mut control, 10, 20) - 1.0).abs() < 0.02);
+        assert!((grow(&mut control, 15, 40) - 0.04).abs() < 0.02);
+    }
+}
