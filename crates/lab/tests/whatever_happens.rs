@@ -81,7 +81,7 @@ fn is_soon_over(end: Time, told: &Told) -> bool {
     end.since(told.lost) < timer + ROUND_TRIP * 64
 }
 
-const CONTROLS: [&str; 10] = [
+const CONTROLS: [&str; 12] = [
     "reno",
     "reno:slow-start=hystart++",
     "cubic",
@@ -90,6 +90,8 @@ const CONTROLS: [&str; 10] = [
     "bbr3",
     "eca",
     "eca:one-more-round",
+    "cubic:slow-start=eca",
+    "linux-cubic:slow-start=eca-final-window",
     "dctcp\"\necn = \"exact",
     "prague:after=3\"\necn = \"l4s",
 ];

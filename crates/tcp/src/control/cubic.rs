@@ -154,8 +154,12 @@ impl CongestionControl for Cubic {
     }
 
     #[inline]
-    fn phase(&self, _unsent: u64) -> Phase {
-        if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance }
+    fn phase(&self, unsent: u64) -> Phase {
+        if self.cwnd < self.ssthresh && !self.slow_start.is_linear(unsent, self.cwnd, self.segment) {
+            Phase::SlowStart
+        } else {
+            Phase::CongestionAvoidance
+        }
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -172,7 +176,16 @@ impl CongestionControl for Cubic {
                     self.ssthresh_was_set = true;
                 }
             }
-            Phase::CongestionAvoidance => self.avoid(ack),
+            Phase::CongestionAvoidance if self.cwnd < self.ssthresh && !self.slow_start.ends_linear() => {
+                self.cwnd += self.segments(ack.bytes) / self.cwnd;
+            }
+            Phase::CongestionAvoidance => {
+                if self.cwnd < self.ssthresh {
+                    self.ssthresh = self.cwnd;
+                    self.ssthresh_was_set = true;
+                }
+                self.avoid(ack);
+            }
         }
     }
 

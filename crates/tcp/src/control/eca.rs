@@ -1,25 +1,11 @@
-use super::{Ack, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Reno, Start};
+use super::slow_start::{EcaRule, SlowStartKind};
+use super::{ControlKind, Reno, Start};
+use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, words};
 
 /// Early congestion avoidance as configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcaSpec(pub EcaRule);
-
-words! {
-    /// When early congestion avoidance stops doubling. The paper prints no rule.
-    #[derive(Default)]
-    pub enum EcaRule {
-        /// An ACK that finds at most two windows unsent opens the window linearly: the rule that gives the paper's
-        /// idle page times (docs/deviations.md).
-        #[default]
-        LastRound = ("last-round", "with at most two windows unsent"),
-        /// From a window of 4 on, ssthresh becomes the window once the next doubled window would finish the document.
-        FinalWindow = ("final-window", "before the doubled window that would finish"),
-        /// ssthresh becomes the window once growing linearly to the end takes at most one round more than doubling.
-        OneMoreRound = ("one-more-round", "when that costs at most one round"),
-    }
-}
 
 impl Kind for EcaSpec {
     const USAGE: &'static [Usage] = &[
@@ -41,97 +27,29 @@ impl Kind for EcaSpec {
     }
 }
 
+/// Early congestion avoidance (CATNIP paper, section III-B): a source that knows the size of its document leaves slow start before the
+/// burst that would end it. It is a slow start of Reno's here, and goes with other controllers as one of theirs.
 impl ControlKind for EcaSpec {
-    type Control = Eca;
-    fn build(&self, start: &Start) -> Eca {
-        Eca::new(Reno::new(start), self.0)
-    }
-}
-
-/// Early congestion avoidance (CATNIP paper, section III-B): a source that knows the size of its document leaves
-/// slow start before the burst that would end it.
-#[derive(Clone, Debug)]
-pub struct Eca {
-    reno: Reno,
-    rule: EcaRule,
-}
-
-/// The smallest window that can trigger a fast retransmit, segments.
-const SMALLEST_USEFUL_WINDOW: f64 = 4.0;
-
-impl Eca {
-    /// Reno that also looks at what is left to send.
-    pub fn new(reno: Reno, rule: EcaRule) -> Self {
-        Self { reno, rule }
-    }
-
-    fn acts(&self, unsent: u64) -> bool {
-        // ns-2 may halve a window of one segment.
-        let (window, left) = (self.reno.whole_cwnd().max(1.0), self.reno.segments(unsent).ceil());
-        match self.rule {
-            EcaRule::LastRound => left <= 2.0 * window,
-            EcaRule::FinalWindow => window >= SMALLEST_USEFUL_WINDOW && left > 0.0 && left <= 2.0 * window,
-            EcaRule::OneMoreRound => {
-                left > 0.0 && rounds(left, window, |w| w + 1.0) <= 1 + rounds(left, window, |w| 2.0 * w)
-            }
-        }
-    }
-}
-
-/// Rounds in which windows that begin at the successor of `window` send `left` segments.
-fn rounds(mut left: f64, mut window: f64, grow: impl Fn(f64) -> f64) -> u32 {
-    let mut rounds = 0;
-    while left > 0.0 {
-        window = grow(window);
-        left -= window;
-        rounds += 1;
-    }
-    rounds
-}
-
-impl CongestionControl for Eca {
-    fn control(&self) -> Control {
-        self.reno.control()
-    }
-
-    fn phase(&self, unsent: u64) -> Phase {
-        if self.acts(unsent) { Phase::CongestionAvoidance } else { self.reno.phase(unsent) }
-    }
-
-    fn on_ack(&mut self, ack: &Ack) {
-        let phase = self.phase(ack.unsent);
-        if phase != self.reno.phase(ack.unsent) && self.rule != EcaRule::LastRound {
-            self.reno.end_slow_start();
-        }
-        self.reno.grow(phase, ack);
-    }
-
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.reno.on_congestion(event);
-    }
-
-    fn on_recovered(&mut self, end: &Recovered) {
-        self.reno.on_recovered(end);
-    }
-
-    fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>) {
-        self.reno.adopt(cwnd, ssthresh);
+    type Control = Reno;
+    fn build(&self, start: &Start) -> Reno {
+        Reno::new(start).with(SlowStartKind::of(self.0))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::{Ack, Congestion, CongestionControl, ControlSpec, Phase, Recovered};
     use crate::recovery::RecoveryKind;
     use crate::testing::{SEGMENT, ns2, rfc};
     use catnip_base::Time;
 
     /// Early congestion avoidance with a window of so many segments, in slow start.
-    fn eca(rule: EcaRule, window: u32) -> Eca {
-        Eca::new(Reno::new(&rfc(RecoveryKind::Reno, window).start()), rule)
+    fn eca(rule: EcaRule, window: u32) -> Reno {
+        EcaSpec(rule).build(&rfc(RecoveryKind::Reno, window).start())
     }
 
-    fn hears_ack(control: &mut Eca, unsent: u64) {
+    fn hears_ack(control: &mut impl CongestionControl, unsent: u64) {
         control.on_ack(&Ack {
             now: Time::ZERO,
             delivered: 0,
@@ -240,13 +158,46 @@ mod tests {
     #[test]
     fn a_window_of_nothing_counts_as_one_segment() {
         for &rule in EcaRule::ALL {
-            let mut control = Eca::new(Reno::new(&ns2(RecoveryKind::Reno, 1).start()), rule);
+            let mut control = EcaSpec(rule).build(&ns2(RecoveryKind::Reno, 1).start());
             let (now, in_flight, receive_window) = (Time::ZERO, SEGMENT, 20 * SEGMENT);
             let cause = crate::control::Cause::Loss;
             control.on_congestion(&Congestion { now, cause, in_flight, receive_window, repeated: false });
             assert_eq!(control.control().cwnd, 0);
             hears_ack(&mut control, 10);
             assert_eq!(control.control().cwnd, SEGMENT, "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_a_slow_start_of_every_controller_that_has_one() {
+        let start = rfc(RecoveryKind::SackRfc6675, 4).start();
+        let start = Start { byte_counting: true, ..start };
+        for control in ["reno", "cubic", "linux-cubic", "dctcp", "prague"] {
+            let build = |rule: &str| {
+                let text = format!("{control}:slow-start={rule}");
+                text.parse::<ControlSpec>().unwrap().build(&start)
+            };
+            // At most two windows are unsent: a segment per window, which a quarter of the window brings a quarter of. Linux counts whole ones.
+            let mut gentle = build("eca");
+            assert_eq!(gentle.phase(8 * SEGMENT), Phase::CongestionAvoidance, "{control}");
+            assert_eq!(gentle.phase(9 * SEGMENT), Phase::SlowStart, "{control}");
+            (0..4).for_each(|_| hears_ack(&mut gentle, 8));
+            let grown = gentle.control().cwnd;
+            assert!(
+                (4900..=5000).contains(&grown) && gentle.control().ssthresh.is_none(),
+                "{control}: {grown}"
+            );
+            hears_ack(&mut gentle, 100);
+            assert!(
+                gentle.control().cwnd > grown + 900,
+                "{control} doubles again when there is more to send"
+            );
+            for rule in ["eca-final-window", "eca-one-more-round"] {
+                let mut final_one = build(rule);
+                hears_ack(&mut final_one, 8);
+                assert_eq!(final_one.control().ssthresh, Some(4000), "{control} {rule}");
+                assert_eq!(final_one.phase(100 * SEGMENT), Phase::CongestionAvoidance, "{control} {rule}");
+            }
         }
     }
 }

@@ -196,8 +196,9 @@ impl CongestionControl for LinuxCubic {
     }
 
     #[inline]
-    fn phase(&self, _unsent: u64) -> Phase {
-        if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance }
+    fn phase(&self, unsent: u64) -> Phase {
+        let is_linear = || self.slow_start.is_linear(unsent, self.cwnd as f64, self.segment as f64);
+        if self.cwnd < self.ssthresh && !is_linear() { Phase::SlowStart } else { Phase::CongestionAvoidance }
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -215,6 +216,11 @@ impl CongestionControl for LinuxCubic {
             let room = (self.ssthresh - self.cwnd).min(acked);
             self.cwnd += room;
             acked -= room;
+        } else if self.cwnd < self.ssthresh {
+            if !self.slow_start.ends_linear() {
+                return self.count(self.cwnd, acked);
+            }
+            self.ssthresh = self.cwnd;
         }
         if acked > 0 {
             self.avoid(ack.now, acked);

@@ -21,7 +21,7 @@ pub use bbr3::{Bbr3, Bbr3Spec};
 pub use cubic::{Cubic, CubicSpec};
 pub use dctcp::{Dctcp, DctcpSpec};
 pub use delivery::{Delivery, LossSample, RateSample, Repair};
-pub use eca::{Eca, EcaRule, EcaSpec};
+pub use eca::EcaSpec;
 pub use linux_cubic::{LinuxCubic, LinuxCubicSpec};
 pub use prague::{Prague, PragueSpec};
 pub use reno::{Reno, RenoSpec};
@@ -338,7 +338,7 @@ macro_rules! controls {
 
 controls! {
     Reno(RenoSpec) => Reno,
-    Eca(EcaSpec) => Eca,
+    Eca(EcaSpec) => Reno,
     Cubic(CubicSpec) => Box<Cubic>,
     LinuxCubic(LinuxCubicSpec) => Box<LinuxCubic>,
     Dctcp(DctcpSpec) => Box<Dctcp>,

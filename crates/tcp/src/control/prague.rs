@@ -94,7 +94,7 @@ impl Prague {
 
     /// Does it behave as if its round trip were at least the reference?
     fn is_independent(&self) -> bool {
-        self.rounds >= self.after && self.reno.phase(0) == Phase::CongestionAvoidance
+        self.rounds >= self.after && !self.reno.is_in_slow_start()
     }
 
     fn hear(&mut self, ack: &Ack) {
@@ -108,7 +108,7 @@ impl Prague {
                 self.alpha += GAIN * (share - self.alpha);
             }
             self.estimated = ack.now;
-            self.rounds += u32::from(self.reno.phase(0) == Phase::CongestionAvoidance);
+            self.rounds += u32::from(!self.reno.is_in_slow_start());
         }
     }
 
@@ -118,7 +118,7 @@ impl Prague {
         if unmarked.bytes == 0 {
             return;
         }
-        if self.reno.phase(unmarked.unsent) == Phase::SlowStart {
+        if self.reno.is_in_slow_start() {
             return self.reno.on_ack(unmarked);
         }
         let share = unmarked.srtt.map_or(1.0, |srtt| srtt.as_secs() / self.rtt.as_secs());

@@ -15,7 +15,8 @@ pub struct RenoSpec {
 impl Kind for RenoSpec {
     const USAGE: &'static [Usage] = &[(
         "reno[:slow-start=hystart++]",
-        "slow start and congestion avoidance (RFC 5681); slow-start: standard, hystart++ (RFC 9406) or hystart (Linux)",
+        "slow start and congestion avoidance (RFC 5681); slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, \
+         eca-one-more-round (CATNIP)",
     )];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         Ok(Self { slow_start: text.option("slow-start", SlowStartKind::default())? })
@@ -74,13 +75,19 @@ impl Reno {
     }
 
     /// Whole segments of cwnd.
-    pub(super) fn whole_cwnd(&self) -> f64 {
+    fn whole_cwnd(&self) -> f64 {
         self.cwnd.floor()
+    }
+
+    /// Below the threshold, whatever early congestion avoidance makes of it.
+    #[inline]
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
     }
 
     /// Opens the window by one ACK's worth as if in this phase.
     #[inline]
-    pub(super) fn grow(&mut self, phase: Phase, ack: &Ack) {
+    fn grow(&mut self, phase: Phase, ack: &Ack) {
         // RFC 3168, section 6.1.2: the window "SHOULD NOT" grow by an ACK that says ECN-Echo.
         if !self.grow_unused && !ack.cwnd_limited || ack.marked > 0 {
             return;
@@ -109,12 +116,12 @@ impl Reno {
     }
 
     /// Leaves slow start where it stands.
-    pub(super) fn end_slow_start(&mut self) {
+    fn end_slow_start(&mut self) {
         self.ssthresh = self.whole_cwnd();
         self.ssthresh_was_set = true;
     }
 
-    pub(super) fn segments(&self, bytes: u64) -> f64 {
+    fn segments(&self, bytes: u64) -> f64 {
         bytes as f64 / self.segment
     }
 }
@@ -132,13 +139,21 @@ impl CongestionControl for Reno {
     }
 
     #[inline]
-    fn phase(&self, _unsent: u64) -> Phase {
-        if self.cwnd < self.ssthresh { Phase::SlowStart } else { Phase::CongestionAvoidance }
+    fn phase(&self, unsent: u64) -> Phase {
+        if self.is_in_slow_start() && !self.slow_start.is_linear(unsent, self.cwnd, self.segment) {
+            Phase::SlowStart
+        } else {
+            Phase::CongestionAvoidance
+        }
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        self.grow(self.phase(ack.unsent), ack);
+        let phase = self.phase(ack.unsent);
+        if phase == Phase::CongestionAvoidance && self.is_in_slow_start() && self.slow_start.ends_linear() {
+            self.end_slow_start();
+        }
+        self.grow(phase, ack);
     }
 
     fn on_congestion(&mut self, event: &Congestion) {

@@ -1,11 +1,13 @@
 //! Slow start: how the window opens before congestion avoidance, and when it stops doubling without a loss. Each kind goes with
 //! each controller that has one.
 
+mod eca;
 mod hystart;
 mod hystart_plus;
 #[cfg(test)]
 mod tests;
 
+pub use eca::EcaRule;
 pub use hystart::HyStart;
 pub use hystart_plus::HyStartPlus;
 
@@ -23,6 +25,23 @@ words! {
         HyStartPlus = ("hystart++", "it grows more slowly, then linearly, once round trips get longer (RFC 9406)"),
         /// See [`HyStart`].
         HyStart = ("hystart", "it ends once round trips get longer or ACKs come in a long train (Linux)"),
+        /// See [`EcaRule::LastRound`].
+        Eca = ("eca", "early congestion avoidance: linear growth once at most two windows are unsent"),
+        /// See [`EcaRule::FinalWindow`].
+        EcaFinalWindow = ("eca-final-window", "it ends before the doubled window that would finish the document"),
+        /// See [`EcaRule::OneMoreRound`].
+        EcaOneMoreRound = ("eca-one-more-round", "it ends as soon as that costs at most one round more"),
+    }
+}
+
+impl SlowStartKind {
+    /// Early congestion avoidance by this rule.
+    pub fn of(rule: EcaRule) -> Self {
+        match rule {
+            EcaRule::LastRound => Self::Eca,
+            EcaRule::FinalWindow => Self::EcaFinalWindow,
+            EcaRule::OneMoreRound => Self::EcaOneMoreRound,
+        }
     }
 }
 
@@ -37,6 +56,7 @@ pub struct SlowStart {
 #[derive(Clone, Debug)]
 enum Rule {
     Standard,
+    Eca(EcaRule),
     HyStartPlus(Box<HyStartPlus>),
     HyStart(Box<HyStart>),
 }
@@ -56,6 +76,9 @@ impl From<SlowStartKind> for SlowStart {
             SlowStartKind::Standard => Rule::Standard,
             SlowStartKind::HyStartPlus => Rule::HyStartPlus(Box::default()),
             SlowStartKind::HyStart => Rule::HyStart(Box::default()),
+            SlowStartKind::Eca => Rule::Eca(EcaRule::LastRound),
+            SlowStartKind::EcaFinalWindow => Rule::Eca(EcaRule::FinalWindow),
+            SlowStartKind::EcaOneMoreRound => Rule::Eca(EcaRule::OneMoreRound),
         };
         // RFC 5681, equation 2: "cwnd += min (N, SMSS)".
         Self { rule, limit: 1.0 }
@@ -68,12 +91,24 @@ impl SlowStart {
         Self { limit: if byte_counting { f64::INFINITY } else { 1.0 }, ..self }
     }
 
+    /// Early congestion avoidance: does a window of so many segments open linearly while so many bytes are unsent?
+    #[inline]
+    pub fn is_linear(&self, unsent: u64, cwnd: f64, segment: f64) -> bool {
+        // ns-2 may halve a window of one segment.
+        matches!(self.rule, Rule::Eca(rule) if rule.acts(cwnd.floor().max(1.0), (unsent as f64 / segment).ceil()))
+    }
+
+    /// Is it over once it was linear?
+    pub fn ends_linear(&self) -> bool {
+        matches!(self.rule, Rule::Eca(rule) if rule.is_final())
+    }
+
     /// An ACK in slow start finds a window of so many segments of so many bytes.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack, cwnd: f64, segment: f64) -> Growth {
         let acked = ack.bytes as f64 / segment;
         match &mut self.rule {
-            Rule::Standard => Growth { segments: acked.min(self.limit), ends: false },
+            Rule::Standard | Rule::Eca(_) => Growth { segments: acked.min(self.limit), ends: false },
             Rule::HyStartPlus(it) => it.on_ack(ack, acked),
             Rule::HyStart(it) => it.on_ack(ack, acked, cwnd, segment),
         }
@@ -82,7 +117,7 @@ impl SlowStart {
     /// Something was lost, or seemed to be; the timer said so or not.
     pub fn on_congestion(&mut self, by_timer: bool) {
         match &mut self.rule {
-            Rule::Standard => {}
+            Rule::Standard | Rule::Eca(_) => {}
             // RFC 9406, section 4.3: "HyStart++ ... SHOULD be used only for the initial slow start".
             Rule::HyStartPlus(_) => self.rule = Rule::Standard,
             Rule::HyStart(it) if by_timer => **it = HyStart::default(),
