@@ -1,0 +1,177 @@
+// Long transfers through one bottleneck under ns-3, whose queue discipline is what is looked at.
+//
+//   dumbbell --queue=codel|fq-codel|pie|red-step --tcp=reno|dctcp [--flows=8] [--rate=20] [--delay=30] [--seconds=70] [--from=10] [--seed=1]
+//
+// Prints goodput of all transfers in Mbit/s, the mean sojourn time in the discipline in ms, and the shares of packets that it has dropped
+// and marked, in percent, of what happens from `from` seconds on.
+
+#include "ns3/applications-module.h"
+#include "ns3/core-module.h"
+#include "ns3/internet-module.h"
+#include "ns3/network-module.h"
+#include "ns3/point-to-point-module.h"
+#include "ns3/traffic-control-module.h"
+
+#include <iostream>
+#include <string>
+
+using namespace ns3;
+
+namespace
+{
+
+struct Counters
+{
+    double received{0};
+    double dropped{0};
+    double marked{0};
+    double bytes{0};
+};
+
+double sojournSum = 0;
+double sojourns = 0;
+double countFrom = 0;
+
+void
+OnSojourn(Time waited)
+{
+    if (Simulator::Now().GetSeconds() >= countFrom)
+    {
+        sojournSum += waited.GetSeconds();
+        ++sojourns;
+    }
+}
+
+Counters
+Read(Ptr<QueueDisc> queue, const ApplicationContainer& sinks)
+{
+    Counters counters;
+    const auto& stats = queue->GetStats();
+    counters.received = stats.nTotalReceivedPackets;
+    counters.dropped = stats.nTotalDroppedPackets;
+    counters.marked = stats.nTotalMarkedPackets;
+    for (uint32_t i = 0; i < sinks.GetN(); ++i)
+    {
+        counters.bytes += DynamicCast<PacketSink>(sinks.Get(i))->GetTotalRx();
+    }
+    return counters;
+}
+
+} // namespace
+
+int
+main(int argc, char* argv[])
+{
+    std::string queue = "codel";
+    std::string tcp = "reno";
+    uint32_t flows = 8;
+    double rate = 20;
+    double delay = 30;
+    double seconds = 70;
+    uint32_t seed = 1;
+    countFrom = 10;
+    CommandLine cmd(__FILE__);
+    cmd.AddValue("queue", "codel, fq-codel, pie or red-step", queue);
+    cmd.AddValue("tcp", "reno or dctcp", tcp);
+    cmd.AddValue("flows", "long transfers", flows);
+    cmd.AddValue("rate", "of the bottleneck, Mbit/s", rate);
+    cmd.AddValue("delay", "one way, ms", delay);
+    cmd.AddValue("seconds", "simulated seconds", seconds);
+    cmd.AddValue("from", "when counting begins, s", countFrom);
+    cmd.AddValue("seed", "of start times and drops", seed);
+    cmd.Parse(argc, argv);
+    RngSeedManager::SetSeed(seed);
+
+    bool marks = tcp == "dctcp";
+    auto type = marks ? TcpDctcp::GetTypeId() : TcpLinuxReno::GetTypeId();
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(type));
+    Config::SetDefault("ns3::TcpSocketBase::UseEcn", EnumValue(marks ? TcpSocketState::On : TcpSocketState::Off));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
+    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(8 << 20));
+    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(8 << 20));
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(Seconds(1)));
+
+    NodeContainer left(1);
+    NodeContainer right(1);
+    NodeContainer senders(flows);
+    NodeContainer receivers(flows);
+    InternetStackHelper stack;
+    stack.InstallAll();
+
+    PointToPointHelper edge;
+    edge.SetDeviceAttribute("DataRate", StringValue("1Gbps"));
+    edge.SetChannelAttribute("Delay", StringValue("1ms"));
+    edge.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("10000p"));
+    PointToPointHelper line;
+    line.SetDeviceAttribute("DataRate", DataRateValue(DataRate(rate * 1e6)));
+    line.SetChannelAttribute("Delay", TimeValue(MilliSeconds(delay - 2)));
+    // One packet waits in the device: the discipline has all others.
+    line.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1p"));
+    auto bottleneck = line.Install(left.Get(0), right.Get(0));
+
+    TrafficControlHelper discipline;
+    if (queue == "codel")
+    {
+        discipline.SetRootQueueDisc("ns3::CoDelQueueDisc", "MaxSize", StringValue("1000p"), "UseEcn", BooleanValue(false));
+    }
+    else if (queue == "fq-codel")
+    {
+        discipline.SetRootQueueDisc("ns3::FqCoDelQueueDisc", "MaxSize", StringValue("1000p"), "UseEcn", BooleanValue(false));
+    }
+    else if (queue == "pie")
+    {
+        discipline.SetRootQueueDisc("ns3::PieQueueDisc", "MaxSize", StringValue("1000p"), "UseEcn", BooleanValue(false));
+    }
+    else
+    {
+        discipline.SetRootQueueDisc("ns3::RedQueueDisc",
+                                    "MaxSize", StringValue("1000p"),
+                                    "MinTh", DoubleValue(20),
+                                    "MaxTh", DoubleValue(21),
+                                    "QW", DoubleValue(1),
+                                    "LInterm", DoubleValue(1),
+                                    "Gentle", BooleanValue(false),
+                                    "Wait", BooleanValue(false),
+                                    "UseEcn", BooleanValue(true),
+                                    "UseHardDrop", BooleanValue(false),
+                                    "MeanPktSize", UintegerValue(1500),
+                                    "LinkBandwidth", DataRateValue(DataRate(rate * 1e6)),
+                                    "LinkDelay", TimeValue(MilliSeconds(delay - 2)));
+    }
+    auto installed = discipline.Install(bottleneck.Get(0)).Get(0);
+    installed->TraceConnectWithoutContext("SojournTime", MakeCallback(&OnSojourn));
+
+    Ipv4AddressHelper addresses;
+    addresses.SetBase("10.0.0.0", "255.255.255.252");
+    addresses.Assign(bottleneck);
+    ApplicationContainer sinks;
+    auto start = CreateObject<UniformRandomVariable>();
+    for (uint32_t i = 0; i < flows; ++i)
+    {
+        addresses.NewNetwork();
+        addresses.Assign(edge.Install(senders.Get(i), left.Get(0)));
+        addresses.NewNetwork();
+        auto end = addresses.Assign(edge.Install(receivers.Get(i), right.Get(0)));
+        constexpr uint16_t PORT = 9;
+        PacketSinkHelper sink("ns3::TcpSocketFactory", InetSocketAddress(Ipv4Address::GetAny(), PORT));
+        sinks.Add(sink.Install(receivers.Get(i)));
+        BulkSendHelper bulk("ns3::TcpSocketFactory", InetSocketAddress(end.GetAddress(0), PORT));
+        bulk.SetAttribute("SendSize", UintegerValue(1448));
+        bulk.Install(senders.Get(i)).Start(Seconds(start->GetValue()));
+    }
+    Ipv4GlobalRoutingHelper::PopulateRoutingTables();
+
+    Counters before;
+    Simulator::Schedule(Seconds(countFrom), [&]() { before = Read(installed, sinks); });
+    Simulator::Stop(Seconds(seconds));
+    Simulator::Run();
+    auto after = Read(installed, sinks);
+    double arrived = after.received - before.received;
+    std::cout << (after.bytes - before.bytes) * 8 / (seconds - countFrom) / 1e6 << " " << 1e3 * sojournSum / sojourns << " "
+              << 100 * (after.dropped - before.dropped) / arrived << " " << 100 * (after.marked - before.marked) / arrived
+              << std::endl;
+    Simulator::Destroy();
+    return 0;
+}
