@@ -1,6 +1,6 @@
 // Long transfers through one bottleneck under ns-3, whose queue discipline is what is looked at.
 //
-//   dumbbell --queue=codel|fq-codel|pie|red-step --tcp=reno|dctcp [--flows=8] [--rate=20] [--delay=30] [--seconds=70] [--from=10] [--seed=1]
+//   dumbbell --queue=codel|fq-codel|pie|red-step --tcp=reno|linux-reno|dctcp [--flows=8] [--rate=20] [--delay=30] [--seconds=70] [--from=10] [--seed=1]
 //
 // Prints goodput of all transfers in Mbit/s, the mean sojourn time in the discipline in ms, and the shares of packets that it has dropped
 // and marked, in percent, of what happens from `from` seconds on.
@@ -19,6 +19,30 @@ using namespace ns3;
 
 namespace
 {
+
+/// RFC 5681, section 3.1: a window grows by a segment at most for each ACK. ns-3's own counts all that the ACK at the end of a recovery
+/// acknowledges, which opens the window by some segments at once.
+class PerAck : public TcpLinuxReno
+{
+  public:
+    static TypeId GetTypeId()
+    {
+        static TypeId id = TypeId("PerAck").SetParent<TcpLinuxReno>().AddConstructor<PerAck>();
+        return id;
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> state, uint32_t segments) override
+    {
+        TcpLinuxReno::IncreaseWindow(state, std::min<uint32_t>(segments, 1));
+    }
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<PerAck>(this);
+    }
+};
+
+NS_OBJECT_ENSURE_REGISTERED(PerAck);
 
 struct Counters
 {
@@ -72,7 +96,7 @@ main(int argc, char* argv[])
     countFrom = 10;
     CommandLine cmd(__FILE__);
     cmd.AddValue("queue", "codel, fq-codel, pie or red-step", queue);
-    cmd.AddValue("tcp", "reno or dctcp", tcp);
+    cmd.AddValue("tcp", "reno, linux-reno or dctcp", tcp);
     cmd.AddValue("flows", "long transfers", flows);
     cmd.AddValue("rate", "of the bottleneck, Mbit/s", rate);
     cmd.AddValue("delay", "one way, ms", delay);
@@ -83,7 +107,7 @@ main(int argc, char* argv[])
     RngSeedManager::SetSeed(seed);
 
     bool marks = tcp == "dctcp";
-    auto type = marks ? TcpDctcp::GetTypeId() : TcpLinuxReno::GetTypeId();
+    auto type = marks ? TcpDctcp::GetTypeId() : tcp == "reno" ? PerAck::GetTypeId() : TcpLinuxReno::GetTypeId();
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(type));
     Config::SetDefault("ns3::TcpSocketBase::UseEcn", EnumValue(marks ? TcpSocketState::On : TcpSocketState::Off));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));

@@ -17,7 +17,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TABLE = HERE.parents[1] / "python" / "catnip" / "reference" / "ns3" / "dumbbell.csv"
 LIBRARIES = ("applications", "traffic-control", "point-to-point", "internet", "network", "core")
-CASES = {"codel": "reno", "fq-codel": "reno", "pie": "reno", "red-step": "dctcp"}
+CASES = (
+    ("codel", "reno"),
+    ("codel", "linux-reno"),
+    ("fq-codel", "reno"),
+    ("pie", "reno"),
+    ("red-step", "dctcp"),
+)
 COLUMNS = ("goodput_mbps", "sojourn_ms", "dropped_pct", "marked_pct")
 SEEDS, PARALLEL = 10, 2
 
@@ -31,18 +37,18 @@ def main() -> None:
         source = str(HERE / "dumbbell.cc")
         subprocess.run(["g++", "-O2", "-std=c++17", source, "-o", str(program), *libraries], check=True)
 
-        def measure(job: tuple[str, int]) -> list[str]:
-            queue, seed = job
-            options = [f"--queue={queue}", f"--tcp={CASES[queue]}", f"--seed={seed}"]
+        def measure(job: tuple[tuple[str, str], int]) -> list[str]:
+            (queue, tcp), seed = job
+            options = [f"--queue={queue}", f"--tcp={tcp}", f"--seed={seed}"]
             ended = subprocess.run([str(program), *options], capture_output=True, text=True, check=True)
-            return [queue, str(seed), *ended.stdout.split()]
+            return [queue, tcp, str(seed), *ended.stdout.split()]
 
         with ThreadPoolExecutor(PARALLEL) as pool:
             rows = list(pool.map(measure, product(CASES, range(1, count + 1))))
     TABLE.parent.mkdir(exist_ok=True)
     with TABLE.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened, lineterminator="\n")
-        writer.writerow(["queue", "seed", *COLUMNS])
+        writer.writerow(["queue", "tcp", "seed", *COLUMNS])
         writer.writerows(rows)
 
 
