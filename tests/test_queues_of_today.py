@@ -106,8 +106,8 @@ def test_prague_shares_a_line_whatever_its_round_trip_where_dctcp_takes_all_over
         groups = {name: {"tcp": tcp} for name in ("short", "long")}
         line = {"rate": "40Mbit", "delay": "500us", "queue": "dual-pi2:10000"}
         scenario = bottleneck(groups, line, 60)
-        # Round trips of 5 and 25 ms: Prague's draft has them share a rate (section 2.4), and DCTCP goes at best
-        # by the inverse of the round trip.
+        # Round trips of 5 and 25 ms: Prague's draft has them share a rate (section 2.4), DCTCP at best the
+        # inverse of the round trip.
         scenario["link"]["in_long"] = {**scenario["link"]["in_long"], "delay": "11ms"}
         made = catnip.run(scenario, seeds=3).to_pandas("groups").groupby("group")["goodput_mbps"].mean()
         shares[control] = made["long"] / made.sum()
