@@ -80,16 +80,14 @@ def rows(**columns: Any) -> dict[str, np.ndarray]:
 
 
 def test_pages_count_by_when_they_begin_and_those_without_an_end_by_how_long_they_have_lasted() -> None:
-    nan = math.nan
     tables = {
         "transfers": rows(
             seed=[3, 3, 4, 4, 4],
             group=["web", "web", "web", "web", "other"],
             start_s=[9.0, 10.0, 20.0, 90.0, 30.0],
-            time_s=[1.0, 2.0, nan, 4.0, 5.0],
             waited_s=[1.0, 2.0, 70.0, 4.0, 5.0],
         ),
-        "groups": rows(seed=[3, 4], group=["file", "file"], goodput_mbps=[1.0, 2.0], rtt_mean_s=[0.1, 0.2]),
+        "groups": rows(seed=[3, 4], group=["file", "file"], goodput_mbps=[1.0, 2.0]),
         "ports": rows(
             seed=[3, 4, 3],
             port=["line", "line", "line:back"],
@@ -101,7 +99,7 @@ def test_pages_count_by_when_they_begin_and_those_without_an_end_by_how_long_the
     }
     made = reduced(tables, [3, 4], (10, 90))
     web = made.pages["web"]
-    assert (list(web.waited_s), list(web.run), web.unfinished) == ([2.0, 70.0], [0, 1], 1)
+    assert (list(web.waited_s), list(web.run)) == ([2.0, 70.0], [0, 1])
     assert list(made.pages["other"].waited_s) == [5.0]
     assert (list(made.file_mbps), list(made.queue_s), made.runs) == ([1.0, 2.0], [0.01, 0.02], 2)
     assert made.loss["high"][0] == 0.1 and math.isnan(made.loss["high"][1])
@@ -112,8 +110,8 @@ def result(times_s: Mapping[int, list[float]], file_mbps: list[float]) -> Result
     waited = np.array([time for times in times_s.values() for time in times])
     run = np.array([run for run, times in times_s.items() for _ in times])
     none = np.full(len(times_s), math.nan)
-    pages = {"web": Pages(waited, run, 0), "other": Pages(2 * waited, run, 0)}
-    return Result(pages, np.array(file_mbps), none, {"high": none, "low": none}, none, none)
+    pages = {"web": Pages(waited, run), "other": Pages(2 * waited, run)}
+    return Result(pages, np.array(file_mbps), {"high": none, "low": none}, none, none)
 
 
 def known(cells: Mapping[str, Mapping[str, Result]]) -> Runs:

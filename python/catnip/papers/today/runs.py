@@ -31,11 +31,10 @@ OLD_QUEUES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Pages:
-    """How long pages took, and the numbers of their runs; of unfinished ones, how long they had lasted."""
+    """How long pages took, of unfinished ones how long they had lasted, and the numbers of their runs."""
 
     waited_s: Floats
     run: NDArray[np.intp]
-    unfinished: int
 
     def quantile(self, q: float, runs: NDArray[np.intp]) -> float:
         """Of the pages of some runs, in seconds."""
@@ -49,7 +48,6 @@ class Result:
     pages: Mapping[str, Pages]
     file_mbps: Floats
     """Of each run; NaN without one."""
-    file_rtt_s: Floats
     loss: Mapping[str, Floats]
     """Of packets by priority that come to the line, the share that is dropped; NaN of none."""
     queue_s: Floats
@@ -85,12 +83,10 @@ class Runs(Campaign):
         return self.kept(("old", name, queue), lambda: self._old(name, queue))
 
     def _old(self, name: str, queue: str) -> Floats:
-        seeds = self.seeds(OLD)
-        self.sample = max(self.sample, len(seeds))
         told = self.progress.task(f"the paper's network: {name}, {queue}")
         changes = [*step(name), ("link.bottleneck.queue", OLD_QUEUES[queue])]
         made = self.run(OLD, [OLD_VARIANT], ["pages"], told, changes)
-        return measures.page_times(made["pages"], 0, seeds)
+        return measures.page_times(made["pages"], 0, self.seeds(OLD))
 
     def _cell(self, scenario: str, name: str, changes: Changes, place: Place) -> Mapping[str, Result]:
         seeds = self.seeds(scenario)
@@ -111,14 +107,12 @@ def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[flo
     """What claims ask of one variant, of whose tables these are all rows."""
     line = _where(rows["ports"], "port", LINE)
     files = _where(rows["groups"], "group", FILE)
-    none = np.full(len(seeds), np.nan)
     return Result(
         pages={
             group: _pages(_where(rows["transfers"], "group", group), seeds, counted_s)
             for group in (MARKED, OTHERS)
         },
-        file_mbps=files["goodput_mbps"] if len(files["seed"]) else none,
-        file_rtt_s=files["rtt_mean_s"] if len(files["seed"]) else none,
+        file_mbps=files["goodput_mbps"] if len(files["seed"]) else np.full(len(seeds), np.nan),
         loss={priority: _loss(line, priority) for priority in ("high", "med", "low")},
         queue_s=line["queue_delay_mean_s"],
         utilization=line["utilization"],
@@ -128,8 +122,7 @@ def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[flo
 def _pages(rows: Rows, seeds: Sequence[int], counted_s: tuple[float, float]) -> Pages:
     first_s, last_s = counted_s
     counted = (rows["start_s"] >= first_s) & (rows["start_s"] < last_s)
-    unfinished = int(np.isnan(rows["time_s"][counted]).sum())
-    return Pages(rows["waited_s"][counted], np.searchsorted(seeds, rows["seed"][counted]), unfinished)
+    return Pages(rows["waited_s"][counted], np.searchsorted(seeds, rows["seed"][counted]))
 
 
 def _loss(line: Rows, priority: str) -> Floats:
