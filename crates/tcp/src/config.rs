@@ -137,6 +137,9 @@ impl DelayedAck {
     }
 }
 
+/// RFC 7323, section 2.3.
+pub const MAX_WINDOW_SCALE: u8 = 14;
+
 impl TcpConfig {
     /// The receive window in whole segments.
     pub fn receive_window_segments(&self) -> u64 {
@@ -168,6 +171,12 @@ impl TcpConfig {
             Phase::CongestionAvoidance => window,
         };
         RoundStart { unsent_segments: unsent.div_ceil(segment), next_window_segments, srtt }
+    }
+
+    /// The shift of windows on the wire: the least one with which the whole window fits into 16 bits (RFC 7323, section 2).
+    pub fn window_scale(&self) -> u8 {
+        let fits = |shift: &u8| self.receive_window.div_ceil(1 << shift) <= u64::from(u16::MAX);
+        (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)
     }
 
     /// What a controller starts from.

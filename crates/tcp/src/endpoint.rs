@@ -382,7 +382,7 @@ impl Endpoint {
                 self.handshake.tell(sender, config, self.phase);
             }
         }
-        self.receiver.on_open(now);
+        self.receiver.on_open(now, config);
         self.state = State::Open;
         self.is_plain = Self::says_nothing_more(config);
     }

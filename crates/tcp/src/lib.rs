@@ -30,7 +30,7 @@ mod testing;
 mod timestamps;
 mod transmission;
 
-pub use config::{DelayedAck, InitialSsthresh, RtoConfig, TcpConfig};
+pub use config::{DelayedAck, InitialSsthresh, MAX_WINDOW_SCALE, RtoConfig, TcpConfig};
 pub use control::Halving;
 pub use ecn::EcnKind;
 pub use endpoint::{Endpoint, Outgoing, Role};

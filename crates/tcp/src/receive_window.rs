@@ -8,6 +8,8 @@ pub(crate) struct TunedWindow {
     segment: u64,
     /// rcv_ssthresh: what is offered, bytes.
     offered: u64,
+    /// What can be told is a multiple of this: of windows on the wire, SYNs apart, some bits are left out.
+    unit: u64,
     /// window_clamp, and where it ends.
     bound: u64,
     most: u64,
@@ -38,6 +40,7 @@ impl TunedWindow {
         Self {
             segment,
             offered,
+            unit: 1,
             bound: (BUFFER * (segment * 256 / TRUE_SIZE).min(255) / 256).clamp(offered, most),
             most,
             taken: offered.min(INITIAL_SEGMENTS * segment),
@@ -48,9 +51,10 @@ impl TunedWindow {
         }
     }
 
-    /// The connection is open: what is taken in counts from now on.
-    pub(crate) fn on_open(&mut self, now: Time) {
+    /// The connection is open: what is taken in counts from now on, and windows are scaled.
+    pub(crate) fn on_open(&mut self, now: Time, scale: u8) {
         self.since = (now, 0);
+        self.unit = 1 << scale;
     }
 
     /// The round trip, zero if it is not known.
@@ -58,9 +62,9 @@ impl TunedWindow {
         Span::from_nanos(self.rtt_8 / 8)
     }
 
-    /// What is offered, bytes.
+    /// What is offered, bytes; rounded up, as __tcp_select_window does.
     pub(crate) fn offered(&self) -> u64 {
-        self.offered
+        self.offered.next_multiple_of(self.unit)
     }
 
     /// tcp_rcv_rtt_measure_ts: data arrives that echoes a timestamp of then.

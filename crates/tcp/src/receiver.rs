@@ -1,5 +1,5 @@
 use crate::receive_window::TunedWindow;
-use crate::{DelayedAck, SackBlocks};
+use crate::{DelayedAck, SackBlocks, TcpConfig};
 use catnip_base::{Span, Time};
 
 /// The receiving half: what has arrived, and when to say so.
@@ -59,9 +59,9 @@ impl Receiver {
     }
 
     /// The connection is open.
-    pub(crate) fn on_open(&mut self, now: Time) {
+    pub(crate) fn on_open(&mut self, now: Time, config: &TcpConfig) {
         if let Some(tuned) = &mut self.tuned {
-            tuned.on_open(now);
+            tuned.on_open(now, config.window_scale());
         }
     }
 

@@ -1,5 +1,5 @@
 use crate::{Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, WireError};
-use catnip_tcp::{EcnBits, Flags, SackBlocks, Segment, Stamps, TcpConfig};
+use catnip_tcp::{EcnBits, Flags, MAX_WINDOW_SCALE, SackBlocks, Segment, Stamps, TcpConfig};
 
 /// Makes a simulated TCP endpoint understood by a real one: between [`Segment`], whose numbers count bytes from 0 and
 /// never wrap, and TCP headers with 32-bit numbers, scaled windows and options.
@@ -42,11 +42,10 @@ impl Announcement {
     /// What a host with this configuration announces: of shifts the least one with which its window fits into 16 bits.
     pub fn of(config: &TcpConfig) -> Self {
         let times = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
-        let fits = |shift: &u8| config.receive_window.div_ceil(1 << shift) <= u64::from(u16::MAX);
         Self {
             // RFC 6691: it counts no options, which the other side takes off.
             mss: (config.segment_bytes + times).min(u32::from(u16::MAX)) as u16,
-            window_scale: Some((0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)),
+            window_scale: Some(config.window_scale()),
             sack: config.recovery.uses_sack(),
             timestamps: config.timestamps,
         }
@@ -67,8 +66,6 @@ pub enum Incoming {
 
 /// What timestamps take of each segment, with their padding (RFC 7323, appendix A).
 pub const TIMESTAMPS_LEN: u32 = 12;
-/// RFC 7323, section 2.3.
-const MAX_WINDOW_SCALE: u8 = 14;
 
 impl Translation {
     /// The translation of a new connection with this initial sequence number.
