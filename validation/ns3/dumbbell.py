@@ -21,7 +21,9 @@ CASES = (
     ("codel", "reno"),
     ("codel", "linux-reno"),
     ("fq-codel", "reno"),
+    ("fq-codel", "linux-reno"),
     ("pie", "reno"),
+    ("pie", "linux-reno"),
     ("red-step", "dctcp"),
 )
 COLUMNS = ("goodput_mbps", "sojourn_ms", "dropped_pct", "marked_pct")
