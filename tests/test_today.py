@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from catnip import paths
-from catnip.papers import reference
+from catnip.papers import reference, runner
 from catnip.papers.today import worth
 from catnip.papers.today.cells import BASE, PLACES, QUEUES, STEPS, step
 from catnip.papers.today.runs import OLD, OLD_QUEUES, OLD_VARIANT, Pages, Result, Runs, reduced
@@ -50,6 +50,22 @@ def test_every_cell_is_a_scenario_with_all_queues_and_differs_from_the_first_one
         assert set(scenario.variants) == set(QUEUES)
         texts.add(str(changes))
     assert len(texts) == len(where.cells())
+
+
+def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finish_that_is_said() -> None:
+    stated = runner.data("today").statements
+    for name, place in PLACES.items():
+        claimed = {
+            one.ours.arguments.get("cell") for one in stated if one.ours.arguments.get("place") == name
+        }
+        assert claimed - {None} == set(place.cells())
+        (tail,) = (
+            one
+            for one in stated
+            if one.ours.quantity == "longest_tail_s" and one.ours.arguments["place"] == name
+        )
+        text = Path(paths.scenario(place.scenario).path).read_text(encoding="utf-8")
+        assert f'duration = "{place.counted_s[1] + tail.bound}s"' in text
 
 
 def test_the_places_have_the_buffers_of_which_their_cells_speak() -> None:

@@ -189,6 +189,14 @@ mod tests {
     }
 
     #[test]
+    fn an_open_connection_is_told_windows_in_units_of_the_scale_rounded_up() {
+        let mut window = TunedWindow::new(Time::ZERO, 1448, 1 << 24);
+        assert_eq!(window.offered(), 64_240, "a SYN is not scaled");
+        window.on_open(Time::ZERO, 9);
+        assert_eq!(window.offered(), 64_512, "126 units of 512 bytes: 64240 is 125.47 of them");
+    }
+
+    #[test]
     fn the_least_round_trip_counts_at_once_and_a_longer_one_by_an_eighth() {
         let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
         for (echo, sample_ms, expected_ms) in [(1, 100, 100), (1, 50, 100), (2, 60, 60), (3, 100, 65)] {

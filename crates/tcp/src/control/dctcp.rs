@@ -46,7 +46,6 @@ impl ControlKind for DctcpSpec {
             // Section 3.3: it begins with the most careful estimate.
             alpha: 1.0,
             marks: MarkShare::default(),
-            segment: start.segment_bytes.into(),
         })
     }
 }
@@ -60,11 +59,7 @@ pub struct Dctcp {
     /// DCTCP.Alpha: the estimated share.
     alpha: f64,
     marks: MarkShare,
-    segment: u64,
 }
-
-/// Least window after a cut, segments (RFC 5681, equation 4).
-const MIN_SEGMENTS: u64 = 2;
 
 impl Dctcp {
     /// The estimated share of its data that is marked.
@@ -99,14 +94,11 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
-        // A loss is answered as Reno answers it (section 3.5), which also ends slow start.
-        let before = self.reno.control().cwnd;
-        self.reno.on_congestion(event);
-        if event.cause == Cause::Mark {
+        match event.cause {
             // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
-            let cwnd = (before as f64 * (1.0 - self.alpha / 2.0)) as u64;
-            let cwnd = cwnd.max(MIN_SEGMENTS * self.segment);
-            self.reno.adopt(cwnd, Some(cwnd));
+            Cause::Mark => self.reno.cut_by_marks(event, self.alpha),
+            // A loss is answered as Reno answers it (section 3.5).
+            Cause::Loss | Cause::Restart => self.reno.on_congestion(event),
         }
     }
 

@@ -19,8 +19,6 @@ const REFERENCE_RTT: Span = Span::from_millis(25);
 const ROUNDS: u32 = 500;
 /// What the last window weighs in the estimate.
 const GAIN: f64 = 1.0 / 16.0;
-/// Least window after a cut, segments (RFC 5681, equation 4).
-const MIN_SEGMENTS: u64 = 2;
 
 impl Kind for PragueSpec {
     const USAGE: &'static [Usage] = &[(
@@ -30,8 +28,12 @@ impl Kind for PragueSpec {
     )];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let rtt = text.option("rtt", REFERENCE_RTT)?;
+        if rtt == Span::ZERO {
+            return Err(text.error("a round trip above 0"));
+        }
         Ok(Self {
-            rtt: text.option("rtt", REFERENCE_RTT)?,
+            rtt,
             after: text.option("after", ROUNDS)?,
             slow_start: text.option("slow-start", SlowStartKind::default())?,
         })
@@ -58,7 +60,6 @@ impl ControlKind for PragueSpec {
             estimated: Time::ZERO,
             cut: None,
             repairs: false,
-            segment: start.segment_bytes.into(),
         })
     }
 }
@@ -83,7 +84,6 @@ pub struct Prague {
     cut: Option<Time>,
     /// A loss is being repaired.
     repairs: bool,
-    segment: u64,
 }
 
 impl Prague {
@@ -133,11 +133,7 @@ impl Prague {
             return;
         }
         self.cut = Some(event.now);
-        let before = self.reno.control().cwnd;
-        self.reno.on_congestion(event);
-        let cwnd = (before as f64 * (1.0 - self.alpha / 2.0)) as u64;
-        let cwnd = cwnd.max(MIN_SEGMENTS * self.segment);
-        self.reno.adopt(cwnd, Some(cwnd));
+        self.reno.cut_by_marks(event, self.alpha);
     }
 }
 
@@ -283,6 +279,12 @@ mod tests {
         assert_eq!(control.alpha(), alpha);
         control.on_ack(&ack(55, 5, 300, 320, 0));
         assert_eq!(control.alpha(), alpha * 15.0 / 16.0);
+    }
+
+    #[test]
+    fn a_reference_of_nothing_is_refused() {
+        let error = "prague:rtt=0ms".parse::<super::super::ControlSpec>().unwrap_err().to_string();
+        assert!(error.contains("a round trip above 0"), "{error}");
     }
 
     #[test]

@@ -115,6 +115,14 @@ impl Reno {
         }
     }
 
+    /// A mark: the window goes down by half of this share of it, and slow start ends there (RFC 8257, section 3.3).
+    pub(super) fn cut_by_marks(&mut self, event: &Congestion, share: f64) {
+        let before = self.cwnd;
+        self.on_congestion(event);
+        self.cwnd = (before * (1.0 - share / 2.0)).max(MIN_SSTHRESH);
+        self.ssthresh = self.cwnd;
+    }
+
     /// Leaves slow start where it stands.
     fn end_slow_start(&mut self) {
         self.ssthresh = self.whole_cwnd();
