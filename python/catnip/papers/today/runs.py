@@ -1,7 +1,7 @@
 """Runs of each cell behind all queues, made on demand and reduced to what claims ask."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from catnip import measures, paths
 from catnip.measures import Floats
 from catnip.papers.campaign import Campaign
-from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PLACES, QUEUES, Changes, Place, step
+from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PLACES, QUEUES, Place, step
 
 Rows: TypeAlias = Mapping[str, NDArray[Any]]
 
@@ -59,11 +59,8 @@ class Result:
         return len(self.queue_s)
 
 
-@dataclass
 class Runs(Campaign):
     """Each cell is run behind all queues at once, and kept."""
-
-    _made: dict[tuple[str, str], dict[str, Result]] = field(default_factory=dict)
 
     def usual_seeds(self, name: str) -> int:
         """More where pages are small, of which a run has the fewer packets."""
@@ -74,33 +71,29 @@ class Runs(Campaign):
 
     def cell(self, place: str, name: str) -> Mapping[str, Result]:
         """A cell of a place, by queue."""
-        where = PLACES[place]
-        return self._cell(where.scenario, name, where.cells()[name], where)
+        self.sample = max(self.sample, len(self.seeds(PLACES[place].scenario)))
+        return self.kept((place, name), lambda: self._cell(PLACES[place], name))
 
     def old(self, name: str, queue: str) -> Floats:
         """The paper's own network with hosts that have come so far: mean time of each page in each run, s."""
         self.sample = max(self.sample, len(self.seeds(OLD)))
         return self.kept(("old", name, queue), lambda: self._old(name, queue))
 
+    def _cell(self, place: Place, name: str) -> Mapping[str, Result]:
+        told = self.progress.task(f"{place.says}: {name}")
+        tables = self.run(place.scenario, QUEUES, TABLES, told, place.cells()[name])
+        parts = {table: measures.by_variant(tables[table], len(QUEUES)) for table in TABLES}
+        seeds = self.seeds(place.scenario)
+        return {
+            queue: reduced({table: part[index] for table, part in parts.items()}, seeds, place.counted_s)
+            for index, queue in enumerate(QUEUES)
+        }
+
     def _old(self, name: str, queue: str) -> Floats:
         told = self.progress.task(f"the paper's network: {name}, {queue}")
         changes = [*step(name), ("link.bottleneck.queue", OLD_QUEUES[queue])]
         made = self.run(OLD, [OLD_VARIANT], ["pages"], told, changes)
         return measures.page_times(made["pages"], 0, self.seeds(OLD))
-
-    def _cell(self, scenario: str, name: str, changes: Changes, place: Place) -> Mapping[str, Result]:
-        seeds = self.seeds(scenario)
-        self.sample = max(self.sample, len(seeds))
-        key = scenario, name
-        if key not in self._made:
-            told = self.progress.task(f"{place.says}: {name}")
-            tables = self.run(scenario, QUEUES, TABLES, told, changes)
-            parts = {name: measures.by_variant(tables[name], len(QUEUES)) for name in TABLES}
-            self._made[key] = {
-                queue: reduced({name: part[index] for name, part in parts.items()}, seeds, place.counted_s)
-                for index, queue in enumerate(QUEUES)
-            }
-        return self._made[key]
 
 
 def reduced(rows: Mapping[str, Rows], seeds: Sequence[int], counted_s: tuple[float, float]) -> Result:
