@@ -1,6 +1,7 @@
 use crate::Colour;
 use catnip_base::notation::{Notation, Written};
-use catnip_base::{Bytes, ParseError, Rate, Span, Time};
+use catnip_base::{Bytes, ParseError, Rate, Time};
+use catnip_law::bucket as law;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
@@ -26,9 +27,11 @@ impl FromStr for Profile {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let parts = text.split_once('/').and_then(|(rate, depth)| {
             let Bytes(depth) = depth.parse().ok()?;
-            Some(Self { rate: rate.parse().ok()?, depth: NonZeroU64::new(depth)? })
+            let depth = NonZeroU64::new(depth).filter(|depth| depth.get() <= law::DEEPEST)?;
+            Some(Self { rate: rate.parse().ok()?, depth })
         });
-        parts.ok_or_else(|| ParseError::new(text, "RATE/DEPTH such as 250kbit/6000B (both above zero)"))
+        let expected = "RATE/DEPTH such as 250kbit/6000B (both above zero, DEPTH at most 2GB)";
+        parts.ok_or_else(|| ParseError::new(text, expected))
     }
 }
 
@@ -38,60 +41,32 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The law of a token bucket: it holds numbers, never packets.
-///
-/// A packet conforms if there are as many tokens as it has bytes, and takes them. Tokens are counted in billionths of a
-/// bit, of which a whole number comes each nanosecond, so that what has conformed in any interval never exceeds rate ×
-/// time + depth, not even by a bit.
+/// A token bucket: its [law](law::Bucket), in our units.
 #[derive(Clone, Debug)]
-pub struct Bucket {
-    rate: u64,
-    depth: u128,
-    /// Those that were there at `since`.
-    tokens: u128,
-    since: Time,
-}
-
-/// A byte's tokens.
-const BYTE: u128 = 8 * 1_000_000_000;
+pub struct Bucket(law::Bucket);
 
 impl Bucket {
     /// A bucket that is full at time zero.
     pub fn new(profile: Profile) -> Self {
-        let depth = u128::from(profile.depth.get()) * BYTE;
-        Self { rate: profile.rate.bits_per_second(), depth, tokens: depth, since: Time::ZERO }
+        Self(law::Bucket::new(profile.rate.bits_per_second(), profile.depth.get()))
     }
 
     /// Are there tokens for a packet of `len` bytes?
     pub fn conforms(&self, now: Time, len: u32) -> bool {
-        self.level(now) >= cost(len)
+        self.0.conforms(now.as_nanos(), len)
     }
 
     /// The packet, which conforms, takes its tokens.
     pub fn take(&mut self, now: Time, len: u32) {
-        debug_assert!(self.conforms(now, len), "what does not conform takes nothing");
-        self.tokens = self.level(now).saturating_sub(cost(len));
-        self.since = self.since.max(now);
+        let conforms = self.0.admits(now.as_nanos(), len);
+        debug_assert!(conforms, "what does not conform takes nothing");
     }
 
     /// From when on a packet of `len` bytes conforms if no other one takes tokens before it; [`Time::NEVER`] if the bucket
     /// is too small for it.
     pub fn ready_at(&self, len: u32) -> Time {
-        if cost(len) > self.depth {
-            return Time::NEVER;
-        }
-        let wait = cost(len).saturating_sub(self.tokens).div_ceil(u128::from(self.rate));
-        u64::try_from(wait).map_or(Time::NEVER, |wait| self.since + Span::from_nanos(wait))
+        Time::from_nanos(self.0.ready_at(len))
     }
-
-    fn level(&self, now: Time) -> u128 {
-        let came = u128::from(now.since(self.since).as_nanos()) * u128::from(self.rate);
-        self.depth.min(self.tokens + came)
-    }
-}
-
-fn cost(len: u32) -> u128 {
-    u128::from(len) * BYTE
 }
 
 /// What a user's contract says of its packets (DiffServ paper): a profile for HIGH ones and one for MED ones, for all its
@@ -142,7 +117,11 @@ impl Sla {
 
 fn profile(text: &mut Notation<'_>, key: &str) -> Result<Option<Profile>, ParseError> {
     let Some(profile) = text.take(key) else { return Ok(None) };
-    let expected = || text.error(format!("{key}=RATE/DEPTH, as in {key}=250kbit/6000B (both above zero)"));
+    let expected = || {
+        text.error(format!(
+            "{key}=RATE/DEPTH, as in {key}=250kbit/6000B (both above zero, DEPTH at most 2GB)"
+        ))
+    };
     profile.parse().map(Some).map_err(|_| expected())
 }
 
@@ -209,7 +188,11 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catnip_base::Span;
     use proptest::prelude::*;
+
+    /// Tokens of a byte.
+    const BYTE: u128 = 8 * 1_000_000_000;
 
     fn ms(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)

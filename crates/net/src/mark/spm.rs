@@ -2,6 +2,7 @@ use super::{Carries, PacketMarker, Sending};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time, as_text};
+use catnip_law::spm as law;
 
 /// What selective packet marking looks at (CATNIP paper, section III-B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +100,13 @@ impl Spm {
     /// The mark of a packet with data from a place in a document, in segments of so many bytes.
     #[inline]
     pub fn mark_of(&self, place: &Place, segment: u32) -> Dscp {
-        let segments = |count: u32| u64::from(count) * u64::from(segment);
-        let left = place.bytes.map(|bytes| bytes.saturating_sub(place.offset));
-        let leading = place.offset < segments(self.parameters.leading);
-        let trailing = left.is_some_and(|left| left <= segments(self.parameters.trailing));
-        let small = place.window < segments(self.parameters.small_window);
-        let high = leading || (trailing && self.parameters.trailing > 0) || small;
-        if high { Self::HIGH } else { Self::LOW }
+        let SpmParameters { leading, trailing, small_window, .. } = self.parameters;
+        let &Place { offset, bytes, window } = place;
+        let place = law::Place { offset, bytes: bytes.unwrap_or(law::UNKNOWN), window };
+        match law::reason(&law::Rules { leading, trailing, small_window }, &place, segment) {
+            law::Reason::None => Self::LOW,
+            _ => Self::HIGH,
+        }
     }
 
     /// The mark of a SYN or SYN-ACK, if it gets one.

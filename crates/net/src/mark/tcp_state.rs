@@ -3,6 +3,7 @@ use super::{Carries, PacketMarker, Sending, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
+use catnip_law::tcp_state as law;
 use std::fmt;
 use std::str::FromStr;
 
@@ -87,8 +88,7 @@ const THRESHOLDS: [Threshold; 2] = [Threshold(4), Threshold(8)];
 /// Marks the packets of one connection by its window.
 #[derive(Clone, Debug)]
 pub struct TcpState {
-    high: Threshold,
-    med: Threshold,
+    thresholds: law::Thresholds,
     class: u8,
     /// Of the randomized version.
     rng: Option<Rng>,
@@ -100,25 +100,18 @@ impl TcpState {
         let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { THRESHOLDS };
         let high = spec.high.unwrap_or(usual[0]);
         let med = spec.med.unwrap_or(usual[1]).max(high);
-        Self { high, med, class: spec.class.unwrap_or(service.class()), rng: spec.random.then(rng) }
+        let thresholds = law::Thresholds { high: high.0, med: med.0 };
+        Self { thresholds, class: spec.class.unwrap_or(service.class()), rng: spec.random.then(rng) }
     }
 
     /// Algorithm 1 for a window of so many segments.
     fn colour(&mut self, window: u32, protected: bool) -> Colour {
-        // The paper's comparison sign is lost; a threshold is the largest window that it protects.
-        if window <= self.high.0 || protected {
-            return Colour::Green;
+        let draw = || self.rng.as_mut().map_or(law::NEVER, |rng| (rng.uniform() * 2f64.powi(32)) as u32);
+        match law::level(&self.thresholds, window, protected, draw) {
+            law::Level::High => Colour::Green,
+            law::Level::Med => Colour::Yellow,
+            law::Level::Low => Colour::Red,
         }
-        if self.keeps(self.high, window) {
-            return Colour::Green;
-        }
-        if window <= self.med.0 || self.keeps(self.med, window) { Colour::Yellow } else { Colour::Red }
-    }
-
-    /// The randomized version: with the probability of a threshold's share of the window.
-    fn keeps(&mut self, threshold: Threshold, window: u32) -> bool {
-        let Some(rng) = &mut self.rng else { return false };
-        rng.uniform() < f64::from(threshold.0) / f64::from(window)
     }
 }
 

@@ -1,14 +1,12 @@
 use super::RoundStart;
 use catnip_base::notation::Usage;
 use catnip_base::{Span, Time};
+use catnip_law::last_window;
 
 pub(super) const USAGE: Usage =
     ("rbplw", "rate-based pacing of the last window: it is spread over one round trip");
 
-/// Rate-based pacing of the last window (CATNIP paper, section III-B).
-///
-/// The paper spreads the last few packets "over a short interval"; here it is one smoothed round trip. The whole
-/// coming round decides, because a single ACK opens room for only one or two packets.
+/// Rate-based pacing of the last window (CATNIP paper, section III-B): its [law](last_window), round by round.
 #[derive(Clone, Debug, Default)]
 pub struct Rbplw {
     gap: Option<Span>,
@@ -22,9 +20,10 @@ impl Rbplw {
     }
 
     pub(super) fn on_round(&mut self, round: &RoundStart) {
-        let last = 1 < round.unsent_segments && round.unsent_segments <= round.next_window_segments;
-        if let (None, true, Some(srtt)) = (self.gap, last, round.srtt) {
-            self.gap = Some(srtt / round.unsent_segments);
+        let srtt = round.srtt.map_or(0, |srtt| srtt.as_nanos());
+        let gap = last_window::gap_ns(round.unsent_segments, round.next_window_segments, srtt);
+        if self.gap.is_none() && gap > 0 {
+            self.gap = Some(Span::from_nanos(gap));
         }
     }
 

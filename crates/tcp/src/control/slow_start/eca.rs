@@ -1,4 +1,5 @@
 use catnip_base::words;
+use catnip_law::eca;
 
 words! {
     /// When early congestion avoidance stops doubling. The paper prints no rule.
@@ -15,18 +16,13 @@ words! {
     }
 }
 
-/// The smallest window that can trigger a fast retransmit, segments.
-const SMALLEST_USEFUL_WINDOW: f64 = 4.0;
-
 impl EcaRule {
     /// Does a window of so many whole segments open linearly now that so many have yet to be sent?
-    pub(super) fn acts(self, window: f64, left: f64) -> bool {
+    pub(super) fn acts(self, window: u64, left: u64) -> bool {
         match self {
-            Self::LastRound => left <= 2.0 * window,
-            Self::FinalWindow => window >= SMALLEST_USEFUL_WINDOW && left > 0.0 && left <= 2.0 * window,
-            Self::OneMoreRound => {
-                left > 0.0 && rounds(left, window, |w| w + 1.0) <= 1 + rounds(left, window, |w| 2.0 * w)
-            }
+            Self::LastRound => eca::last_round(window, left),
+            Self::FinalWindow => eca::final_window(window, left),
+            Self::OneMoreRound => eca::one_more_round(window, left),
         }
     }
 
@@ -34,15 +30,4 @@ impl EcaRule {
     pub(super) fn is_final(self) -> bool {
         self != Self::LastRound
     }
-}
-
-/// Rounds in which windows that begin at the successor of `window` send `left` segments.
-fn rounds(mut left: f64, mut window: f64, grow: impl Fn(f64) -> f64) -> u32 {
-    let mut rounds = 0;
-    while left > 0.0 {
-        window = grow(window);
-        left -= window;
-        rounds += 1;
-    }
-    rounds
 }

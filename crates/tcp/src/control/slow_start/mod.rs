@@ -95,7 +95,7 @@ impl SlowStart {
     #[inline]
     pub fn is_linear(&self, unsent: u64, cwnd: f64, segment: f64) -> bool {
         // ns-2 may halve a window of one segment.
-        matches!(self.rule, Rule::Eca(rule) if rule.acts(cwnd.floor().max(1.0), (unsent as f64 / segment).ceil()))
+        matches!(self.rule, Rule::Eca(rule) if rule.acts((cwnd as u64).max(1), unsent.div_ceil(segment as u64)))
     }
 
     /// Is it over once it was linear?

@@ -4,12 +4,10 @@
 mod cwv;
 mod linux;
 mod newcwv;
-mod pipe_ack;
 
 pub use cwv::Cwv;
 pub use linux::LinuxRestart;
-pub use newcwv::{NON_VALIDATED_PERIOD, NewCwv};
-pub use pipe_ack::{Filter, PipeAck};
+pub use newcwv::{Filter, NewCwv};
 
 use super::{Ack, Congestion, CongestionControl, Control, Delivery, Idle, Phase, Recovered, Sent};
 use catnip_base::notation::{Kind, Notation, Usage, Written};

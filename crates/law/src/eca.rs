@@ -1,0 +1,35 @@
+//! Early congestion avoidance (CATNIP paper, section III-B): whether a window of so many whole segments opens linearly now that so many
+//! have yet to be sent. The paper prints no rule; these are three.
+
+/// The smallest window that can trigger a fast retransmit, segments.
+const SMALLEST_USEFUL_WINDOW: u64 = 4;
+
+/// At most two windows are unsent.
+#[inline]
+pub fn last_round(window: u64, left: u64) -> bool {
+    left <= window.saturating_mul(2)
+}
+
+/// The next doubled window would finish the document.
+#[inline]
+pub fn final_window(window: u64, left: u64) -> bool {
+    window >= SMALLEST_USEFUL_WINDOW && left > 0 && last_round(window, left)
+}
+
+/// Growing linearly to the end takes at most one round more than doubling.
+pub fn one_more_round(window: u64, left: u64) -> bool {
+    left > 0
+        && rounds(left, window, |window| window + 1)
+            <= 1 + rounds(left, window, |window| window.saturating_mul(2))
+}
+
+/// Rounds in which windows that begin at the successor of `window` send `left` segments.
+fn rounds(mut left: u64, mut window: u64, grow: impl Fn(u64) -> u64) -> u32 {
+    let mut rounds = 0;
+    while left > 0 {
+        window = grow(window);
+        left = left.saturating_sub(window);
+        rounds += 1;
+    }
+    rounds
+}
