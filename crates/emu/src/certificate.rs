@@ -2,11 +2,12 @@
 
 use crate::counts::Counts;
 use crate::histogram::Histogram;
-use crate::layout::{Line, table, wrapped};
+use crate::layout::{Line, table};
 use crate::link::{EDGES, LinkSpec, Outcome};
 use crate::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
 use catnip_base::notation::or_none;
+use catnip_cli::text::wrapped;
 use catnip_net::WireSpec;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::QueueKind;

@@ -1,6 +1,7 @@
 //! Text for people, in lines as long as their terminal's.
 
 use crate::link::EDGES;
+use catnip_cli::text::wrapped;
 use std::iter;
 
 /// What a line of a certificate is about; asked and delivered, up and down.
@@ -14,26 +15,6 @@ pub(crate) fn table(rows: &[Line<'_>], width: usize) -> String {
     let text = side_by_side(rows);
     let fits = text.lines().all(|line| line.chars().count() <= width);
     if fits { text } else { one_below_the_other(rows, width) }
-}
-
-/// A text in lines of so many characters, but for longer words; those after the first begin with `indent`.
-pub fn wrapped(text: &str, width: usize, indent: &str) -> String {
-    let start = text.len() - text.trim_start().len();
-    let mut lines = text[..start].to_string();
-    let mut used = start;
-    for (index, word) in text[start..].split(' ').enumerate() {
-        let len = word.chars().count();
-        if index > 0 && used + 1 + len > width {
-            lines += &format!("\n{indent}");
-            used = indent.len();
-        } else if index > 0 {
-            lines.push(' ');
-            used += 1;
-        }
-        lines += word;
-        used += len;
-    }
-    lines
 }
 
 /// What is in front of the cells of a row.

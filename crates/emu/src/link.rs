@@ -3,7 +3,6 @@
 use crate::address::Block;
 use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
 use crate::control::{Changed, Control};
-use crate::failure::{Failure, failed};
 use crate::frames::{Frames, Routing};
 use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::histogram::Histogram;
@@ -20,6 +19,7 @@ use crate::timing::{Manner, Timing, TimingSpec};
 use crate::user::User;
 use crate::way_out::{Carrier, WayOut};
 use catnip_base::{Span, Time};
+use catnip_cli::failure::{Failure, failed};
 use catnip_net::{NodeId, PortId, Topology, WireSpec};
 use catnip_sim::{Watch, World};
 use catnip_wire::PriorityCodec;

@@ -1,9 +1,10 @@
 //! `catnip-emu link`.
 
 use crate::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
-use crate::outputs::{OutputOptions, cannot, exit_code};
+use crate::outputs::{OutputOptions, exit_code};
+use catnip_cli::failure::Failure;
+use catnip_cli::out::cannot;
 use catnip_emu::certificate::Certificate;
-use catnip_emu::failure::Failure;
 use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
 use catnip_emu::log::Log;
 use catnip_emu::sys::VIRTUAL_HEADER;

@@ -1,17 +1,17 @@
 //! Runs programs behind an emulated link.
 
 mod emulate_command;
-mod help;
 mod link_command;
 mod options;
 mod outputs;
 mod router_command;
 mod set_command;
 
+use catnip_cli::help::Program;
+use catnip_cli::out::tell;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use emulate_command::Emulate;
 use link_command::Link;
-use outputs::tell;
 use router_command::Router;
 use set_command::Set;
 use std::process::ExitCode;
@@ -29,14 +29,15 @@ enum What {
     Link(Link),
     Emulate(Emulate),
     Router(Router),
-    #[command(hide = true)]
+    #[command(hide = true, display_name = "link set")]
     Set(Set),
 }
 
 const SET: &str = "set";
+const PROGRAM: Program = Program { alone: "catnip-emu", whole: "catnip" };
 
 fn main() -> ExitCode {
-    let mut command = help::styled(Cli::command());
+    let mut command = PROGRAM.styled(Cli::command());
     let mut words: Vec<_> = std::env::args_os().collect();
     // `link set` is a command of its own: no program has this name that could be behind a link.
     if words.get(1).is_some_and(|word| word == "link") && words.get(2).is_some_and(|word| word == SET) {
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
     let asked = command.try_get_matches_from_mut(words);
     let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return help::answer(&error, &command),
+        Err(error) => return PROGRAM.answer(&error, &command),
     };
     let result = match &cli.command {
         What::Link(options) => link_command::run(options),

@@ -1,6 +1,6 @@
 //! Who tells commands the addresses of names.
 
-use crate::failure::{Failure, failed};
+use catnip_cli::failure::{Failure, failed};
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};

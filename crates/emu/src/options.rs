@@ -1,9 +1,9 @@
 //! What all commands let the user say of a link.
 
 use catnip_base::{Span, notation};
+use catnip_cli::failure::Failure;
 use catnip_emu::certificate::Tolerance;
 use catnip_emu::control::{Adjust, Control};
-use catnip_emu::failure::Failure;
 use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
 use catnip_emu::sys;

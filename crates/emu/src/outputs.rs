@@ -1,18 +1,18 @@
 //! What all commands write beside packets: a certificate, a capture, and the exit code that follows.
 
+use catnip_cli::failure::Failure;
+use catnip_cli::out::{cannot, print_json, tell, write_json};
+use catnip_cli::text::terminal_columns;
 use catnip_emu::capture::Capture;
 use catnip_emu::certificate::{Certificate, Verdict};
 use catnip_emu::clock::Stopwatch;
-use catnip_emu::failure::Failure;
-use catnip_emu::sys;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
 use serde::Serialize;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 #[derive(Args, Debug)]
 pub(crate) struct OutputOptions {
@@ -99,40 +99,9 @@ impl Notes {
 
 /// A text as wide as the terminal is, if standard error is one.
 pub(crate) fn in_lines(text: &impl Display) -> String {
-    match sys::terminal_columns() {
+    match terminal_columns() {
         Some(width) => format!("{text:width$}"),
         None => text.to_string(),
-    }
-}
-
-/// Prints to standard error. Where that is closed, nobody wants it.
-pub(crate) fn tell(text: impl Display) {
-    let _ = write!(io::stderr(), "{text}");
-}
-
-/// Prints what was asked for to standard output, and ends.
-pub(crate) fn say(text: impl Display) -> ExitCode {
-    let mut out = io::stdout().lock();
-    match printed(write!(out, "{text}").and_then(|()| out.flush())) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            tell(format_args!("error: {failure}\n"));
-            ExitCode::from(failure.code)
-        }
-    }
-}
-
-/// Prints one JSON document to standard output.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    printed(write_json(&mut io::stdout().lock(), value))
-}
-
-/// What became of printing to standard output.
-pub(crate) fn printed(written: io::Result<()>) -> Result<(), Failure> {
-    match written {
-        // Whoever reads has enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| cannot(Path::new("standard output"), error)),
     }
 }
 
@@ -152,16 +121,6 @@ impl Output {
     pub(crate) fn write_json(mut self, value: &impl Serialize) -> Result<(), Failure> {
         write_json(&mut self.file, value).map_err(|error| cannot(&self.path, error))
     }
-}
-
-pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)?;
-    out.flush()
-}
-
-pub(crate) fn cannot(path: &Path, error: io::Error) -> Failure {
-    Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }
 
 /// The exit code of a run that was out of tolerance though its command succeeded.

@@ -3,7 +3,6 @@
 use crate::clock::{Clock, Stopwatch, WallClock};
 use crate::control::Control;
 use crate::ethernet::{Ethernet, LONGEST_HEADER};
-use crate::failure::{Failure, failed};
 use crate::frames::Routing;
 use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::link::{CONTROL, LinkSpec, LinkTopology, Outcome};
@@ -12,6 +11,7 @@ use crate::netlink::{Device, Netlink};
 use crate::sys::Signals;
 use crate::timing::Timing;
 use catnip_base::{Span, Time};
+use catnip_cli::failure::{Failure, failed};
 use catnip_sim::Watch;
 use std::io;
 use std::os::fd::AsFd;

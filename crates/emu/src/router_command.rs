@@ -3,8 +3,8 @@
 use crate::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
 use crate::outputs::{Output, OutputOptions, exit_code};
 use catnip_base::Span;
+use catnip_cli::failure::Failure;
 use catnip_emu::certificate::Certificate;
-use catnip_emu::failure::Failure;
 use catnip_emu::link::{EDGES, LinkTopology};
 use catnip_emu::report::{Counters, Reporter};
 use catnip_emu::router::{self, Setup};

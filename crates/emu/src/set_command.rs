@@ -1,7 +1,7 @@
 //! `catnip-emu link set`.
 
+use catnip_cli::failure::Failure;
 use catnip_emu::control;
-use catnip_emu::failure::Failure;
 use clap::Args;
 
 /// Changes a link or a router that is at work: its rate, delay, jitter, losses and conditioner.

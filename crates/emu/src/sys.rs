@@ -310,14 +310,6 @@ impl AsFd for Signals {
     }
 }
 
-/// Characters in a line of the terminal that standard error is; nothing if it is none.
-pub fn terminal_columns() -> Option<usize> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: writes one `winsize`.
-    check(unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) }).ok()?;
-    (size.ws_col > 0).then_some(size.ws_col.into())
-}
-
 /// Where a command writes whose standard output would be mixed with ours.
 pub fn standard_error() -> Stdio {
     io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)

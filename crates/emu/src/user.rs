@@ -1,7 +1,7 @@
 //! Whom commands belong to.
 
-use crate::failure::Failure;
 use crate::sys;
+use catnip_cli::failure::Failure;
 use nix::unistd::{Uid, User as Account, getgrouplist};
 use std::ffi::CString;
 use std::path::Path;

@@ -4,11 +4,11 @@
 //! that carries connections out of their namespace over sockets of its own: TCP over the link is then between the
 //! command and this program.
 
-use crate::failure::{Failure, failed};
 use crate::names;
 use crate::namespace::set;
 use crate::netlink::Netlink;
 use crate::sys;
+use catnip_cli::failure::{Failure, failed};
 use ipnet::IpNet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};

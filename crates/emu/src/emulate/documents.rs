@@ -1,6 +1,6 @@
 //! What clients may fetch from a real host, as files.
 
-use crate::failure::Failure;
+use catnip_cli::failure::Failure;
 use catnip_lab::Plan;
 use catnip_net::NodeId;
 use rustix::fs::{FlockOperation, flock};

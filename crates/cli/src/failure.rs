@@ -27,6 +27,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-pub(crate) fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
+/// Turns what the system says into a failure of what is done for a key.
+pub fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::new(key, format!("cannot {doing}: {error}"))
 }

@@ -1,0 +1,130 @@
+//! Help, errors and versions of the command line, in the style of `catnip`, as a part of which the program is mostly
+//! started.
+
+use crate::out::{say, tell};
+use crate::text::{terminal_columns, wrapped};
+use clap::builder::StyledStr;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The two names of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// By itself.
+    pub alone: &'static str,
+    /// As a part of `catnip`, which starts it under this name.
+    pub whole: &'static str,
+}
+
+/// Characters in a line, at most.
+const WIDEST: usize = 100;
+
+impl Program {
+    /// The name under which it was started.
+    pub fn name(&self) -> &'static str {
+        let started = std::env::args_os().next().unwrap_or_default();
+        let is_part = Path::new(&started).file_name().is_some_and(|name| name == self.whole);
+        if is_part { self.whole } else { self.alone }
+    }
+
+    /// The command line of all commands, with help like that of `catnip`. A command may have another name for people (`display_name`).
+    pub fn styled(&self, cli: Command) -> Command {
+        let (program, width) = (self.name(), width());
+        let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().into()).collect();
+        let cli = names.into_iter().fold(cli, |cli, name| {
+            cli.mut_subcommand(&name, |command| {
+                let path = command.get_display_name().unwrap_or(&name).to_string();
+                self.like_catnip(command, &format!("{program} {path}"), width)
+            })
+        });
+        self.like_catnip(cli.bin_name(program).disable_help_subcommand(true), program, width)
+    }
+
+    /// Answers a question for help or the version, or says what is wrong with a command line.
+    pub fn answer(&self, error: &clap::Error, cli: &Command) -> ExitCode {
+        match error.kind() {
+            ErrorKind::DisplayVersion => {
+                say(format_args!("{}, version {}\n", self.name(), env!("CARGO_PKG_VERSION")))
+            }
+            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                let lines = error.to_string().lines().map(without_brackets).collect::<Vec<_>>();
+                say(format_args!("{}\n", lines.join("\n")))
+            }
+            _ => {
+                let text = error.to_string();
+                let what: Vec<&str> =
+                    text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+                let asked = std::env::args().nth(1);
+                let command = asked.filter(|asked| cli.find_subcommand(asked).is_some());
+                let path = [Some(self.name().into()), command].into_iter().flatten().collect::<Vec<String>>();
+                tell(format_args!("{}, see {} --help\n", what.join(" "), path.join(" ")));
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    /// Usage, what it does, options, examples, exit codes; in this order, and in two columns.
+    fn like_catnip(&self, command: Command, path: &str, width: usize) -> Command {
+        let usage = [path, "[OPTIONS]"].into_iter().map(String::from);
+        let what = match command.has_subcommands() {
+            true => Some("COMMAND [ARGS]...".into()),
+            false => command.get_positionals().next().map(operand),
+        };
+        let usage = usage.chain(what).collect::<Vec<_>>().join(" ");
+        let about =
+            command.get_long_about().or(command.get_about()).map(StyledStr::to_string).unwrap_or_default();
+        let paragraphs = about.split("\n\n").map(|text| {
+            let text = wrapped(&format!("  {}", text.replace('\n', " ").trim_end_matches('.')), width, "  ");
+            if text.ends_with(':') { text } else { format!("{text}.") }
+        });
+        let about = paragraphs.collect::<Vec<_>>().join("\n\n");
+        let after = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+        let after = after.replace(&format!("{} ", self.alone), &format!("{} ", self.name()));
+        let list = if command.has_subcommands() { "\n\nCommands:\n{subcommands}" } else { "" };
+        // What stands in the template is not wrapped.
+        let template = format!("Usage: {usage}\n\n{about}{list}\n\nOptions:\n{{options}}\n\n{after}")
+            .trim_end()
+            .to_string();
+        let flag = |name: &'static str, action| Arg::new(name).long(name).action(action);
+        command
+            .override_usage(usage)
+            .help_template(template + "\n")
+            .term_width(width)
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .mut_args(sentence)
+            .arg(flag("version", ArgAction::Version).help("Show the version and exit."))
+            .arg(flag("help", ArgAction::HelpShort).short('h').help("Show this message and exit."))
+    }
+}
+
+fn operand(arg: &Arg) -> String {
+    let name = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    let several = if arg.is_trailing_var_arg_set() { "..." } else { "" };
+    format!("{}{several}", name.unwrap_or_else(|| arg.get_id().to_string().to_uppercase()))
+}
+
+/// Its help as a sentence.
+fn sentence(arg: Arg) -> Arg {
+    let help = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
+    if help.is_empty() || help.ends_with(['.', ']']) { arg } else { arg.help(format!("{help}.")) }
+}
+
+/// As wide as the terminal, or as `catnip` is without one.
+fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    columns.or_else(terminal_columns).unwrap_or(80).clamp(40, WIDEST) - 2
+}
+
+/// A line with an option in it, and what it takes as `catnip` has it; columns stay where they are.
+fn without_brackets(line: &str) -> String {
+    let parts = line.split_once(" <").and_then(|(option, rest)| Some((option, rest.split_once('>')?)));
+    match parts {
+        Some((option, (value, rest))) if option.trim_start().starts_with('-') => {
+            format!("{option} {value}  {rest}").trim_end().into()
+        }
+        _ => line.into(),
+    }
+}

@@ -1,0 +1,51 @@
+//! What a program prints.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Prints to standard error. Where that is closed, nobody wants it.
+pub fn tell(text: impl Display) {
+    let _ = write!(io::stderr(), "{text}");
+}
+
+/// Prints what was asked for to standard output, and ends.
+pub fn say(text: impl Display) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match printed(write!(out, "{text}").and_then(|()| out.flush())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tell(format_args!("error: {failure}\n"));
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Prints one JSON document to standard output.
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    printed(write_json(&mut io::stdout().lock(), value))
+}
+
+/// What became of printing to standard output.
+pub fn printed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        // Whoever reads has enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| cannot(Path::new("standard output"), error)),
+    }
+}
+
+/// Writes one JSON document.
+pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// Why something cannot be written.
+pub fn cannot(path: &Path, error: io::Error) -> Failure {
+    Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
+}
