@@ -3,7 +3,10 @@
 
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 BIN := .venv/bin
-RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]')
+
+# The agent's programs for the kernel need a compiler of their own, without which all else is built and tested.
+WITHOUT_AGENT := $$(command -v clang >/dev/null && pkg-config --exists libelf zlib || echo --exclude catnip-agent)
 
 export PYTHON
 # rustup and Debian put programs where the PATH of ordinary users may not lead.
@@ -25,7 +28,7 @@ demo: .venv/built  ## Build, reproduce the CATNIP paper with few seeds, write bu
 test:  ## Run the Rust and the Python tests; what cannot run on this machine is counted at the end
 	@mkdir -p build && rm -f $(CATNIP_SKIPPED)
 	@tools/need.sh test
-	cargo test --workspace --exclude catnip-py
+	cargo test --workspace --exclude catnip-py $(WITHOUT_AGENT)
 	cargo test --manifest-path examples/custom-policy/Cargo.toml --target-dir target
 	@test ! -e .venv/packages-dev || $(MAKE) --no-print-directory test-python
 	$(PYTHON) benches/instructions.py
@@ -37,7 +40,7 @@ test-python: .venv/built
 lint: .venv/built  ## Check format, lints, types and the stubs of the compiled module
 	@tools/need.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace $(WITHOUT_AGENT) --all-targets -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -102,10 +105,11 @@ fresh:  ## Run demo and test in a fresh clone on a bare Debian made on the spot,
 	@tools/need.sh fresh
 	tools/fresh.sh $(ARGS)
 
-# The emulator is a program of its own.
+# The emulator and the agent are programs of their own.
 .venv/built: Makefile pyproject.toml $(RUST)
 	@tools/need.sh build
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release
 	cargo build --quiet --release -p catnip-emu
 	install -m 755 target/release/catnip-emu $(BIN)/
+	@test -n "$(WITHOUT_AGENT)" || { cargo build --quiet --release -p catnip-agent && install -m 755 target/release/catnip-agent $(BIN)/; }
 	@touch $@

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 target=$1
 python=${PYTHON:-python3}
 compiled=build,test,lint,wheel,validate,bench
+agent=build,test,lint,validate
 # rustup and Debian put programs where the PATH of ordinary users may not lead.
 PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin
 
@@ -17,6 +18,10 @@ PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin
 list() {
   need $compiled cc          "gcc libc6-dev"
   need $compiled "$python"   python3
+  need $agent    clang       clang         "the agent"
+  need $agent    pkg-config  pkgconf       "the agent"
+  need $agent    /usr/include/libelf.h libelf-dev "the agent"
+  need $agent    /usr/include/zlib.h zlib1g-dev "the agent"
   need test      ip          iproute2      "tests of the router"
   need test      nginx       nginx-light   "tests with nginx"
   need test      tcpdump     tcpdump       "tests with tcpdump"

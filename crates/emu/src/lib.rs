@@ -22,7 +22,6 @@ pub mod mark;
 pub mod monitor;
 mod names;
 mod namespace;
-pub mod netlink;
 mod processes;
 pub mod report;
 pub mod router;

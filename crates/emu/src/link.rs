@@ -12,7 +12,7 @@ use crate::names::Resolver;
 use crate::namespace::{
     bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
 };
-use crate::netlink::{Drops, Netlink};
+use catnip_linux::netlink::{Drops, Netlink};
 use crate::processes::Processes;
 use crate::sys::{self, Signals};
 use crate::timing::{Manner, Timing, TimingSpec};

@@ -9,7 +9,7 @@
 //!   duplicate ACKs halves it, another one sets it to one segment (RFC 5681); from there it grows by a segment per ACK
 //!   until all that was out is acknowledged.
 //!
-//! Retransmissions are judged as first transmissions are, by their place and by the window. FIN and RST are HIGH, as
+//! Retransmissions are judged as first transmissions are, by their place and by the window, unless the marker says otherwise. FIN and RST are HIGH, as
 //! are SYN and SYN-ACK unless the marker says otherwise. Everything else of TCP is LOW.
 
 mod table;
@@ -222,7 +222,7 @@ impl End {
         if end <= self.sent {
             let leading = start < self.begun + far(rules.leading);
             let trailing = self.end.is_some_and(|document_end| start + far_tail >= document_end);
-            return leading || trailing && far_tail > 0 || small;
+            return rules.repairs || leading || trailing && far_tail > 0 || small;
         }
         let again = start < self.sent;
         if start > self.sent {

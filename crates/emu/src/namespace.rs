@@ -1,6 +1,6 @@
 //! Namespaces of our own, and the devices and settings in them.
 
-use crate::netlink::Netlink;
+use catnip_linux::netlink::Netlink;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
 use catnip_wire::PriorityCodec;

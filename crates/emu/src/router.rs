@@ -7,7 +7,7 @@ use crate::frames::Routing;
 use crate::gateways::{Emulator, Gateway, Gateways};
 use crate::link::{CONTROL, LinkSpec, LinkTopology, Outcome};
 use crate::namespace::without_ecn;
-use crate::netlink::{Device, Netlink};
+use catnip_linux::netlink::{Device, Netlink};
 use crate::sys::Signals;
 use crate::timing::Timing;
 use catnip_base::{Span, Time};

@@ -6,7 +6,7 @@
 
 use crate::names;
 use crate::namespace::set;
-use crate::netlink::Netlink;
+use catnip_linux::netlink::Netlink;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
 use ipnet::IpNet;

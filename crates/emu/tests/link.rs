@@ -7,7 +7,7 @@ mod skip;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
-use catnip_emu::netlink::Netlink;
+use catnip_linux::netlink::Netlink;
 use catnip_emu::sys;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};

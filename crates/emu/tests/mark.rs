@@ -433,7 +433,7 @@ proptest! {
         let scene = Scene {
             sized,
             config,
-            spm: SpmParameters { leading, trailing, small_window, handshake },
+            spm: SpmParameters { leading, trailing, small_window, handshake, repairs: false },
             codec: if historical { PriorityCodec::FlagBit } else { PriorityCodec::default() },
             v6,
             initial,

@@ -106,6 +106,7 @@ impl Plan {
                     trailing: 3,
                     small_window: 0 | 1,
                     handshake: None | Some(Colour::Red),
+                    repairs: false,
                 })) if *tells_size => Marking::Ends,
                 Some(_) => Marking::Other,
             },

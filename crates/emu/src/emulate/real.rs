@@ -3,7 +3,7 @@
 use super::documents::Documents;
 use crate::clock::Tun;
 use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
-use crate::netlink::{Drops, Netlink};
+use catnip_linux::netlink::{Drops, Netlink};
 use crate::processes::Processes;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};

@@ -18,32 +18,44 @@ pub struct SpmParameters {
     /// HIGH or LOW: SYN and SYN-ACK. `None`: as the paper leaves it to whoever marks, since its simulator has no
     /// handshakes. Senders then leave them unmarked, which queues take for LOW; an edge makes them HIGH.
     pub handshake: Option<Colour>,
+    /// Is all HIGH that is sent again, or in a recovery, whatever its place and the window?
+    pub repairs: bool,
 }
 
 impl SpmParameters {
     /// The paper's simulation: first three, last three, small window.
-    pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3, handshake: None };
+    pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3, handshake: None, repairs: false };
     /// The paper's kernel prototype, which does not know where a document ends.
     pub const PARTIAL: Self = Self { trailing: 0, ..Self::FULL };
+    /// What today's hosts need: an initial window of ten segments gets over a lost first one by itself, and each HIGH packet more makes
+    /// the others worth less.
+    pub const LAST_ONLY: Self = Self { leading: 0, small_window: 0, repairs: true, ..Self::FULL };
 }
 
 impl Kind for SpmParameters {
     const USAGE: &'static [Usage] = &[
         (
-            "spm[:leading=3,trailing=3,small_window=3,handshake=]",
+            "spm[:leading=3,trailing=3,small_window=3,handshake=,repairs=]",
             "HIGH: the first and last packets of a document, and small windows; handshake=high or low: SYN and \
-             SYN-ACK, otherwise HIGH if marked at an edge and unmarked by senders",
+             SYN-ACK, otherwise HIGH if marked at an edge and unmarked by senders; repairs=high: what is sent again, and in recoveries",
         ),
         ("spm-partial[:…]", "the same without the last ones"),
+        ("last-only[:…]", "the same with nothing but the last ones and repairs"),
     ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let usual = if text.name() == "spm" { Self::FULL } else { Self::PARTIAL };
+        let usual = match text.name() {
+            "spm" => Self::FULL,
+            "spm-partial" => Self::PARTIAL,
+            _ => Self::LAST_ONLY,
+        };
         Ok(Self {
             leading: text.option("leading", usual.leading)?,
             trailing: text.option("trailing", usual.trailing)?,
             small_window: text.option("small_window", usual.small_window)?,
-            handshake: read_handshake(text)?,
+            handshake: read_high_or_low(text, "handshake")?,
+            repairs: read_high_or_low(text, "repairs")?
+                .map_or(usual.repairs, |colour| colour == Colour::Green),
         })
     }
 
@@ -55,13 +67,16 @@ impl Kind for SpmParameters {
         if let Some(colour) = self.handshake {
             to.key("handshake", colour.name());
         }
+        if self.repairs {
+            to.key("repairs", Colour::Green.name());
+        }
     }
 }
 
-fn read_handshake(text: &mut Notation<'_>) -> Result<Option<Colour>, ParseError> {
-    let Some(name) = text.take("handshake") else { return Ok(None) };
+fn read_high_or_low(text: &mut Notation<'_>, key: &str) -> Result<Option<Colour>, ParseError> {
+    let Some(name) = text.take(key) else { return Ok(None) };
     let colour = Colour::by_name(name).filter(|&colour| colour != Colour::Yellow);
-    colour.map(Some).ok_or_else(|| text.error(format!("handshake=high or handshake=low, not {name:?}")))
+    colour.map(Some).ok_or_else(|| text.error(format!("{key}=high or {key}=low, not {name:?}")))
 }
 
 as_text!(SpmParameters);
@@ -119,7 +134,9 @@ impl Spm {
     #[inline]
     pub fn mark_of_sending(&self, sending: &Sending) -> Option<Dscp> {
         let &Sending { carries, offset, window, .. } = sending;
+        let repairs = sending.retransmission || sending.recovering;
         match carries {
+            Carries::Data if self.parameters.repairs && repairs => Some(Self::HIGH),
             Carries::Data => {
                 let bytes = sending.context.map(|context| context.bytes_left);
                 Some(self.mark_of(&Place { offset, bytes, window }, sending.segment))
@@ -146,6 +163,35 @@ mod tests {
     use crate::Route;
     use crate::mark::AnyMarker;
     use catnip_base::FlowContext;
+
+    #[test]
+    fn repairs_are_high_where_they_are_told_to_be_and_last_only_marks_the_end_and_them() {
+        let place = |offset: u64, retransmission, recovering| Sending {
+            context: Some(FlowContext::document(20_000)),
+            offset,
+            segment: 1000,
+            window: 1000,
+            retransmission,
+            recovering,
+            ..Sending::default()
+        };
+        for (text, expected) in [
+            ("last-only", [false, true, true, true]),
+            ("last-only:repairs=low", [false, false, false, true]),
+            ("spm:leading=0,small_window=0", [false, false, false, true]),
+            ("spm:leading=0,small_window=0,repairs=high", [false, true, true, true]),
+        ] {
+            let spm = Spm::new(text.parse().unwrap());
+            let sendings = [
+                place(0, false, false),
+                place(0, true, false),
+                place(0, false, true),
+                place(17_000, false, false),
+            ];
+            let found = sendings.map(|sending| spm.mark_of_sending(&sending) == Some(Spm::HIGH));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
 
     fn high(
         parameters: SpmParameters,

@@ -82,8 +82,10 @@ impl Kind for TcpStateSpec {
     }
 }
 
-/// The window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice that (MEDthresh).
-const THRESHOLDS: [Threshold; 2] = [Threshold(4), Threshold(8)];
+impl TcpStateSpec {
+    /// The window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice that (MEDthresh).
+    pub const USUAL: [Threshold; 2] = [Threshold(4), Threshold(8)];
+}
 
 /// Marks the packets of one connection by its window.
 #[derive(Clone, Debug)]
@@ -97,7 +99,7 @@ pub struct TcpState {
 impl TcpState {
     /// The marker of a connection of this kind of application; `rng` is for the randomized version.
     pub fn new(spec: TcpStateSpec, service: Service, rng: impl FnOnce() -> Rng) -> Self {
-        let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { THRESHOLDS };
+        let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { TcpStateSpec::USUAL };
         let high = spec.high.unwrap_or(usual[0]);
         let med = spec.med.unwrap_or(usual[1]).max(high);
         let thresholds = law::Thresholds { high: high.0, med: med.0 };

@@ -32,6 +32,10 @@ pub struct Device {
     pub up: bool,
     /// It belongs to a bridge or the like.
     pub part_of_another: bool,
+    /// It leads nowhere but to this host.
+    pub loopback: bool,
+    /// How many segments may leave TCP at once, to be cut by the device or behind it; `None`: the kernel does not say.
+    pub segments: Option<u32>,
 }
 
 /// A connection to the kernel's network configuration. It stays with the namespace in which it was opened.
@@ -61,22 +65,29 @@ impl Netlink {
     pub fn device(&mut self, name: &str) -> io::Result<Device> {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(name.into()));
-        let link = self.link(link)?;
-        let mut device = Device {
-            index: link.header.index,
-            mtu: 0,
-            ethernet: link.header.link_layer_type == LinkLayerType::Ether,
-            up: link.header.flags.contains(LinkFlags::Up),
-            part_of_another: false,
+        Ok(described(&self.link(link)?))
+    }
+
+    /// All devices, by name.
+    pub fn devices(&mut self) -> io::Result<Vec<(String, Device)>> {
+        let found = self.request(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP)?;
+        let named = |message| {
+            let RouteNetlinkMessage::NewLink(link) = message else { return None };
+            let name = link.attributes.iter().find_map(|attribute| match attribute {
+                LinkAttribute::IfName(name) => Some(name.clone()),
+                _ => None,
+            });
+            Some((name?, described(&link)))
         };
-        for attribute in &link.attributes {
-            match *attribute {
-                LinkAttribute::Mtu(mtu) => device.mtu = mtu,
-                LinkAttribute::Controller(_) => device.part_of_another = true,
-                _ => {}
-            }
-        }
-        Ok(device)
+        Ok(found.into_iter().filter_map(named).collect())
+    }
+
+    /// Lets so many segments leave TCP at once through a device.
+    pub fn limit_segments(&mut self, index: u32, segments: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes.push(LinkAttribute::GsoMaxSegs(segments));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
     /// Brings a device up, with this MTU in bytes and room for `queue` packets if given.
@@ -268,6 +279,27 @@ impl Drops {
     }
 }
 
+fn described(link: &LinkMessage) -> Device {
+    let mut device = Device {
+        index: link.header.index,
+        mtu: 0,
+        ethernet: link.header.link_layer_type == LinkLayerType::Ether,
+        up: link.header.flags.contains(LinkFlags::Up),
+        part_of_another: false,
+        loopback: link.header.flags.contains(LinkFlags::Loopback),
+        segments: None,
+    };
+    for attribute in &link.attributes {
+        match *attribute {
+            LinkAttribute::Mtu(mtu) => device.mtu = mtu,
+            LinkAttribute::Controller(_) => device.part_of_another = true,
+            LinkAttribute::GsoMaxSegs(segments) => device.segments = Some(segments),
+            _ => {}
+        }
+    }
+    device
+}
+
 fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
@@ -283,5 +315,8 @@ mod tests {
         assert_eq!(netlink.index_of("no-such-device").unwrap_err().raw_os_error(), Some(19));
         netlink.routes().unwrap();
         netlink.addresses().unwrap();
+        let devices = netlink.devices().unwrap();
+        let (_, lo) = devices.iter().find(|(name, _)| name == "lo").unwrap();
+        assert!(lo.loopback && lo.segments.is_some_and(|segments| segments > 1));
     }
 }

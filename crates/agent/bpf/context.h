@@ -1,0 +1,148 @@
+/* The options of include/catnip.h: what an application tells of a socket of its own. */
+#pragma once
+#include "document.h"
+
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
+
+/* These programs have no helper that does the same with a check. */
+static inline struct tcp_sock *tcp_of(struct bpf_sock *sk)
+{
+	if (!sk || sk->protocol != IPPROTO_TCP)
+		return 0;
+	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+}
+
+static inline int refuse(int error)
+{
+	bpf_set_retval(-error);
+	return 0;
+}
+
+/* Done; nobody else is asked. */
+static inline int take(struct bpf_sockopt *option)
+{
+	option->optlen = -1;
+	return 1;
+}
+
+static inline bool is_root(void)
+{
+	return (u32)bpf_get_current_uid_gid() == 0;
+}
+
+static inline bool announce(const struct tcp_sock *tp, struct flow *flow, u64 bytes)
+{
+	/* As many as are kept: later ones replace the one announced last, whose end is then not marked. */
+	if (flow->last - flow->first >= ANNOUNCED)
+		flow->last = flow->first + ANNOUNCED - 1;
+	u64 begin = place_of(tp, tp->write_seq);
+	if (begin + bytes < begin)
+		return false;
+	struct document *next = &flow->announced[flow->last % ANNOUNCED];
+	next->begin = begin;
+	next->end = begin + bytes;
+	flow->last++;
+	flow->announces = 1;
+	return true;
+}
+
+SEC("cgroup/setsockopt")
+int catnip_tell(struct bpf_sockopt *option)
+{
+	if (option->level != SOL_CATNIP)
+		return 1;
+	void *value = option->optval, *end = option->optval_end;
+	struct tcp_sock *tp = tcp_of(option->sk);
+	struct flow *flow = tp ? bpf_sk_storage_get(&flows, option->sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	if (!flow || value + 4 > end)
+		return refuse(EINVAL);
+	u32 first = *(u32 *)value;
+	switch (option->optname) {
+	case CATNIP_DOCUMENT: {
+		u64 bytes = value + 8 <= end && option->optlen >= 8 ? *(u64 *)value : first;
+		return bytes > 0 && announce(tp, flow, bytes) ? take(option) : refuse(EINVAL);
+	}
+	case CATNIP_CLASS:
+		if (first > CLASSES)
+			return refuse(EINVAL);
+		if (first != 0 && first < config.best_class && !is_root())
+			return refuse(EPERM);
+		flow->klass = first;
+		return take(option);
+	case CATNIP_THRESHOLDS: {
+		if (value + sizeof(struct catnip_thresholds) > end)
+			return refuse(EINVAL);
+		struct catnip_thresholds *thresholds = value;
+		if (thresholds->high > thresholds->med)
+			return refuse(EINVAL);
+		if ((thresholds->high > config.most.high || thresholds->med > config.most.med) && !is_root())
+			return refuse(EPERM);
+		flow->thresholds.high = thresholds->high;
+		flow->thresholds.med = thresholds->med;
+		flow->has_thresholds = 1;
+		return take(option);
+	}
+	case CATNIP_WEIGHT:
+		/* As SO_PRIORITY has it. */
+		if (first > 6 && !is_root())
+			return refuse(EPERM);
+		flow->weight = first;
+		return take(option);
+	default:
+		return refuse(EINVAL);
+	}
+}
+
+SEC("cgroup/getsockopt")
+int catnip_ask(struct bpf_sockopt *option)
+{
+	if (option->level != SOL_CATNIP)
+		return 1;
+	void *value = option->optval, *end = option->optval_end;
+	struct tcp_sock *tp = tcp_of(option->sk);
+	struct flow *flow = tp ? bpf_sk_storage_get(&flows, option->sk, 0, 0) : 0;
+	if (!tp || value + 4 > end)
+		return refuse(EINVAL);
+	switch (option->optname) {
+	case CATNIP_DOCUMENT: {
+		/* Of the document that was announced last, or that is being sent. */
+		u64 bytes = 0;
+		if (flow && flow->first != flow->last) {
+			struct document *last = &flow->announced[(flow->last - 1) % ANNOUNCED];
+			bytes = last->end - last->begin;
+		} else if (flow && flow->end != SPM_UNKNOWN) {
+			bytes = flow->end - flow->begin;
+		}
+		if (value + 8 <= end && option->optlen >= 8) {
+			*(u64 *)value = bytes;
+			option->optlen = 8;
+		} else {
+			*(u32 *)value = bytes > U32_MAX ? U32_MAX : bytes;
+			option->optlen = 4;
+		}
+		break;
+	}
+	case CATNIP_CLASS:
+		*(u32 *)value = flow && flow->klass ? flow->klass : config.usual_class;
+		option->optlen = 4;
+		break;
+	case CATNIP_THRESHOLDS: {
+		if (value + sizeof(struct catnip_thresholds) > end)
+			return refuse(EINVAL);
+		struct catnip_thresholds *thresholds = value;
+		bool is_set = flow && flow->has_thresholds;
+		thresholds->high = is_set ? flow->thresholds.high : config.thresholds.high;
+		thresholds->med = is_set ? flow->thresholds.med : config.thresholds.med;
+		option->optlen = sizeof(*thresholds);
+		break;
+	}
+	case CATNIP_WEIGHT:
+		*(u32 *)value = flow ? flow->weight : 0;
+		option->optlen = 4;
+		break;
+	default:
+		return refuse(EINVAL);
+	}
+	option->retval = 0;
+	return 1;
+}

@@ -1,0 +1,152 @@
+/* Where documents begin and end in the stream of a connection. */
+#pragma once
+#include "maps.h"
+
+/* The place of a sequence number. What is acknowledged is counted with 64 bits, and a window is below 2 GiB. */
+static inline u64 place_of(const struct tcp_sock *tp, u32 seq)
+{
+	return tp->bytes_acked + (s64)(s32)(seq - tp->snd_una);
+}
+
+static inline void begin_document(struct flow *flow, u64 at, u64 end, u32 rcv_nxt)
+{
+	flow->begin = at;
+	flow->end = end;
+	flow->rcv_nxt = rcv_nxt;
+	http_init(&flow->head);
+}
+
+/* Announced documents begin whose place is reached. */
+static inline void begin_announced(struct flow *flow, u64 at, u32 rcv_nxt)
+{
+	for (int i = 0; i < ANNOUNCED && flow->first != flow->last; i++) {
+		struct document *next = &flow->announced[flow->first % ANNOUNCED];
+		if (next->begin > at)
+			break;
+		begin_document(flow, next->begin, next->end, rcv_nxt);
+		flow->first++;
+	}
+}
+
+/* Bytes that are read of a header at a time, and how often in a packet: longer headers are not understood. */
+#define PIECE 256
+#define PIECES 24
+/* Responses in a packet whose ends are found. */
+#define RESPONSES 4
+
+struct piece {
+	u8 bytes[PIECE];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct piece);
+} pieces SEC(".maps");
+
+struct reading {
+	struct __sk_buff *skb;
+	struct flow *flow;
+	struct piece *piece;
+	u64 at, from, until; /* places of the next byte, of the first one in the packet, and behind the last one */
+	u32 offset;          /* of the first one in the packet */
+	u32 pieces;          /* that may still be read */
+	u64 body;
+	bool is_over;
+};
+
+static long read_byte(u32 index, struct reading *reading)
+{
+	if (index >= PIECE)
+		return 1;
+	reading->at++;
+	reading->is_over = http_read(&reading->flow->head, reading->piece->bytes[index], &reading->body);
+	return reading->is_over;
+}
+
+static long read_piece(u32 index, struct reading *reading)
+{
+	u64 len = min_u64(less_u64(reading->until, reading->at), PIECE);
+	u32 offset = reading->offset + (u32)(reading->at - reading->from);
+	/* The compiler is not to know what the verifier has to see. */
+	asm volatile("" : "+r"(len));
+	if (len == 0 || len > PIECE)
+		return 1;
+	if (reading->pieces == 0 || bpf_skb_load_bytes(reading->skb, offset, reading->piece, len) < 0) {
+		http_lose(&reading->flow->head);
+		reading->is_over = true;
+		reading->body = HTTP_NONE;
+		return 1;
+	}
+	reading->pieces--;
+	bpf_loop(len, read_byte, reading, 0);
+	return reading->is_over;
+}
+
+/* Reads the header of a response, and that of the next one if this one ends in the packet. True if one does. */
+static long read_response(u32 index, struct reading *reading)
+{
+	struct flow *flow = reading->flow;
+	if (!flow->head.is_over) {
+		reading->is_over = false;
+		bpf_loop(PIECES, read_piece, reading, 0);
+		if (!reading->is_over)
+			return 1;
+		flow->end = reading->body > U64_MAX / 2 ? SPM_UNKNOWN : reading->at + reading->body;
+	}
+	if (flow->end >= reading->until)
+		return 1;
+	begin_document(flow, flow->end, SPM_UNKNOWN, flow->rcv_nxt);
+	reading->at = flow->begin;
+	return 0;
+}
+
+static inline bool begins_response(struct __sk_buff *skb, u32 offset)
+{
+	char begin[HTTP_BEGIN_LEN];
+	if (bpf_skb_load_bytes(skb, offset, begin, sizeof(begin)) < 0)
+		return false;
+	for (int i = 0; i < HTTP_BEGIN_LEN; i++)
+		if (begin[i] != HTTP_BEGIN[i])
+			return false;
+	return true;
+}
+
+/* Data from one place to another one passes for the first time, `offset` bytes into the packet. True if a document ends before the last
+ * byte of it, so that the packet has a document's last bytes whatever follows. */
+static inline bool pass_new(struct __sk_buff *skb, struct flow *flow, u32 rcv_nxt, u64 from, u64 until, u32 offset)
+{
+	bool asked = !flow->is_known || rcv_nxt != flow->rcv_nxt;
+	bool was_seen = !flow->is_known || from == flow->sent;
+	flow->is_known = 1;
+	flow->sent = until;
+	if (flow->announces) {
+		bool ended = from < flow->end && flow->end < until;
+		if (from >= flow->end)
+			begin_document(flow, from, SPM_UNKNOWN, rcv_nxt);
+		begin_announced(flow, from, rcv_nxt);
+		return ended;
+	}
+	bool is_between = flow->head.is_over || flow->head.len == 0;
+	bool is_over = flow->end != SPM_UNKNOWN ? from >= flow->end : asked && is_between;
+	if (!is_over && asked && config.http) {
+		is_over = begins_response(skb, offset);
+	}
+	if (is_over)
+		begin_document(flow, from, SPM_UNKNOWN, rcv_nxt);
+	else if (!was_seen)
+		http_lose(&flow->head);
+	if (!config.http || (flow->head.is_over && flow->end >= until))
+		return false;
+	u32 zero = 0;
+	struct piece *piece = bpf_map_lookup_elem(&pieces, &zero);
+	if (!piece)
+		return false;
+	struct reading reading = {
+		.skb = skb, .flow = flow, .piece = piece, .at = from, .from = from, .until = until, .offset = offset, .pieces = PIECES,
+	};
+	u64 begin = flow->begin;
+	bpf_loop(RESPONSES, read_response, &reading, 0);
+	return flow->begin != begin;
+}

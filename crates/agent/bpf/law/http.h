@@ -1,0 +1,164 @@
+/* The header of an HTTP/1 response, read as it passes (RFC 9112): where does the response end? It reads byte by byte, so that it does not
+ * matter where segments end. Twin: crates/wire/src/http.rs, which keeps the line instead. */
+#pragma once
+#include "types.h"
+
+#define HTTP_BEGIN "HTTP/1."
+#define HTTP_BEGIN_LEN 7
+#define HTTP_LENGTH "content-length:"
+#define HTTP_LENGTH_LEN 15
+#define HTTP_CODING "transfer-encoding:"
+#define HTTP_CODING_LEN 18
+/* The longest header that is read, and the longest line that may say a length. */
+#define HTTP_LONGEST (64U << 10)
+#define HTTP_LINE 48
+#define HTTP_UNREADABLE 0xffff
+#define HTTP_NONE U64_MAX
+
+enum http_value { HTTP_BEFORE = 0, HTTP_DIGITS = 1, HTTP_BEHIND = 2, HTTP_BAD = 3 };
+
+struct http_head {
+	u64 length;   /* that the header says, or HTTP_NONE */
+	u64 number;   /* of the line so far */
+	u32 len;      /* of the header so far */
+	u32 line_len; /* of the line so far */
+	u16 status;   /* 0 before the end of the first line */
+	u16 digits;   /* of the status so far: their number times 1000, and their value */
+	u8 vague;     /* the length is not said, or in a way that is not understood */
+	u8 is_over;   /* the header is, or it is none */
+	u8 is_blank;  /* the line is, so far */
+	u8 may_be_length, may_be_coding; /* so far, the line is this field */
+	u8 value;     /* enum http_value */
+	u16 pad;
+};
+
+LAW void http_init(struct http_head *head)
+{
+	head->length = HTTP_NONE;
+	head->number = 0;
+	head->len = 0;
+	head->line_len = 0;
+	head->status = 0;
+	head->digits = 0;
+	head->vague = 0;
+	head->is_over = 0;
+	head->is_blank = 1;
+	head->may_be_length = 1;
+	head->may_be_coding = 1;
+	head->value = HTTP_BEFORE;
+	head->pad = 0;
+}
+
+/* A part of it was not seen. */
+LAW void http_lose(struct http_head *head)
+{
+	http_init(head);
+	head->vague = 1;
+	head->is_over = 1;
+}
+
+LAW bool http_is_space(u8 byte)
+{
+	return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r' || byte == '\f';
+}
+
+LAW bool http_is_digit(u8 byte)
+{
+	return byte >= '0' && byte <= '9';
+}
+
+LAW u8 http_lower(u8 byte)
+{
+	return byte >= 'A' && byte <= 'Z' ? byte + 32 : byte;
+}
+
+/* A byte of the value of Content-Length. */
+LAW void http_read_value(struct http_head *head, u8 byte)
+{
+	if (http_is_space(byte)) {
+		if (head->value == HTTP_DIGITS)
+			head->value = HTTP_BEHIND;
+	} else if (!http_is_digit(byte) || head->value >= HTTP_BEHIND || head->number > (HTTP_NONE - 10) / 10) {
+		head->value = HTTP_BAD;
+	} else {
+		head->number = 10 * head->number + (byte - '0');
+		head->value = HTTP_DIGITS;
+	}
+}
+
+/* The end of a line; true if it is that of the header. */
+LAW bool http_end_line(struct http_head *head)
+{
+	if (head->status == 0) {
+		u16 value = head->digits % 1000;
+		bool is_readable = head->digits / 1000 == 3;
+		/* A status that cannot be read promises nothing. */
+		head->vague = !is_readable;
+		head->status = is_readable ? (value == 0 ? 1 : value) : HTTP_UNREADABLE;
+		return false;
+	}
+	bool is_whole = head->line_len <= HTTP_LINE;
+	if (is_whole && head->is_blank)
+		return true;
+	if (head->may_be_length) {
+		bool is_number = is_whole && (head->value == HTTP_DIGITS || head->value == HTTP_BEHIND);
+		u64 length = is_number ? head->number : HTTP_NONE;
+		if (!is_number || (head->length != HTTP_NONE && head->length != length))
+			head->vague = 1;
+		head->length = length;
+	}
+	if (head->may_be_coding)
+		head->vague = 1;
+	return false;
+}
+
+/* The next byte. True once the header is over, or is none: then *body is the length of the body, or HTTP_NONE. */
+LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
+{
+	u32 at = head->line_len;
+	head->len++;
+	head->line_len++;
+	*body = HTTP_NONE;
+	if ((head->status == 0 && at < HTTP_BEGIN_LEN && byte != (u8)HTTP_BEGIN[at]) || head->len > HTTP_LONGEST) {
+		head->is_over = 1;
+		return true;
+	}
+	if (head->status == 0) {
+		if (at >= 9 && at < 12 && http_is_digit(byte) && head->digits / 1000 == at - 9)
+			head->digits = head->digits + 1000 + (head->digits % 1000) * 9 + (byte - '0');
+	} else {
+		u8 lower = http_lower(byte);
+		if (at < HTTP_LENGTH_LEN) {
+			if (lower != (u8)HTTP_LENGTH[at])
+				head->may_be_length = 0;
+		} else if (at < HTTP_LINE && head->may_be_length) {
+			http_read_value(head, byte);
+		}
+		if (at < HTTP_CODING_LEN && lower != (u8)HTTP_CODING[at])
+			head->may_be_coding = 0;
+	}
+	if (!http_is_space(byte))
+		head->is_blank = 0;
+	if (byte != '\n')
+		return false;
+	bool is_end = http_end_line(head);
+	head->line_len = 0;
+	head->is_blank = 1;
+	head->may_be_length = 1;
+	head->may_be_coding = 1;
+	head->value = HTTP_BEFORE;
+	head->number = 0;
+	if (!is_end)
+		return false;
+	if (head->status >= 100 && head->status < 200 && head->status != 101) {
+		/* An interim response: another one follows. */
+		http_init(head);
+		return false;
+	}
+	if (head->status == 204 || head->status == 304)
+		*body = 0;
+	else if (head->status != 101 && !head->vague)
+		*body = head->length;
+	head->is_over = 1;
+	return true;
+}

@@ -1,0 +1,303 @@
+/* Marking where packets leave the host. The programs run while the socket sends, so that they see what its TCP knows at that moment; new
+ * data is what begins at snd_nxt. */
+#pragma once
+#include "document.h"
+
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
+
+/* A packet, as far as it is looked at. */
+struct seen {
+	u32 l2, l3; /* bytes of these headers */
+	u32 l4;
+	u32 payload;
+	u16 dscp;
+	u8 version;
+	u8 flags;
+	u32 seq;
+	bool is_tcp;
+};
+
+struct verdict {
+	u32 level, reason;
+	u32 klass;
+};
+
+static inline bool see(struct __sk_buff *skb, struct seen *seen)
+{
+	struct sk_buff *whole = bpf_cast_to_kern_ctx(skb);
+	union {
+		struct iphdr v4;
+		struct ipv6hdr v6;
+	} ip;
+	struct tcphdr tcp;
+	u32 protocol, total;
+
+	seen->l2 = whole->network_header - (u32)((u64)whole->data - (u64)whole->head);
+	seen->is_tcp = false;
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		if (bpf_skb_load_bytes(skb, seen->l2, &ip.v4, sizeof(ip.v4)) < 0)
+			return false;
+		seen->version = 4;
+		seen->l3 = (ip.v4.version_ihl & 15) * 4;
+		seen->dscp = ip.v4.tos >> 2;
+		protocol = ip.v4.protocol;
+		/* Behind the first fragment there is no header. */
+		if (ip.v4.frag_off & bpf_htons(0x1fff))
+			protocol = 0;
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		if (bpf_skb_load_bytes(skb, seen->l2, &ip.v6, sizeof(ip.v6)) < 0)
+			return false;
+		seen->version = 6;
+		seen->l3 = sizeof(ip.v6);
+		seen->dscp = bpf_ntohs(ip.v6.version_class) >> 6 & 63;
+		protocol = ip.v6.nexthdr;
+	} else {
+		return false;
+	}
+	if (protocol != IPPROTO_TCP || bpf_skb_load_bytes(skb, seen->l2 + seen->l3, &tcp, sizeof(tcp)) < 0)
+		return true;
+	seen->is_tcp = true;
+	seen->seq = bpf_ntohl(tcp.seq);
+	seen->flags = tcp.flags;
+	seen->l4 = (tcp.offset >> 4) * 4;
+	total = seen->l2 + seen->l3 + seen->l4;
+	seen->payload = skb->len > total ? skb->len - total : 0;
+	return true;
+}
+
+static inline void write_codepoint(struct __sk_buff *skb, const struct seen *seen, u8 codepoint)
+{
+	u8 old[2], new[2];
+	if (seen->dscp == codepoint || bpf_skb_load_bytes(skb, seen->l2, old, sizeof(old)) < 0)
+		return;
+	if (seen->version == 4) {
+		u16 before, after;
+		new[0] = old[0];
+		new[1] = (codepoint << 2) | (old[1] & 3);
+		__builtin_memcpy(&before, old, sizeof(before));
+		__builtin_memcpy(&after, new, sizeof(after));
+		bpf_l3_csum_replace(skb, seen->l2 + __builtin_offsetof(struct iphdr, check), before, after, sizeof(after));
+	} else {
+		/* The traffic class is in the middle of four nibbles: its low two bits are those of ECN. */
+		new[0] = (old[0] & 0xf0) | (codepoint >> 2);
+		new[1] = (codepoint << 6) | (old[1] & 0x3f);
+	}
+	bpf_skb_store_bytes(skb, seen->l2, new, sizeof(new), 0);
+}
+
+/* The packet takes tokens of its user, or goes down by a level until nothing limits it. True if it went down. */
+static inline bool demote(struct __sk_buff *skb, u32 len, u32 *level)
+{
+	if (*level == LOW || config.high_rate == 0)
+		return false;
+	u32 uid = bpf_get_socket_uid(skb), before = *level;
+	struct locked_user *user = bpf_map_lookup_elem(&users, &uid);
+	if (!user) {
+		struct locked_user fresh = {};
+		bucket_init(&fresh.user.high, config.high_rate, config.high_depth);
+		bucket_init(&fresh.user.med, config.med_rate ? config.med_rate : 1, config.med_depth);
+		bpf_map_update_elem(&users, &uid, &fresh, BPF_NOEXIST);
+		user = bpf_map_lookup_elem(&users, &uid);
+		if (!user) {
+			/* Who cannot be counted has no rights. */
+			*level = LOW;
+			return true;
+		}
+	}
+	u64 now = bpf_ktime_get_ns();
+	bpf_spin_lock(&user->lock);
+	if (*level == HIGH && !bucket_admits(&user->user.high, now, len))
+		*level = MED;
+	else if (*level == HIGH)
+		goto out;
+	if (config.med_rate == 0 || !bucket_admits(&user->user.med, now, len))
+		*level = LOW;
+out:
+	bpf_spin_unlock(&user->lock);
+	return *level != before;
+}
+
+static inline void count(const struct __sk_buff *skb, u32 reason, u32 level, u32 len, bool demoted)
+{
+	u32 key = reason * LEVELS + level;
+	struct counter *counter = bpf_map_lookup_elem(&counters, &key);
+	if (!counter)
+		return;
+	u32 packets = skb->gso_segs > 1 ? skb->gso_segs : 1;
+	counter->packets += packets;
+	counter->bytes += len;
+	if (packets > 1)
+		counter->together += packets;
+	if (demoted)
+		counter->demoted += packets;
+}
+
+static inline u32 class_of(const struct flow *flow)
+{
+	return flow->klass ? flow->klass : config.usual_class;
+}
+
+static __always_inline struct thresholds thresholds_of(const struct flow *flow, u32 klass)
+{
+	if (flow->has_thresholds)
+		return flow->thresholds;
+	if (klass == 1 && !config.sets_thresholds)
+		return (struct thresholds){ U32_MAX, U32_MAX };
+	return (struct thresholds){ config.thresholds.high, config.thresholds.med };
+}
+
+/* What a packet with data, or a FIN, of a connection is worth. */
+static __always_inline struct verdict judge(struct __sk_buff *skb, const struct tcp_sock *tp, struct flow *flow, const struct seen *seen)
+{
+	u32 klass = class_of(flow), mss = tp->mss_cache ? tp->mss_cache : 1;
+	u64 from = place_of(tp, seen->seq), until = from + seen->payload;
+	bool is_again = seen->payload > 0 && (s32)(seen->seq - tp->snd_nxt) < 0;
+	u8 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	bool has_ended = seen->payload > 0 && !is_again &&
+			 pass_new(skb, flow, tp->rcv_nxt, from, until, seen->l2 + seen->l3 + seen->l4);
+
+	if (config.policy == POLICY_APPLICATION) {
+		u32 level = config.fixed_level < LEVELS ? config.fixed_level : klass - 1;
+		return (struct verdict){ level, REASON_CLASS, klass };
+	}
+	if (config.policy == POLICY_TCP_STATE) {
+		struct thresholds thresholds = thresholds_of(flow, klass);
+		u32 receive_window = tp->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
+		u32 first = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
+		u32 second = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
+		u32 level = tcp_state_level(&thresholds, window, state == TCP_CA_Recovery, first, second);
+		return (struct verdict){ level, REASON_WINDOW, klass };
+	}
+	if (seen->flags & (TCP_FIN | TCP_RST))
+		return (struct verdict){ HIGH, REASON_END, klass };
+	if (config.repairs && is_again)
+		return (struct verdict){ HIGH, REASON_RETRANSMISSION, klass };
+	if (config.repairs && state >= TCP_CA_Recovery)
+		return (struct verdict){ HIGH, REASON_RECOVERY, klass };
+
+	struct spm_rules rules = { config.spm.leading, config.spm.trailing, config.spm.small_window };
+	bool is_inside = from >= flow->begin;
+	struct spm_place place = {
+		.offset = is_inside ? from - flow->begin : U64_MAX / 2,
+		.bytes = is_inside && flow->end != SPM_UNKNOWN ? flow->end - flow->begin : SPM_UNKNOWN,
+		.window = (u64)tp->snd_cwnd * mss,
+	};
+	enum spm_reason why = spm_reason(&rules, &place, mss);
+	if (why == SPM_NONE && seen->payload > mss && place.bytes != SPM_UNKNOWN) {
+		/* Several segments leave under one mark: it is that of the last one, too. */
+		place.offset += (seen->payload - 1) / mss * mss;
+		why = spm_reason(&rules, &place, mss);
+	}
+	if (why == SPM_NONE && has_ended && rules.trailing > 0)
+		why = SPM_TRAILING;
+	u32 reason = why == SPM_LEADING      ? REASON_LEADING
+		     : why == SPM_TRAILING     ? REASON_TRAILING
+		     : why == SPM_SMALL_WINDOW ? REASON_SMALL_WINDOW
+					       : REASON_NONE;
+	return (struct verdict){ why == SPM_NONE ? LOW : HIGH, reason, klass };
+}
+
+/* The level that a codepoint says. */
+static inline u32 level_of(u32 codepoint)
+{
+	for (int klass = 1; klass <= CLASSES; klass++)
+		for (u32 level = HIGH; level < LOW; level++)
+			if (config.codepoints[CODEPOINT(klass, level)] == codepoint)
+				return level;
+	return LOW;
+}
+
+static inline bool is_ours(u32 codepoint)
+{
+	return level_of(codepoint) != LOW;
+}
+
+/* Who marks by itself what nobody has marked for it gets nothing of it. */
+static inline void leave_alone(struct __sk_buff *skb, const struct seen *seen, bool is_local)
+{
+	if (is_local && config.washes && is_ours(seen->dscp)) {
+		write_codepoint(skb, seen, 0);
+		count(skb, REASON_WASHED, LOW, skb->len - seen->l2, false);
+	} else {
+		count(skb, REASON_UNMARKED, LOW, skb->len - seen->l2, false);
+	}
+}
+
+SEC("tcx/egress")
+int catnip_mark(struct __sk_buff *skb)
+{
+	struct seen seen = {};
+	if (config.policy == POLICY_NONE || !see(skb, &seen))
+		return TCX_NEXT;
+	bool is_local = skb->sk != 0;
+	struct verdict verdict = { .klass = config.usual_class };
+	if (!is_local || !seen.is_tcp) {
+		leave_alone(skb, &seen, is_local);
+		return TCX_NEXT;
+	}
+	struct bpf_sock *full = bpf_sk_fullsock(skb->sk);
+	struct tcp_sock *tp = full ? bpf_skc_to_tcp_sock(full) : 0;
+	struct flow *flow = tp ? bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	if (flow)
+		verdict.klass = class_of(flow);
+	if (seen.flags & TCP_SYN) {
+		verdict.level = config.handshake;
+		verdict.reason = REASON_HANDSHAKE;
+	} else if (seen.flags & TCP_RST) {
+		verdict.level = HIGH;
+		verdict.reason = REASON_END;
+	} else if (flow && (seen.payload > 0 || seen.flags & TCP_FIN)) {
+		verdict = judge(skb, tp, flow, &seen);
+	} else if (flow && config.acks && seen.payload == 0) {
+		verdict.level = flow->heard;
+		verdict.reason = REASON_ACK;
+	} else {
+		leave_alone(skb, &seen, true);
+		return TCX_NEXT;
+	}
+	u32 len = skb->len - seen.l2;
+	bool demoted = demote(skb, len, &verdict.level);
+	u64 at = CODEPOINT(verdict.klass, verdict.level);
+	asm volatile("%0 &= 15" : "+r"(at));
+	write_codepoint(skb, &seen, config.codepoints[at]);
+	count(skb, verdict.reason, verdict.level, len, demoted);
+	if (flow && flow->weight)
+		skb->priority = flow->weight;
+	return TCX_NEXT;
+}
+
+/* Hears what comes: ACKs have the level of the data that they answer. */
+SEC("cgroup_skb/ingress")
+int catnip_hear(struct __sk_buff *skb)
+{
+	struct bpf_sock *full = skb->sk ? bpf_sk_fullsock(skb->sk) : 0;
+	if (!config.acks || !full || full->protocol != IPPROTO_TCP)
+		return 1;
+	u8 head[2];
+	if (bpf_skb_load_bytes_relative(skb, 0, head, sizeof(head), BPF_HDR_START_NET) < 0)
+		return 1;
+	u32 codepoint = head[0] >> 4 == 4 ? head[1] >> 2 : (head[0] & 15) << 2 | head[1] >> 6;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(full);
+	struct flow *flow = tp ? bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	if (!flow)
+		return 1;
+	/* ACKs alone say nothing of data. */
+	struct iphdr ip;
+	struct ipv6hdr ip6;
+	struct tcphdr tcp;
+	u32 l3;
+	if (head[0] >> 4 == 4) {
+		if (bpf_skb_load_bytes_relative(skb, 0, &ip, sizeof(ip), BPF_HDR_START_NET) < 0)
+			return 1;
+		l3 = (ip.version_ihl & 15) * 4;
+	} else {
+		if (bpf_skb_load_bytes_relative(skb, 0, &ip6, sizeof(ip6), BPF_HDR_START_NET) < 0 || ip6.nexthdr != IPPROTO_TCP)
+			return 1;
+		l3 = sizeof(ip6);
+	}
+	if (bpf_skb_load_bytes_relative(skb, l3, &tcp, sizeof(tcp), BPF_HDR_START_NET) < 0 ||
+	    skb->len <= l3 + (tcp.offset >> 4) * 4)
+		return 1;
+	flow->heard = level_of(codepoint);
+	return 1;
+}

@@ -1,0 +1,112 @@
+//! What this machine has of what an agent needs.
+
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One thing that is needed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// What.
+    pub what: &'static str,
+    /// Is it there?
+    pub ok: bool,
+    /// What was found, or what to do.
+    pub found: String,
+    /// What is missing without it.
+    pub needed_for: &'static str,
+}
+
+/// The oldest kernel that has all that the programs call: links to devices (TCX).
+const OLDEST: (u32, u32) = (6, 6);
+
+/// Looks at everything.
+pub fn findings() -> Vec<Finding> {
+    vec![kernel(), types(), root(), cgroup(), settings(), controllers()]
+}
+
+/// Why an agent cannot start here, if it cannot: the first thing that everything needs.
+pub fn obstacle() -> Option<Finding> {
+    [kernel(), types(), root()].into_iter().find(|finding| !finding.ok)
+}
+
+/// The folder at which the second version of control groups is mounted.
+pub fn cgroup2() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (_, folder, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| folder.into())
+    })
+}
+
+fn kernel() -> Finding {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let ok = version >= OLDEST;
+    let (major, minor) = OLDEST;
+    let found = if ok { release } else { format!("{release}, which is older than {major}.{minor}") };
+    Finding { what: "kernel", ok, found, needed_for: "everything" }
+}
+
+fn types() -> Finding {
+    let path = "/sys/kernel/btf/vmlinux";
+    let ok = Path::new(path).exists();
+    let found = if ok {
+        path.into()
+    } else {
+        format!("no {path}: the kernel was built without CONFIG_DEBUG_INFO_BTF")
+    };
+    Finding { what: "types of the kernel (BTF)", ok, found, needed_for: "everything" }
+}
+
+fn root() -> Finding {
+    let sets = rustix::thread::capabilities(None)
+        .map(|sets| sets.effective)
+        .unwrap_or_else(|_| rustix::thread::CapabilitySet::empty());
+    let needed = [
+        ("CAP_BPF", rustix::thread::CapabilitySet::BPF),
+        ("CAP_NET_ADMIN", rustix::thread::CapabilitySet::NET_ADMIN),
+        ("CAP_PERFMON", rustix::thread::CapabilitySet::PERFMON),
+    ];
+    let missing: Vec<&str> =
+        needed.into_iter().filter(|(_, one)| !sets.contains(*one)).map(|(name, _)| name).collect();
+    let ok = missing.is_empty();
+    let found =
+        if ok { "all there".into() } else { format!("{} missing, run it as root", missing.join(", ")) };
+    Finding { what: "privileges", ok, found, needed_for: "everything" }
+}
+
+fn cgroup() -> Finding {
+    let mounted = cgroup2();
+    let ok = mounted.is_some();
+    let found = mounted.map_or("not mounted; mount -t cgroup2 none /sys/fs/cgroup".into(), |path| {
+        path.display().to_string()
+    });
+    Finding {
+        what: "control groups, second version",
+        ok,
+        found,
+        needed_for: "applications that tell of their documents, marked ACKs",
+    }
+}
+
+fn settings() -> Finding {
+    let path = "/proc/sys/net/ipv4/tcp_min_tso_segs";
+    let ok = fs::metadata(path).is_ok();
+    let found = if ok { "net.ipv4.tcp_min_tso_segs" } else { "no net.ipv4.tcp_min_tso_segs here" };
+    Finding { what: "segments one by one", ok, found: found.into(), needed_for: "a mark for each packet" }
+}
+
+fn controllers() -> Finding {
+    let registered =
+        fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let ours: Vec<&str> = registered.split_whitespace().filter(|name| name.starts_with("catnip_")).collect();
+    let found = match ours.as_slice() {
+        [] => "none is registered, so that an agent can".into(),
+        some => format!("{} registered by an agent that runs", some.join(", ")),
+    };
+    Finding { what: "controllers", ok: true, found, needed_for: "congestion control" }
+}

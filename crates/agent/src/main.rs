@@ -1,0 +1,191 @@
+//! Marks the packets of this host, and controls its congestion, by programs in the kernel.
+
+mod start;
+
+use catnip_agent::serve::{About, Status, ask};
+use catnip_agent::state::Place;
+use catnip_agent::statistics::{Count, REASONS};
+use catnip_agent::{check, statistics};
+use catnip_cli::failure::Failure;
+use catnip_cli::help::Program;
+use catnip_cli::out::{print_json, say, tell};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use start::Start;
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Marks crucial packets of this host for routers that can tell them apart, by programs in the kernel.
+///
+/// Beside servers that know nothing of it: `start` it, and what they send is marked; `stop` it, and everything is as before. It needs Linux
+/// 6.6 or newer, and root.
+#[derive(Debug, Parser)]
+#[command(name = "catnip-agent", version, arg_required_else_help = true, propagate_version = true, after_help = AFTER)]
+struct Cli {
+    #[command(subcommand)]
+    command: What,
+}
+
+const AFTER: &str = "Exit codes:
+  1  status: no agent runs; check: something is missing
+  2  bad input, or a machine that cannot do it";
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Start(Box<Start>),
+    Status(Ask),
+    Stop(Stop),
+    Check(Check),
+}
+
+/// Tells what the agent of this network namespace does and has counted.
+#[derive(Args, Debug)]
+struct Ask {
+    /// Print JSON on standard output
+    #[arg(long)]
+    json: bool,
+    /// Print the counts as Prometheus reads them
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
+}
+
+/// Ends the agent of this network namespace, and puts back what it has changed, even if it was killed.
+#[derive(Args, Debug)]
+struct Stop {
+    /// Print its last statistics as JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tells what this machine has of what an agent needs.
+#[derive(Args, Debug)]
+struct Check {
+    /// Print JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+const PROGRAM: Program = Program { alone: "catnip-agent", whole: "catnip agent" };
+
+fn main() -> ExitCode {
+    let mut command = PROGRAM.styled(Cli::command());
+    let asked = command.try_get_matches_from_mut(std::env::args_os());
+    let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return PROGRAM.answer(&error, &command),
+    };
+    let result = match &cli.command {
+        What::Start(options) => start::run(options),
+        What::Status(options) => status(options),
+        What::Stop(options) => stop(options),
+        What::Check(options) => check(options),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            tell(format_args!("error: {failure}\n"));
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn status(options: &Ask) -> Result<u8, Failure> {
+    let Some(status) = ask(&Place::here()?, "status")? else {
+        if options.json {
+            print_json(&())?;
+        } else {
+            tell("no agent runs in this network namespace\n");
+        }
+        return Ok(1);
+    };
+    if options.json {
+        print_json(&status)?;
+    } else if options.prometheus {
+        say(statistics::prometheus(&status.statistics));
+    } else {
+        say(described(&status));
+    }
+    Ok(0)
+}
+
+/// How long an agent may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
+
+fn stop(options: &Stop) -> Result<u8, Failure> {
+    let place = Place::here()?;
+    let last = ask(&place, "stop")?;
+    let mut waited = Duration::ZERO;
+    let lock = loop {
+        if let Some(lock) = place.try_lock()? {
+            break lock;
+        }
+        if waited >= PATIENCE {
+            return Err(Failure::new(
+                "stop",
+                format!("the agent has not ended within {} s", PATIENCE.as_secs()),
+            ));
+        }
+        sleep(LOOK);
+        waited += LOOK;
+    };
+    place.clean(&lock)?;
+    place.leave(lock);
+    if options.json {
+        print_json(&last)?;
+    } else if last.is_none() {
+        tell("no agent was running in this network namespace\n");
+    }
+    Ok(0)
+}
+
+fn check(options: &Check) -> Result<u8, Failure> {
+    let findings = check::findings();
+    let ok = findings.iter().all(|finding| finding.ok);
+    if options.json {
+        print_json(&findings)?;
+    } else {
+        let mut text = String::new();
+        for finding in &findings {
+            let verdict = if finding.ok { "yes" } else { "NO " };
+            let needed =
+                if finding.ok { String::new() } else { format!(" (needed for {})", finding.needed_for) };
+            // Writing into a string cannot fail.
+            let _ = writeln!(text, "{verdict}  {:<30}  {}{needed}", finding.what, finding.found);
+        }
+        say(text);
+    }
+    Ok(u8::from(!ok))
+}
+
+fn described(status: &Status) -> String {
+    let About { pid, mark, devices, cgroup, controllers, changes } = &status.about;
+    let lines = [
+        ("process", pid.to_string()),
+        ("marks by", mark.clone()),
+        ("at devices", devices.join(", ")),
+        ("hears", cgroup.display().to_string()),
+        ("controllers", controllers.join(", ")),
+        ("will put back", changes.join(", ")),
+    ];
+    let mut text = String::new();
+    for (name, value) in lines {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{name:<14} {}", if value.is_empty() { "none" } else { &value });
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<15} {:<6} {:>12} {:>15} {:>10} {:>9}",
+        "reason", "level", "packets", "bytes", "together", "demoted"
+    );
+    for Count { reason, level, packets, bytes, together, demoted } in &status.statistics {
+        let meaning = REASONS.iter().find(|(name, _)| name == reason).map_or("", |(_, meaning)| meaning);
+        let level = level.to_uppercase();
+        let _ = writeln!(
+            text,
+            "{reason:<15} {level:<6} {packets:>12} {bytes:>15} {together:>10} {demoted:>9}  {meaning}"
+        );
+    }
+    text
+}

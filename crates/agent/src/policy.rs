@@ -1,0 +1,175 @@
+//! What the agent is told: how to mark, and what applications may ask for.
+
+use crate::skeleton::types;
+use catnip_cli::failure::Failure;
+use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec, Threshold};
+use catnip_net::{Colour, Dscp, Sla};
+use serde::Serialize;
+
+/// How packets are marked.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// By what; `None`: not at all.
+    pub mark: Option<MarkerSpec>,
+    /// How a packet says its level, for all classes; `None`: assured forwarding, by class.
+    pub codepoints: Option<Codepoints>,
+    /// Do ACKs have the level of the data that they answer?
+    pub marks_acks: bool,
+    /// What one user's packets may have at most before they are demoted.
+    pub user: Option<Sla>,
+    /// Of connections that have said no class.
+    pub usual: Service,
+    /// The best class that an application without privileges may ask for.
+    pub best: Service,
+    /// The same of thresholds, segments.
+    pub most: [u32; 2],
+    /// Do documents end where HTTP/1 headers say?
+    pub reads_http: bool,
+    /// Do applications that mark by themselves lose these marks?
+    pub washes: bool,
+}
+
+/// A DiffServ codepoint for each level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Codepoints {
+    /// Of HIGH.
+    pub high: u8,
+    /// Of MED.
+    pub med: u8,
+    /// Of LOW.
+    pub low: u8,
+}
+
+/// The order in which the kernel's programs number levels.
+pub(crate) const LEVELS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
+const CLASSES: [u8; 3] = [1, 2, 3];
+
+impl Codepoints {
+    /// Reads `high=AF11,med=AF12,low=AF13`; a codepoint is a name (AFxy, CSx, EF, LE) or a number below 64.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let mut found = [None; 3];
+        for part in text.split(',') {
+            let expected =
+                || format!("{part:?}: expected high=, med= or low= and a codepoint such as AF11 or 10");
+            let (level, value) = part.trim().split_once('=').ok_or_else(expected)?;
+            let colour = Colour::by_name(level.trim()).ok_or_else(expected)?;
+            let at = LEVELS.iter().position(|&other| other == colour).ok_or_else(expected)?;
+            found[at] = Some(codepoint(value.trim()).ok_or_else(expected)?);
+        }
+        let [Some(high), Some(low)] = [found[0], found[2]] else {
+            return Err(format!("{text:?}: expected high=…,low=…, and med=… where it is used"));
+        };
+        let med = found[1].unwrap_or(low);
+        if high == low || high == 0 || (med == high) {
+            return Err(format!("{text:?}: HIGH needs a codepoint of its own, which is not 0"));
+        }
+        Ok(Self { high, med, low })
+    }
+}
+
+/// The codepoint that is written so (RFC 2474, 2597, 3246, 8622).
+fn codepoint(text: &str) -> Option<u8> {
+    let upper = text.to_ascii_uppercase();
+    let digits: Vec<u8> = upper.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+    match (upper.trim_end_matches(|c: char| c.is_ascii_digit()), digits.as_slice()) {
+        ("AF", &[class @ 1..=4, precedence @ 1..=3]) => Some(class << 3 | precedence << 1),
+        ("CS", &[class @ 0..=7]) => Some(class << 3),
+        ("EF", []) => Some(46),
+        ("LE", []) => Some(1),
+        ("", _) => text.parse().ok().filter(|&number: &u8| number < 64),
+        _ => None,
+    }
+}
+
+impl Policy {
+    /// The same as the programs in the kernel read it.
+    pub(crate) fn config(&self) -> Result<types::config, Failure> {
+        let mut config = types::config {
+            handshake: 0,
+            acks: self.marks_acks.into(),
+            http: self.reads_http.into(),
+            washes: self.washes.into(),
+            fixed_level: LEVELS.len() as u32,
+            usual_class: self.usual.class().into(),
+            best_class: self.best.class().into(),
+            thresholds: thresholds([4, 8]),
+            most: thresholds(self.most),
+            ..types::config::default()
+        };
+        let mut class = None;
+        match self.mark {
+            None => config.policy = types::policy::POLICY_NONE,
+            Some(MarkerSpec::Spm(spm)) => {
+                let SpmParameters { leading, trailing, small_window, handshake, repairs } = spm;
+                config.policy = types::policy::POLICY_SPM;
+                config.spm = types::spm_rules { leading, trailing, small_window };
+                config.handshake = number(handshake.unwrap_or(Colour::Green));
+                config.repairs = repairs.into();
+                class = Some(1);
+            }
+            Some(MarkerSpec::TcpState(spec)) => {
+                let TcpStateSpec { high, med, random, .. } = spec;
+                config.policy = types::policy::POLICY_TCP_STATE;
+                config.random = random.into();
+                config.sets_thresholds = (high.is_some() || med.is_some()).into();
+                let usual = TcpStateSpec::USUAL;
+                let high = high.unwrap_or(usual[0]);
+                let Threshold(med) = med.unwrap_or(usual[1]).max(high);
+                config.thresholds = thresholds([high.0, med]);
+                class = spec.class;
+            }
+            Some(MarkerSpec::Application(spec)) => {
+                config.policy = types::policy::POLICY_APPLICATION;
+                config.fixed_level = spec.colour.map_or(config.fixed_level, number);
+                class = spec.class;
+            }
+        }
+        if let Some(sla) = &self.user {
+            (config.high_rate, config.high_depth) = (sla.high.rate.bits_per_second(), sla.high.depth.get());
+            if let Some(med) = sla.med {
+                (config.med_rate, config.med_depth) = (med.rate.bits_per_second(), med.depth.get());
+            }
+        }
+        for of in CLASSES {
+            for (level, &colour) in LEVELS.iter().enumerate() {
+                let usual = Dscp::assured(class.unwrap_or(of), colour).codepoint();
+                let said = self.codepoints.map(|Codepoints { high, med, low }| [high, med, low][level]);
+                config.codepoints[usize::from(of) * 4 + level] = said.unwrap_or(usual);
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn thresholds([high, med]: [u32; 2]) -> types::thresholds {
+    types::thresholds { high, med }
+}
+
+fn number(colour: Colour) -> u32 {
+    LEVELS.iter().position(|&level| level == colour).unwrap_or(2) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codepoints_are_read_by_name_and_by_number() {
+        let read = |text| Codepoints::read(text);
+        assert_eq!(read("high=AF21,med=af22,low=0"), Ok(Codepoints { high: 18, med: 20, low: 0 }));
+        assert_eq!(read("low=LE, high=EF"), Ok(Codepoints { high: 46, med: 1, low: 1 }));
+        assert_eq!(read("high=CS5,low=63"), Ok(Codepoints { high: 40, med: 63, low: 63 }));
+        for wrong in [
+            "",
+            "high",
+            "high=AF11",
+            "high=AF51,low=0",
+            "high=64,low=0",
+            "high=0,low=1",
+            "high=10,low=10",
+            "top=1,low=0",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

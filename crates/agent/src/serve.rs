@@ -1,0 +1,184 @@
+//! An agent that runs: it answers `status` and `stop`, and writes its statistics.
+
+use crate::kernel::Attached;
+use crate::state::Place;
+use crate::statistics::{self, Count};
+use catnip_cli::failure::{Failure, failed};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What an agent is, for `status`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct About {
+    /// Its process.
+    pub pid: u32,
+    /// By what it marks.
+    pub mark: String,
+    /// What leaves these is marked.
+    pub devices: Vec<String>,
+    /// Whose processes may tell of their documents.
+    pub cgroup: PathBuf,
+    /// Controllers that it has registered.
+    pub controllers: Vec<String>,
+    /// What it has changed and will put back.
+    pub changes: Vec<String>,
+}
+
+/// The answer to `status` and `stop`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Status {
+    /// What it is.
+    #[serde(flatten)]
+    pub about: About,
+    /// What it has counted.
+    pub statistics: Vec<Count>,
+}
+
+/// Where statistics go while it runs.
+#[derive(Debug)]
+pub struct Outputs {
+    /// A line of JSON each time.
+    pub lines: Option<(PathBuf, File)>,
+    /// A file that holds the last ones for Prometheus' node exporter.
+    pub textfile: Option<PathBuf>,
+    /// How often.
+    pub every: Duration,
+}
+
+/// The longest question, bytes, and how long somebody may take to ask it.
+const LONGEST: u64 = 64;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What asks an agent to end, if it is not asked by `stop`.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    /// From now on they are waited for.
+    pub fn catch() -> Result<Self, Failure> {
+        let mut set = SigSet::empty();
+        [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(|signal| set.add(signal));
+        let caught = set
+            .thread_block()
+            .and_then(|()| SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK));
+        caught.map(Self).map_err(|error| Failure::new("signals", error))
+    }
+}
+
+/// Listens at a place, for root alone.
+pub fn listen(place: &Place) -> Result<UnixListener, Failure> {
+    let path = place.socket();
+    let bound = UnixListener::bind(&path).and_then(|listener| {
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        Ok(listener)
+    });
+    bound.map_err(|error| failed("/run/catnip-agent", "listen there")(error))
+}
+
+/// Answers until somebody asks it to end.
+pub fn serve(
+    about: &About,
+    attached: &Attached<'_>,
+    listener: &UnixListener,
+    signals: &Signals,
+    mut outputs: Outputs,
+) -> Result<(), Failure> {
+    let wakes = outputs.lines.is_some() || outputs.textfile.is_some();
+    let every =
+        Timespec { tv_sec: outputs.every.as_secs() as i64, tv_nsec: i64::from(outputs.every.subsec_nanos()) };
+    loop {
+        let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
+        let ready = match poll(&mut waits, wakes.then_some(&every)) {
+            Err(rustix::io::Errno::INTR) => continue,
+            ready => ready.map_err(|error| Failure::new("agent", format!("cannot wait: {error}")))?,
+        };
+        if ready == 0 {
+            outputs.write(&attached.counts()?)?;
+        } else if waits[1].revents().contains(PollFlags::IN) {
+            break;
+        } else if let Ok((stream, _)) = listener.accept()
+            && answer(stream, about, attached)?
+        {
+            break;
+        }
+    }
+    outputs.write(&attached.counts()?)
+}
+
+/// Answers a question. True if it was to end.
+fn answer(mut stream: UnixStream, about: &About, attached: &Attached<'_>) -> Result<bool, Failure> {
+    let mut question = String::new();
+    // Whoever asks slowly, or goes away, gets no answer.
+    let asked = stream
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+        .and_then(|()| BufReader::new((&stream).take(LONGEST)).read_line(&mut question));
+    let ends = asked.is_ok() && question == "stop\n";
+    let status = Status { about: about.clone(), statistics: attached.counts()? };
+    if let Ok(text) = serde_json::to_vec(&status) {
+        let _ = stream.write_all(&text);
+    }
+    Ok(ends)
+}
+
+impl Outputs {
+    fn write(&mut self, counts: &[Count]) -> Result<(), Failure> {
+        if let Some((path, file)) = &mut self.lines {
+            #[derive(Serialize)]
+            struct Line<'a> {
+                time_s: f64,
+                statistics: &'a [Count],
+            }
+            let line = Line { time_s: seconds_since_1970(), statistics: counts };
+            let text = serde_json::to_string(&line).unwrap_or_default() + "\n";
+            file.write_all(text.as_bytes()).map_err(|error| unwritable(path, &error))?;
+        }
+        if let Some(path) = &self.textfile {
+            // Whoever reads it finds a whole one.
+            let new = path.with_extension("new");
+            let written =
+                fs::write(&new, statistics::prometheus(counts)).and_then(|()| fs::rename(&new, path));
+            written.map_err(|error| unwritable(path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "statistics say when they were taken")]
+fn seconds_since_1970() -> f64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// Asks the agent of a place a question. `None`: there is none.
+pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
+    let cannot = failed("agent", "ask it");
+    let mut stream = match UnixStream::connect(place.socket()) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(Failure::new("agent", "only root may ask it"));
+        }
+        stream => stream.map_err(&cannot)?,
+    };
+    let mut text = String::new();
+    stream.write_all(format!("{question}\n").as_bytes()).map_err(&cannot)?;
+    stream.read_to_string(&mut text).map_err(&cannot)?;
+    serde_json::from_str(&text)
+        .map(Some)
+        .map_err(|error| Failure::new("agent", format!("has not answered: {error}")))
+}

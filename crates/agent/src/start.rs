@@ -1,0 +1,300 @@
+//! `catnip agent start`.
+
+use catnip_agent::check;
+use catnip_agent::kernel::{Attached, CONTROLLERS, Room, Setup, usual_cgroup, usual_devices};
+use catnip_agent::policy::{Codepoints, Policy};
+use catnip_agent::segments::{Segments, setting};
+use catnip_agent::serve::{About, Outputs, Signals, listen, serve};
+use catnip_agent::state::{Changes, Place};
+use catnip_base::{Span, notation};
+use catnip_cli::failure::{Failure, failed};
+use catnip_cli::out::{cannot, print_json, tell};
+use catnip_net::Sla;
+use catnip_net::mark::{MarkerSpec, Service};
+use clap::Args;
+use rustix::thread::{CapabilitySet, set_capabilities, set_no_new_privs};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Attaches the programs to the kernel, and stays in the background until `stop`.
+///
+/// What leaves the devices is marked from the next packet on. Documents of unencrypted HTTP/1 servers end where Content-Length says; other
+/// applications may tell (include/catnip.h). If the agent ends, however it does, packets leave as they did before.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER)]
+pub(crate) struct Start {
+    /// A device whose leaving packets are marked; again for more [default: all that are up but the loopback]
+    #[arg(long, value_name = "NAME")]
+    device: Vec<String>,
+    /// By what: last-only, spm, spm-partial, tcp-state, tcp-state-random, app, with their parameters as in scenarios, as in
+    /// spm:leading=3,trailing=3,small_window=3; none: not at all
+    #[arg(long, value_name = "TEXT", default_value = "last-only")]
+    mark: String,
+    /// How packets say their level [default: high=AF11,med=AF12,low=AF13, with app and tcp-state by class]
+    #[arg(long, value_name = "TEXT")]
+    codepoints: Option<String>,
+    /// ACKs have the level of the data that they answer
+    #[arg(long)]
+    mark_acks: bool,
+    /// What packets of each user may be HIGH and MED at most; the others are demoted, as in high=250kbit/6000B,med=500kbit/6000B
+    #[arg(long, value_name = "TEXT")]
+    user_limit: Option<String>,
+    /// The class of connections that have said none: highly-interactive, interactive or other
+    #[arg(long, value_name = "CLASS", default_value = "interactive")]
+    class: String,
+    /// The best class that processes other than root's may ask for
+    #[arg(long, value_name = "CLASS", default_value = "interactive")]
+    allow_class: String,
+    /// The largest thresholds that they may ask for, HIGH,MED, in segments
+    #[arg(long, value_name = "N,N", default_value = "4,8")]
+    allow_thresholds: String,
+    /// Do not look into HTTP headers
+    #[arg(long)]
+    no_http: bool,
+    /// Leave marks alone that applications have set by themselves
+    #[arg(long)]
+    trust_applications: bool,
+    /// Whose processes may tell of their documents [default: everybody's]
+    #[arg(long, value_name = "FOLDER")]
+    cgroup: Option<PathBuf>,
+    /// Which segments leave TCP one by one, so that each has a mark of its own
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    segments: Segments,
+    /// Which controllers are registered: all or none
+    #[arg(long, value_name = "WHICH", default_value = "all", value_parser = ["all", "none"])]
+    controllers: String,
+    /// The controller of all new connections of this network namespace
+    #[arg(long, value_name = "NAME")]
+    control: Option<String>,
+    /// Append statistics to this file, a line of JSON each time
+    #[arg(long, value_name = "FILE")]
+    statistics: Option<PathBuf>,
+    /// Keep the last statistics in this file, for Prometheus' node exporter
+    #[arg(long, value_name = "FILE")]
+    textfile: Option<PathBuf>,
+    /// How often
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    every: String,
+    /// Do not go into the background
+    #[arg(long)]
+    foreground: bool,
+    /// Print what it is on standard output as JSON, once it runs
+    #[arg(long)]
+    json: bool,
+    /// Say on standard output when it runs, and let go of the terminal
+    #[arg(long, hide = true)]
+    tell_ready: bool,
+}
+
+const AFTER: &str = "Examples:
+  Mark the last packets of what nginx sends, and the repairs:
+    catnip-agent start --device eth0
+
+  As the CATNIP paper has it, with codepoints of one's own:
+    catnip-agent start --mark spm --codepoints high=AF21,low=0
+
+  newCWV for all connections, without marks:
+    catnip-agent start --mark none --control catnip_newcwv";
+
+/// The controller of new connections.
+const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
+    let policy = options.policy()?;
+    if let Some(missing) = check::obstacle() {
+        return Err(Failure::new(missing.what, missing.found));
+    }
+    if !options.foreground {
+        return in_background(options.json);
+    }
+    let outputs = options.outputs()?;
+    let setup = options.setup(policy)?;
+    let place = Place::here()?;
+    let lock = place.lock()?;
+    let ended = options.attach(&setup, outputs, &place);
+    let cleaned = place.clean(&lock);
+    place.leave(lock);
+    ended.and(cleaned).map(|()| 0)
+}
+
+/// Becomes another process, which has no terminal, and waits until that one runs or has said why it cannot.
+fn in_background(json: bool) -> Result<u8, Failure> {
+    let cannot = |error| Failure::new("start", format!("cannot start in the background: {error}"));
+    let mut words = std::env::args_os().skip(1);
+    let start = words.next().unwrap_or_else(|| OsString::from("start"));
+    let program = std::env::current_exe().map_err(cannot)?;
+    let mut command = Command::new(program);
+    command.arg(start).args(words).args(["--foreground", "--tell-ready"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line).map_err(cannot)?;
+    }
+    let Ok(about) = serde_json::from_str::<Value>(&line) else {
+        let status = child.wait().map_err(cannot)?;
+        return Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2));
+    };
+    if json {
+        print_json(&about)?;
+    } else {
+        tell(format_args!("runs as process {}; `catnip agent stop` ends it\n", about["pid"]));
+    }
+    Ok(0)
+}
+
+impl Start {
+    /// Attaches the programs, and serves until somebody asks it to end. What was changed is noted at the place, and still to be put back.
+    fn attach(&self, setup: &Setup, outputs: Outputs, place: &Place) -> Result<(), Failure> {
+        let signals = Signals::catch()?;
+        let mut room = Room::uninit();
+        let attached = Attached::new(setup, &mut room)?;
+        let mut changes = self.segments.changes(&setup.devices)?;
+        if self.control.is_some() {
+            changes.settings.push((CONTROL.into(), setting(CONTROL)?));
+        }
+        let listener = listen(place)?;
+        place.note(&changes)?;
+        self.change(&changes)?;
+        drop_privileges(&changes)?;
+        let about = self.about(setup, &changes);
+        self.tell_ready(&about)?;
+        serve(&about, &attached, &listener, &signals, outputs)
+    }
+
+    fn policy(&self) -> Result<Policy, Failure> {
+        let mark: Option<MarkerSpec> =
+            notation::optional(&self.mark).map_err(|error| Failure::new("--mark", error))?;
+        let service =
+            |key: &str, text: &str| text.parse::<Service>().map_err(|error| Failure::new(key, error));
+        let user: Option<Sla> = self
+            .user_limit
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .map_err(|error| Failure::new("--user-limit", error))?;
+        let codepoints = self.codepoints.as_deref().map(Codepoints::read).transpose();
+        Ok(Policy {
+            mark,
+            codepoints: codepoints.map_err(|what| Failure::new("--codepoints", what))?,
+            marks_acks: self.mark_acks,
+            user,
+            usual: service("--class", &self.class)?,
+            best: service("--allow-class", &self.allow_class)?,
+            most: self.most()?,
+            reads_http: !self.no_http,
+            washes: !self.trust_applications,
+        })
+    }
+
+    fn most(&self) -> Result<[u32; 2], Failure> {
+        let text = &self.allow_thresholds;
+        let parts = text
+            .split_once(',')
+            .and_then(|(high, med)| Some([high.trim().parse().ok()?, med.trim().parse().ok()?]));
+        let parts = parts.filter(|[high, med]: &[u32; 2]| high <= med);
+        parts.ok_or_else(|| {
+            Failure::new(
+                "--allow-thresholds",
+                format!("{text:?}: expected two numbers of segments, the smaller one first"),
+            )
+        })
+    }
+
+    fn setup(&self, policy: Policy) -> Result<Setup, Failure> {
+        let controllers = self.controllers == "all";
+        if let Some(name) = &self.control
+            && name.starts_with("catnip_")
+            && !CONTROLLERS.iter().any(|(known, _)| known == name)
+        {
+            let known = CONTROLLERS.map(|(name, _)| name).join(", ");
+            return Err(Failure::new("--control", format!("{name:?}: ours are {known}")));
+        }
+        let devices = if self.device.is_empty() { usual_devices()? } else { self.device.clone() };
+        let cgroup = self.cgroup.clone().map_or_else(usual_cgroup, Ok)?;
+        Ok(Setup { policy, devices, cgroup, controllers })
+    }
+
+    fn outputs(&self) -> Result<Outputs, Failure> {
+        let open = |path: &PathBuf| {
+            let file =
+                File::options().append(true).create(true).open(path).map_err(|error| cannot(path, error))?;
+            Ok((path.clone(), file))
+        };
+        let every: Span = self.every.parse().map_err(|error| Failure::new("--every", error))?;
+        if every < Span::from_millis(100) {
+            return Err(Failure::new("--every", format!("{every}: expected 100ms or more")));
+        }
+        let lines = self.statistics.as_ref().map(open).transpose()?;
+        let every = Duration::from_nanos(every.as_nanos());
+        Ok(Outputs { lines, textfile: self.textfile.clone(), every })
+    }
+
+    fn change(&self, changes: &Changes) -> Result<(), Failure> {
+        self.segments.apply(changes)?;
+        let Some(name) = &self.control else { return Ok(()) };
+        let before = setting(CONTROL)?;
+        let set = |name: &str| std::fs::write(CONTROL, name);
+        // Who may not choose it here could not put it back.
+        set(&before).map_err(|error| {
+            Failure::new("--control", format!("{before} could not be put back here: {error}"))
+        })?;
+        set(name).map_err(|error| Failure::new("--control", format!("{name}: {error}")))
+    }
+
+    fn about(&self, setup: &Setup, changes: &Changes) -> About {
+        let controllers = if setup.controllers {
+            CONTROLLERS.map(|(name, _)| name.to_string()).to_vec()
+        } else {
+            Vec::new()
+        };
+        let settings = changes.settings.iter().map(|(path, before)| {
+            let name = path.strip_prefix("/proc/sys").unwrap_or(path).display().to_string();
+            format!("{} = {before}", name.replace('/', "."))
+        });
+        let devices =
+            changes.devices.iter().map(|(device, segments)| format!("{device} gso_max_segs = {segments}"));
+        About {
+            pid: std::process::id(),
+            mark: self.mark.clone(),
+            devices: setup.devices.clone(),
+            cgroup: setup.cgroup.clone(),
+            controllers,
+            changes: settings.chain(devices).collect(),
+        }
+    }
+
+    /// Says that it runs, to whoever has started it in the background, and lets go of the terminal.
+    fn tell_ready(&self, about: &About) -> Result<(), Failure> {
+        if !self.tell_ready {
+            return if self.json { print_json(about) } else { Ok(()) };
+        }
+        let text = serde_json::to_string(about).map_err(|error| Failure::new("start", error))?;
+        println!("{text}");
+        let nowhere = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .map_err(failed("/dev/null", "open it"))?;
+        let let_go = rustix::process::setsid()
+            .and_then(|_| rustix::stdio::dup2_stdout(&nowhere))
+            .and_then(|()| rustix::stdio::dup2_stderr(&nowhere));
+        let_go.map_err(|error| Failure::new("start", format!("cannot let go of the terminal: {error}")))
+    }
+}
+
+/// Keeps no privilege but those that putting things back takes.
+fn drop_privileges(changes: &Changes) -> Result<(), Failure> {
+    let kept = if changes.devices.is_empty() { CapabilitySet::empty() } else { CapabilitySet::NET_ADMIN };
+    let sets = rustix::thread::CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    let dropped = set_no_new_privs(true).and_then(|()| set_capabilities(None, sets));
+    dropped.map_err(|error| Failure::new("privileges", format!("cannot drop them: {error}")))
+}

@@ -1,0 +1,97 @@
+//! What the marker has counted, by reason and level.
+
+use crate::policy::LEVELS;
+use libbpf_rs::{MapCore, MapFlags};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The reasons, as the programs in the kernel number them, and what they mean.
+pub const REASONS: [(&str, &str); 13] = [
+    ("handshake", "SYN and SYN-ACK"),
+    ("end", "FIN and RST"),
+    ("retransmission", "sent before"),
+    ("recovery", "sent while a loss is repaired"),
+    ("leading", "among the first packets of a document"),
+    ("trailing", "among the last packets of a document"),
+    ("small-window", "sent while the window is small"),
+    ("window", "by the state of TCP"),
+    ("class", "by application"),
+    ("ack", "an acknowledgement, by the data that it answers"),
+    ("other", "data that nothing makes crucial"),
+    ("unmarked", "not the marker's business: acknowledgements, other protocols, forwarded packets"),
+    ("washed", "the same, with a mark that its process had no right to"),
+];
+
+/// Packets of one reason and one level.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Count {
+    /// Why they have their level.
+    pub reason: Cow<'static, str>,
+    /// high, med or low.
+    pub level: Cow<'static, str>,
+    /// How many.
+    pub packets: u64,
+    /// Bytes of IP.
+    pub bytes: u64,
+    /// Those that left with others under one mark, since the kernel cuts them later.
+    pub together: u64,
+    /// Those that a user's limit has brought down to this level.
+    pub demoted: u64,
+}
+
+/// Everything that was counted so far.
+pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
+    let mut counts = Vec::new();
+    for (at, (reason, _)) in REASONS.into_iter().enumerate() {
+        for (level, colour) in LEVELS.into_iter().enumerate() {
+            let key = (at * LEVELS.len() + level) as u32;
+            let of_processors =
+                counters.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            let [packets, bytes, together, demoted] = sums(&of_processors);
+            if packets > 0 {
+                let (reason, level) = (reason.into(), colour.name().into());
+                counts.push(Count { reason, level, packets, bytes, together, demoted });
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// The fields of a counter, over all processors.
+fn sums(of_processors: &[Vec<u8>]) -> [u64; 4] {
+    let mut sums = [0; 4];
+    for value in of_processors {
+        for (sum, field) in sums.iter_mut().zip(value.chunks_exact(8)) {
+            *sum += field.try_into().map_or(0, u64::from_ne_bytes);
+        }
+    }
+    sums
+}
+
+/// The same as Prometheus reads it.
+pub fn prometheus(counts: &[Count]) -> String {
+    let mut text = String::new();
+    for (name, help, value) in METRICS {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "# HELP catnip_{name}_total {help}.\n# TYPE catnip_{name}_total counter");
+        for count in counts {
+            let Count { reason, level, .. } = count;
+            let _ = writeln!(
+                text,
+                "catnip_{name}_total{{reason=\"{reason}\",level=\"{level}\"}} {}",
+                value(count)
+            );
+        }
+    }
+    text
+}
+
+type Metric = (&'static str, &'static str, fn(&Count) -> u64);
+
+const METRICS: [Metric; 4] = [
+    ("packets", "Packets that left this host, by why they have their level", |count| count.packets),
+    ("bytes", "The same in bytes of IP", |count| count.bytes),
+    ("together_packets", "Packets that left with others under one mark", |count| count.together),
+    ("demoted_packets", "Packets that a user's limit has brought down to their level", |count| count.demoted),
+];

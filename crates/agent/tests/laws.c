@@ -1,0 +1,94 @@
+/* The laws as the kernel has them, for laws.rs to call. */
+#include "bucket.h"
+#include "eca.h"
+#include "http.h"
+#include "last_window.h"
+#include "newcwv.h"
+#include "spm.h"
+#include "tcp_state.h"
+
+u32 c_spm_reason(const struct spm_rules *rules, const struct spm_place *place, u32 segment)
+{
+	return spm_reason(rules, place, segment);
+}
+
+u32 c_tcp_state_level(const struct thresholds *thresholds, u32 window, bool is_protected, u32 first, u32 second)
+{
+	return tcp_state_level(thresholds, window, is_protected, first, second);
+}
+
+void c_bucket_init(struct bucket *bucket, u64 rate, u64 depth)
+{
+	bucket_init(bucket, rate, depth);
+}
+
+bool c_bucket_admits(struct bucket *bucket, u64 now, u32 len)
+{
+	return bucket_admits(bucket, now, len);
+}
+
+bool c_eca_last_round(u64 window, u64 left)
+{
+	return eca_last_round(window, left);
+}
+
+bool c_eca_final_window(u64 window, u64 left)
+{
+	return eca_final_window(window, left);
+}
+
+u64 c_last_window_gap_ns(u64 unsent, u64 next, u64 srtt_ns)
+{
+	return last_window_gap_ns(unsent, next, srtt_ns);
+}
+
+void c_newcwv_init(struct newcwv *it, bool last_only, u64 initial_window, u64 segment)
+{
+	newcwv_init(it, last_only, initial_window, segment);
+}
+
+void c_newcwv_on_ack(struct newcwv *it, u64 now, u64 una, u64 acked, u64 next, u64 srtt)
+{
+	pipe_ack_on_ack(&it->pipe_ack, now, una, acked, next, srtt);
+}
+
+void c_newcwv_on_ack_while_reduced(struct newcwv *it, u64 una)
+{
+	newcwv_on_ack_while_reduced(it, una);
+}
+
+bool c_newcwv_look(struct newcwv *it, u64 now, struct windows *windows)
+{
+	return newcwv_look(it, now, windows);
+}
+
+bool c_newcwv_grows(const struct newcwv *it, u64 cwnd, bool cwnd_limited)
+{
+	return newcwv_grows(it, cwnd, cwnd_limited);
+}
+
+u64 c_newcwv_on_congestion(struct newcwv *it, u64 cwnd, u64 in_flight)
+{
+	return newcwv_on_congestion(it, cwnd, in_flight);
+}
+
+void c_newcwv_on_timeout(struct newcwv *it, u64 now)
+{
+	newcwv_start_over(it, now);
+}
+
+u64 c_newcwv_on_recovered(struct newcwv *it, u64 now, u64 retransmitted)
+{
+	return newcwv_on_recovered(it, now, retransmitted);
+}
+
+/* Reads a header from its beginning: how many of the bytes belong to it, 0 if it goes on, and how long the body is. */
+u64 c_http(const u8 *bytes, u64 len, u64 *body)
+{
+	struct http_head head;
+	http_init(&head);
+	for (u64 i = 0; i < len; i++)
+		if (http_read(&head, bytes[i], body))
+			return i + 1;
+	return 0;
+}
