@@ -21,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CRATES = {path.parent.name: path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
-LAYERS = ["base cli law linux", "net model", "tcp", "sim wire", "lab", "emu py"]
+LAYERS = ["base cli context law linux", "net model", "tcp", "sim wire", "lab", "agent emu py"]
 ROOTS = sorted([*ROOT.glob("crates/*/src/lib.rs"), *ROOT.glob("crates/*/src/main.rs")])
 
 NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|r(#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\[^']+|[^'\\])'""", re.DOTALL)

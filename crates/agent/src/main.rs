@@ -1,6 +1,7 @@
 //! Marks the packets of this host, and controls its congestion, by programs in the kernel.
 
 mod start;
+mod verify_command;
 
 use catnip_agent::serve::{About, Status, ask};
 use catnip_agent::state::Place;
@@ -15,6 +16,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
+use verify_command::Verify;
 
 /// Marks crucial packets of this host for routers that can tell them apart, by programs in the kernel.
 ///
@@ -28,7 +30,7 @@ struct Cli {
 }
 
 const AFTER: &str = "Exit codes:
-  1  status: no agent runs; check: something is missing
+  1  status: no agent runs; check: something is missing; verify: a mark is wrong
   2  bad input, or a machine that cannot do it";
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +39,7 @@ enum What {
     Status(Ask),
     Stop(Stop),
     Check(Check),
+    Verify(Verify),
 }
 
 /// Tells what the agent of this network namespace does and has counted.
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         What::Status(options) => status(options),
         What::Stop(options) => stop(options),
         What::Check(options) => check(options),
+        What::Verify(options) => verify_command::run(options),
     };
     match result {
         Ok(code) => ExitCode::from(code),

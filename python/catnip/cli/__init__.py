@@ -18,6 +18,7 @@ from catnip._core import InputError, __version__
 from catnip.cli.options import BAD_INPUT, INTERRUPTED, told_exit_codes
 
 COMMANDS = {
+    "agent": ("emulation", "Mark what this host sends, by programs in its kernel."),
     "check": ("files", "Read scenario FILEs and tell what is in them, or what is wrong with them."),
     "emulate": ("real_time", "Run a scenario in real time, with real programs at some of its nodes."),
     "har": ("recordings", "Read a HAR 1.2, as browsers export it, and tell what it says of each page."),

@@ -1,7 +1,9 @@
-"""The emulator's commands: a program of its own does the work, because it needs privileges and real time."""
+"""The commands of the emulator and of the agent: programs of their own do the work, because it needs privileges and real time."""
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -13,32 +15,38 @@ from catnip._core import InputError
 from catnip.extras import DISTRIBUTION
 
 PROGRAM = "catnip-emu"
+AGENT = "catnip-agent"
 CALLED = "catnip"
 """The name under which it is started, so that its help and its errors say it."""
+MADE_BY = {
+    PROGRAM: "`make build` makes it",
+    AGENT: "`make build` makes it where clang, libelf-dev and zlib1g-dev are installed",
+}
 
 
-def program() -> Path:
-    """The emulator: $CATNIP_EMU, else beside Python, of the wheel, of the checkout, or on the PATH."""
-    if named := os.environ.get("CATNIP_EMU"):
+def program(name: str = PROGRAM) -> Path:
+    """The emulator, or the agent: $CATNIP_EMU or $CATNIP_AGENT, else beside Python, of the wheel, of the checkout, or on the PATH."""
+    variable = name.upper().replace("-", "_")
+    if named := os.environ.get(variable):
         if not os.access(named, os.X_OK):
-            raise InputError(f"CATNIP_EMU: {named} is not a program")
+            raise InputError(f"{variable}: {named} is not a program")
         return Path(named)
-    beside = Path(sys.executable).parent / PROGRAM
+    beside = Path(sys.executable).parent / name
     root = paths.checkout()
-    built = root and root / "target" / "release" / PROGRAM
-    for candidate in (beside, _installed(), built, shutil.which(PROGRAM)):
+    built = root and root / "target" / "release" / name
+    for candidate in (beside, _installed(name), built, shutil.which(name)):
         if candidate is not None and os.access(candidate, os.X_OK):
             return Path(candidate)
-    raise InputError(f"{PROGRAM}: not found; `make build` makes it, CATNIP_EMU names it")
+    raise InputError(f"{name}: not found; {MADE_BY[name]}, {variable} names it")
 
 
-def _installed() -> Path | None:
+def _installed(name: str) -> Path | None:
     """Where the wheel of this package has put it."""
     try:
         files = metadata.files(DISTRIBUTION) or ()
     except metadata.PackageNotFoundError:
         return None
-    return next((Path(str(file.locate())) for file in files if file.name == PROGRAM), None)
+    return next((Path(str(file.locate())) for file in files if file.name == name), None)
 
 
 def cannot_emulate() -> str | None:
@@ -61,8 +69,19 @@ def cannot_control() -> str | None:
     return None
 
 
-def _hands_over(name: str, summary: str) -> click.Command:
-    """A command that becomes the emulator, which has the terminal, the signals and the exit code."""
+def cannot_mark() -> str | None:
+    """Why no agent can run on this machine; None if one can."""
+    try:
+        agent = program(AGENT)
+    except InputError as error:
+        return str(error)
+    checked = subprocess.run([agent, "check", "--json"], capture_output=True, text=True, check=False)
+    missing = [finding for finding in json.loads(checked.stdout) if not finding["ok"]]
+    return "; ".join(f"{finding['what']}: {finding['found']}" for finding in missing) or None
+
+
+def _hands_over(name: str, summary: str, to: str = PROGRAM) -> click.Command:
+    """A command that becomes another program, which has the terminal, the signals and the exit code."""
 
     @click.command(
         name,
@@ -73,12 +92,15 @@ def _hands_over(name: str, summary: str) -> click.Command:
     )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def command(arguments: tuple[str, ...]) -> None:
-        emulator = program()
+        becomes = program(to)
         sys.stdout.flush()
-        os.execv(emulator, [CALLED, name, *arguments])
+        # One that is a command by itself says so in its help.
+        called = [CALLED, name] if to == PROGRAM else [f"{CALLED} {name}"]
+        os.execv(becomes, [*called, *arguments])
 
     return command
 
 
+agent = _hands_over("agent", "Mark what this host sends, by programs in its kernel.", AGENT)
 link = _hands_over("link", "Run a command behind one emulated link.")
 router = _hands_over("router", "Shape what passes between two network interfaces.")

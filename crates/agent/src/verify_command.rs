@@ -1,0 +1,144 @@
+//! `catnip agent verify`.
+
+use catnip_base::notation;
+use catnip_cli::failure::Failure;
+use catnip_cli::out::{print_json, say};
+use catnip_net::mark::MarkerSpec;
+use catnip_wire::PriorityCodec;
+use catnip_wire::verify::{Documents, Markers, Report, Rules, Side, verify};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::fs::File;
+use std::path::PathBuf;
+
+/// Judges the marks in a capture that was taken at the sender (tcpdump, dumpcap, `catnip link --pcap`).
+///
+/// It knows nothing but the packets: the first and the last ones of a document, SYN, FIN and what was sent before must be HIGH, and what is
+/// far from all of that LOW, once enough was in flight.
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    /// pcapng or pcap
+    #[arg(value_name = "CAPTURE")]
+    capture: PathBuf,
+    /// What the marker was told: last-only, spm, spm-partial, with their parameters
+    #[arg(long, value_name = "TEXT", default_value = "last-only")]
+    mark: String,
+    /// How packets say their level: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, flag-bit
+    #[arg(long, value_name = "TEXT", default_value = "dscp")]
+    codec: String,
+    /// What one document is
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    document: Document,
+    /// Whose packets are marked
+    #[arg(long, value_name = "WHO", value_enum, default_value_t)]
+    by: By,
+    /// Print JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Document {
+    /// What one side sends until it hears data from the other
+    #[default]
+    Exchange,
+    /// All that one side sends
+    Connection,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum By {
+    /// The side that is connected to
+    #[default]
+    Servers,
+    /// The side that connects
+    Clients,
+    /// Either side
+    Both,
+}
+
+/// The sums of a report.
+#[derive(Debug, Default, Serialize)]
+struct Sums {
+    packets: u64,
+    connections: usize,
+    data: u64,
+    retransmissions: u64,
+    high: u64,
+    must_be_high: u64,
+    must_be_low: u64,
+    missing_high: u64,
+    wrong_high: u64,
+    unmarkable: u64,
+    bad_checksums: u64,
+    gaps: u64,
+    agreement: f64,
+    faults: Vec<String>,
+}
+
+pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
+    let Verify { capture, mark, codec, document, by, json } = options;
+    let codec: PriorityCodec = codec.parse().map_err(|error| Failure::new("--codec", error))?;
+    let spec: Option<MarkerSpec> = notation::optional(mark).map_err(|error| Failure::new("--mark", error))?;
+    let spm = spec.and_then(|spec| spec.spm());
+    let spm = spm.ok_or_else(|| {
+        Failure::new(
+            "--mark",
+            format!("{mark:?}: a capture shows no window and no class, so that only spm can be judged"),
+        )
+    })?;
+    let rules = Rules {
+        spm,
+        control: true,
+        retransmissions: spm.repairs,
+        documents: match document {
+            Document::Exchange => Documents::PerExchange,
+            Document::Connection => Documents::PerConnection,
+        },
+        markers: match by {
+            By::Servers => Markers::Servers,
+            By::Clients => Markers::Clients,
+            By::Both => Markers::Both,
+        },
+        codec,
+    };
+    let name = capture.display().to_string();
+    let file =
+        File::open(capture).map_err(|error| Failure::new(&name, format!("cannot read it: {error}")))?;
+    let report = verify(file, &rules).map_err(|error| Failure::new(&name, error))?;
+    if *json {
+        print_json(&sums(&report))?;
+    } else {
+        say(&report);
+    }
+    Ok(u8::from(!report.marks_are_right()))
+}
+
+fn sums(report: &Report) -> Sums {
+    let mut sums = Sums {
+        packets: report.packets,
+        connections: report.connections.len(),
+        agreement: report.agreement(),
+        faults: report
+            .faults
+            .iter()
+            .map(|fault| format!("packet {}: {}", fault.packet, fault.kind))
+            .collect(),
+        ..Sums::default()
+    };
+    for side in report.connections.iter().flat_map(|one| [&one.from_client, &one.from_server]) {
+        let Side { data, retransmissions, high, must_be_high, must_be_low, missing_high, wrong_high, .. } =
+            *side;
+        sums.data += data;
+        sums.retransmissions += retransmissions;
+        sums.high += high;
+        sums.must_be_high += must_be_high;
+        sums.must_be_low += must_be_low;
+        sums.missing_high += missing_high;
+        sums.wrong_high += wrong_high;
+        sums.unmarkable += side.unmarkable;
+        sums.bad_checksums += side.bad_checksums;
+        sums.gaps += side.gaps;
+    }
+    sums
+}
