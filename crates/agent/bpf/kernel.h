@@ -14,9 +14,8 @@ typedef u32 __be32;
 typedef u32 __wsum;
 
 enum bpf_map_type {
-	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 };
 

@@ -26,8 +26,10 @@ struct locked_user {
 	struct user user;
 };
 
+/* Who is one more than that has no rights. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, USERS);
 	__type(key, u32);
 	__type(value, struct locked_user);

@@ -176,8 +176,16 @@ pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
         stream => stream.map_err(&cannot)?,
     };
     let mut text = String::new();
-    stream.write_all(format!("{question}\n").as_bytes()).map_err(&cannot)?;
-    stream.read_to_string(&mut text).map_err(&cannot)?;
+    let told =
+        stream.write_all(format!("{question}\n").as_bytes()).and_then(|()| stream.read_to_string(&mut text));
+    match told {
+        // It is ending.
+        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
+            return Ok(None);
+        }
+        Ok(0) => return Ok(None),
+        told => told.map_err(&cannot)?,
+    };
     serde_json::from_str(&text)
         .map(Some)
         .map_err(|error| Failure::new("agent", format!("has not answered: {error}")))

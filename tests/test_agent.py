@@ -1,0 +1,518 @@
+"""The agent on this kernel: who marks what, as a capture shows it; what applications may tell; and that all is as before when it ends."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import catnip
+from catnip import context
+from catnip.api import Link
+from catnip.cli import emulation
+
+REASON = emulation.cannot_control() or emulation.cannot_mark()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
+
+AGENT = [sys.executable, "-m", "catnip", "agent"]
+PORT = 8080
+SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
+NGINX = """
+daemon off; worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; user root;
+events {{ worker_connections 4096; }}
+http {{ access_log off; sendfile {sendfile}; tcp_nopush {nopush}; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b;
+  fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e; keepalive_requests 10000;
+  server {{ listen {port} backlog=4096; listen [::]:{port}; root {folder}/www; }} }}
+"""
+LEAST_AGREEMENT = 0.99
+
+
+class Host:
+    """A host behind an emulated link, whose kernel is this machine's."""
+
+    def __init__(self, link: Link, folder: Path) -> None:
+        self.link, self.folder = link, folder
+        routes = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
+        self.device = json.loads(routes.stdout)[0]["dev"]
+
+    def agent(self, *words: object, code: int = 0) -> str:
+        """A command of the agent: what it prints."""
+        command = [*AGENT, *(str(word) for word in words)]
+        done = self.link.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return str(done.stdout if code == 0 else done.stderr)
+
+    @contextmanager
+    def marking(self, *options: object) -> Iterator[None]:
+        """An agent as long as it lasts."""
+        self.agent("start", "--device", self.device, *options)
+        try:
+            yield
+        finally:
+            self.agent("stop")
+
+    @contextmanager
+    def nginx(self, sendfile: str = "on", nopush: str = "on") -> Iterator[None]:
+        """A Web server with a file of each size."""
+        www = self.folder / "www"
+        www.mkdir(exist_ok=True)
+        for size in SIZES:
+            (www / str(size)).write_bytes(bytes(size))
+        config = self.folder / "nginx.conf"
+        config.write_text(NGINX.format(folder=self.folder, port=PORT, sendfile=sendfile, nopush=nopush))
+        server = self.link.start(["nginx", "-c", config])
+        waits_for(PORT, self.link.inside)
+        try:
+            yield
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=10)
+
+    @contextmanager
+    def captured(self) -> Iterator[Path]:
+        """What passes its device, as tcpdump sees it."""
+        capture = self.folder / "sender.pcap"
+        options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", capture]
+        command = ["tcpdump", "-Z", "root", "-i", self.device, *options, "tcp"]
+        watch = self.link.start(command, stderr=subprocess.PIPE)
+        assert watch.stderr is not None
+        watch.stderr.readline()
+        yield capture
+        # What is on its way is captured, too.
+        time.sleep(0.5)
+        watch.send_signal(signal.SIGINT)
+        watch.communicate(timeout=30)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Packets by reason and level."""
+        statistics = json.loads(self.agent("status", "--json"))["statistics"]
+        return {(row["reason"], row["level"]): row["packets"] for row in statistics}
+
+    def setting(self, name: str) -> str:
+        """Of the kernel, in its network namespace."""
+        shown = self.link.run(["sysctl", "-n", name], capture_output=True, text=True, check=True)
+        return str(shown.stdout.strip())
+
+
+def waits_for(port: int, address: str) -> None:
+    for _ in range(100):
+        try:
+            socket.create_connection((address, port), timeout=5).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    raise AssertionError(f"nobody listens at {address}, {port}")
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    """20 Mbit/s, 40 ms, and room enough that nothing is lost."""
+    with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000") as link:
+        yield Host(link, tmp_path)
+
+
+def verified(capture: Path, *options: str) -> dict[str, Any]:
+    """What the judge says of a capture."""
+    command = [*AGENT, "verify", str(capture), "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    sums: dict[str, Any] = json.loads(done.stdout)
+    return sums
+
+
+def fetch_all(address: str, seed: int, rounds: int) -> int:
+    """Fetches over persistent connections, four at a time, in any order. How many bytes came."""
+
+    def fetch(number: int) -> int:
+        order = Random((seed << 8) + number)
+        connection = http.client.HTTPConnection(address, PORT, timeout=60)
+        got = 0
+        for _ in range(rounds):
+            connection.request("GET", f"/{order.choice(SIZES)}")
+            got += len(connection.getresponse().read())
+        connection.close()
+        return got
+
+    with ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(fetch, range(8)))
+
+
+@pytest.mark.parametrize("mark", ["last-only", "spm", "spm-partial"])
+@pytest.mark.parametrize(("sendfile", "nopush"), [("on", "on"), ("on", "off"), ("off", "off")])
+def test_the_packets_of_an_unmodified_nginx_are_marked_as_a_judge_of_captures_expects(
+    host: Host, mark: str, sendfile: str, nopush: str
+) -> None:
+    with host.nginx(sendfile, nopush), host.marking("--mark", mark), host.captured() as capture:
+        assert fetch_all(host.link.inside, 1, 6) > 1_000_000
+    sums = verified(capture, "--mark", mark)
+    assert sums["agreement"] >= LEAST_AGREEMENT, sums["faults"][:10]
+    assert sums["bad_checksums"] == 0
+    assert sums["must_be_high"] > 100
+    assert sums["must_be_low"] > 500
+    assert sums["gaps"] == 0
+
+
+@pytest.mark.parametrize("loss", ["bernoulli:2%", "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%"])
+def test_retransmissions_are_marked_over_lossy_links_and_ipv6(tmp_path: Path, loss: str) -> None:
+    with catnip.link(rate="20Mbit", delay="20ms", loss=loss, seed=1) as link:
+        host = Host(link, tmp_path)
+        shown = link.run(
+            ["ip", "-json", "-6", "addr", "show", "dev", host.device], capture_output=True, text=True
+        )
+        inside = next(
+            one["local"] for one in json.loads(shown.stdout)[0]["addr_info"] if one["scope"] == "global"
+        )
+        with host.nginx(), host.marking(), host.captured() as capture:
+            fetch_all(link.inside, 2, 6)
+            fetch_all(inside, 3, 3)
+        counts_sums = verified(capture)
+    assert counts_sums["retransmissions"] > 20
+    assert counts_sums["agreement"] >= LEAST_AGREEMENT, counts_sums["faults"][:10]
+    assert counts_sums["bad_checksums"] == 0
+
+
+SERVER = """
+import json, socket, sys
+sys.path.insert(0, sys.argv[1])
+from catnip import context
+class Refused(Exception): pass
+with socket.create_server(("", 8081)) as server:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        sizes, tells = json.loads(line)
+        connection, _ = server.accept()
+        told = []
+        with connection:
+            for size in sizes:
+                connection.recv(1)
+                if tells:
+                    told.append(context.document(connection, size))
+                connection.sendall(bytes(size))
+            known = connection.getsockopt(context.LEVEL, context.DOCUMENT, 8) if tells else b""
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1)
+        print(json.dumps([told, list(known)]), flush=True)
+"""
+
+
+@contextmanager
+def telling(host: Host) -> Iterator["subprocess.Popen[str]"]:
+    """A server of its own protocol: whatever it is asked for, without a header."""
+    pipe = subprocess.PIPE
+    source = str(Path(context.__file__).parents[1])
+    server = host.link.start([sys.executable, "-c", SERVER, source], stdin=pipe, stdout=pipe, text=True)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    yield server
+    server.communicate(timeout=10)
+
+
+def ask(host: Host, server: "subprocess.Popen[str]", sizes: list[int], tells: bool) -> list[Any]:
+    """Documents of these sizes, one after the other, over one connection."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    print(json.dumps([sizes, tells]), file=server.stdin, flush=True)
+    with socket.create_connection((host.link.inside, 8081), timeout=30) as connection:
+        for size in sizes:
+            connection.sendall(b"x")
+            left = size
+            while left:
+                left -= len(connection.recv(min(left, 1 << 16)))
+    answer: list[Any] = json.loads(server.stdout.readline())
+    return answer
+
+
+def test_an_application_that_tells_of_its_documents_has_their_ends_marked_and_one_that_does_not_has_none(
+    host: Host,
+) -> None:
+    sizes = [1, 1448, 30_000, 4_000, 200_000]
+    with telling(host) as server:
+        with host.marking("--mark", "spm:leading=0,small_window=0"):
+            with host.captured() as capture:
+                told, known = ask(host, server, sizes, tells=True)
+            sums = verified(capture, "--mark", "spm:leading=0,small_window=0")
+            counts = host.counts()
+        assert told == [True] * len(sizes)
+        assert struct.unpack("=Q", bytes(known)) == (sizes[-1],)
+        assert sums["agreement"] == 1, sums["faults"]
+        # One packet, one, three, three, three; the last one may have the FIN.
+        assert counts[("trailing", "high")] in (10, 11)
+        with host.marking("--mark", "spm:leading=0,small_window=0"):
+            told, _ = ask(host, server, sizes, tells=False)
+            assert ("trailing", "high") not in host.counts()
+        # Without an agent the call does nothing.
+        told, _ = ask(host, server, [10], tells=False)
+        assert told == []
+
+
+TELLS = """
+import json, os, socket, sys
+sys.path.insert(0, sys.argv[1])
+from catnip import context
+os.setuid(int(sys.argv[2]))
+def tried(call, *values):
+    with socket.socket() as stream:
+        try:
+            return call(stream, *values)
+        except OSError as error:
+            return error.errno
+print(json.dumps([
+    tried(context.service_class, 1), tried(context.service_class, 2), tried(context.service_class, 9),
+    tried(context.thresholds, 4, 8), tried(context.thresholds, 5, 8), tried(context.thresholds, 3, 2),
+    tried(context.document, 0), tried(context.document, 1 << 40), tried(context.weight, 6), tried(context.weight, 7),
+]))
+"""
+
+
+def told_by(host: Host, user: int) -> list[Any]:
+    command = [sys.executable, "-c", TELLS, str(Path(context.__file__).parents[1]), str(user)]
+    done = host.link.run(command, capture_output=True, text=True, check=True)
+    told: list[Any] = json.loads(done.stdout)
+    return told
+
+
+def test_a_process_without_privileges_may_ask_for_what_the_policy_allows_and_root_for_all(host: Host) -> None:
+    eperm, einval = 1, 22
+    assert told_by(host, 65534) == [False] * 10, "without an agent nothing is done, and nothing is wrong"
+    with host.marking("--mark", "tcp-state"):
+        assert told_by(host, 65534) == [eperm, True, einval, True, eperm, einval, einval, True, True, eperm]
+        assert told_by(host, 0) == [True, True, einval, True, True, einval, einval, True, True, True]
+    with host.marking("--allow-class", "highly-interactive", "--allow-thresholds", "9,9"):
+        assert told_by(host, 65534)[:5] == [True, True, einval, True, True]
+
+
+MARKS_ITSELF = """
+import socket, sys
+with socket.socket() as stream, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+    for one in (stream, datagrams):
+        one.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 10 << 2)
+    datagrams.sendto(b"x", (sys.argv[1], 9))
+    stream.connect((sys.argv[1], int(sys.argv[2])))
+    stream.sendall(bytes(200_000))
+    stream.shutdown(socket.SHUT_WR)
+    stream.recv(1)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--trust-applications",)])
+def test_who_marks_its_own_packets_gains_nothing_unless_it_is_trusted(
+    host: Host, options: tuple[str, ...]
+) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def receive() -> None:
+            connection, _ = server.accept()
+            with connection:
+                while connection.recv(1 << 16):
+                    pass
+
+        receiving = pool.submit(receive)
+        with host.marking(*options):
+            arguments = [host.link.outside, str(server.getsockname()[1])]
+            host.link.run([sys.executable, "-c", MARKS_ITSELF, *arguments], check=True)
+            receiving.result(timeout=30)
+            counts = host.counts()
+    assert counts[("other", "low")] > 100
+    # The SYN, the end, and what little was repaired: its own mark makes no data HIGH.
+    high = sum(packets for (_, level), packets in counts.items() if level == "high")
+    assert high <= 5, counts
+    assert (counts.get(("washed", "low"), 0) > 0) == (options == ()), counts
+
+
+def test_marks_follow_the_window_by_algorithm_1(tmp_path: Path) -> None:
+    # From a window of two a slow start sends six segments before the window is above four, and eight before it is above eight.
+    with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000", initial_window=2) as link:
+        host = Host(link, tmp_path)
+        with (
+            telling(host) as server,
+            host.marking("--mark", "tcp-state", "--control", "reno"),
+            host.captured() as capture,
+        ):
+            ask(host, server, [100_000], tells=False)
+    lines = subprocess.run(
+        [
+            "tshark",
+            "-n",
+            "-r",
+            str(capture),
+            "-Y",
+            "tcp.srcport == 8081 && tcp.len > 0",
+            "-T",
+            "fields",
+            "-e",
+            "ip.dsfield.dscp",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    marks = [int(line) for line in lines]
+    # AF21, AF22, AF23: the class is interactive.
+    assert sorted(set(marks)) == [18, 20, 22]
+    assert marks == sorted(marks), "the window only grows"
+    assert (marks.count(18), marks.count(20)) == (6, 8)
+
+
+def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_they_answer(host: Host) -> None:
+    with host.nginx(), host.marking("--mark", "app:high", "--mark-acks"):
+        fetch_all(host.link.inside, 5, 2)
+        counts = host.counts()
+    assert {level for (reason, level) in counts if reason in ("class", "handshake")} == {"high"}
+    # Requests come unmarked, and so do their ACKs.
+    assert counts[("ack", "low")] > 0
+    assert ("ack", "high") not in counts
+
+
+def test_acks_have_the_level_of_the_data_that_they_answer(host: Host) -> None:
+    with host.nginx(), host.marking("--mark", "app:high", "--mark-acks"):
+        with socket.create_connection((host.link.inside, PORT), timeout=10) as stream:
+            stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 10 << 2)
+            stream.sendall(b"POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n" + bytes(50_000))
+            stream.recv(1000)
+        assert host.counts().get(("ack", "high"), 0) > 5
+
+
+def test_a_users_limit_demotes_what_is_above_it_and_never_lets_more_through(host: Host) -> None:
+    begun = time.monotonic()
+    with (
+        host.nginx(),
+        host.marking("--mark", "app:high", "--user-limit", "high=100kbit/10KB,med=200kbit/10KB"),
+    ):
+        fetch_all(host.link.inside, 6, 4)
+        statistics = json.loads(host.agent("status", "--json"))["statistics"]
+        lasted = time.monotonic() - begun
+    sent = {
+        level: sum(row["bytes"] for row in statistics if row["level"] == level and row["reason"] == "class")
+        for level in ("high", "med", "low")
+    }
+    demoted = sum(row["demoted"] for row in statistics)
+    assert demoted > 100
+    assert 0 < sent["high"] <= 100e3 / 8 * lasted + 10 * 1024
+    assert 0 < sent["med"] <= 200e3 / 8 * lasted + 10 * 1024
+    assert sent["low"] > sent["med"]
+
+
+def attached(device: str) -> int:
+    """Programs at a device."""
+    shown = subprocess.run(
+        ["bpftool", "net", "show", "dev", device], capture_output=True, text=True, check=False
+    )
+    return shown.stdout.count("catnip_mark")
+
+
+def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
+    settings = [
+        "net.ipv4.tcp_min_tso_segs",
+        "net.ipv4.tcp_congestion_control",
+        "net.ipv4.tcp_available_congestion_control",
+    ]
+    before = [host.setting(name) for name in settings]
+    segments = link_segments(host)
+    options = ["--segments", "single", "--control", "catnip_newcwv"]
+    with host.marking(*options):
+        during = [host.setting(name) for name in settings]
+        assert during[:2] == ["1", "catnip_newcwv"]
+        assert "catnip_eca_p" in during[2]
+        assert link_segments(host) == 1
+    assert [host.setting(name) for name in settings] == before
+    assert link_segments(host) == segments
+    for last in ("start", "stop"):
+        about = json.loads(host.agent("start", "--device", host.device, *options, "--json"))
+        os.kill(about["pid"], signal.SIGKILL)
+        for _ in range(100):
+            if (
+                "catnip_newcwv" not in host.setting(settings[2])
+                or host.setting(settings[1]) == "catnip_newcwv"
+            ):
+                break
+            time.sleep(0.05)
+        host.agent("status", code=1)
+        if last == "start":
+            # The next one finds what it was, not what the killed one had made of it.
+            with host.marking("--segments", "kernel"):
+                assert [host.setting(name) for name in settings[:2]] == before[:2]
+        else:
+            host.agent("stop")
+        assert [host.setting(name) for name in settings[:2]] == before[:2]
+        assert link_segments(host) == segments
+
+
+def link_segments(host: Host) -> int:
+    shown = host.link.run(
+        ["ip", "-json", "-details", "link", "show", "dev", host.device], capture_output=True, text=True
+    )
+    return int(json.loads(shown.stdout)[0]["gso_max_segs"])
+
+
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_attached(host: Host) -> None:
+    for words, named in {
+        ("--device", "nowhere"): "--device: nowhere",
+        ("--mark", "last-only:leading=x"): "--mark",
+        ("--mark", "spm:handshake=med"): "handshake=high or handshake=low",
+        ("--codepoints", "high=AF99"): "--codepoints",
+        ("--user-limit", "high=1"): "--user-limit",
+        ("--cgroup", "/proc"): "--cgroup: /proc",
+        ("--cgroup", "/nowhere"): "--cgroup: /nowhere",
+        ("--control", "catnip_nothing"): "--control",
+        ("--control", "nothing"): "--control",
+        ("--allow-thresholds", "8,4"): "--allow-thresholds",
+        ("--every", "0s"): "--every",
+        ("--class", "best"): "--class",
+    }.items():
+        said = host.agent("start", "--device", host.device, *words, code=2)
+        assert named in said, (words, said)
+        assert said.startswith("error: "), said
+        assert said.count("\n") == 1, said
+        host.agent("status", code=1)
+    with host.marking():
+        assert "already" in host.agent("start", "--device", host.device, code=2)
+    assert host.setting("net.ipv4.tcp_min_tso_segs") == "2"
+
+
+def test_who_has_no_privileges_is_told_so(host: Host) -> None:
+    command = ["setpriv", "--reuid=65534", "--clear-groups", str(emulation.program(emulation.AGENT)), "start"]
+    done = host.link.run([*command, "--device", host.device], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: privileges: CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON missing"), (
+        done.stderr
+    )
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_agent_keeps_no_privilege_that_it_does_not_need(host: Host) -> None:
+    for options, kept in ([], 0), (["--segments", "single"], 1 << 12):
+        about = json.loads(host.agent("start", "--device", host.device, *options, "--json"))
+        status = dict(
+            line.split(":\t", 1) for line in Path(f"/proc/{about['pid']}/status").read_text().splitlines()
+        )
+        assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == kept
+        assert status["NoNewPrivs"].strip() == "1"
+        host.agent("stop")
+
+
+def test_statistics_are_written_as_lines_of_json_and_for_prometheus(host: Host, tmp_path: Path) -> None:
+    lines, text = tmp_path / "lines", tmp_path / "catnip.prom"
+    with host.nginx():
+        with host.marking("--statistics", lines, "--textfile", text, "--every", "100ms"):
+            fetch_all(host.link.inside, 7, 1)
+            time.sleep(0.3)
+            shown = host.agent("status", "--prometheus")
+        assert len(lines.read_text().splitlines()) > 1
+    last = json.loads(lines.read_text().splitlines()[-1])["statistics"]
+    trailing = next(row for row in last if (row["reason"], row["level"]) == ("trailing", "high"))
+    line = f'catnip_packets_total{{reason="trailing",level="high"}} {trailing["packets"]}\n'
+    assert line in text.read_text()
+    assert line in shown
