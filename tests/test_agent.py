@@ -1,4 +1,4 @@
-"""The agent on this kernel: who marks what, as a capture shows it; what applications may tell; and that all is as before when it ends."""
+"""The agent on this kernel: marks, as a capture shows them, and contexts; and all as before at its end."""
 
 import http.client
 import json
@@ -32,8 +32,9 @@ SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 NGINX = """
 daemon off; worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; user root;
 events {{ worker_connections 4096; }}
-http {{ access_log off; sendfile {sendfile}; tcp_nopush {nopush}; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b;
-  fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e; keepalive_requests 10000;
+http {{ access_log off; sendfile {sendfile}; tcp_nopush {nopush}; keepalive_requests 10000;
+  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
   server {{ listen {port} backlog=4096; listen [::]:{port}; root {folder}/www; }} }}
 """
 LEAST_AGREEMENT = 0.99
@@ -72,7 +73,7 @@ class Host:
             (www / str(size)).write_bytes(bytes(size))
         config = self.folder / "nginx.conf"
         config.write_text(NGINX.format(folder=self.folder, port=PORT, sendfile=sendfile, nopush=nopush))
-        server = self.link.start(["nginx", "-c", config])
+        server = self.link.start(["nginx", "-c", str(config)])
         waits_for(PORT, self.link.inside)
         try:
             yield
@@ -84,7 +85,7 @@ class Host:
     def captured(self) -> Iterator[Path]:
         """What passes its device, as tcpdump sees it."""
         capture = self.folder / "sender.pcap"
-        options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", capture]
+        options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
         command = ["tcpdump", "-Z", "root", "-i", self.device, *options, "tcp"]
         watch = self.link.start(command, stderr=subprocess.PIPE)
         assert watch.stderr is not None
@@ -272,7 +273,8 @@ def tried(call, *values):
 print(json.dumps([
     tried(context.service_class, 1), tried(context.service_class, 2), tried(context.service_class, 9),
     tried(context.thresholds, 4, 8), tried(context.thresholds, 5, 8), tried(context.thresholds, 3, 2),
-    tried(context.document, 0), tried(context.document, 1 << 40), tried(context.weight, 6), tried(context.weight, 7),
+    tried(context.document, 0), tried(context.document, 1 << 40),
+    tried(context.weight, 6), tried(context.weight, 7),
 ]))
 """
 
@@ -333,7 +335,8 @@ def test_who_marks_its_own_packets_gains_nothing_unless_it_is_trusted(
 
 
 def test_marks_follow_the_window_by_algorithm_1(tmp_path: Path) -> None:
-    # From a window of two a slow start sends six segments before the window is above four, and eight before it is above eight.
+    # From a window of two a slow start sends six segments before the window is above four, and eight more
+    # before it is above eight.
     with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000", initial_window=2) as link:
         host = Host(link, tmp_path)
         with (

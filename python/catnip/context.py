@@ -1,6 +1,6 @@
 """What a program tells its marking host of what it writes, as options of a TCP socket.
 
-Without an agent (`catnip agent start`) the calls do nothing and return False, so that a program needs no other way:
+Without an agent (`catnip agent start`) they do nothing and return False, so that nothing else is needed:
 
     catnip.context.document(connection, len(body))
     connection.sendall(body)

@@ -6,6 +6,7 @@ pub mod kernel;
 pub mod policy;
 pub mod segments;
 pub mod serve;
+pub mod settings;
 pub mod state;
 pub mod statistics;
 mod sys;

@@ -3,8 +3,9 @@
 use catnip_agent::check;
 use catnip_agent::kernel::{Attached, CONTROLLERS, Room, Setup, usual_cgroup, usual_devices};
 use catnip_agent::policy::{Codepoints, Policy};
-use catnip_agent::segments::{Segments, setting};
+use catnip_agent::segments::Segments;
 use catnip_agent::serve::{About, Outputs, Signals, listen, serve};
+use catnip_agent::settings::setting;
 use catnip_agent::state::{Changes, Place};
 use catnip_base::{Span, notation};
 use catnip_cli::failure::{Failure, failed};

@@ -1,6 +1,7 @@
 //! Where an agent is found, and what it has to put back: one agent for each network namespace, below /run. A killed one leaves these notes,
 //! from which the next one, or `stop`, puts back what was there.
 
+use crate::settings::limit_segments;
 use catnip_cli::failure::{Failure, failed};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ impl Changes {
         }
         for (device, segments) in &self.devices {
             // A device that has gone needs nothing.
-            if let Err(failure) = crate::segments::limit(device, *segments)
+            if let Err(failure) = limit_segments(device, *segments)
                 && Path::new("/sys/class/net").join(device).exists()
             {
                 result = Err(failure);

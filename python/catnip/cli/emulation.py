@@ -1,4 +1,4 @@
-"""The commands of the emulator and of the agent: programs of their own do the work, because it needs privileges and real time."""
+"""The commands of the emulator and of the agent: programs of their own, with privileges of their own."""
 
 import json
 import os
@@ -25,7 +25,10 @@ MADE_BY = {
 
 
 def program(name: str = PROGRAM) -> Path:
-    """The emulator, or the agent: $CATNIP_EMU or $CATNIP_AGENT, else beside Python, of the wheel, of the checkout, or on the PATH."""
+    """The emulator, or the agent.
+
+    That which $CATNIP_EMU or $CATNIP_AGENT names, else beside Python, of the wheel, of the checkout, on PATH.
+    """
     variable = name.upper().replace("-", "_")
     if named := os.environ.get(variable):
         if not os.access(named, os.X_OK):
