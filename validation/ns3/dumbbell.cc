@@ -1,9 +1,14 @@
 // Long transfers through one bottleneck under ns-3, whose queue discipline is what is looked at.
 //
 //   dumbbell --queue=codel|fq-codel|pie|red-step --tcp=reno|linux-reno|dctcp [--flows=8] [--rate=20] [--delay=30] [--seconds=70] [--from=10] [--seed=1]
+//     [--log=FILE]
 //
 // Prints goodput of all transfers in Mbit/s, the mean sojourn time in the discipline in ms, and the shares of packets that it has dropped
 // and marked, in percent, of what happens from `from` seconds on.
+//
+// The file has a row for all that happens at the discipline: what, nanoseconds since the row before, transfer in order of appearance, and
+// bytes of an arrival unless they are 1500. What: a, a packet is admitted; m, the same, marked; o, one comes out; x, one comes out and is
+// dropped; e, the device asks for one while there is none. Arrivals that are turned away have no row: there are none here but with PIE.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -12,8 +17,11 @@
 #include "ns3/point-to-point-module.h"
 #include "ns3/traffic-control-module.h"
 
+#include <fstream>
 #include <iostream>
+#include <map>
 #include <string>
+#include <utility>
 
 using namespace ns3;
 
@@ -66,6 +74,94 @@ OnSojourn(Time waited)
     }
 }
 
+/// Writes what happens at the discipline.
+class Log
+{
+  public:
+    void Open(const std::string& name, Ptr<QueueDisc> queue, Ptr<NetDevice> device)
+    {
+        file.open(name);
+        file << "event,gap_ns,flow,bytes\n";
+        discipline = queue;
+        queue->TraceConnectWithoutContext("Enqueue", MakeCallback(&Log::OnEnqueue, this));
+        queue->TraceConnectWithoutContext("Dequeue", MakeCallback(&Log::OnDequeue, this));
+        queue->TraceConnectWithoutContext("DropAfterDequeue", MakeCallback(&Log::OnDrop, this));
+        auto behind = DynamicCast<PointToPointNetDevice>(device)->GetQueue();
+        behind->TraceConnectWithoutContext("Dequeue", MakeCallback(&Log::OnRoom, this));
+    }
+
+    /// Writes the last packet that came out, too.
+    void Close()
+    {
+        Flush('o');
+        file.close();
+    }
+
+  private:
+    void OnEnqueue(Ptr<const QueueDiscItem> item)
+    {
+        Flush('o');
+        auto marked = DynamicCast<const Ipv4QueueDiscItem>(item)->GetHeader().GetEcn() == Ipv4Header::ECN_CE;
+        Write(marked ? 'm' : 'a', item, Simulator::Now().GetNanoSeconds());
+    }
+
+    /// Whether it goes on is known later.
+    void OnDequeue(Ptr<const QueueDiscItem> item)
+    {
+        Flush('o');
+        out = item;
+        outAt = Simulator::Now().GetNanoSeconds();
+    }
+
+    void OnDrop(Ptr<const QueueDiscItem>, const char*)
+    {
+        Flush('x');
+    }
+
+    void OnRoom(Ptr<const Packet>)
+    {
+        Flush('o');
+        if (discipline->GetNPackets() == 0)
+        {
+            file << "e," << Gap(Simulator::Now().GetNanoSeconds()) << ",,\n";
+        }
+    }
+
+    void Flush(char what)
+    {
+        if (auto item = std::exchange(out, nullptr))
+        {
+            Write(what, item, outAt);
+        }
+    }
+
+    void Write(char what, Ptr<const QueueDiscItem> item, int64_t at)
+    {
+        auto source = DynamicCast<const Ipv4QueueDiscItem>(item)->GetHeader().GetSource().Get();
+        auto flow = flows.emplace(source, flows.size()).first->second;
+        file << what << ',' << Gap(at) << ',' << flow << ',';
+        // One that came out has the header of the link by now.
+        if ((what == 'a' || what == 'm') && item->GetSize() != 1500)
+        {
+            file << item->GetSize();
+        }
+        file << '\n';
+    }
+
+    int64_t Gap(int64_t at)
+    {
+        return at - std::exchange(last, at);
+    }
+
+    std::ofstream file;
+    Ptr<QueueDisc> discipline;
+    /// It came out at `outAt`, and is yet to be written.
+    Ptr<const QueueDiscItem> out;
+    int64_t outAt{0};
+    std::map<uint32_t, size_t> flows;
+    int64_t last{0};
+};
+
 Counters
 Read(Ptr<QueueDisc> queue, const ApplicationContainer& sinks)
 {
@@ -93,6 +189,7 @@ main(int argc, char* argv[])
     double delay = 30;
     double seconds = 70;
     uint32_t seed = 1;
+    std::string log;
     countFrom = 10;
     CommandLine cmd(__FILE__);
     cmd.AddValue("queue", "codel, fq-codel, pie or red-step", queue);
@@ -103,6 +200,7 @@ main(int argc, char* argv[])
     cmd.AddValue("seconds", "simulated seconds", seconds);
     cmd.AddValue("from", "when counting begins, s", countFrom);
     cmd.AddValue("seed", "of start times and drops", seed);
+    cmd.AddValue("log", "file for all that happens at the discipline", log);
     cmd.Parse(argc, argv);
     RngSeedManager::SetSeed(seed);
 
@@ -166,6 +264,11 @@ main(int argc, char* argv[])
     }
     auto installed = discipline.Install(bottleneck.Get(0)).Get(0);
     installed->TraceConnectWithoutContext("SojournTime", MakeCallback(&OnSojourn));
+    Log events;
+    if (!log.empty())
+    {
+        events.Open(log, installed, bottleneck.Get(0));
+    }
 
     Ipv4AddressHelper addresses;
     addresses.SetBase("10.0.0.0", "255.255.255.252");
@@ -191,6 +294,7 @@ main(int argc, char* argv[])
     Simulator::Schedule(Seconds(countFrom), [&]() { before = Read(installed, sinks); });
     Simulator::Stop(Seconds(seconds));
     Simulator::Run();
+    events.Close();
     auto after = Read(installed, sinks);
     double arrived = after.received - before.received;
     std::cout << (after.bytes - before.bytes) * 8 / (seconds - countFrom) / 1e6 << " " << 1e3 * sojournSum / sojourns << " "
