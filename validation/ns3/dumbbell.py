@@ -25,6 +25,10 @@ CASES = (
     ("pie", "reno"),
     ("pie", "linux-reno"),
     ("red-step", "dctcp"),
+    ("codel", "rfc6675"),
+    ("fq-codel", "rfc6675"),
+    ("pie", "rfc6675"),
+    ("red-step", "dctcp-once"),
 )
 COLUMNS = ("goodput_mbps", "sojourn_ms", "dropped_pct", "marked_pct")
 SEEDS, PARALLEL = 10, 2

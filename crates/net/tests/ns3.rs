@@ -1,0 +1,324 @@
+//! Queues of today get the packets that ns-3's got, and are asked for one whenever ns-3's were: packet by packet, what comes out, what is
+//! dropped and what is marked.
+//!
+//! The step marks the same packets. CoDel and FQ-CoDel differ from ns-3's by three points, which [`Law`] has either way: with ns-3's, a
+//! model of them drops what ns-3 drops; with RFC 8289's it drops what ours drop.
+//!
+//! The logs are the first rows of `validation/ns3/dumbbell.cc --log=FILE` with seed 1: senders are `reno`, behind the step `dctcp`.
+
+use catnip_base::{Rate, Span, Time};
+use catnip_net::queue::{QueueDiscipline, QueueKind, QueueSpec, Site};
+use catnip_net::shape::RateSpec;
+use catnip_net::{DropReason, Ecn, Fate, Packet, Route};
+use std::collections::VecDeque;
+
+const STEP: &str = include_str!("data/ns3-step.csv");
+const CODEL: &str = include_str!("data/ns3-codel.csv");
+const FQ_CODEL: &str = include_str!("data/ns3-fq-codel.csv");
+
+/// What happens at a queue, to packets numbered by arrival.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Event {
+    Marked(u32),
+    Left(Time, u32),
+    Dropped(Time, u32),
+}
+
+/// A queue to which happens what happened to ns-3's.
+trait Driven {
+    fn arrives(&mut self, now: Time, packet: Packet);
+    fn is_asked(&mut self, now: Time);
+    fn events(self) -> Vec<Event>;
+}
+
+/// Gives `queue` what ns-3's got, and tells what happened there.
+fn drive(log: &str, ecn: Ecn, queue: &mut impl Driven) -> Vec<Event> {
+    let (mut events, mut now, mut arrivals) = (Vec::new(), Time::ZERO, 0);
+    let mut waiting: Vec<VecDeque<u32>> = vec![VecDeque::new(); 8];
+    // When a packet was dropped, the next one came out at once, to the same question.
+    let mut is_answered = true;
+    for row in log.lines().skip(1) {
+        let [what, gap, flow, bytes] = row.split(',').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let gap = Span::from_nanos(gap.parse().unwrap());
+        now += gap;
+        if what == "e" {
+            // A drop may have emptied the queue.
+            if is_answered {
+                queue.is_asked(now);
+            }
+            is_answered = true;
+            continue;
+        }
+        let flow: u16 = flow.parse().unwrap();
+        let of_flow = &mut waiting[usize::from(flow)];
+        if what == "o" || what == "x" {
+            let number = of_flow.pop_front().expect("it has arrived");
+            if is_answered {
+                queue.is_asked(now);
+            }
+            is_answered = what == "o";
+            events.push(if is_answered { Event::Left(now, number) } else { Event::Dropped(now, number) });
+            continue;
+        }
+        is_answered = true;
+        let len = if bytes.is_empty() { 1500 } else { bytes.parse().unwrap() };
+        queue.arrives(now, Packet { flow, ecn, ..Packet::new(now, Route::default(), len, arrivals) });
+        if what == "m" {
+            events.push(Event::Marked(arrivals));
+        }
+        of_flow.push_back(arrivals);
+        arrivals += 1;
+    }
+    events
+}
+
+/// One of ours.
+struct Ours<Q> {
+    queue: Q,
+    told: Told,
+}
+
+#[derive(Default)]
+struct Told(Vec<Event>);
+
+impl Fate for Told {
+    fn dropped(&mut self, now: Time, packet: Packet, _why: DropReason) {
+        self.0.push(Event::Dropped(now, packet.body));
+    }
+    fn marked(&mut self, _now: Time, packet: &Packet) {
+        self.0.push(Event::Marked(packet.body));
+    }
+}
+
+fn ours(text: &str) -> Ours<impl QueueDiscipline> {
+    let rate = RateSpec::Constant(Rate::from_bits_per_second(20_000_000).unwrap());
+    let queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&rate, 1, 0));
+    Ours { queue, told: Told::default() }
+}
+
+impl<Q: QueueDiscipline> Driven for Ours<Q> {
+    fn arrives(&mut self, now: Time, packet: Packet) {
+        self.queue.enqueue(now, packet, &mut self.told);
+    }
+    fn is_asked(&mut self, now: Time) {
+        let packet = self.queue.dequeue(now, &mut self.told);
+        self.told.0.extend(packet.map(|packet| Event::Left(now, packet.body)));
+    }
+    fn events(self) -> Vec<Event> {
+        self.told.0
+    }
+}
+
+/// RFC 8289's law, or ns-3's, or something between.
+#[derive(Clone, Copy)]
+struct Law {
+    /// 1/sqrt(count) is a fraction of 16 bits, which one step of Newton's method brings closer with each drop: from 1 to 0.5, and not to
+    /// 0.71, with the second one. Linux has it, too.
+    newton: bool,
+    /// Times are whole units of 1024 ns, and packets have waited too long after the interval, not at its end.
+    ticks: bool,
+    /// One full packet that is left behind can be too much.
+    one_is_long: bool,
+}
+
+const RFC: Law = Law { newton: false, ticks: false, one_is_long: false };
+const NS3: Law = Law { newton: true, ticks: true, one_is_long: true };
+
+/// A flow's queue and the state of its law, named as in RFC 8289.
+#[derive(Clone, Default)]
+struct Flow {
+    packets: VecDeque<Packet>,
+    first_above_time: Option<u64>,
+    dropping: bool,
+    drop_next: u64,
+    count: u32,
+    last_count: u32,
+    inverse_root: u16,
+    deficit: i64,
+    active: bool,
+}
+
+/// FQ-CoDel with a quantum of 1500 bytes; with a single flow it is CoDel.
+struct Model {
+    law: Law,
+    flows: Vec<Flow>,
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
+    told: Vec<Event>,
+}
+
+impl Model {
+    fn new(law: Law, flows: usize) -> Self {
+        let flows = vec![Flow::default(); flows];
+        Self { law, flows, new: VecDeque::new(), old: VecDeque::new(), told: Vec::new() }
+    }
+}
+
+impl Law {
+    fn units(self, nanos: u64) -> u64 {
+        if self.ticks { nanos >> 10 } else { nanos }
+    }
+
+    fn interval(self) -> u64 {
+        self.units(100_000_000)
+    }
+
+    /// r (3 - count r²) / 2 is closer to 1/sqrt(count) than r is.
+    fn step(self, flow: &mut Flow) {
+        let inverse = u64::from(flow.inverse_root);
+        let twice = (3 << 32) - u64::from(flow.count) * inverse * inverse;
+        flow.inverse_root = ((inverse * twice) >> 33) as u16;
+    }
+
+    fn gap(self, flow: &Flow) -> u64 {
+        if self.newton {
+            return (self.interval() * u64::from(flow.inverse_root)) >> 16;
+        }
+        (u128::from(self.interval()).pow(2) / u128::from(flow.count)).isqrt() as u64
+    }
+
+    fn ok_to_drop(self, flow: &mut Flow, now: u64, packet: Option<&Packet>) -> bool {
+        let bytes: u64 = flow.packets.iter().map(|packet| u64::from(packet.len)).sum();
+        let is_short = if self.one_is_long { bytes < 1500 } else { bytes <= 1500 };
+        let waited = packet.map(|packet| now - packet.arrived.as_nanos());
+        let now = self.units(now);
+        if is_short || waited.is_none_or(|waited| self.units(waited) < self.units(5_000_000)) {
+            flow.first_above_time = None;
+            return false;
+        }
+        let at = *flow.first_above_time.get_or_insert(now + self.interval());
+        if self.ticks { now > at } else { now >= at }
+    }
+
+    fn dequeue(self, flow: &mut Flow, at: Time, told: &mut Vec<Event>) -> Option<Packet> {
+        let (nanos, now) = (at.as_nanos(), self.units(at.as_nanos()));
+        let mut packet = flow.packets.pop_front();
+        let Some(first) = packet else {
+            flow.dropping = false;
+            return None;
+        };
+        let ok = self.ok_to_drop(flow, nanos, packet.as_ref());
+        if flow.dropping {
+            flow.dropping = ok;
+            while flow.dropping && now >= flow.drop_next {
+                flow.count += 1;
+                self.step(flow);
+                told.extend(packet.map(|packet| Event::Dropped(at, packet.body)));
+                packet = flow.packets.pop_front();
+                flow.dropping = self.ok_to_drop(flow, nanos, packet.as_ref());
+                if flow.dropping {
+                    flow.drop_next += self.gap(flow);
+                }
+            }
+        } else if ok {
+            told.push(Event::Dropped(at, first.body));
+            packet = flow.packets.pop_front();
+            self.ok_to_drop(flow, nanos, packet.as_ref());
+            flow.dropping = true;
+            let delta = flow.count.wrapping_sub(flow.last_count);
+            if delta > 1 && now < flow.drop_next + 16 * self.interval() {
+                flow.count = delta;
+                self.step(flow);
+            } else {
+                (flow.count, flow.inverse_root) = (1, u16::MAX);
+            }
+            flow.last_count = flow.count;
+            flow.drop_next = now + self.gap(flow);
+        }
+        packet
+    }
+}
+
+impl Driven for Model {
+    fn arrives(&mut self, _now: Time, packet: Packet) {
+        let number = usize::from(packet.flow) % self.flows.len();
+        let flow = &mut self.flows[number];
+        flow.packets.push_back(packet);
+        if !std::mem::replace(&mut flow.active, true) {
+            flow.deficit = 1500;
+            self.new.push_back(number);
+        }
+    }
+
+    fn is_asked(&mut self, now: Time) {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let Some(number) = list.pop_front() else { return };
+            let flow = &mut self.flows[number];
+            if flow.deficit <= 0 {
+                flow.deficit += 1500;
+                self.old.push_back(number);
+            } else if let Some(packet) = self.law.dequeue(flow, now, &mut self.told) {
+                flow.deficit -= i64::from(packet.len);
+                self.told.push(Event::Left(now, packet.body));
+                return (if is_new { &mut self.new } else { &mut self.old }).push_front(number);
+            } else if is_new {
+                self.old.push_back(number);
+            } else {
+                flow.active = false;
+            }
+        }
+    }
+
+    fn events(self) -> Vec<Event> {
+        self.told
+    }
+}
+
+/// What ns-3's queue did, and what `queue` does, as many events of each.
+fn both(log: &str, ecn: Ecn, mut queue: impl Driven) -> [Vec<Event>; 2] {
+    let theirs = drive(log, ecn, &mut queue);
+    let mut events = queue.events();
+    events.truncate(theirs.len());
+    [theirs, events]
+}
+
+fn same(log: &str, ecn: Ecn, queue: impl Driven) {
+    let [theirs, events] = both(log, ecn, queue);
+    let differs = theirs.iter().zip(&events).position(|(one, other)| one != other);
+    assert_eq!((differs, events.len()), (None, theirs.len()));
+}
+
+fn drops(events: &[Event]) -> Vec<(Time, u32)> {
+    events
+        .iter()
+        .filter_map(|event| if let Event::Dropped(at, it) = event { Some((*at, *it)) } else { None })
+        .collect()
+}
+
+#[test]
+fn the_step_marks_what_ns3_marks() {
+    same(
+        STEP,
+        Ecn::Ect0,
+        ours("red:1000,min=20,max=21,weight=1,max_p=1,mean_packet=1500,wait=false,hard=false,ecn=true"),
+    );
+}
+
+#[test]
+fn codel_and_fq_codel_drop_what_ns3_drops_with_its_arithmetic() {
+    same(CODEL, Ecn::NotEct, Model::new(NS3, 1));
+    same(FQ_CODEL, Ecn::NotEct, Model::new(NS3, 8));
+}
+
+#[test]
+fn without_any_one_of_the_three_fq_codel_does_not() {
+    for law in [Law { newton: false, ..NS3 }, Law { ticks: false, ..NS3 }, Law { one_is_long: false, ..NS3 }]
+    {
+        let [theirs, events] = both(FQ_CODEL, Ecn::NotEct, Model::new(law, 8));
+        assert_ne!(drops(&theirs), drops(&events));
+    }
+}
+
+#[test]
+fn ours_drop_what_the_model_drops_with_the_arithmetic_of_the_rfc() {
+    for (log, text, flows) in
+        [(CODEL, "codel:1000,ecn=false", 1), (FQ_CODEL, "fq-codel:1000,ecn=false,quantum=1500B", 8)]
+    {
+        let [_, model] = both(log, Ecn::NotEct, Model::new(RFC, flows));
+        let [_, ours] = both(log, Ecn::NotEct, ours(text));
+        assert!(drops(&ours).len() > 20);
+        assert_eq!(model, ours, "{text}");
+    }
+}
