@@ -259,6 +259,69 @@ def test_an_application_that_tells_of_its_documents_has_their_ends_marked_and_on
         assert told == []
 
 
+RAW = """
+import json, socket, sys, time
+with socket.create_server(("", 8081)) as server:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        pieces, bytes_behind = json.loads(line)
+        connection, _ = server.accept()
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.recv(1)
+            for piece in pieces:
+                connection.sendall(piece.encode("latin1"))
+                time.sleep(0.002)
+            connection.sendall(bytes(bytes_behind))
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1)
+        print("done", flush=True)
+"""
+HEAD = "HTTP/1.1 200 OK\r\n"
+BODY = 100_000
+
+
+@pytest.mark.parametrize(
+    ("pieces", "trailing"),
+    [
+        # A header that comes in pieces says where its response ends all the same.
+        ([*(HEAD + f"Content-Length: {BODY}\r\n\r\n")], True),
+        ([HEAD, "X: " + "x" * 3000, "\r\nContent-", f"Length: {BODY}\r\n\r", "\n"], True),
+        # What makes no sense says nothing, whatever it is.
+        ([HEAD + "Content-Length: 18446744073709551615\r\n\r\n"], False),
+        ([HEAD + "Content-Length: 9223372036854775807\r\n\r\n"], False),
+        ([HEAD + "Content-Length: -1\r\n\r\n"], False),
+        ([HEAD + f"Content-Length: {BODY}, {BODY}\r\n\r\n"], False),
+        ([HEAD + f"Content-Length: {BODY}\r\nContent-Length: {BODY - 1}\r\n\r\n"], False),
+        ([HEAD + f"Transfer-Encoding: chunked\r\nContent-Length: {BODY}\r\n\r\n"], False),
+        ([HEAD + "X: " + "x" * 70_000 + f"\r\nContent-Length: {BODY}\r\n\r\n"], False),
+        (["\x16\x03\x01" + "\xff" * 1000], False),
+        (["\r\n" * 500], False),
+    ],
+)
+def test_a_header_is_understood_in_any_pieces_and_a_hostile_one_marks_nothing(
+    host: Host, pieces: list[str], trailing: bool
+) -> None:
+    pipe = subprocess.PIPE
+    server = host.link.start([sys.executable, "-c", RAW], stdin=pipe, stdout=pipe, text=True)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdout.readline()
+    with host.marking():
+        print(json.dumps([pieces, BODY]), file=server.stdin, flush=True)
+        with socket.create_connection((host.link.inside, 8081), timeout=30) as connection:
+            connection.sendall(b"x")
+            while connection.recv(1 << 16):
+                pass
+        assert server.stdout.readline() == "done\n"
+        counts = host.counts()
+    server.communicate(timeout=10)
+    # The last one may have the FIN.
+    expected = {2, 3} if trailing else {0}
+    assert counts.get(("trailing", "high"), 0) in expected, counts
+    assert sum(packets for (reason, level), packets in counts.items() if level == "high") <= 8
+
+
 TELLS = """
 import json, os, socket, sys
 sys.path.insert(0, sys.argv[1])

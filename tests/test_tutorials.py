@@ -14,6 +14,7 @@ import pytest
 
 from catnip import measures, paths
 from catnip._core import Scenario
+from catnip.cli import emulation
 from conftest import Run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,6 +68,23 @@ def test_a_tutorial_answers_what_it_prints(page: str, count: int, commands: int,
     if page == "tutorial-har.md":
         drawn = (tmp_path / "page-times.svg").read_text(encoding="utf-8")
         assert "HTTP/1.1" in drawn and "like HTTP/2" in drawn
+
+
+@pytest.mark.skipif(
+    bool(emulation.cannot_mark() or emulation.cannot_control()), reason=f"no agent: {emulation.cannot_mark()}"
+)
+def test_the_packets_of_an_nginx_are_marked_as_the_tutorial_says(tmp_path: Path) -> None:
+    build, follow = blocks("agent.md", "sh")
+    assert "catnip agent check" in build
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = ["bash", "-e", "-c", follow]
+    options: dict[str, Any] = {"cwd": tmp_path, "env": environment, "timeout": 60}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {line[0]: line[1:3] for line in words(done.stdout) if line[0] in ("handshake", "end", "trailing")}
+    shown = {line[0]: line[1:3] for line in words(blocks("agent.md", "text")[0])}
+    assert rows == {name: shown[name] for name in rows}
+    assert "1 connections" in done.stdout
 
 
 @pytest.mark.parametrize(("place", "name"), [(0, "two-flows"), (1, "web-queues"), (2, "lossy-radio")])
