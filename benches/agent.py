@@ -59,7 +59,9 @@ def main() -> None:
                     if marks:
                         run([*inside, *AGENT, "start", "--device", "here", "--segments", which])
                     elif which == "single":
+                        # As the agent has it, which puts back what it has found.
                         run([*inside, "ip", "link", "set", "dev", "here", "gso_max_segs", "1"])
+                        run([*inside, "sysctl", "-qw", "net.ipv4.tcp_min_tso_segs=1"])
                     done = run([*inside, sys.executable, "-c", SOURCE, THERE, str(SECONDS)])
                     speeds_of[marks].append(float(done))
                     if marks:

@@ -7,13 +7,12 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 
 /* A packet, as far as it is looked at. */
 struct seen {
-	u32 l2, l3; /* bytes of these headers */
-	u32 l4;
+	u32 l2, l3, l4; /* bytes of these headers */
 	u32 payload;
-	u16 dscp;
-	u8 version;
-	u8 flags;
 	u32 seq;
+	u8 first[2]; /* bytes of its IP header */
+	u8 dscp;
+	u8 flags;
 	bool is_tcp;
 };
 
@@ -22,55 +21,59 @@ struct verdict {
 	u32 klass;
 };
 
+/* The headers of IPv4 without options and of TCP: one look takes in most packets. */
+struct headers {
+	struct iphdr ip;
+	struct tcphdr tcp;
+};
+
 static inline bool see(struct __sk_buff *skb, struct seen *seen)
 {
 	struct sk_buff *whole = bpf_cast_to_kern_ctx(skb);
-	union {
-		struct iphdr v4;
-		struct ipv6hdr v6;
-	} ip;
+	struct headers headers;
 	struct tcphdr tcp;
-	u32 protocol, total;
+	u32 protocol;
 
 	seen->l2 = whole->network_header - (u32)((u64)whole->data - (u64)whole->head);
 	seen->is_tcp = false;
+	if (bpf_skb_load_bytes(skb, seen->l2, &headers, sizeof(headers)) < 0)
+		return false;
+	seen->first[0] = headers.ip.version_ihl;
+	seen->first[1] = headers.ip.tos;
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
-		if (bpf_skb_load_bytes(skb, seen->l2, &ip.v4, sizeof(ip.v4)) < 0)
-			return false;
-		seen->version = 4;
-		seen->l3 = (ip.v4.version_ihl & 15) * 4;
-		seen->dscp = ip.v4.tos >> 2;
-		protocol = ip.v4.protocol;
+		seen->l3 = (headers.ip.version_ihl & 15) * 4;
+		seen->dscp = headers.ip.tos >> 2;
 		/* Behind the first fragment there is no header. */
-		if (ip.v4.frag_off & bpf_htons(0x1fff))
-			protocol = 0;
+		protocol = headers.ip.frag_off & bpf_htons(0x1fff) ? 0 : headers.ip.protocol;
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
-		if (bpf_skb_load_bytes(skb, seen->l2, &ip.v6, sizeof(ip.v6)) < 0)
-			return false;
-		seen->version = 6;
-		seen->l3 = sizeof(ip.v6);
-		seen->dscp = bpf_ntohs(ip.v6.version_class) >> 6 & 63;
-		protocol = ip.v6.nexthdr;
+		const struct ipv6hdr *ip = (const void *)&headers;
+		seen->l3 = sizeof(*ip);
+		seen->dscp = bpf_ntohs(ip->version_class) >> 6 & 63;
+		protocol = ip->nexthdr;
 	} else {
 		return false;
 	}
-	if (protocol != IPPROTO_TCP || bpf_skb_load_bytes(skb, seen->l2 + seen->l3, &tcp, sizeof(tcp)) < 0)
+	if (protocol != IPPROTO_TCP)
+		return true;
+	if (seen->l3 == sizeof(headers.ip))
+		tcp = headers.tcp;
+	else if (bpf_skb_load_bytes(skb, seen->l2 + seen->l3, &tcp, sizeof(tcp)) < 0)
 		return true;
 	seen->is_tcp = true;
 	seen->seq = bpf_ntohl(tcp.seq);
 	seen->flags = tcp.flags;
 	seen->l4 = (tcp.offset >> 4) * 4;
-	total = seen->l2 + seen->l3 + seen->l4;
-	seen->payload = skb->len > total ? skb->len - total : 0;
+	seen->payload = less_u64(skb->len, seen->l2 + seen->l3 + seen->l4);
 	return true;
 }
 
 static inline void write_codepoint(struct __sk_buff *skb, const struct seen *seen, u8 codepoint)
 {
-	u8 old[2], new[2];
-	if (seen->dscp == codepoint || bpf_skb_load_bytes(skb, seen->l2, old, sizeof(old)) < 0)
+	const u8 *old = seen->first;
+	u8 new[2];
+	if (seen->dscp == codepoint)
 		return;
-	if (seen->version == 4) {
+	if (old[0] >> 4 == 4) {
 		u16 before, after;
 		new[0] = old[0];
 		new[1] = (codepoint << 2) | (old[1] & 3);
@@ -273,31 +276,14 @@ int catnip_hear(struct __sk_buff *skb)
 	struct bpf_sock *full = skb->sk ? bpf_sk_fullsock(skb->sk) : 0;
 	if (!config.acks || !full || full->protocol != IPPROTO_TCP)
 		return 1;
-	u8 head[2];
-	if (bpf_skb_load_bytes_relative(skb, 0, head, sizeof(head), BPF_HDR_START_NET) < 0)
-		return 1;
-	u32 codepoint = head[0] >> 4 == 4 ? head[1] >> 2 : (head[0] & 15) << 2 | head[1] >> 6;
+	struct seen seen = {};
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(full);
-	struct flow *flow = tp ? bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	/* ACKs alone say nothing of data. */
+	if (!tp || !see(skb, &seen) || !seen.is_tcp || seen.payload == 0)
+		return 1;
+	struct flow *flow = bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
 		return 1;
-	/* ACKs alone say nothing of data. */
-	struct iphdr ip;
-	struct ipv6hdr ip6;
-	struct tcphdr tcp;
-	u32 l3;
-	if (head[0] >> 4 == 4) {
-		if (bpf_skb_load_bytes_relative(skb, 0, &ip, sizeof(ip), BPF_HDR_START_NET) < 0)
-			return 1;
-		l3 = (ip.version_ihl & 15) * 4;
-	} else {
-		if (bpf_skb_load_bytes_relative(skb, 0, &ip6, sizeof(ip6), BPF_HDR_START_NET) < 0 || ip6.nexthdr != IPPROTO_TCP)
-			return 1;
-		l3 = sizeof(ip6);
-	}
-	if (bpf_skb_load_bytes_relative(skb, l3, &tcp, sizeof(tcp), BPF_HDR_START_NET) < 0 ||
-	    skb->len <= l3 + (tcp.offset >> 4) * 4)
-		return 1;
-	flow->heard = level_of(codepoint);
+	flow->heard = level_of(seen.dscp);
 	return 1;
 }
