@@ -375,7 +375,7 @@ def timing(departures: list[Departure], arrivals: list[Arrival]) -> tuple[float,
 def churn() -> dict[str, int]:
     """While others send, qdiscs come and go with packets inside.
 
-    A packet's memory is its socket's until it is freed. So a socket that has none left shows that none leaked.
+    A packet's memory is its socket's until it is freed: a socket that has none left shows that none leaked.
     """
     # One more queue all the while, in the other namespace: each has to find its own.
     give()
