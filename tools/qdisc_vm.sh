@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Boots Debian sid's kernel under software emulation and runs tools/qdisc_guest.py there: the test of the BPF qdiscs, which need
+# Boots a kernel of Debian's under software emulation and runs tools/qdisc_guest.py there: the test of the BPF qdiscs, which need
 # Linux 6.16 or newer. The guest sees this machine's files read-only, so that the programs of this machine run there. What was
 # downloaded stays in build/qdisc-vm; to take a newer kernel, delete that folder.
 #
-# usage: tools/qdisc_vm.sh [SEED]
+# usage: tools/qdisc_vm.sh [SEED [SUITE [RELEASE]]], such as 1 trixie-backports 6.17.13+deb13-amd64; without: 1, sid, its newest
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
 python=$(command -v "${PYTHON:-python3}")
-work=$PWD/build/qdisc-vm
+seed=${1:-1} suite=${2:-sid} release=${3:-}
+work=$PWD/build/qdisc-vm/$suite${release:+-$release}
 kernel=$work/kernel/usr
 results=$work/results # the only folder of this machine that the guest can write to
 source=crates/agent/bpf/qdisc/catnip_good.bpf.c
@@ -24,11 +25,12 @@ main() {
     bpftool btf dump file "$results/btf" format c >"$work/vmlinux.h.part"
     mv "$work/vmlinux.h.part" "$work/vmlinux.h"
   fi
-  # The kernel's types have members that are structs without a name of their own, which only Microsoft's C knows.
+  grep -q '^struct bpf_sk_buff_ptr {' "$work/vmlinux.h" || fail "Linux $version knows no qdiscs in BPF (CONFIG_NET_SCH_BPF)"
+  # Members of the kernel's types are structs without a name of their own: an extension of Microsoft's.
   clang-19 -O2 -g -Wall -Werror -Wno-microsoft-anon-tag -fms-extensions -target bpf -D__TARGET_ARCH_x86 \
     -I"$work" -c "$source" -o "$work/catnip_good.o"
   guest $test_limit modprobe --dirname="$kernel" veth '&&' \
-    "$python" "$PWD/tools/qdisc_guest.py" "$work/catnip_good.o" "$@"
+    "$python" "$PWD/tools/qdisc_guest.py" "$work/catnip_good.o" "$seed"
 }
 
 # An apt of our own: that of this machine stays as it is.
@@ -36,7 +38,7 @@ get_kernel() {
   rm -rf "$work"
   mkdir -p "$results" "$work"/apt/{state/lists,cache/archives}/partial
   touch "$work/apt/status"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" \
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" \
     >"$work/apt/sources.list"
   cat >"$work/apt/apt.conf" <<END
 Dir::Etc::SourceList "$work/apt/sources.list";
@@ -48,14 +50,15 @@ APT::Sandbox::User "root";
 END
   local -x APT_CONFIG=$work/apt/apt.conf
   apt-get -qq update || fail "Debian's list of packages cannot be had"
-  local release
-  release=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: linux-image-//p')
-  echo "getting Linux $release (125 MB)"
-  (cd "$work/apt" && apt-get -qq download "linux-binary-$release" "linux-modules-$release") ||
-    fail "Linux $release cannot be had"
-  local package
+  release=${release:-$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: linux-image-//p')}
+  echo "getting Linux $release"
+  # Kernels before 6.19 are a single package.
+  local package packages
+  mapfile -t packages < <(apt-cache pkgnames linux- | grep -xF "$(printf '%s\n' linux-{image,binary,modules}-"$release")")
+  (cd "$work/apt" && apt-get -qq download "${packages[@]}") || fail "Linux $release cannot be had"
   for package in "$work"/apt/*.deb; do dpkg -x "$package" "${kernel%/*}"; done
   depmod --basedir="$kernel" "$release" 2>/dev/null
+  find "${kernel%/*}" -name 'vmlinuz*' -exec ln {} "$kernel/vmlinuz" ';' -quit
   touch "$kernel/complete"
   rm -r "$work/apt"
 }
@@ -106,7 +109,7 @@ guest() {
   rm -f "$results"/*
   echo "$@" >"$results/command"
   timeout "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 -nodefaults -no-reboot -display none \
-    -kernel "$kernel/lib/modules/$version/vmlinuz" -initrd "$work/initrd.gz" -serial stdio \
+    -kernel "$kernel/vmlinuz" -initrd "$work/initrd.gz" -serial stdio \
     -append "console=ttyS0 quiet panic=-1 results=$results" \
     -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
     -virtfs local,path="$results",mount_tag=results,security_model=none,multidevs=remap \
