@@ -374,7 +374,8 @@ def timing(departures: list[Departure], arrivals: list[Arrival]) -> tuple[float,
         before, size = departure.at, 8 * arrival.packet.len
         free = start + size / RATE
     late.sort()
-    return bits / busy, [round(late[len(late) * percent // 100], 3) for percent in (0, 50, 99)]
+    percentiles = [round(late[len(late) * percent // 100], 3) for percent in (0, 50, 99)]
+    return bits / busy if busy else 0.0, percentiles
 
 
 def churn() -> dict[str, int]:
