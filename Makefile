@@ -15,7 +15,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-python lint wheel bench soak profile mutants validate docs ci fresh
+.PHONY: help build demo test test-python lint wheel bench soak profile mutants validate qdisc docs ci fresh
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -95,6 +95,10 @@ validate: .venv/built  ## Compare with the paper and ns-2 at full length, rewrit
 	$(BIN)/catnip reproduce newcwv --report validation/newcwv.html --table validation/newcwv.md --figures docs/figures
 	$(BIN)/catnip reproduce today --report validation/today.html --table validation/today.md --figures docs/figures
 	$(BIN)/python -m catnip.model_plots docs/models
+
+qdisc:  ## Boot a newer kernel in an emulator and test the router in it (two minutes and, once, 125 MB; ARGS=SEED)
+	@tools/need.sh qdisc
+	tools/qdisc_vm.sh $(ARGS)
 
 docs:  ## List the documents
 	@for file in README.md docs/*.md; do printf '%-26s %s\n' $$file "$$(sed -n '1s/^#* *//p' $$file)"; done

@@ -2,7 +2,7 @@
 # Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
 # with rustup, Python packages in .venv. No other file says what is needed.
 #
-# usage: tools/need.sh build|test|lint|wheel|validate|bench|profile|fresh
+# usage: tools/need.sh build|test|lint|wheel|validate|bench|profile|fresh|qdisc
 #
 # Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
 set -euo pipefail
@@ -41,6 +41,16 @@ list() {
   need bench     /usr/include/ns3/core-module.h libns3-dev "ns-3"
   need profile   perf        linux-perf
   need fresh     debootstrap debootstrap
+  need qdisc     "$python"   python3
+  need qdisc     qemu-system-x86_64 qemu-system-x86
+  need qdisc     clang-19    clang-19
+  need qdisc     /usr/include/bpf/bpf_helpers.h libbpf-dev
+  need qdisc     bpftool     bpftool
+  need qdisc     busybox     busybox-static
+  need qdisc     cpio        cpio
+  need qdisc     xz          xz-utils
+  need qdisc     depmod      kmod
+  need qdisc     tc          iproute2
   # Debian keeps the part of Python that makes virtual environments in a package of its own.
   if is_for $compiled && has "$python" && ! has_venv; then
     lacks "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" "$in_python"
