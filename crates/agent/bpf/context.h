@@ -30,6 +30,12 @@ static inline bool is_root(void)
 	return (u32)bpf_get_current_uid_gid() == 0;
 }
 
+/* A control group may have processes in several network namespaces, each with an agent of its own. */
+static inline bool is_for_us(struct bpf_sockopt *option)
+{
+	return option->level == SOL_CATNIP && bpf_get_netns_cookie(option) == config.network;
+}
+
 static inline bool announce(const struct tcp_sock *tp, struct flow *flow, u64 bytes)
 {
 	/* As many as are kept: later ones replace the one announced last, whose end is then not marked. */
@@ -49,7 +55,7 @@ static inline bool announce(const struct tcp_sock *tp, struct flow *flow, u64 by
 SEC("cgroup/setsockopt")
 int catnip_tell(struct bpf_sockopt *option)
 {
-	if (option->level != SOL_CATNIP)
+	if (!is_for_us(option))
 		return 1;
 	void *value = option->optval, *end = option->optval_end;
 	struct tcp_sock *tp = tcp_of(option->sk);
@@ -96,7 +102,7 @@ int catnip_tell(struct bpf_sockopt *option)
 SEC("cgroup/getsockopt")
 int catnip_ask(struct bpf_sockopt *option)
 {
-	if (option->level != SOL_CATNIP)
+	if (!is_for_us(option))
 		return 1;
 	void *value = option->optval, *end = option->optval_end;
 	struct tcp_sock *tp = tcp_of(option->sk);

@@ -22,7 +22,6 @@ enum bpf_map_type {
 #define BPF_F_NO_PREALLOC 1
 #define BPF_NOEXIST 1
 #define BPF_SK_STORAGE_GET_F_CREATE 1
-#define BPF_HDR_START_NET 1
 
 /* linux/if_ether.h, in.h, socket.h, errno.h */
 #define ETH_P_IP 0x0800

@@ -281,7 +281,8 @@ int catnip_hear(struct __sk_buff *skb)
 	/* ACKs alone say nothing of data. */
 	if (!tp || !see(skb, &seen) || !seen.is_tcp || seen.payload == 0)
 		return 1;
-	struct flow *flow = bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	/* What leaves no marked device is not known. */
+	struct flow *flow = bpf_sk_storage_get(&flows, full, 0, 0);
 	if (!flow)
 		return 1;
 	flow->heard = level_of(seen.dscp);

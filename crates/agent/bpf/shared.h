@@ -22,6 +22,7 @@ enum policy {
 struct config {
 	u64 high_rate, high_depth; /* of a user's buckets: bits per second, bytes; 0: no such bucket */
 	u64 med_rate, med_depth;
+	u64 network; /* cookie of the agent's network namespace: other sockets are not its business */
 	struct spm_rules spm;
 	enum policy policy;
 	struct thresholds thresholds; /* of the classes 2 and 3; class 1 is always protected, unless they are set */

@@ -24,7 +24,19 @@ pub struct Setup {
     /// Whose processes may tell of their documents: a folder of the second version of control groups.
     pub cgroup: PathBuf,
     /// Are the controllers registered?
-    pub controllers: bool,
+    pub controllers: Controllers,
+}
+
+/// Which controllers are registered. They are the whole machine's, whatever the namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Controllers {
+    /// All, unless another agent has registered them
+    #[default]
+    Auto,
+    /// All
+    All,
+    /// None
+    None,
 }
 
 /// The controllers, and what they are.
@@ -40,6 +52,7 @@ pub const CONTROLLERS: [(&str, &str); 5] = [
 pub struct Attached<'a> {
     skeleton: AgentSkel<'a>,
     links: Vec<Link>,
+    controllers: Vec<String>,
 }
 
 /// Memory that the programs need for as long as they are attached.
@@ -61,8 +74,11 @@ impl<'a> Attached<'a> {
         let rodata = open.maps.rodata_data.as_deref_mut();
         let rodata =
             rodata.ok_or_else(|| Failure::new("bpf", "the programs have no room for their configuration"))?;
-        rodata.config = setup.policy.config()?;
-        if !setup.controllers {
+        let network = sys::network_cookie();
+        let network = network
+            .map_err(|error| Failure::new("network", format!("cannot tell which one this is: {error}")))?;
+        rodata.config = setup.policy.config(network);
+        if setup.controllers == Controllers::None {
             let maps = &mut open.maps;
             for map in [&mut maps.newcwv, &mut maps.newcwv_p, &mut maps.eca, &mut maps.rbplw, &mut maps.eca_p]
             {
@@ -71,13 +87,13 @@ impl<'a> Attached<'a> {
         }
         let skeleton = open.load().map_err(load("load the programs"))?;
         debug_assert_eq!(skeleton.maps.counters.max_entries() as usize, statistics::REASONS.len() * 3);
-        let mut attached = Self { skeleton, links: Vec::new() };
+        let mut attached = Self { skeleton, links: Vec::new(), controllers: Vec::new() };
         attached.attach(setup)?;
         Ok(attached)
     }
 
     fn attach(&mut self, setup: &Setup) -> Result<(), Failure> {
-        let Self { skeleton, links } = self;
+        let Self { skeleton, links, controllers } = self;
         let programs = &mut skeleton.progs;
         let cgroup = File::open(&setup.cgroup);
         let name = setup.cgroup.display().to_string();
@@ -95,22 +111,32 @@ impl<'a> Attached<'a> {
             let link = sys::attach_tcx(&programs.catnip_mark, index);
             links.push(link.map_err(|error| wrong(format!("cannot attach to what leaves it: {error}")))?);
         }
-        if setup.controllers {
+        if setup.controllers != Controllers::None {
             let maps = &mut skeleton.maps;
             for map in [&mut maps.newcwv, &mut maps.newcwv_p, &mut maps.eca, &mut maps.rbplw, &mut maps.eca_p]
             {
                 let name = format!("catnip_{}", map.name().to_string_lossy());
-                let what = |error: libbpf_rs::Error| match error.kind() {
-                    ErrorKind::AlreadyExists => {
-                        let why = "another agent has registered it, which is enough for all; leave it out with --controllers none";
-                        Failure::new("--controllers", format!("{name}: {why}"))
+                match map.attach_struct_ops() {
+                    Ok(link) => {
+                        links.push(link);
+                        controllers.push(name);
                     }
-                    _ => Failure::new("--controllers", format!("{name}: cannot register it: {error}")),
-                };
-                links.push(map.attach_struct_ops().map_err(what)?);
+                    Err(error)
+                        if error.kind() == ErrorKind::AlreadyExists
+                            && setup.controllers == Controllers::Auto => {}
+                    Err(error) => {
+                        let what = format!("{name}: cannot register it: {error}");
+                        return Err(Failure::new("--controllers", what));
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    /// The controllers that it has registered.
+    pub fn controllers(&self) -> &[String] {
+        &self.controllers
     }
 
     /// What the marker has counted so far.

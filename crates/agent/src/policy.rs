@@ -1,7 +1,6 @@
 //! What the agent is told: how to mark, and what applications may ask for.
 
 use crate::skeleton::types;
-use catnip_cli::failure::Failure;
 use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec, Threshold};
 use catnip_net::{Colour, Dscp, Sla};
 use serde::Serialize;
@@ -82,9 +81,10 @@ fn codepoint(text: &str) -> Option<u8> {
 }
 
 impl Policy {
-    /// The same as the programs in the kernel read it.
-    pub(crate) fn config(&self) -> Result<types::config, Failure> {
+    /// The same as the programs in the kernel read it, in the network namespace with this cookie.
+    pub(crate) fn config(&self, network: u64) -> types::config {
         let mut config = types::config {
+            network,
             handshake: 0,
             acks: self.marks_acks.into(),
             http: self.reads_http.into(),
@@ -137,7 +137,7 @@ impl Policy {
                 config.codepoints[usize::from(of) * 4 + level] = said.unwrap_or(usual);
             }
         }
-        Ok(config)
+        config
     }
 }
 

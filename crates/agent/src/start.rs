@@ -1,7 +1,7 @@
 //! `catnip agent start`.
 
 use catnip_agent::check;
-use catnip_agent::kernel::{Attached, CONTROLLERS, Room, Setup, usual_cgroup, usual_devices};
+use catnip_agent::kernel::{Attached, CONTROLLERS, Controllers, Room, Setup, usual_cgroup, usual_devices};
 use catnip_agent::policy::{Codepoints, Policy};
 use catnip_agent::segments::Segments;
 use catnip_agent::serve::{About, Outputs, Signals, listen, serve};
@@ -66,9 +66,9 @@ pub(crate) struct Start {
     /// Which segments leave TCP one by one, so that each has a mark of its own
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     segments: Segments,
-    /// Which controllers are registered: all or none
-    #[arg(long, value_name = "WHICH", default_value = "all", value_parser = ["all", "none"])]
-    controllers: String,
+    /// Which controllers are registered, for the whole machine
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    controllers: Controllers,
     /// The controller of all new connections of this network namespace
     #[arg(long, value_name = "NAME")]
     control: Option<String>,
@@ -162,7 +162,7 @@ impl Start {
         place.note(&changes)?;
         self.change(&changes)?;
         drop_privileges(&changes)?;
-        let about = self.about(setup, &changes);
+        let about = self.about(setup, &attached, &changes);
         self.tell_ready(&about)?;
         serve(&about, &attached, &listener, &signals, outputs)
     }
@@ -207,7 +207,6 @@ impl Start {
     }
 
     fn setup(&self, policy: Policy) -> Result<Setup, Failure> {
-        let controllers = self.controllers == "all";
         if let Some(name) = &self.control
             && name.starts_with("catnip_")
             && !CONTROLLERS.iter().any(|(known, _)| known == name)
@@ -217,7 +216,7 @@ impl Start {
         }
         let devices = if self.device.is_empty() { usual_devices()? } else { self.device.clone() };
         let cgroup = self.cgroup.clone().map_or_else(usual_cgroup, Ok)?;
-        Ok(Setup { policy, devices, cgroup, controllers })
+        Ok(Setup { policy, devices, cgroup, controllers: self.controllers })
     }
 
     fn outputs(&self) -> Result<Outputs, Failure> {
@@ -247,12 +246,7 @@ impl Start {
         set(name).map_err(|error| Failure::new("--control", format!("{name}: {error}")))
     }
 
-    fn about(&self, setup: &Setup, changes: &Changes) -> About {
-        let controllers = if setup.controllers {
-            CONTROLLERS.map(|(name, _)| name.to_string()).to_vec()
-        } else {
-            Vec::new()
-        };
+    fn about(&self, setup: &Setup, attached: &Attached<'_>, changes: &Changes) -> About {
         let settings = changes.settings.iter().map(|(path, before)| {
             let name = path.strip_prefix("/proc/sys").unwrap_or(path).display().to_string();
             format!("{} = {before}", name.replace('/', "."))
@@ -264,7 +258,7 @@ impl Start {
             mark: self.mark.clone(),
             devices: setup.devices.clone(),
             cgroup: setup.cgroup.clone(),
-            controllers,
+            controllers: attached.controllers().to_vec(),
             changes: settings.chain(devices).collect(),
         }
     }
