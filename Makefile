@@ -57,9 +57,9 @@ bench: .venv/built  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ 
 	@tools/need.sh bench
 	$(BIN)/python benches/run.py $(ARGS)
 
-soak: .venv/built  ## Every sender to this kernel for ten minutes, then a hundred clients for twenty, something is killed each minute (as root; ARGS=MINUTES)
+soak: .venv/built  ## Every sender to this kernel and a marking one for ten minutes each, the agent a thousand times, then a hundred clients for twenty, something is killed each minute (as root; ARGS=MINUTES)
 	@tools/need.sh test
-	CATNIP_SOAK_S=600 $(BIN)/pytest -q -s tests/test_kernel_accepts.py
+	CATNIP_SOAK_S=600 CATNIP_ATTACH=1000 $(BIN)/pytest -q -s tests/test_kernel_accepts.py tests/test_agent_soak.py
 	$(BIN)/python tools/soak.py $(ARGS)
 
 profile:  ## Draw build/profile.svg, a flame graph of 100 flows

@@ -1,11 +1,11 @@
-"""What marking costs: the time of the program at the device, and what is left of the throughput between two namespaces.
+"""What marking costs: the time of the program at the device, and what is left of the throughput.
 
     .venv/bin/python benches/agent.py [PAIRS]
 
-As root. It moves data over a pair of virtual Ethernet devices without a limit of segments, with and without an agent by
-turns, and prints one object: nanoseconds per run of the program as the kernel counts them (kernel.bpf_stats_enabled), and
-the throughput with over that without as a ratio with its interval. Beside it the same with segments that leave one by one,
-where each packet has a run of its own.
+As root. It moves data between two namespaces over a pair of virtual Ethernet devices without a limit of segments, with
+and without an agent by turns, and prints one object: nanoseconds per run of the program as the kernel counts them
+(kernel.bpf_stats_enabled), and the throughput with over that without, as a ratio with its interval. Beside it the same
+with segments that leave one by one, where each packet has a run of its own.
 """
 
 import json
@@ -96,7 +96,8 @@ def namespaces() -> Iterator[list[str]]:
     for name in names:
         run(["ip", "netns", "add", name])
     try:
-        run(["ip", "link", "add", "here", "netns", names[0], "type", "veth", "peer", "there", "netns", names[1]])
+        ends = ["here", "netns", names[0], "type", "veth", "peer", "there", "netns", names[1]]
+        run(["ip", "link", "add", *ends])
         for command, device, address in zip(enter, ("here", "there"), (HERE, THERE), strict=True):
             run([*command, "ip", "addr", "add", f"{address}/24", "dev", device])
             run([*command, "ip", "link", "set", "dev", device, "up"])

@@ -1,0 +1,114 @@
+"""The agent under load: attached and detached again and again, short connections, and nothing left."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+import catnip
+from catnip.cli import emulation
+from test_agent import PORT, Host, fetch_all, verified
+
+REASON = emulation.cannot_control() or emulation.cannot_mark()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
+
+SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "10"))
+"""`make soak` takes ten minutes for each."""
+TIMES = int(os.environ.get("CATNIP_ATTACH", "10"))
+"""`make soak` attaches a thousand times."""
+TROUBLE = ("WARNING:", "BUG:", "Oops", "refcount", "use-after-free")
+
+
+def trouble() -> int:
+    """What the kernel complains of, so far."""
+    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    return sum(any(word in line for word in TROUBLE) for line in log.splitlines())
+
+
+def loaded() -> dict[str, int]:
+    """Programs, maps and links of BPF that are ours."""
+    counted = {}
+    for kind in ("prog", "map", "link"):
+        shown = subprocess.run(
+            ["bpftool", "--json", kind, "show"], capture_output=True, text=True, check=True
+        )
+        names = [one.get("name", "") for one in json.loads(shown.stdout or "[]")]
+        counted[kind] = sum(name.startswith(("catnip_", "agent_bp", "flows", "newcwv")) for name in names)
+    return counted
+
+
+def settled(before: dict[str, int]) -> bool:
+    """The kernel lets go of programs a little after their last user."""
+    for _ in range(100):
+        if loaded() == before:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def test_attached_and_detached_again_and_again_under_load_it_leaves_nothing(tmp_path: Path) -> None:
+    complaints, before = trouble(), loaded()
+    with catnip.link(rate="100Mbit", delay="2ms") as link:
+        host = Host(link, tmp_path)
+        ended = Event()
+
+        def load() -> int:
+            connection = http.client.HTTPConnection(link.inside, PORT, timeout=60)
+            got = 0
+            while not ended.is_set():
+                connection.request("GET", "/50000")
+                got += len(connection.getresponse().read())
+            connection.close()
+            return got
+
+        with host.nginx(), ThreadPoolExecutor(4) as pool:
+            loads = [pool.submit(load) for _ in range(4)]
+            try:
+                for _ in range(TIMES):
+                    with host.marking():
+                        pass
+            finally:
+                ended.set()
+            assert all(one.result() % 50_000 == 0 for one in loads)
+        assert host.setting("net.ipv4.tcp_min_tso_segs") == "2"
+    assert settled(before), (loaded(), before)
+    assert trouble() == complaints
+
+
+def test_short_and_long_connections_keep_their_marks_and_the_agent_its_memory(tmp_path: Path) -> None:
+    complaints = trouble()
+    with catnip.link(rate="50Mbit", delay="5ms", loss="bernoulli:0.5%", queue="drop-tail:4000") as link:
+        host = Host(link, tmp_path)
+        with host.nginx(), host.marking("--segments", "single"), host.captured() as capture:
+            pid = json.loads(host.agent("status", "--json"))["pid"]
+            at_first = resident(pid)
+            until = time.monotonic() + SOAK_S
+            rounds = 0
+            while time.monotonic() < until:
+                for _ in range(200):
+                    with socket.create_connection((link.inside, PORT), timeout=30) as short:
+                        short.sendall(b"GET /1 HTTP/1.0\r\n\r\n")
+                        while short.recv(4096):
+                            pass
+                fetch_all(link.inside, rounds, 1)
+                rounds += 1
+            assert resident(pid) <= 1.2 * at_first
+            counts = host.counts()
+        sums = verified(capture)
+    assert sums["agreement"] >= 0.99, sums["faults"][:10]
+    assert sums["connections"] >= 200 * rounds
+    # SYN-ACKs, and those that were lost.
+    assert counts[("handshake", "high")] >= 200 * rounds
+    assert trouble() == complaints
+
+
+def resident(pid: int) -> int:
+    """Pages."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
