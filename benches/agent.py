@@ -2,10 +2,10 @@
 
     .venv/bin/python benches/agent.py [PAIRS]
 
-As root. It moves data between two namespaces over a pair of virtual Ethernet devices without a limit of segments, with
-and without an agent by turns, and prints one object: nanoseconds per run of the program as the kernel counts them
-(kernel.bpf_stats_enabled), and the throughput with over that without, as a ratio with its interval. Beside it the same
-with segments that leave one by one, where each packet has a run of its own.
+As root. It moves data between two namespaces over a pair of virtual Ethernet devices, with and without an
+agent by turns, and prints one object: nanoseconds per run of the program as the kernel counts them, and the
+throughput with over that without, as a ratio with its interval. Once without a limit of segments, once with
+segments that leave one by one, where each packet has a run of its own.
 """
 
 import json

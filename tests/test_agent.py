@@ -397,39 +397,38 @@ def test_who_marks_its_own_packets_gains_nothing_unless_it_is_trusted(
     assert (counts.get(("washed", "low"), 0) > 0) == (options == ()), counts
 
 
-def test_marks_follow_the_window_by_algorithm_1(tmp_path: Path) -> None:
-    # From a window of two a slow start sends six segments before the window is above four, and eight more
-    # before it is above eight.
+def marks_of_100_kb(tmp_path: Path, mark: str) -> list[int]:
+    """The codepoints of a document's packets in order, from a window of two on."""
     with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000", initial_window=2) as link:
         host = Host(link, tmp_path)
         with (
             telling(host) as server,
-            host.marking("--mark", "tcp-state", "--control", "reno"),
+            host.marking("--mark", mark, "--control", "reno"),
             host.captured() as capture,
         ):
             ask(host, server, [100_000], tells=False)
-    lines = subprocess.run(
-        [
-            "tshark",
-            "-n",
-            "-r",
-            str(capture),
-            "-Y",
-            "tcp.srcport == 8081 && tcp.len > 0",
-            "-T",
-            "fields",
-            "-e",
-            "ip.dsfield.dscp",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    marks = [int(line) for line in lines]
+    command = ["tshark", "-n", "-r", str(capture), "-Y", "tcp.srcport == 8081 && tcp.len > 0"]
+    fields = ["-T", "fields", "-e", "ip.dsfield.dscp"]
+    shown = subprocess.run([*command, *fields], capture_output=True, text=True, check=True).stdout
+    return [int(line) for line in shown.split()]
+
+
+def test_marks_follow_the_window_by_algorithm_1(tmp_path: Path) -> None:
+    marks = marks_of_100_kb(tmp_path, "tcp-state")
     # AF21, AF22, AF23: the class is interactive.
     assert sorted(set(marks)) == [18, 20, 22]
     assert marks == sorted(marks), "the window only grows"
+    # A slow start sends six segments before the window is above four, and eight more before it is above eight.
     assert (marks.count(18), marks.count(20)) == (6, 8)
+
+
+def test_the_randomized_algorithm_keeps_a_share_of_large_windows(tmp_path: Path) -> None:
+    marks = marks_of_100_kb(tmp_path, "tcp-state-random")
+    # 56 packets leave under windows of 9 to 40 segments, of which 4 are HIGH: 4/40 each at least. That none is
+    # has a probability below 0.3 %, and that all are is impossible within any time.
+    assert marks[:6] == [18] * 6
+    assert 0 < marks[14:].count(18) < 50
+    assert 22 in marks
 
 
 def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_they_answer(host: Host) -> None:
