@@ -418,14 +418,14 @@ def test_marks_follow_the_window_by_algorithm_1(tmp_path: Path) -> None:
     # AF21, AF22, AF23: the class is interactive.
     assert sorted(set(marks)) == [18, 20, 22]
     assert marks == sorted(marks), "the window only grows"
-    # A slow start sends six segments before the window is above four, and eight more before it is above eight.
+    # A slow start sends six segments before the window is above four, eight more before it is above eight.
     assert (marks.count(18), marks.count(20)) == (6, 8)
 
 
 def test_the_randomized_algorithm_keeps_a_share_of_large_windows(tmp_path: Path) -> None:
     marks = marks_of_100_kb(tmp_path, "tcp-state-random")
-    # 56 packets leave under windows of 9 to 40 segments, of which 4 are HIGH: 4/40 each at least. That none is
-    # has a probability below 0.3 %, and that all are is impossible within any time.
+    # 56 packets leave under windows of 9 to 40 segments, of which 4 are HIGH: 4/40 each at least. That none
+    # is has a probability below 0.3 %, and that all are is impossible within any time.
     assert marks[:6] == [18] * 6
     assert 0 < marks[14:].count(18) < 50
     assert 22 in marks
@@ -435,7 +435,8 @@ def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_the
     with host.nginx(), host.marking("--mark", "app:high", "--mark-acks"):
         fetch_all(host.link.inside, 5, 2)
         counts = host.counts()
-    assert {level for (reason, level) in counts if reason in ("class", "handshake")} == {"high"}
+    assert {level for (reason, level) in counts if reason == "class"} == {"high"}
+    assert not {reason for (reason, _) in counts} & {"handshake", "end", "other"}
     # Requests come unmarked, and so do their ACKs.
     assert counts[("ack", "low")] > 0
     assert ("ack", "high") not in counts

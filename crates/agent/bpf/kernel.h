@@ -110,11 +110,28 @@ struct sk_buff {
 	u16 network_header;
 };
 
+struct net {
+	u64 net_cookie;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	possible_net_t skc_net;
+};
+
 struct sock {
-	u32 sk_pacing_status;
+	struct sock_common __sk_common;
+};
+
+struct inet_sock {
+	struct sock sk;
 };
 
 struct inet_connection_sock {
+	struct inet_sock icsk_inet;
 	u8 icsk_ca_state : 5;
 };
 
@@ -155,4 +172,3 @@ struct tcp_congestion_ops {
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_CONG_NON_RESTRICTED 1
-#define SK_PACING_NEEDED 1

@@ -30,13 +30,15 @@ struct headers {
 static inline bool see(struct __sk_buff *skb, struct seen *seen)
 {
 	struct sk_buff *whole = bpf_cast_to_kern_ctx(skb);
-	struct headers headers;
+	struct headers headers = {};
 	struct tcphdr tcp;
 	u32 protocol;
 
 	seen->l2 = whole->network_header - (u32)((u64)whole->data - (u64)whole->head);
 	seen->is_tcp = false;
-	if (bpf_skb_load_bytes(skb, seen->l2, &headers, sizeof(headers)) < 0)
+	/* What is shorter than both has no TCP. */
+	if (bpf_skb_load_bytes(skb, seen->l2, &headers, sizeof(headers)) < 0 &&
+	    bpf_skb_load_bytes(skb, seen->l2, &headers.ip, sizeof(headers.ip)) < 0)
 		return false;
 	seen->first[0] = headers.ip.version_ihl;
 	seen->first[1] = headers.ip.tos;
@@ -149,6 +151,12 @@ static __always_inline struct thresholds thresholds_of(const struct flow *flow, 
 	return (struct thresholds){ config.thresholds.high, config.thresholds.med };
 }
 
+/* Marking by application: all packets of a class alike. */
+static inline u32 level_of_class(u32 klass)
+{
+	return config.fixed_level < LEVELS ? config.fixed_level : klass - 1;
+}
+
 /* What a packet with data, or a FIN, of a connection is worth. */
 static __always_inline struct verdict judge(struct __sk_buff *skb, const struct tcp_sock *tp, struct flow *flow, const struct seen *seen)
 {
@@ -159,10 +167,8 @@ static __always_inline struct verdict judge(struct __sk_buff *skb, const struct 
 	bool has_ended = seen->payload > 0 && !is_again &&
 			 pass_new(skb, flow, tp->rcv_nxt, from, until, seen->l2 + seen->l3 + seen->l4);
 
-	if (config.policy == POLICY_APPLICATION) {
-		u32 level = config.fixed_level < LEVELS ? config.fixed_level : klass - 1;
-		return (struct verdict){ level, REASON_CLASS, klass };
-	}
+	if (config.policy == POLICY_APPLICATION)
+		return (struct verdict){ level_of_class(klass), REASON_CLASS, klass };
 	if (config.policy == POLICY_TCP_STATE) {
 		struct thresholds thresholds = thresholds_of(flow, klass);
 		u32 receive_window = tp->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
@@ -243,16 +249,19 @@ int catnip_mark(struct __sk_buff *skb)
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	if (flow)
 		verdict.klass = class_of(flow);
+	bool is_alike = config.policy == POLICY_APPLICATION;
 	if (seen.flags & TCP_SYN) {
-		verdict.level = config.handshake;
-		verdict.reason = REASON_HANDSHAKE;
+		verdict.level = is_alike ? level_of_class(verdict.klass) : config.handshake;
+		verdict.reason = is_alike ? REASON_CLASS : REASON_HANDSHAKE;
 	} else if (seen.flags & TCP_RST) {
-		verdict.level = HIGH;
-		verdict.reason = REASON_END;
+		verdict.level = is_alike ? level_of_class(verdict.klass) : HIGH;
+		verdict.reason = is_alike ? REASON_CLASS : REASON_END;
 	} else if (flow && (seen.payload > 0 || seen.flags & TCP_FIN)) {
 		verdict = judge(skb, tp, flow, &seen);
 	} else if (flow && config.acks && seen.payload == 0) {
-		verdict.level = flow->heard;
+		/* What answers nothing yet is the application's own. */
+		u32 own = is_alike ? level_of_class(verdict.klass) : LOW;
+		verdict.level = flow->has_heard ? flow->heard : own;
 		verdict.reason = REASON_ACK;
 	} else {
 		leave_alone(skb, &seen, true);
@@ -281,10 +290,13 @@ int catnip_hear(struct __sk_buff *skb)
 	/* ACKs alone say nothing of data. */
 	if (!tp || !see(skb, &seen) || !seen.is_tcp || seen.payload == 0)
 		return 1;
-	/* What leaves no marked device is not known. */
-	struct flow *flow = bpf_sk_storage_get(&flows, full, 0, 0);
+	/* The control group may have sockets of other networks. */
+	if (tp->inet_conn.icsk_inet.sk.__sk_common.skc_net.net->net_cookie != config.network)
+		return 1;
+	struct flow *flow = bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
 		return 1;
 	flow->heard = level_of(seen.dscp);
+	flow->has_heard = 1;
 	return 1;
 }

@@ -88,7 +88,8 @@ struct flow {
 	u32 has_thresholds;
 	struct thresholds thresholds;
 	u32 weight;
-	u32 heard; /* level of the data that came last */
+	u32 has_heard; /* 1: data has come */
+	u32 heard;     /* its level, of what came last */
 };
 
 /* The buckets of a user. */
