@@ -558,6 +558,31 @@ def test_who_has_no_privileges_is_told_so(host: Host) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [
+        (["setarch", "--uname-2.6"], "error: kernel: 2.6."),
+        (
+            ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"],
+            "error: types of the kernel (BTF): no /sys/kernel/btf/vmlinux",
+        ),
+        (
+            ["unshare", "--mount", "sh", "-c", 'umount -l -a -t cgroup2 && exec "$@"', "sh"],
+            "error: --cgroup: no second version of control groups is mounted",
+        ),
+    ],
+)
+def test_what_a_machine_lacks_is_told_in_one_line(host: Host, without: list[str], said: str) -> None:
+    agent = [*without, str(emulation.program(emulation.AGENT))]
+    done = host.link.run([*agent, "start", "--device", host.device], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(said), done.stderr
+    assert done.stderr.count("\n") == 1
+    checked = host.link.run([*agent, "check", "--json"], capture_output=True, text=True)
+    assert checked.returncode == 1
+    assert sum(not finding["ok"] for finding in json.loads(checked.stdout)) == 1
+
+
 def test_an_agent_keeps_no_privilege_that_it_does_not_need(host: Host) -> None:
     for options, kept in ([], 0), (["--segments", "single"], 1 << 12):
         about = json.loads(host.agent("start", "--device", host.device, *options, "--json"))
