@@ -82,7 +82,7 @@ def _behind(
 ) -> list[list[int]]:
     routes = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
     device = json.loads(routes.stdout)[0]["dev"]
-    link.run(["sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"], check=True)
+    link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
     start = [*AGENT, "start", "--device", device, "--mark", "none"]
     link.run(start, check=True, capture_output=True, timeout=60)
     try:

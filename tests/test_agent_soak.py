@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -17,7 +18,10 @@ from catnip.cli import emulation
 from test_agent import PORT, Host, fetch_all, verified
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
+pytestmark = [
+    pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}"),
+    pytest.mark.skipif(not shutil.which("bpftool"), reason="no bpftool"),
+]
 
 SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "10"))
 """`make soak` takes ten minutes for each."""

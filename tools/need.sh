@@ -23,6 +23,7 @@ list() {
   need $agent    /usr/include/libelf.h libelf-dev "the agent"
   need $agent    /usr/include/zlib.h zlib1g-dev "the agent"
   need test      ip          iproute2      "tests of the router"
+  need test      bpftool     bpftool       "the agent under load"
   need test      nginx       nginx-light   "tests with nginx"
   need test      tcpdump     tcpdump       "tests with tcpdump"
   need test      nft         nftables      "tests of the way out"

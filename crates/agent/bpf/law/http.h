@@ -32,21 +32,26 @@ struct http_head {
 	u16 pad;
 };
 
-LAW void http_init(struct http_head *head)
+LAW void http_begin_line(struct http_head *head)
 {
-	head->length = HTTP_NONE;
 	head->number = 0;
-	head->len = 0;
 	head->line_len = 0;
-	head->status = 0;
-	head->digits = 0;
-	head->vague = 0;
-	head->is_over = 0;
 	head->is_blank = 1;
 	head->may_be_length = 1;
 	head->may_be_coding = 1;
 	head->value = HTTP_BEFORE;
+}
+
+LAW void http_init(struct http_head *head)
+{
+	head->length = HTTP_NONE;
+	head->len = 0;
+	head->status = 0;
+	head->digits = 0;
+	head->vague = 0;
+	head->is_over = 0;
 	head->pad = 0;
+	http_begin_line(head);
 }
 
 /* A part of it was not seen. */
@@ -142,12 +147,7 @@ LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
 	if (byte != '\n')
 		return false;
 	bool is_end = http_end_line(head);
-	head->line_len = 0;
-	head->is_blank = 1;
-	head->may_be_length = 1;
-	head->may_be_coding = 1;
-	head->value = HTTP_BEFORE;
-	head->number = 0;
+	http_begin_line(head);
 	if (!is_end)
 		return false;
 	if (head->status >= 100 && head->status < 200 && head->status != 101) {
