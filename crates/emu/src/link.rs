@@ -12,7 +12,6 @@ use crate::names::Resolver;
 use crate::namespace::{
     bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
 };
-use catnip_linux::netlink::{Drops, Netlink};
 use crate::processes::Processes;
 use crate::sys::{self, Signals};
 use crate::timing::{Manner, Timing, TimingSpec};
@@ -20,6 +19,7 @@ use crate::user::User;
 use crate::way_out::{Carrier, WayOut};
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::netlink::{Drops, Netlink};
 use catnip_net::{NodeId, PortId, Topology, WireSpec};
 use catnip_sim::{Watch, World};
 use catnip_wire::PriorityCodec;

@@ -1,8 +1,8 @@
 //! Namespaces of our own, and the devices and settings in them.
 
-use catnip_linux::netlink::Netlink;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::netlink::Netlink;
 use catnip_wire::PriorityCodec;
 use std::fs;
 use std::io;

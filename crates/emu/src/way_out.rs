@@ -6,9 +6,9 @@
 
 use crate::names;
 use crate::namespace::set;
-use catnip_linux::netlink::Netlink;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::netlink::Netlink;
 use ipnet::IpNet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};

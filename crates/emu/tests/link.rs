@@ -7,8 +7,8 @@ mod skip;
 
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
-use catnip_linux::netlink::Netlink;
 use catnip_emu::sys;
+use catnip_linux::netlink::Netlink;
 use catnip_net::shape::RateSpec;
 use catnip_net::{Fabric, WireSpec};
 use replay::{Memory, read_log, replay};

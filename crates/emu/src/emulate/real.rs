@@ -3,11 +3,11 @@
 use super::documents::Documents;
 use crate::clock::Tun;
 use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
-use catnip_linux::netlink::{Drops, Netlink};
 use crate::processes::Processes;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
 use catnip_lab::{Plan, RealNode};
+use catnip_linux::netlink::{Drops, Netlink};
 use catnip_net::NodeId;
 use ipnet::Ipv4Net;
 use std::fs;

@@ -4,7 +4,8 @@ use super::*;
 use catnip_wire::{Addresses, TcpHeader, TcpOptions};
 use std::net::{IpAddr, Ipv4Addr};
 
-const SPM: SpmParameters = SpmParameters { leading: 3, trailing: 3, small_window: 0, handshake: None, repairs: false };
+const SPM: SpmParameters =
+    SpmParameters { leading: 3, trailing: 3, small_window: 0, handshake: None, repairs: false };
 const MSS: usize = 100;
 
 /// A server at edge 1 and its client at edge 0, numbers from 0.
