@@ -21,50 +21,51 @@ struct verdict {
 	u32 klass;
 };
 
-/* The headers of IPv4 without options and of TCP: one look takes in most packets. */
-struct headers {
-	struct iphdr ip;
-	struct tcphdr tcp;
-};
+/* What the verifier is to see of a number: it has no other bits than these. */
+#define BOUNDED(number, bits)                                                                                                      \
+	({                                                                                                                         \
+		u64 bounded = (number);                                                                                            \
+		asm volatile("%0 &= " #bits : "+r"(bounded));                                                                      \
+		bounded;                                                                                                           \
+	})
 
 static inline bool see(struct __sk_buff *skb, struct seen *seen)
 {
 	struct sk_buff *whole = bpf_cast_to_kern_ctx(skb);
-	struct headers headers = {};
-	struct tcphdr tcp;
+	void *end = (void *)(long)skb->data_end;
 	u32 protocol;
 
-	seen->l2 = whole->network_header - (u32)((u64)whole->data - (u64)whole->head);
+	seen->l2 = BOUNDED(whole->network_header - (u32)((u64)whole->data - (u64)whole->head), 63);
 	seen->is_tcp = false;
-	/* What is shorter than both has no TCP. */
-	if (bpf_skb_load_bytes(skb, seen->l2, &headers, sizeof(headers)) < 0 &&
-	    bpf_skb_load_bytes(skb, seen->l2, &headers.ip, sizeof(headers.ip)) < 0)
+	/* All headers that TCP has made are in one piece. */
+	void *begin = (void *)(long)skb->data + seen->l2;
+	struct iphdr *ip = begin;
+	if ((void *)(ip + 1) > end)
 		return false;
-	seen->first[0] = headers.ip.version_ihl;
-	seen->first[1] = headers.ip.tos;
+	seen->first[0] = ip->version_ihl;
+	seen->first[1] = ip->tos;
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
-		seen->l3 = (headers.ip.version_ihl & 15) * 4;
-		seen->dscp = headers.ip.tos >> 2;
+		seen->l3 = BOUNDED((ip->version_ihl & 15) * 4, 60);
+		seen->dscp = ip->tos >> 2;
 		/* Behind the first fragment there is no header. */
-		protocol = headers.ip.frag_off & bpf_htons(0x1fff) ? 0 : headers.ip.protocol;
+		protocol = ip->frag_off & bpf_htons(0x1fff) ? 0 : ip->protocol;
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
-		const struct ipv6hdr *ip = (const void *)&headers;
-		seen->l3 = sizeof(*ip);
-		seen->dscp = bpf_ntohs(ip->version_class) >> 6 & 63;
-		protocol = ip->nexthdr;
+		struct ipv6hdr *ip6 = begin;
+		if ((void *)(ip6 + 1) > end)
+			return false;
+		seen->l3 = sizeof(*ip6);
+		seen->dscp = bpf_ntohs(ip6->version_class) >> 6 & 63;
+		protocol = ip6->nexthdr;
 	} else {
 		return false;
 	}
-	if (protocol != IPPROTO_TCP)
-		return true;
-	if (seen->l3 == sizeof(headers.ip))
-		tcp = headers.tcp;
-	else if (bpf_skb_load_bytes(skb, seen->l2 + seen->l3, &tcp, sizeof(tcp)) < 0)
+	struct tcphdr *tcp = begin + seen->l3;
+	if (protocol != IPPROTO_TCP || (void *)(tcp + 1) > end)
 		return true;
 	seen->is_tcp = true;
-	seen->seq = bpf_ntohl(tcp.seq);
-	seen->flags = tcp.flags;
-	seen->l4 = (tcp.offset >> 4) * 4;
+	seen->seq = bpf_ntohl(tcp->seq);
+	seen->flags = tcp->flags;
+	seen->l4 = (tcp->offset >> 4) * 4;
 	seen->payload = less_u64(skb->len, seen->l2 + seen->l3 + seen->l4);
 	return true;
 }
@@ -72,22 +73,23 @@ static inline bool see(struct __sk_buff *skb, struct seen *seen)
 static inline void write_codepoint(struct __sk_buff *skb, const struct seen *seen, u8 codepoint)
 {
 	const u8 *old = seen->first;
-	u8 new[2];
-	if (seen->dscp == codepoint)
+	void *end = (void *)(long)skb->data_end;
+	struct iphdr *ip = (void *)(long)skb->data + BOUNDED(seen->l2, 63);
+	if (seen->dscp == codepoint || (void *)(ip + 1) > end)
 		return;
 	if (old[0] >> 4 == 4) {
-		u16 before, after;
-		new[0] = old[0];
-		new[1] = (codepoint << 2) | (old[1] & 3);
-		__builtin_memcpy(&before, old, sizeof(before));
-		__builtin_memcpy(&after, new, sizeof(after));
-		bpf_l3_csum_replace(skb, seen->l2 + __builtin_offsetof(struct iphdr, check), before, after, sizeof(after));
+		u8 new = (codepoint << 2) | (old[1] & 3);
+		/* RFC 1624: HC' = ~(~HC + ~m + m'), where m is the word of which this is a byte. */
+		u32 sum = (u16)~ip->check + bpf_htons((u16)(0xffff ^ old[1])) + bpf_htons(new);
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		ip->check = ~sum;
+		ip->tos = new;
 	} else {
 		/* The traffic class is in the middle of four nibbles: its low two bits are those of ECN. */
-		new[0] = (old[0] & 0xf0) | (codepoint >> 2);
-		new[1] = (codepoint << 6) | (old[1] & 0x3f);
+		ip->version_ihl = (old[0] & 0xf0) | (codepoint >> 2);
+		ip->tos = (codepoint << 6) | (old[1] & 0x3f);
 	}
-	bpf_skb_store_bytes(skb, seen->l2, new, sizeof(new), 0);
 }
 
 /* The packet takes tokens of its user, or goes down by a level until nothing limits it. True if it went down. */
