@@ -13,10 +13,11 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -27,18 +28,20 @@ from catnip.cli.emulation import AGENT, program
 from catnip.papers.linux.runs import TRIES, Runs
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
+from catnip.progress import side_by_side
 from catnip.testbed import site
 
 measured = Quantities()
 
 SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 SERVERS = ("nginx", "apache")
-PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
+MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
 WINDOW = 2
 """The initial one where Algorithm 1 marks, segments: from there on its thresholds are passed one by one."""
 HIGH_WINDOW, MED_WINDOW = 4, 8
 AT_ONCE, CONNECTIONS, ROUNDS = 4, 8, 6
+SIDE_BY_SIDE = 4
 FIN, SYN, ACK = 1, 2, 16
 DSCP = {18: "high", 20: "med", 22: "low"}
 """AF21 to AF23: the class is interactive."""
@@ -69,6 +72,14 @@ def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False) -> fl
 
 
 @measured
+def red_captures(runs: Runs) -> str:
+    """Links of captures whose certificate is red in all tries."""
+    made = [_of(runs, *each) for each in cases()]
+    runs.sample = len(made)
+    return str(sum(one.is_red for one in made))
+
+
+@measured
 def retransmissions(runs: Runs, mark: str, server: str) -> float:
     """Packets sent again in the captures with losses."""
     return float(_of(runs, mark, server, True).retransmissions)
@@ -77,7 +88,7 @@ def retransmissions(runs: Runs, mark: str, server: str) -> float:
 @measured
 def damaged(runs: Runs) -> str:
     """Packets with a wrong checksum, and places at which the capture has a gap."""
-    made = [_of(runs, *each) for each in _cases(runs)]
+    made = [_of(runs, *each) for each in cases()]
     runs.sample = len(made)
     return str(sum(one.bad_checksums + one.gaps for one in made))
 
@@ -85,7 +96,7 @@ def damaged(runs: Runs) -> str:
 def table(runs: Runs) -> Table:
     """Every capture."""
     rows = []
-    for mark, server, lossy in _cases(runs):
+    for mark, server, lossy in cases():
         one = _of(runs, mark, server, lossy)
         share = f"{100 * one.right / one.judged:.2f}" if one.judged else "–"
         counts = (one.connections, one.packets, one.judged, one.judged - one.right, one.retransmissions)
@@ -98,24 +109,26 @@ def table(runs: Runs) -> Table:
     return Table("Marks in captures", columns, rows, note)
 
 
-def _cases(runs: Runs) -> list[tuple[str, str, bool]]:
-    marks = (PARTIAL, FULL, LAST, STATE)
-    if runs.quick:
-        return [(FULL, "nginx", False), (FULL, "nginx", True), (STATE, "nginx", False)]
-    return [(mark, server, lossy) for mark in marks for server in SERVERS for lossy in (False, True)]
+def cases() -> list[tuple[str, str, bool]]:
+    """Marks, servers and whether packets are lost."""
+    return [(mark, server, lossy) for mark in MARKS for server in SERVERS for lossy in (False, True)]
 
 
 def _of(runs: Runs, mark: str, server: str, lossy: bool) -> Verdict:
-    if runs.quick and (mark, server, lossy) not in _cases(runs):
-        mark, server = (STATE, "nginx") if mark == STATE else (FULL, "nginx")
-        lossy = lossy and mark != STATE
-    return runs.kept(("capture", mark, server, lossy), lambda: _captured(runs, mark, server, lossy))
+    return runs.kept("captures", lambda: _all(runs))[mark, server, lossy]
 
 
-def _captured(runs: Runs, mark: str, server: str, lossy: bool) -> Verdict:
-    runs.must_have(server)
+def _all(runs: Runs) -> dict[tuple[str, str, bool], Verdict]:
+    runs.must_have(*SERVERS)
+    told = runs.progress.task("captures of what leaves a server")
+    jobs = [partial(captured, *case, runs.first_seed) for case in cases()]
+    return dict(zip(cases(), side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
+
+
+def captured(mark: str, server: str, lossy: bool, seed: int) -> Verdict:
+    """What a server sends over one link, judged; a link that was late is tried again."""
     options: dict[str, str | int | bool] = {"rate": "20Mbit", "delay": "20ms", "queue": "drop-tail:2000"}
-    options |= {"seed": runs.first_seed} | ({"loss": LOSS} if lossy else {})
+    options |= {"seed": seed} | ({"loss": LOSS} if lossy else {})
     if mark == STATE:
         options["initial_window"] = WINDOW
     for _ in range(TRIES):
@@ -123,7 +136,7 @@ def _captured(runs: Runs, mark: str, server: str, lossy: bool) -> Verdict:
             folder = Path(temporary)
             with api.link(**options) as link:
                 with serving(link, server, folder), marking(link, mark), capturing(link, folder) as capture:
-                    got = fetch_all(link.inside, runs.first_seed, persistent=mark != STATE)
+                    got = fetch_all(link.inside, seed, persistent=mark != STATE)
             made = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark)
         made.fetched, made.is_red = got, link.certificate.get("verdict") == "red"
         if not made.is_red:
@@ -160,7 +173,7 @@ def marking(link: Link, mark: str) -> Iterator[None]:
     """An agent behind a link."""
     agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
-    started = link.run([agent, "start", "--mark", mark, *control], capture_output=True, text=True)
+    started = link.run([agent, "start", "--controllers", "none", "--mark", mark, *control], capture_output=True, text=True)
     if started.returncode:
         raise InputError(f"linux: {started.stderr.strip()}")
     try:
@@ -304,8 +317,3 @@ def packets(capture: bytes) -> Iterator[bytes]:
         if packet and packet[0] >> 4 == 4 and packet[9] == socket.IPPROTO_TCP:
             yield packet
         at += 16 + kept
-
-
-def cases(runs: Runs) -> Sequence[tuple[str, str, bool]]:
-    """Marks, servers and whether packets are lost."""
-    return _cases(runs)

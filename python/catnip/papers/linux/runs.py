@@ -1,6 +1,5 @@
 """What all measurements on this machine's kernel need, each made once."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,16 +30,15 @@ def why_not(*servers: str) -> str | None:
     return cannot_control() or cannot_mark() or can_run(*servers)
 
 
-def of_agent() -> dict[str, str]:
-    """What a command finds in its environment if it starts an agent."""
-    return {**os.environ, "CATNIP_AGENT": str(program(AGENT))}
-
-
 @contextmanager
 def controllers() -> Iterator[None]:
     """The agent's congestion controllers, for every network namespace; nothing is marked."""
     with api.link() as link:
-        link.run([str(program(AGENT)), "start", "--mark", "none"], check=True, capture_output=True)
+        command = [str(program(AGENT)), "start", "--mark", "none"]
+        started = link.run(command, capture_output=True, text=True)
+        # One agent is enough for all.
+        if started.returncode and "another agent" not in started.stderr:
+            raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
         try:
             yield
         finally:
