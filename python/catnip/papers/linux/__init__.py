@@ -1,4 +1,4 @@
-"""The papers' prototypes and experiments on this machine's kernel: marks, newCWV and what both are worth today.
+"""The papers' prototypes and experiments on this machine's kernel: marks, newCWV, and what both are worth.
 
 An agent marks what real servers send and registers congestion controllers; routers are emulated in real time.
 What the simulator says of the same stands beside it.

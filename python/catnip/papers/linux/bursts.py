@@ -127,9 +127,10 @@ def table(runs: Runs) -> Table:
     silences = ("after 1 s", "after 5 s", "after 15 s")
     columns = ["", *(f"kernel: {one}" for one in silences), *(f"simulator: {one}" for one in silences)]
     note = (
-        f"Gains over Reno in percent, with the number of bursts; nothing where there are fewer than {FEWEST}. One trace of "
-        f"{FULL_S:.0f} s, the same for all; round trip 200 ms; free: no rate limit, congested: 2 Mbit/s and a buffer of 30 KB, "
-        "shared: a file beside it. The simulator's gains are those of its newCWV over its Reno as Linux has it."
+        f"Gains over Reno in percent, with the number of bursts; nothing where there are fewer than {FEWEST}. "
+        f"One trace of {FULL_S:.0f} s, the same for all; round trip 200 ms; free: no rate limit, congested: "
+        "2 Mbit/s and a buffer of 30 KB, shared: a file beside it. The simulator's gains are those of its "
+        "newCWV over its Reno as Linux has it."
     )
     return Table("Bursts under newCWV in the kernel", columns, rows, note)
 
@@ -167,5 +168,3 @@ def _ready(runs: Runs) -> None:
             return real.measure(runs, OF_THE_KERNEL, FULL_S)
 
     runs.kept("real", make)
-
-

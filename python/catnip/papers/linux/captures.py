@@ -103,8 +103,9 @@ def table(runs: Runs) -> Table:
         rows.append([f"{mark}, {server}{', 2 % lost' if lossy else ''}", *map(str, counts), share])
     columns = ["", "connections", "packets", "judged", "wrong", "sent again", "agreement, %"]
     note = (
-        f"Documents of {SIZES[0]} byte to 1 MB over connections side by side, persistent ones and new ones, 20 Mbit/s and a round trip "
-        "of 40 ms, captured by tcpdump where they leave. Packets count as judged where the capture alone says what they must be."
+        f"Documents of {SIZES[0]} byte to 1 MB over connections side by side, persistent ones and new ones, "
+        "20 Mbit/s and a round trip of 40 ms, captured by tcpdump where they leave. Packets count as judged "
+        "where the capture alone says what they must be."
     )
     return Table("Marks in captures", columns, rows, note)
 
@@ -134,9 +135,13 @@ def captured(mark: str, server: str, lossy: bool, seed: int) -> Verdict:
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="catnip-linux-") as temporary:
             folder = Path(temporary)
-            with api.link(**options) as link:
-                with serving(link, server, folder), marking(link, mark), capturing(link, folder) as capture:
-                    got = fetch_all(link.inside, seed, persistent=mark != STATE)
+            with (
+                api.link(**options) as link,
+                serving(link, server, folder),
+                marking(link, mark),
+                capturing(link, folder) as capture,
+            ):
+                got = fetch_all(link.inside, seed, persistent=mark != STATE)
             made = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark)
         made.fetched, made.is_red = got, link.certificate.get("verdict") == "red"
         if not made.is_red:
@@ -152,7 +157,9 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
     for size in SIZES:
         (folder / "www" / str(size)).write_bytes(bytes(size))
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = link.start(["env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *site.configured(kind, folder)], **quiet)
+    server = link.start(
+        ["env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *site.configured(kind, folder)], **quiet
+    )
     for _ in range(200):
         try:
             socket.create_connection((link.inside, site.PORT), timeout=5).close()
@@ -173,7 +180,9 @@ def marking(link: Link, mark: str) -> Iterator[None]:
     """An agent behind a link."""
     agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
-    started = link.run([agent, "start", "--controllers", "none", "--mark", mark, *control], capture_output=True, text=True)
+    started = link.run(
+        [agent, "start", "--controllers", "none", "--mark", mark, *control], capture_output=True, text=True
+    )
     if started.returncode:
         raise InputError(f"linux: {started.stderr.strip()}")
     try:
@@ -200,7 +209,7 @@ def capturing(link: Link, folder: Path) -> Iterator[Path]:
 
 
 def fetch_all(address: str, seed: int, persistent: bool) -> int:
-    """Over connections side by side, persistent ones (unless they are not to be) and new ones; the bytes that came."""
+    """Over connections side by side, persistent ones if they are to be and new ones; the bytes that came."""
 
     def one(connection: http.client.HTTPConnection, size: int) -> int:
         connection.request("GET", f"/{size}")

@@ -17,19 +17,25 @@ from catnip.stats import Interval
 def _cells(runs: Runs, control: str) -> Figure:
     name = stack.CONTROLS[control]
     values = {
-        f"{system}, {by}": [stack.change_pct(runs, control, cell, system, by=by) for cell in stack.ONE_AT_A_TIME]
+        f"{system}, {by}": [
+            stack.change_pct(runs, control, cell, system, by=by) for cell in stack.ONE_AT_A_TIME
+        ]
         for system in (LAST, SPM)
         for by in (KERNEL, SIMULATED)
     }
     caption = (
-        f"{name}. Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say by how much the mean "
-        "time of a fetch differs from that over DropTail without marks; below zero is faster. From left to right one thing changes. "
-        f"Whiskers are 95 % intervals of {len(stack.seeds(runs))} pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
+        f"{name}. Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say "
+        "by how much the mean time of a fetch differs from that over DropTail without marks; below zero is "
+        "faster. Each group changes one thing. Whiskers are 95 % intervals of "
+        f"{len(stack.seeds(runs))} pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
     )
     if control == "bbr":
         caption += " The simulator has no BBR without RACK."
     title = f"What marks are worth to {name} of Linux {platform.release().split('-')[0]}"
-    names = [cell.replace(" of ", "\nof ").replace(" window", "\nwindow").replace(" RACK", "\nRACK") for cell in stack.ONE_AT_A_TIME]
+    names = [
+        cell.replace(" of ", "\nof ").replace(" window", "\nwindow").replace(" RACK", "\nRACK")
+        for cell in stack.ONE_AT_A_TIME
+    ]
     svg = grouped_bars(title, names, values, "change of the mean fetch time, %")
     return Figure(f"linux-{control}", f"Marks and {name}", caption, svg)
 
@@ -43,13 +49,18 @@ def wan(runs: Runs) -> Figure:
     }
     printed = [table_xi("mean_relative_time", kb) for kb in BUFFERS_KB]
     values["paper"] = [Interval(value, value, value, 1) for value in printed]
-    values = {name: [Interval(100 * (one.mean - 1), 100 * (one.low - 1), 100 * (one.high - 1), one.n) for one in of] for name, of in values.items()}
+    values = {
+        name: [Interval(100 * (one.mean - 1), 100 * (one.low - 1), 100 * (one.high - 1), one.n) for one in of]
+        for name, of in values.items()
+    }
     caption = (
-        "A hundred clients, one real server, marks of its kernel. Bars say by how much the mean of the ten pages' times differs from "
-        "that with FIFO."
+        "A hundred clients, one real server, marks of its kernel. Bars say by how much the mean of the ten "
+        "pages' times differs from that with FIFO."
     )
     title = "Table XI with the kernel's own marks"
-    svg = grouped_bars(title, [f"{kb} KB" for kb in BUFFERS_KB], values, "change of page time against FIFO, %")
+    svg = grouped_bars(
+        title, [f"{kb} KB" for kb in BUFFERS_KB], values, "change of page time against FIFO, %"
+    )
     return Figure("linux-wan", title, caption, svg)
 
 
@@ -68,10 +79,12 @@ def headline(runs: Runs) -> str:
     inside = stack.predictions_inside_pct(runs)
     full = network.wan_time_ratio(runs, 64, network.FULL)
     return (
-        f"With Linux {platform.release().split('-')[0]} at both ends and ten packets of buffer, marks of the last packets change the mean time of a "
-        f"fetch by {_pct(cubic)} with CUBIC and {_pct(bbr)} with BBR, full SPM by {_pct(spm)} with CUBIC; with forty packets, where "
-        f"little is lost, by {_pct(deep)}. The simulator's prediction and the measurement agree within their intervals in {inside:.0f} % of "
-        f"the cells. With the server's own marks, pages of Table XI at 64 KB take {full.mean:.2f} of FIFO's time."
+        f"With Linux {platform.release().split('-')[0]} at both ends and ten packets of buffer, marks of the "
+        f"last packets change the mean time of a fetch by {_pct(cubic)} with CUBIC and {_pct(bbr)} with BBR, "
+        f"full SPM by {_pct(spm)} with CUBIC; with forty packets, where less is lost, the last packets by "
+        f"{_pct(deep)}. In {inside:.0f} % of the cells the interval of the simulator's prediction overlaps that "
+        f"of the measurement. With full SPM by the server's own kernel, pages of Table XI at 64 KB take "
+        f"{full.mean:.2f} of FIFO's time."
     )
 
 
@@ -101,8 +114,9 @@ def _stack(runs: Runs, control: str) -> Table:
     columns = ["", "DropTail, mean, s"]
     columns += [f"{statistic}, {by}" for statistic in stack.STATISTICS for by in (KERNEL, SIMULATED)]
     note = (
-        "Change of fetch times against DropTail without marks, percent, with 95 % intervals over pairs of runs with the same seed that "
-        f"ran at the same time: {len(stack.seeds(runs))} of {stack.FOR_S:.0f} s by the kernel, {stack.MODEL_SEEDS} by the simulator."
+        "Change of fetch times against DropTail without marks, percent, with 95 % intervals over pairs of runs "
+        f"with the same seed that ran at the same time: {len(stack.seeds(runs))} of {stack.FOR_S:.0f} s by the "
+        f"kernel, {stack.MODEL_SEEDS} by the simulator."
     )
     return Table(f"{stack.CONTROLS[control]}: what marks change", columns, rows, note)
 
@@ -140,8 +154,17 @@ def _losses(runs: Runs) -> Table:
                     for by in (KERNEL, SIMULATED)
                 ]
                 rows.append([f"{name}, {cell}, {system}", *told, *["–"] * (8 - len(told))])
-    columns = [""] + [f"{what}, {by}" for what in ("lost", "HIGH lost", "LOW lost", "HIGH of all") for by in (KERNEL, SIMULATED)]
-    return Table("What the slow line drops, %", columns, rows, "Packets towards the readers, of those that came; means of all runs.")
+    columns = [""] + [
+        f"{what}, {by}"
+        for what in ("lost", "HIGH lost", "LOW lost", "HIGH of all")
+        for by in (KERNEL, SIMULATED)
+    ]
+    return Table(
+        "What the slow line drops, %",
+        columns,
+        rows,
+        "Packets towards the readers, of those that came; means of all runs.",
+    )
 
 
 def _against(change: Interval) -> str:
@@ -152,5 +175,3 @@ def _against(change: Interval) -> str:
 
 def _pct(value: Interval) -> str:
     return f"{round(value.mean):+d} % [{value.low:.0f}, {value.high:.0f}]"
-
-

@@ -7,6 +7,7 @@ import numpy as np
 
 from catnip import paths, stats
 from catnip.cli.emulation import AGENT, program
+from catnip.measures import Floats
 from catnip.papers.linux.runs import Runs
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
@@ -27,10 +28,14 @@ SIDE_BY_SIDE = 5
 
 
 @measured
-def wan_loss_pct(runs: Runs, buffer_kb: int, marks: str, packets: str = "all", server: str = "nginx") -> Interval:
-    """CAT-E10, E13: `all`, `high` or `low` packets towards the clients that the router drops, a value per run."""
+def wan_loss_pct(
+    runs: Runs, buffer_kb: int, marks: str, packets: str = "all", server: str = "nginx"
+) -> Interval:
+    """CAT-E10, E13: `all`, `high` or `low` packets towards the clients that the router drops."""
     which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
-    return stats.mean([100 * float(getattr(one.loss, which)[0]) for one in _of(runs, buffer_kb, marks, server)])
+    return stats.mean(
+        [100 * float(getattr(one.loss, which)[0]) for one in _of(runs, buffer_kb, marks, server)]
+    )
 
 
 @measured
@@ -43,7 +48,9 @@ def wan_time_ratio(
     pages: Sequence[int] = ALL_PAGES,
 ) -> Interval:
     """CAT-E10, E13: page time with marks over that with others, mean of pages, one value per pair of runs."""
-    return stats.mean(_ratios(runs, buffer_kb, marks, than, server)[:, [page - 1 for page in pages]].mean(axis=1))
+    return stats.mean(
+        _ratios(runs, buffer_kb, marks, than, server)[:, [page - 1 for page in pages]].mean(axis=1)
+    )
 
 
 @measured
@@ -73,17 +80,14 @@ def table(runs: Runs) -> Table:
     """Page times, losses and shares, by server, buffer and marks."""
     rows = []
     for buffer_kb, marks, server in _known(runs):
-        if marks == NONE:
-            ratio = "1"
-        else:
-            ratio = str(wan_time_ratio(runs, buffer_kb, marks, server=server))
+        ratio = "1" if marks == NONE else str(wan_time_ratio(runs, buffer_kb, marks, server=server))
         kinds = ("all",) if marks == NONE else ("all", "high", "low", "share")
         lost = [str(wan_loss_pct(runs, buffer_kb, marks, kind, server)) for kind in kinds]
         rows.append([f"{server}, {buffer_kb} KB, {marks}", ratio, *lost, *["–"] * (4 - len(lost))])
     columns = ["", "page time over FIFO's", "lost, %", "HIGH lost, %", "LOW lost, %", "HIGH, %"]
     note = (
-        "100 simulated clients, a real server, marks of its kernel, a 10 Mbit/s bottleneck in real time with buffers in bytes. "
-        "Page times are means of the ten pages' ratios, in pairs of runs."
+        "100 simulated clients, a real server, marks of its kernel, a 10 Mbit/s bottleneck in real time with "
+        "buffers in bytes. Page times are means of the ten pages' ratios, in pairs of runs."
     )
     return Table("Table XI with the kernel's own marks", columns, rows, note)
 
@@ -104,12 +108,16 @@ def _known(runs: Runs) -> list[tuple[int, str, str]]:
 def _of(runs: Runs, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
     made = runs.kept("wan", lambda: _runs(runs))
     # What a quick run leaves out it has from the other server, or from the full marks.
-    of = made.get((buffer_kb, marks, server)) or made.get((buffer_kb, marks, SERVERS[0])) or made[buffer_kb, FULL, SERVERS[0]]
+    of = (
+        made.get((buffer_kb, marks, server))
+        or made.get((buffer_kb, marks, SERVERS[0]))
+        or made[buffer_kb, FULL, SERVERS[0]]
+    )
     runs.sample = max(runs.sample, len(of))
     return of
 
 
-def _ratios(runs: Runs, buffer_kb: int, marks: str, than: str, server: str) -> wan.Floats:
+def _ratios(runs: Runs, buffer_kb: int, marks: str, than: str, server: str) -> Floats:
     ours, theirs = (wan.fetched(_of(runs, buffer_kb, one, server)).times_s for one in (marks, than))
     return np.asarray(ours / theirs)
 

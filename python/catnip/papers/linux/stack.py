@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,10 @@ class Cell:
             ("tcp.initial_window_segments", str(self.window)),
             ("define.marker", marks),
             ("define.others", "none" if self.half else marks),
-            ("link.line.there.queue", f"{'drop-tail' if system == DROP_TAIL else 'catnip-good'}:{self.queue}"),
+            (
+                "link.line.there.queue",
+                f"{'drop-tail' if system == DROP_TAIL else 'catnip-good'}:{self.queue}",
+            ),
         ]
         return made if self.rack else [*made, ("tcp.recovery", "sack")]
 
@@ -122,7 +126,9 @@ Measured = Mapping[tuple[str, str, str], list[Run]]
 
 def seeds(runs: Runs) -> list[int]:
     """Of the real runs."""
-    return list(range(runs.first_seed, runs.first_seed + (runs.seed_count or (QUICK_SEEDS if runs.quick else SEEDS))))
+    return list(
+        range(runs.first_seed, runs.first_seed + (runs.seed_count or (QUICK_SEEDS if runs.quick else SEEDS)))
+    )
 
 
 def cells() -> list[tuple[str, str]]:
@@ -194,10 +200,11 @@ def change_pct(
     if not ours:
         return NOTHING
     if statistic == "mean":
-        over = stats.ratio(*([run.of(group).mean() for run in of] for of in (ours, theirs)))
+        here, there = ([float(run.of(group).mean()) for run in of] for of in (ours, theirs))
+        over = stats.ratio(here, there)
         return Interval(100 * over.mean - 100, 100 * over.low - 100, 100 * over.high - 100, over.n)
-    here, there = (_pooled(of, statistic, group) for of in (ours, theirs))
-    return stats.jackknife(lambda kept: 100 * (here(kept) / there(kept) - 1), len(ours))
+    mine, other = (_pooled(of, statistic, group) for of in (ours, theirs))
+    return stats.jackknife(lambda kept: 100 * (mine(kept) / other(kept) - 1), len(ours))
 
 
 @measured
@@ -215,7 +222,9 @@ def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
         if not cell(control, name).can_be_simulated:
             continue
         for system in (LAST, SPM):
-            theirs, ours = (change_pct(runs, control, name, system, statistic, by) for by in (KERNEL, SIMULATED))
+            theirs, ours = (
+                change_pct(runs, control, name, system, statistic, by) for by in (KERNEL, SIMULATED)
+            )
             # The prediction has an interval, too.
             inside.append(theirs.low <= ours.high and ours.low <= theirs.high)
     runs.sample = len(inside)
@@ -244,7 +253,7 @@ def _real(runs: Runs) -> Measured:
     keys = cells()
     jobs = [(*key, seed, system) for key in keys for seed in seeds(runs) for system in SYSTEMS]
     told = runs.progress.task("files over a slow line, by the kernel")
-    ended = side_by_side([lambda job=job: _emulated(*job, for_s) for job in jobs], SIDE_BY_SIDE, told)
+    ended = side_by_side([partial(_emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, told)
     made: dict[tuple[str, str, str], list[Run]] = {}
     for (control, name, _, system), run in zip(jobs, ended, strict=True):
         made.setdefault((control, name, system), []).append(run)
@@ -288,7 +297,9 @@ def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     counted = [line for line in lines if SETTLED_S <= line["start_s"] < for_s - UNTIL_S]
     waited = {
-        name: np.array([line.get("latency_s", line.get("after_s")) for line in counted if line["server"] == server])
+        name: np.array(
+            [line.get("latency_s", line.get("after_s")) for line in counted if line["server"] == server]
+        )
         for server, name in enumerate((MARKED, OTHERS))
     }
     wrong = sum("error" in line or line.get("bytes", line["size"]) != line["size"] for line in lines)
@@ -322,5 +333,7 @@ def _simulated(tables: Mapping[str, Mapping[str, Any]], seed: int, for_s: float)
     start = np.asarray(rows["start_s"])
     counted = (np.asarray(rows["seed"]) == seed) & (start >= SETTLED_S) & (start < for_s - UNTIL_S)
     names = {"web": MARKED, "other": OTHERS}
-    waited = {name: np.asarray(rows["waited_s"])[counted & (groups == group)] for group, name in names.items()}
+    waited = {
+        name: np.asarray(rows["waited_s"])[counted & (groups == group)] for group, name in names.items()
+    }
     return Run(waited, measures.port_loss(tables["ports"], 0, [seed], LINE))

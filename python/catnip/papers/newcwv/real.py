@@ -267,9 +267,7 @@ def file_off_pct(runs: Campaign, simulated: bool = False) -> float:
 
 
 @measured
-def real_spread_ms(
-    runs: Campaign, system: str, quantile: float = 0.5, reference: str = NEW_CWV
-) -> float:
+def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference: str = NEW_CWV) -> float:
     """CWV-E10: from the first to the last byte, as the client reads them, without a rate limit.
 
     Of responses above 20 KB, after more than 1 s of silence, that newCWV sends within one round trip.

@@ -331,9 +331,7 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
     return runs.emulated
 
 
-def emulated(
-    scenario: str, variant: str, seed: int, told: Mapping[str, str] | None = None
-) -> Emulated:
+def emulated(scenario: str, variant: str, seed: int, told: Mapping[str, str] | None = None) -> Emulated:
     """One run; `told` is what its commands find in their environment. If it was too late it is run again."""
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="catnip-wan-") as folder:
