@@ -127,7 +127,7 @@ def table(runs: Runs) -> Table:
     silences = ("after 1 s", "after 5 s", "after 15 s")
     columns = ["", *(f"kernel: {one}" for one in silences), *(f"simulator: {one}" for one in silences)]
     note = (
-        f"Gains over Reno in percent, with the number of bursts; nothing where there are fewer than {FEWEST}. "
+        f"Gains over Reno in percent, with the number of bursts; none where there are fewer than {FEWEST}. "
         f"One trace of {FULL_S:.0f} s, the same for all; round trip 200 ms; free: no rate limit, congested: "
         "2 Mbit/s and a buffer of 30 KB, shared: a file beside it. The simulator's gains are those of its "
         "newCWV over its Reno as Linux has it."

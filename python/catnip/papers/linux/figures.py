@@ -24,8 +24,8 @@ def _cells(runs: Runs, control: str) -> Figure:
         for by in (KERNEL, SIMULATED)
     }
     caption = (
-        f"{name}. Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say "
-        "by how much the mean time of a fetch differs from that over DropTail without marks; below zero is "
+        f"{name}. Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars "
+        "say by how much the mean time of a fetch differs from that over DropTail without marks; below zero is "
         "faster. Each group changes one thing. Whiskers are 95 % intervals of "
         f"{len(stack.seeds(runs))} pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
     )
@@ -82,8 +82,8 @@ def headline(runs: Runs) -> str:
         f"With Linux {platform.release().split('-')[0]} at both ends and ten packets of buffer, marks of the "
         f"last packets change the mean time of a fetch by {_pct(cubic)} with CUBIC and {_pct(bbr)} with BBR, "
         f"full SPM by {_pct(spm)} with CUBIC; with forty packets, where less is lost, the last packets by "
-        f"{_pct(deep)}. In {inside:.0f} % of the cells the interval of the simulator's prediction overlaps that "
-        f"of the measurement. With full SPM by the server's own kernel, pages of Table XI at 64 KB take "
+        f"{_pct(deep)}. In {inside:.0f} % of the cells the interval of the simulator's prediction overlaps "
+        f"that of the measurement. With full SPM by the server's own kernel, pages of Table XI at 64 KB take "
         f"{full.mean:.2f} of FIFO's time."
     )
 
@@ -114,8 +114,8 @@ def _stack(runs: Runs, control: str) -> Table:
     columns = ["", "DropTail, mean, s"]
     columns += [f"{statistic}, {by}" for statistic in stack.STATISTICS for by in (KERNEL, SIMULATED)]
     note = (
-        "Change of fetch times against DropTail without marks, percent, with 95 % intervals over pairs of runs "
-        f"with the same seed that ran at the same time: {len(stack.seeds(runs))} of {stack.FOR_S:.0f} s by the "
+        "Change of fetch times against DropTail without marks, percent, with 95 % intervals over pairs of "
+        f"runs with the same seed at the same time: {len(stack.seeds(runs))} of {stack.FOR_S:.0f} s by the "
         f"kernel, {stack.MODEL_SEEDS} by the simulator."
     )
     return Table(f"{stack.CONTROLS[control]}: what marks change", columns, rows, note)

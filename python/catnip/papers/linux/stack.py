@@ -253,15 +253,15 @@ def _real(runs: Runs) -> Measured:
     keys = cells()
     jobs = [(*key, seed, system) for key in keys for seed in seeds(runs) for system in SYSTEMS]
     told = runs.progress.task("files over a slow line, by the kernel")
-    ended = side_by_side([partial(_emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, told)
+    ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, told)
     made: dict[tuple[str, str, str], list[Run]] = {}
     for (control, name, _, system), run in zip(jobs, ended, strict=True):
         made.setdefault((control, name, system), []).append(run)
     return made
 
 
-def _emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
-    """A run that was too late is run again."""
+def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
+    """One run; if it was too late it is run again."""
     one = cell(control, name)
     queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
     told = {
