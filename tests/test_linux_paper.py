@@ -173,7 +173,7 @@ def test_who_may_not_run_an_agent_is_told_so_before_the_first_run(monkeypatch: p
 def test_what_leaves_a_real_server_is_marked_as_its_capture_demands(mark: str) -> None:
     if missing := why_not("nginx"):
         pytest.skip(missing)
-    made = captures.captured(mark, "nginx", False, 1)
+    made = captures.captured(mark, "nginx", False)
     assert made.judged > 1000
     assert made.right >= 0.99 * made.judged, made.faults
     assert made.bad_checksums == made.gaps == 0

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 from catnip import api
 from catnip._core import InputError
@@ -35,6 +36,10 @@ measured = Quantities()
 
 SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
 SERVERS = ("nginx", "apache")
+PACED, SINGLE = "paced", "single"
+"""How the agent has segments leave: as a rule one by one, or always."""
+ALONE = ", segments one by one"
+Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
 WINDOW = 2
@@ -64,9 +69,9 @@ class Verdict:
 
 
 @measured
-def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False) -> float:
+def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False, segments: str = PACED) -> float:
     """Packets whose mark the judge is sure of, and which have it."""
-    made = _of(runs, mark, server, lossy)
+    made = _of(runs, mark, server, lossy, segments)
     runs.sample = made.judged
     return 100 * made.right / made.judged
 
@@ -96,11 +101,17 @@ def damaged(runs: Runs) -> str:
 def table(runs: Runs) -> Table:
     """Every capture."""
     rows = []
-    for mark, server, lossy in cases():
-        one = _of(runs, mark, server, lossy)
+    for mark, server, lossy, segments in cases():
+        one = _of(runs, mark, server, lossy, segments)
         share = f"{100 * one.right / one.judged:.2f}" if one.judged else "–"
         counts = (one.connections, one.packets, one.judged, one.judged - one.right, one.retransmissions)
-        rows.append([f"{mark}, {server}{', 2 % lost' if lossy else ''}", *map(str, counts), share])
+        rows.append(
+            [
+                f"{mark}, {server}{', 2 % lost' if lossy else ''}{ALONE if segments == SINGLE else ''}",
+                *map(str, counts),
+                share,
+            ]
+        )
     columns = ["", "connections", "packets", "judged", "wrong", "sent again", "agreement, %"]
     note = (
         f"Documents of {SIZES[0]} byte to 1 MB over connections side by side, persistent ones and new ones, "
@@ -110,23 +121,24 @@ def table(runs: Runs) -> Table:
     return Table("Marks in captures", columns, rows, note)
 
 
-def cases() -> list[tuple[str, str, bool]]:
-    """Marks, servers and whether packets are lost."""
-    return [(mark, server, lossy) for mark in MARKS for server in SERVERS for lossy in (False, True)]
+def cases() -> list[Case]:
+    """Marks, servers, whether packets are lost, and how segments leave."""
+    usual = [(mark, server, lossy, PACED) for mark in MARKS for server in SERVERS for lossy in (False, True)]
+    return usual + [(mark, server, True, SINGLE) for mark in (PARTIAL, FULL) for server in SERVERS]
 
 
-def _of(runs: Runs, mark: str, server: str, lossy: bool) -> Verdict:
-    return runs.kept("captures", lambda: _all(runs))[mark, server, lossy]
+def _of(runs: Runs, mark: str, server: str, lossy: bool, segments: str = PACED) -> Verdict:
+    return runs.kept("captures", lambda: _all(runs))[mark, server, lossy, segments]
 
 
-def _all(runs: Runs) -> dict[tuple[str, str, bool], Verdict]:
+def _all(runs: Runs) -> dict[Case, Verdict]:
     runs.must_have(*SERVERS)
     told = runs.progress.task("captures of what leaves a server")
-    jobs = [partial(captured, *case, runs.first_seed) for case in cases()]
+    jobs = [partial(captured, *case, seed=runs.first_seed) for case in cases()]
     return dict(zip(cases(), side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
 
 
-def captured(mark: str, server: str, lossy: bool, seed: int) -> Verdict:
+def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: int = 1) -> Verdict:
     """What a server sends over one link, judged; a link that was late is tried again."""
     options: dict[str, str | int | bool] = {"rate": "20Mbit", "delay": "20ms", "queue": "drop-tail:2000"}
     options |= {"seed": seed} | ({"loss": LOSS} if lossy else {})
@@ -138,7 +150,7 @@ def captured(mark: str, server: str, lossy: bool, seed: int) -> Verdict:
             with (
                 api.link(**options) as link,
                 serving(link, server, folder),
-                marking(link, mark),
+                marking(link, mark, segments),
                 capturing(link, folder) as capture,
             ):
                 got = fetch_all(link.inside, seed, persistent=mark != STATE)
@@ -176,13 +188,12 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def marking(link: Link, mark: str) -> Iterator[None]:
+def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
     """An agent behind a link."""
     agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
-    started = link.run(
-        [agent, "start", "--controllers", "none", "--mark", mark, *control], capture_output=True, text=True
-    )
+    options = ["--controllers", "none", "--segments", segments, "--mark", mark, *control]
+    started = link.run([agent, "start", *options], capture_output=True, text=True)
     if started.returncode:
         raise InputError(f"linux: {started.stderr.strip()}")
     try:

@@ -1,6 +1,6 @@
 # A Web server whose kernel marks: sh web.sh SERVER MARK, with SERVER nginx or apache and MARK what the agent is told.
 set -e
-"$CATNIP_AGENT" start --segments single --controllers none --mark "$2" >&2
+"$CATNIP_AGENT" start --segments "${CATNIP_SEGMENTS:-single}" --controllers none --mark "$2" >&2
 cd "$CATNIP_DOCUMENTS"
 if test "$1" = apache; then
   cat > server.conf <<END
