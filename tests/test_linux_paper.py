@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from catnip import paths
+from catnip import measures, paths
 from catnip._core import InputError
 from catnip.cli import emulation
 from catnip.measures import PortLoss
@@ -190,3 +190,16 @@ def test_a_slow_line_loses_fewer_marked_packets_than_others() -> None:
     assert marked.loss.high_loss[0] < marked.loss.low_loss[0]
     assert min(len(one.of(stack.ALL)) for one in (blind, marked)) > 0
     assert blind.errors == marked.errors == 0
+
+
+def test_the_simulated_sender_marks_its_repairs_where_it_is_told_to() -> None:
+    def high_share(marks: str) -> float:
+        changes = [("define.marker", marks), ("define.others", marks), ("duration", "15s")]
+        scenario = paths.scenario(stack.MODEL, changes)
+        ports = scenario.run(scenario.variants, [1], ["ports"])["ports"]
+        return float(measures.port_loss(ports, 0, [1], stack.LINE).high_share[0])
+
+    without, repairs = (high_share(f"spm:leading=0,small_window=0{more}") for more in ("", ",repairs=high"))
+    # A tenth and more of what crosses the line is sent again.
+    assert repairs > without + 0.05
+    assert high_share("last-only") == repairs
