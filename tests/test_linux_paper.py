@@ -19,7 +19,8 @@ from catnip.papers.linux import captures, network, stack
 from catnip.papers.linux.captures import FULL, STATE, follow
 from catnip.papers.linux.runs import Runs, why_not
 from catnip.papers.linux.stack import BASE, HALF, LAST, MARKED, OTHERS, Run
-from catnip.progress import Progress
+from catnip.papers.testbed.wan import BUFFERS_KB
+from catnip.progress import Progress, side_by_side
 
 FOR_S = 10.0
 
@@ -156,7 +157,7 @@ def test_each_cell_each_buffer_and_each_kind_of_mark_is_claimed() -> None:
     told = {(one.arguments.get("control"), one.arguments.get("cell")) for one in stated} - {(None, None)}
     assert told == set(stack.cells())
     buffers = {one.arguments["buffer_kb"] for one in stated if one.quantity == "wan_time_ratio"}
-    assert buffers == set(network.BUFFERS_KB)
+    assert buffers == set(BUFFERS_KB)
     judged = {one.arguments["mark"] for one in stated if one.quantity == "agreement_pct"}
     assert judged == set(captures.MARKS)
 
@@ -184,7 +185,7 @@ def test_a_slow_line_loses_fewer_marked_packets_than_others() -> None:
         pytest.skip(missing)
     told = runs().progress.task("a short run")
     jobs = [partial(stack.emulated, "cubic", BASE, 1, system, FOR_S) for system in (stack.DROP_TAIL, LAST)]
-    blind, marked = stack.side_by_side(jobs, 2, told)
+    blind, marked = side_by_side(jobs, 2, told)
     assert blind.loss.high_share[0] == 0, "who is told to mark nothing marks nothing"
     assert 0.1 < marked.loss.high_share[0] < 0.6
     assert marked.loss.high_loss[0] < marked.loss.low_loss[0]

@@ -24,10 +24,10 @@ def _cells(runs: Runs, control: str) -> Figure:
         for by in (KERNEL, SIMULATED)
     }
     caption = (
-        f"{name}. Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars "
-        "say by how much the mean time of a fetch differs from that over DropTail without marks; below zero is "
-        "faster. Each group changes one thing. Whiskers are 95 % intervals of "
-        f"{len(stack.seeds(runs))} pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
+        "Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say by how "
+        "much the mean time of a fetch differs from that over DropTail without marks; below zero is faster. "
+        f"Each group changes one thing. Whiskers are 95 % intervals of {len(stack.seeds(runs))} pairs of real "
+        f"runs and of {stack.MODEL_SEEDS} simulated ones."
     )
     if control == "bbr":
         caption += " The simulator has no BBR without RACK."
