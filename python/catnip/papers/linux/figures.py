@@ -24,10 +24,10 @@ def _cells(runs: Runs, control: str) -> Figure:
         for by in (KERNEL, SIMULATED)
     }
     caption = (
-        "Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say by how "
-        "much the mean time of a fetch differs from that over DropTail without marks; below zero is faster. "
-        f"Each group changes one thing. Whiskers are 95 % intervals of {len(stack.seeds(runs))} pairs of real "
-        f"runs and of {stack.MODEL_SEEDS} simulated ones."
+        "Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say "
+        "by how much the mean time of a fetch differs from that over DropTail without marks; below zero "
+        f"is faster. Each group changes one thing. Whiskers are 95 % intervals of {len(stack.seeds(runs))} "
+        f"pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
     )
     if control == "bbr":
         caption += " The simulator has no BBR without RACK."
@@ -168,10 +168,13 @@ def _losses(runs: Runs) -> Table:
 
 
 def _against(change: Interval) -> str:
+    """With its interval, if there were several runs."""
     if not change.n:
         return "–"
-    return f"{change.mean:+.0f} [{change.low:+.0f}, {change.high:+.0f}]"
+    known = f" [{change.low:+.0f}, {change.high:+.0f}]" if change.n > 1 else ""
+    return f"{change.mean:+.0f}{known}"
 
 
 def _pct(value: Interval) -> str:
-    return f"{round(value.mean):+d} % [{value.low:.0f}, {value.high:.0f}]"
+    known = f" [{value.low:.0f}, {value.high:.0f}]" if value.n > 1 else ""
+    return f"{round(value.mean):+d} %{known}"
