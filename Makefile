@@ -91,6 +91,7 @@ validate: .venv/built  ## Compare with the paper and ns-2 at full length, rewrit
 	$(BIN)/catnip reproduce testbed --report validation/testbed.html --table validation/testbed.md --figures docs/figures
 	$(BIN)/catnip reproduce hysteresis --report validation/hysteresis.html --table validation/hysteresis.md --figures docs/figures
 	$(BIN)/catnip reproduce diffserv --report validation/diffserv.html --table validation/diffserv.md --figures docs/figures
+	$(BIN)/catnip reproduce linux --report validation/linux.html --table validation/linux.md --figures docs/figures
 	$(BIN)/catnip reproduce linux-tcp --report validation/linux-tcp.html --table validation/linux-tcp.md --figures docs/figures
 	$(BIN)/catnip reproduce newcwv --report validation/newcwv.html --table validation/newcwv.md --figures docs/figures
 	$(BIN)/catnip reproduce today --report validation/today.html --table validation/today.md --figures docs/figures

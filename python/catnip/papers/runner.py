@@ -15,7 +15,7 @@ from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, W
 from catnip.progress import Progress
 from catnip.stats import Interval
 
-PAPERS = ("catnip", "diffserv", "hysteresis", "linux-tcp", "newcwv", "testbed", "today")
+PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "testbed", "today")
 
 
 class Paper(Protocol):

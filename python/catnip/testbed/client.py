@@ -1,5 +1,7 @@
 """The Web client of the testbed: fetches one file over and over, each time over a new connection.
 
+With several addresses it is users who fetch, think and fetch again.
+
 It runs inside a link's namespace by its path, with the standard library alone: starting it must not take
 longer than what it measures. What it measured is logged as lines of JSON.
 """
@@ -7,6 +9,7 @@ longer than what it measures. What it measured is logged as lines of JSON.
 import argparse
 import asyncio
 import json
+import random
 import socket
 import sys
 import time
@@ -18,14 +21,24 @@ CHUNK_BYTES = 1 << 16
 def main() -> None:
     """Reads the options."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("url", help="http://ADDRESS:PORT/FILE, or echo://ADDRESS:PORT/")
+    options.add_argument("url", nargs="+", help="http://ADDRESS:PORT/FILE, or echo://ADDRESS:PORT/")
     options.add_argument("--count", type=int, default=10)
     options.add_argument("--per-second", type=float, default=20.0)
     options.add_argument("--timeout-s", type=float, default=120.0, help="gives a fetch up")
+    options.add_argument(
+        "--users", type=int, help="who fetch, think and fetch again, from the servers in turn"
+    )
+    options.add_argument("--files", default="", help="what they fetch, in any order, over and over")
+    options.add_argument("--think-s", type=float, default=5.0)
+    options.add_argument("--for-s", type=float, default=45.0)
+    options.add_argument("--seed", type=int, default=1)
     chosen = options.parse_args()
-    parts = urlsplit(chosen.url)
+    parts = urlsplit(chosen.url[0])
     address = (parts.hostname or "", parts.port or 80)
-    if parts.scheme == "echo":
+    if chosen.users:
+        servers = [(one.hostname or "", one.port or 80) for one in map(urlsplit, chosen.url)]
+        asyncio.run(readers(servers, chosen))
+    elif parts.scheme == "echo":
         asyncio.run(type_keys(*address, chosen.count))
     else:
         asyncio.run(users(address, parts.path, chosen.count, chosen.per_second, chosen.timeout_s))
@@ -46,6 +59,38 @@ async def users(address: tuple[str, int], path: str, count: int, per_second: flo
             print(json.dumps({"error": f"{type(error).__name__}: {error}", "after_s": took_s}))
 
     await asyncio.gather(*map(user, range(count)))
+
+
+async def readers(servers: list[tuple[str, int]], chosen: argparse.Namespace) -> None:
+    """A closed loop of users. What has not ended with the time counts as long as it has lasted."""
+    began = time.perf_counter()
+
+    async def reader(number: int) -> None:
+        lots = random.Random(chosen.seed << 16 | number)
+        server = number % len(servers)
+        files: list[str] = []
+        while True:
+            await asyncio.sleep(lots.expovariate(1 / chosen.think_s))
+            if not files:
+                files = chosen.files.split()
+                lots.shuffle(files)
+            name = files.pop()
+            start = time.perf_counter()
+            said: dict[str, object] = {"server": server, "size": int(name), "start_s": start - began}
+            try:
+                said |= await fetch(servers[server], f"/{name}")
+            except OSError as error:
+                said |= {"error": f"{type(error).__name__}: {error}", "after_s": time.perf_counter() - start}
+            except asyncio.CancelledError:
+                print(json.dumps(said | {"after_s": time.perf_counter() - start}))
+                raise
+            print(json.dumps(said))
+
+    tasks = [asyncio.create_task(reader(number)) for number in range(chosen.users)]
+    await asyncio.wait(tasks, timeout=chosen.for_s)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def fetch(address: tuple[str, int], path: str) -> dict[str, float]:

@@ -79,7 +79,8 @@ def main() -> None:
             server.wait(10)
 
 
-def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
+def configured(kind: str, folder: Path) -> list[str]:
+    """Writes what a Web server is to do, which has what is below `www`; the command that starts it."""
     root = os.geteuid() == 0
     if kind == "nginx":
         sockets, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -89,6 +90,11 @@ def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
         text = APACHE.format(folder=folder, port=PORT, user="User www-data\nGroup www-data" if root else "")
         command = ["apache2", "-f", str(folder / "server.conf"), "-D", "FOREGROUND"]
     (folder / "server.conf").write_text(text)
+    return command
+
+
+def _start(kind: str, folder: Path) -> "subprocess.Popen[bytes]":
+    command = configured(kind, folder)
     environment = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 10

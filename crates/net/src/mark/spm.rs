@@ -95,6 +95,12 @@ impl Spm {
     pub fn new(parameters: SpmParameters) -> Self {
         Self { parameters }
     }
+
+    /// Whether the place of data is all that it looks at.
+    #[inline]
+    pub fn needs_only_the_place(&self) -> bool {
+        !self.parameters.repairs
+    }
 }
 
 /// As much of a [`Sending`] as [`Spm`] looks at.

@@ -211,7 +211,7 @@ impl<M: Handler, W: Watch> World<M, W> {
                 Packet { flow: id as u16, ecn: out.ecn, ..Packet::new(now, route, wire_bytes, body) };
             match &connection.account.markers[end] {
                 AnyMarker::None => {}
-                AnyMarker::Spm(marker) => {
+                AnyMarker::Spm(marker) if marker.needs_only_the_place() => {
                     let mark = if segment.span() > 0 {
                         let place = connection.ends[end].place(segment.seq);
                         Some(marker.mark_of(&place, config.segment_bytes))

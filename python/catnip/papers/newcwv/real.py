@@ -35,8 +35,11 @@ measured = Quantities()
 FREE, CONGESTED, SHARED = "free", "congested", "shared"
 SETTINGS = (FREE, CONGESTED, SHARED)
 RENO, CUBIC = "Reno of the kernel", "CUBIC of the kernel"
+KERNEL_CWV, KERNEL_PACED = "newCWV of the kernel", "newCWV of the kernel, paced"
 SYSTEMS = (NEW_RENO, NEW_CWV, PACED, RENO, CUBIC)
-BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux"}
+OF_THE_KERNEL = (RENO, KERNEL_CWV, KERNEL_PACED)
+"""Where an agent has registered newCWV."""
+BESIDE = {RENO: "Reno as Linux", CUBIC: "CUBIC as Linux", KERNEL_CWV: NEW_CWV, KERNEL_PACED: PACED}
 """What is simulated beside the kernel's; others stand beside themselves."""
 
 EMULATED, SIMULATED = "newcwv-real", "newcwv-short"
@@ -142,7 +145,7 @@ class Real:
 
 def of(runs: Campaign) -> Real:
     """All settings and servers; with `quick` for less time."""
-    return runs.kept("real", lambda: _measure(runs))
+    return runs.kept("real", lambda: measure(runs))
 
 
 @measured
@@ -264,12 +267,12 @@ def file_off_pct(runs: Campaign, simulated: bool = False) -> float:
 
 
 @measured
-def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5) -> float:
+def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference: str = NEW_CWV) -> float:
     """CWV-E10: from the first to the last byte, as the client reads them, without a rate limit.
 
     Of responses above 20 KB, after more than 1 s of silence, that newCWV sends within one round trip.
     """
-    both = class_of(runs, FREE, system, 20_000, 1.0, reference=NEW_CWV)
+    both = class_of(runs, FREE, system, 20_000, 1.0, reference=reference)
     at_once = both.reference["time_s"] < AT_ONCE_S
     spread_s = (both.other["time_s"] - both.other["first_s"])[at_once]
     return 1e3 * float(np.quantile(spread_s, quantile)) if len(spread_s) else float("nan")
@@ -347,11 +350,12 @@ def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
-def _measure(runs: Campaign) -> Real:
+def measure(runs: Campaign, systems: Sequence[str] = SYSTEMS, full_s: float = FULL_S) -> Real:
+    """All settings with some servers, at once."""
     if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
-    for_s = QUICK_S if runs.quick else FULL_S
-    variants = [Variant(setting, system) for setting in SETTINGS for system in SYSTEMS]
+    for_s = QUICK_S if runs.quick else full_s
+    variants = [Variant(setting, system) for setting in SETTINGS for system in systems]
     simulation = paths.scenario(SIMULATED)
     text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
     emulation, told = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")

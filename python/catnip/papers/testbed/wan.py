@@ -4,6 +4,7 @@ A simulated server stands beside it, which needs no clock.
 """
 
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -120,7 +121,7 @@ def lateness_p99_ms(runs: Runs) -> float:
 @measured
 def packets_lost_from_sight(runs: Runs) -> str:
     """CAT-S25: packets that the emulator itself lost, read too late or could not write."""
-    return str(sum(_unaccounted(one) for one in _everything(runs)))
+    return str(sum(unaccounted(one) for one in _everything(runs)))
 
 
 @measured
@@ -161,7 +162,7 @@ def page_time_ratio(
     server: str = "nginx",
 ) -> Interval:
     """CAT-E10: page time with a router over that with another, mean of pages, one value per pair of runs."""
-    return stats.mean(_ratios(_fetched(runs, server), buffer_kb, router, pages, than).mean(axis=1))
+    return stats.mean(ratios(_fetched(runs, server), buffer_kb, router, pages, than).mean(axis=1))
 
 
 @measured
@@ -176,7 +177,7 @@ def total_time_ratio(runs: Runs, buffer_kb: int, router: str, server: str = "ngi
 def spread_is_larger(runs: Runs, at_kb: Sequence[int], than_at_kb: Sequence[int]) -> str:
     """CAT-E10: do pages differ more in what they gain at some buffers than at others?"""
     made = _fetched(runs)
-    spread = {buffer_kb: float(_ratios(made, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
+    spread = {buffer_kb: float(ratios(made, buffer_kb, HIGH).mean(axis=0).std()) for buffer_kb in BUFFERS_KB}
     return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
 
 
@@ -184,7 +185,7 @@ def table(runs: Runs) -> Table:
     """Table XI, with SYN-ACKs that are HIGH and LOW beside each other."""
     made = _fetched(runs)
     cells = [(buffer_kb, router) for buffer_kb in BUFFERS_KB for router in (HIGH, LOW)]
-    by_page = [_ratios(made, *cell).mean(axis=0) for cell in cells]
+    by_page = [ratios(made, *cell).mean(axis=0) for cell in cells]
     rows = [[f"page {page}", *(f"{of[page - 1]:.2f}" for of in by_page)] for page in ALL_PAGES]
     rows.append(["mean", *(str(page_time_ratio(runs, *cell)) for cell in cells)])
     note = (
@@ -198,7 +199,7 @@ def table(runs: Runs) -> Table:
 def trade(runs: Runs, server: str) -> Table:
     """What each router loses, and whose pages gain."""
 
-    def ratios(buffer_kb: int, router: str) -> list[str]:
+    def changes(buffer_kb: int, router: str) -> list[str]:
         if router == FIFO:
             return ["1"] * 4
         chosen = (ALL_PAGES, SMALL_OBJECTS, LARGE_OBJECTS)
@@ -212,7 +213,7 @@ def trade(runs: Runs, server: str) -> Table:
         return [*lost, *["–"] * (3 - len(lost)), *(str(one) for one in whole)]
 
     rows = [
-        [f"{buffer_kb} KB, {router}", *ratios(buffer_kb, router), *losses(buffer_kb, router)]
+        [f"{buffer_kb} KB, {router}", *changes(buffer_kb, router), *losses(buffer_kb, router)]
         for buffer_kb in BUFFERS_KB
         for router in ROUTERS
     ]
@@ -245,7 +246,7 @@ def whose_pages_gain(runs: Runs) -> Figure:
     made = _fetched(runs)
     bars: dict[str, list[Interval]] = {
         _marking(router): [
-            stats.mean(100 * (ratio - 1)) for ratio in _ratios(made, buffer_kb, router, pages).T
+            stats.mean(100 * (ratio - 1)) for ratio in ratios(made, buffer_kb, router, pages).T
         ]
         for router in (HIGH, LOW)
     }
@@ -287,14 +288,16 @@ def _fetched(runs: Runs, server: str = "nginx") -> Mapping[str, Fetched]:
     """Every variant, from a real server or a simulated one."""
     if server == "simulated":
         return _simulated(runs)
-    return {
-        variant: Fetched(
-            np.array([one.page_means_s for one in of]),
-            [one.loss for one in of],
-            [_handshakes_repeated(one.connections) for one in of],
-        )
-        for variant, of in _runs(runs).items()
-    }
+    return {variant: fetched(of) for variant, of in _runs(runs).items()}
+
+
+def fetched(of: Sequence[Emulated]) -> Fetched:
+    """What came of several runs of a variant."""
+    return Fetched(
+        np.array([one.page_means_s for one in of]),
+        [one.loss for one in of],
+        [_handshakes_repeated(one.connections) for one in of],
+    )
 
 
 def _simulated(runs: Runs) -> Mapping[str, Fetched]:
@@ -322,18 +325,23 @@ def _runs(runs: Runs) -> dict[str, list[Emulated]]:
         jobs = [(variant, seed) for variant in scenario.variants for seed in seeds]
         told = runs.progress.task("100 clients and a real server")
         runs.emulated = {variant: [] for variant in scenario.variants}
-        ended = side_by_side([partial(_run, scenario.path, *job) for job in jobs], SIDE_BY_SIDE, told)
+        ended = side_by_side([partial(emulated, scenario.path, *job) for job in jobs], SIDE_BY_SIDE, told)
         for (variant, _), one in zip(jobs, ended, strict=True):
             runs.emulated[variant].append(one)
     return runs.emulated
 
 
-def _run(scenario: str, variant: str, seed: int) -> Emulated:
+def emulated(scenario: str, variant: str, seed: int, told: Mapping[str, str] | None = None) -> Emulated:
+    """One run; `told` is what its commands find in their environment. If it was too late it is run again."""
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="catnip-wan-") as folder:
             command = [str(program()), "emulate", scenario, "--variant", variant, "--seed", str(seed)]
             ended = subprocess.run(
-                [*command, "--quiet", "--out", folder], capture_output=True, text=True, check=False
+                [*command, "--quiet", "--out", folder],
+                env={**os.environ, **(told or {})},
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if ended.returncode not in (0, RED):
                 raise InputError(f"{scenario}: {variant}: {ended.stderr.strip()[-300:]}")
@@ -350,7 +358,7 @@ def _handshakes_repeated(connections: Mapping[str, NDArray[Any]], seed: int | No
     return float(np.mean(again if seed is None else again[connections["seed"] == seed]))
 
 
-def _ratios(
+def ratios(
     made: Mapping[str, Fetched],
     buffer_kb: int,
     router: str,
@@ -359,8 +367,8 @@ def _ratios(
 ) -> Floats:
     """One row per seed, one column per page."""
     ours, theirs = (made[f"{buffer_kb} KB {one}"].times_s for one in (router, than))
-    ratios: Floats = ours / theirs
-    return ratios[:, [page - 1 for page in pages]]
+    over: Floats = ours / theirs
+    return over[:, [page - 1 for page in pages]]
 
 
 def _everything(runs: Runs) -> list[Emulated]:
@@ -388,7 +396,7 @@ def _fnv1a(size: int) -> int:
     return value
 
 
-def _unaccounted(one: Emulated) -> int:
+def unaccounted(one: Emulated) -> int:
     """Packets that the emulator lost from sight, read too late or could not write."""
     network, memory = one.certificate["packets_inside"]
     sides = [link["certificate"][side] for link in one.certificate["links"] for side in ("up", "down")]

@@ -1,0 +1,31 @@
+"""The papers' prototypes and experiments on this machine's kernel: marks, newCWV, and what both are worth.
+
+An agent marks what real servers send and registers congestion controllers; routers are emulated in real time.
+What the simulator says of the same stands beside it.
+"""
+
+from collections.abc import Sequence
+
+from catnip.papers.linux import bursts, captures, network, stack
+from catnip.papers.linux.figures import FIGURES, headline, tables
+from catnip.papers.linux.runs import Runs
+from catnip.papers.newcwv import printed as newcwv_printed
+from catnip.papers.quantity import Quantities
+from catnip.papers.testbed import printed as testbed_printed
+from catnip.progress import Progress
+
+__all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
+
+MEASURED = Quantities(captures.measured | network.measured | bursts.measured | stack.measured)
+PRINTED = Quantities(testbed_printed.printed | newcwv_printed.printed)
+LIVE = tuple(MEASURED)
+
+
+def start(quick: bool, seeds: int | None, first_seed: int, progress: Progress) -> Runs:
+    """Measurements, made on demand; `seeds` is the number of runs of each cell."""
+    return Runs(quick, seeds, first_seed, progress)
+
+
+def seeds(runs: Runs) -> Sequence[int]:
+    """Those of the slow line."""
+    return stack.seeds(runs)

@@ -1,0 +1,170 @@
+"""newCWV in this machine's kernel at the newCWV paper's settings (CWV-S5, S15, E6 to E11)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from catnip import bursts
+from catnip.papers.linux.runs import Runs, controllers
+from catnip.papers.newcwv import real
+from catnip.papers.newcwv.real import KERNEL_CWV, KERNEL_PACED, OF_THE_KERNEL, RENO, SHARED
+from catnip.papers.outcome import Table
+from catnip.papers.quantity import Quantities
+from catnip.stats import Interval
+
+measured = Quantities()
+
+FULL_S = 240.0
+SIZES_KB = (5, 10, 20, 40, 80)
+IDLES_S = (1, 3, 5, 7, 10, 15)
+FEWEST = 10
+"""Bursts that a class must have to have a gain."""
+
+
+@measured
+def kernel_gain_pct(
+    runs: Runs, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
+) -> Interval:
+    """By how much shorter bursts above a size are after a silence than under the kernel's Reno."""
+    _ready(runs)
+    return real.real_gain_pct(runs, setting, system, 1000 * burst_kb, idle_s, simulated, RENO)
+
+
+@measured
+def extreme_gain_pct(runs: Runs, setting: str, system: str, which: str) -> float:
+    """The least, the greatest or the average gain of all classes that have enough bursts."""
+    values = [gain.mean for gain in _classes(runs, setting, system).values()]
+    runs.sample = len(values)
+    chosen: dict[str, Callable[[Any], float]] = {"least": min, "greatest": max, "average": np.mean}
+    return float(chosen[which](values)) if values else float("nan")
+
+
+@measured
+def falls_with_size(runs: Runs, setting: str, system: str = KERNEL_CWV) -> str:
+    """Do gains fall from bursts above 5 to 20 to 80 KB?"""
+    gains = [kernel_gain_pct(runs, setting, system, size).mean for size in (5, 20, 80)]
+    return "yes" if gains[0] > gains[1] > gains[2] else "no"
+
+
+@measured
+def large_over_small_points(runs: Runs, setting: str) -> float:
+    """Gain above 80 KB less that above 5 KB."""
+    large, small = (kernel_gain_pct(runs, setting, KERNEL_CWV, size).mean for size in (80, 5))
+    return large - small
+
+
+@measured
+def long_over_short_points(runs: Runs, setting: str, burst_kb: float = 5) -> float:
+    """Gain after 15 s of silence less that after 1 s."""
+    long, short = (kernel_gain_pct(runs, setting, KERNEL_CWV, burst_kb, idle_s).mean for idle_s in (15, 1))
+    return long - short
+
+
+@measured
+def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 1.0) -> float:
+    """What pacing adds to the gain beside a file."""
+    paced, unpaced = (
+        kernel_gain_pct(runs, SHARED, system, burst_kb, idle_s).mean for system in (KERNEL_PACED, KERNEL_CWV)
+    )
+    return paced - unpaced
+
+
+@measured
+def sent_again_ratio(runs: Runs, setting: str) -> float:
+    """Segments that newCWV sends again, over those of the kernel's Reno."""
+    _ready(runs)
+    ours, theirs = (real.sent_again_pct(runs, setting, system) for system in (KERNEL_CWV, RENO))
+    return ours / theirs if theirs else float("nan")
+
+
+@measured
+def kernel_spread_ms(runs: Runs, system: str) -> float:
+    """From the first to the last byte of a burst above 20 KB that newCWV sends within one round trip."""
+    _ready(runs)
+    return real.real_spread_ms(runs, system, reference=KERNEL_CWV)
+
+
+@measured
+def file_over(runs: Runs, system: str) -> float:
+    """What a file gets beside the bursts of an algorithm, over what it gets beside those of Reno."""
+    _ready(runs)
+    return real.file_kbps(runs, system) / real.file_kbps(runs, RENO)
+
+
+@measured
+def over_simulated_kernel(runs: Runs, setting: str, system: str) -> Interval:
+    """Time of bursts above 5 KB, the kernel's over the simulator's."""
+    _ready(runs)
+    return real.over_simulated(runs, setting, system)
+
+
+@measured
+def cwv_red_certificates(runs: Runs) -> str:
+    """Runs whose router did not do what was asked of it, in two tries."""
+    _ready(runs)
+    return real.red_certificates(runs)
+
+
+@measured
+def wrong_bursts(runs: Runs) -> str:
+    """Responses of another size, and connections that ended early."""
+    _ready(runs)
+    return str(int(real.responses_of_another_size(runs)) + int(real.broken_connections(runs)))
+
+
+def table(runs: Runs) -> Table:
+    """Gains of all classes that have enough bursts, by setting and system, and the simulator's."""
+    rows = []
+    for setting in real.SETTINGS:
+        for system in (KERNEL_CWV, KERNEL_PACED):
+            for size in SIZES_KB:
+                told = []
+                for simulated in (False, True):
+                    for idle in (1, 5, 15):
+                        told.append(_told(runs, setting, system, size, idle, simulated))
+                rows.append([f"{setting}, {system}, above {size} KB", *told])
+    silences = ("after 1 s", "after 5 s", "after 15 s")
+    columns = ["", *(f"kernel: {one}" for one in silences), *(f"simulator: {one}" for one in silences)]
+    note = (
+        f"Gains over Reno in percent, with the number of bursts; none where there are fewer than {FEWEST}. "
+        f"One trace of {FULL_S:.0f} s, the same for all; round trip 200 ms; free: no rate limit, congested: "
+        "2 Mbit/s and a buffer of 30 KB, shared: a file beside it. The simulator's gains are those of its "
+        "newCWV over its Reno as Linux has it."
+    )
+    return Table("Bursts under newCWV in the kernel", columns, rows, note)
+
+
+def _told(runs: Runs, setting: str, system: str, size: int, idle: int, simulated: bool) -> str:
+    here = _class(runs, setting, system, size, idle, simulated)
+    if len(here.gain_pct) < FEWEST:
+        return ""
+    one = bursts.gain(here, [runs.first_seed])
+    return f"{one.mean:.0f} [{one.low:.0f}, {one.high:.0f}] ({len(here.gain_pct)})"
+
+
+def _class(runs: Runs, setting: str, system: str, size: float, idle: float, simulated: bool) -> bursts.Pairs:
+    _ready(runs)
+    return real.class_of(runs, setting, system, 1000 * size, idle, simulated, RENO)
+
+
+def _classes(runs: Runs, setting: str, system: str) -> dict[tuple[int, int], Interval]:
+    """The gain of each class of the paper that has enough bursts."""
+    made = {}
+    for size in SIZES_KB:
+        for idle in IDLES_S:
+            here = _class(runs, setting, system, size, idle, simulated=False)
+            if len(here.gain_pct) >= FEWEST:
+                made[size, idle] = bursts.gain(here, [runs.first_seed])
+    return made
+
+
+def _ready(runs: Runs) -> None:
+    """The quantities of the newCWV paper take these runs for theirs."""
+
+    def make() -> real.Real:
+        runs.must_have()
+        with controllers():
+            return real.measure(runs, OF_THE_KERNEL, FULL_S)
+
+    runs.kept("real", make)

@@ -1,0 +1,339 @@
+"""Do the marks of unmodified servers agree with what a judge of captures expects (CAT-S20, S21, E9, IDS-S21)?
+
+The judge knows nothing but the packets that tcpdump saw leave. It cannot see the window, by which Algorithm 1
+marks: that is followed from the ACKs, as far as a slow start without losses goes.
+"""
+
+import http.client
+import json
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TypeAlias
+
+from catnip import api
+from catnip._core import InputError
+from catnip.api import Link
+from catnip.cli.emulation import AGENT, program
+from catnip.papers.linux.runs import TRIES, Runs
+from catnip.papers.outcome import Table
+from catnip.papers.quantity import Quantities
+from catnip.progress import side_by_side
+from catnip.testbed import site
+
+measured = Quantities()
+
+SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
+SERVERS = ("nginx", "apache")
+PACED, SINGLE = "paced", "single"
+"""How the agent has segments leave: as a rule one by one, or always."""
+ALONE = ", segments one by one"
+Case: TypeAlias = tuple[str, str, bool, str]
+MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
+LOSS = "bernoulli:2%"
+WINDOW = 2
+"""The initial one where Algorithm 1 marks, segments: from there on its thresholds are passed one by one."""
+HIGH_WINDOW, MED_WINDOW = 4, 8
+AT_ONCE, CONNECTIONS, ROUNDS = 4, 8, 6
+SIDE_BY_SIDE = 4
+FIN, SYN, ACK = 1, 2, 16
+DSCP = {18: "high", 20: "med", 22: "low"}
+"""AF21 to AF23: the class is interactive."""
+
+
+@dataclass
+class Verdict:
+    """What a capture shows."""
+
+    judged: int = 0
+    right: int = 0
+    packets: int = 0
+    connections: int = 0
+    retransmissions: int = 0
+    bad_checksums: int = 0
+    gaps: int = 0
+    fetched: int = 0
+    is_red: bool = False
+    faults: list[str] = field(default_factory=list)
+
+
+@measured
+def agreement_pct(runs: Runs, mark: str, server: str, lossy: bool = False, segments: str = PACED) -> float:
+    """Packets whose mark the judge is sure of, and which have it."""
+    made = _of(runs, mark, server, lossy, segments)
+    runs.sample = made.judged
+    return 100 * made.right / made.judged
+
+
+@measured
+def red_captures(runs: Runs) -> str:
+    """Links of captures whose certificate is red in all tries."""
+    made = [_of(runs, *each) for each in cases()]
+    runs.sample = len(made)
+    return str(sum(one.is_red for one in made))
+
+
+@measured
+def retransmissions(runs: Runs, mark: str, server: str) -> float:
+    """Packets sent again in the captures with losses."""
+    return float(_of(runs, mark, server, True).retransmissions)
+
+
+@measured
+def damaged(runs: Runs) -> str:
+    """Packets with a wrong checksum, and places at which the capture has a gap."""
+    made = [_of(runs, *each) for each in cases()]
+    runs.sample = len(made)
+    return str(sum(one.bad_checksums + one.gaps for one in made))
+
+
+def table(runs: Runs) -> Table:
+    """Every capture."""
+    rows = []
+    for mark, server, lossy, segments in cases():
+        one = _of(runs, mark, server, lossy, segments)
+        share = f"{100 * one.right / one.judged:.2f}" if one.judged else "–"
+        counts = (one.connections, one.packets, one.judged, one.judged - one.right, one.retransmissions)
+        rows.append(
+            [
+                f"{mark}, {server}{', 2 % lost' if lossy else ''}{ALONE if segments == SINGLE else ''}",
+                *map(str, counts),
+                share,
+            ]
+        )
+    columns = ["", "connections", "packets", "judged", "wrong", "sent again", "agreement, %"]
+    note = (
+        f"Documents of {SIZES[0]} byte to 1 MB over connections side by side, persistent ones and new ones, "
+        "20 Mbit/s and a round trip of 40 ms, captured by tcpdump where they leave. Packets count as judged "
+        "where the capture alone says what they must be."
+    )
+    return Table("Marks in captures", columns, rows, note)
+
+
+def cases() -> list[Case]:
+    """Marks, servers, whether packets are lost, and how segments leave."""
+    usual = [(mark, server, lossy, PACED) for mark in MARKS for server in SERVERS for lossy in (False, True)]
+    return usual + [(mark, server, True, SINGLE) for mark in (PARTIAL, FULL) for server in SERVERS]
+
+
+def _of(runs: Runs, mark: str, server: str, lossy: bool, segments: str = PACED) -> Verdict:
+    return runs.kept("captures", lambda: _all(runs))[mark, server, lossy, segments]
+
+
+def _all(runs: Runs) -> dict[Case, Verdict]:
+    runs.must_have(*SERVERS)
+    told = runs.progress.task("captures of what leaves a server")
+    jobs = [partial(captured, *case, seed=runs.first_seed) for case in cases()]
+    return dict(zip(cases(), side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
+
+
+def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: int = 1) -> Verdict:
+    """What a server sends over one link, judged; a link that was late is tried again."""
+    options: dict[str, str | int | bool] = {"rate": "20Mbit", "delay": "20ms", "queue": "drop-tail:2000"}
+    options |= {"seed": seed} | ({"loss": LOSS} if lossy else {})
+    if mark == STATE:
+        options["initial_window"] = WINDOW
+    for _ in range(TRIES):
+        with tempfile.TemporaryDirectory(prefix="catnip-linux-") as temporary:
+            folder = Path(temporary)
+            with (
+                api.link(**options) as link,
+                serving(link, server, folder),
+                marking(link, mark, segments),
+                capturing(link, folder) as capture,
+            ):
+                got = fetch_all(link.inside, seed, persistent=mark != STATE)
+            made = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark)
+        made.fetched, made.is_red = got, link.certificate.get("verdict") == "red"
+        if not made.is_red:
+            break
+    return made
+
+
+@contextmanager
+def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
+    """A Web server behind a link with a file of each size."""
+    folder.chmod(0o755)
+    (folder / "www").mkdir()
+    for size in SIZES:
+        (folder / "www" / str(size)).write_bytes(bytes(size))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = link.start(
+        ["env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *site.configured(kind, folder)], **quiet
+    )
+    for _ in range(200):
+        try:
+            socket.create_connection((link.inside, site.PORT), timeout=5).close()
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    else:
+        raise InputError(f"linux: {kind} does not answer")
+    try:
+        yield
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(timeout=20)
+
+
+@contextmanager
+def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
+    """An agent behind a link."""
+    agent = str(program(AGENT))
+    control = ["--control", "reno"] if mark == STATE else []
+    options = ["--controllers", "none", "--segments", segments, "--mark", mark, *control]
+    started = link.run([agent, "start", *options], capture_output=True, text=True)
+    if started.returncode:
+        raise InputError(f"linux: {started.stderr.strip()}")
+    try:
+        yield
+    finally:
+        link.run([agent, "stop"], capture_output=True)
+
+
+@contextmanager
+def capturing(link: Link, folder: Path) -> Iterator[Path]:
+    """What passes the device behind a link, as tcpdump sees it."""
+    shown = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
+    device = json.loads(shown.stdout)[0]["dev"]
+    capture = folder / "sender.pcap"
+    options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
+    watch = link.start(["tcpdump", "-Z", "root", "-i", device, *options, "tcp"], stderr=subprocess.PIPE)
+    assert watch.stderr is not None
+    watch.stderr.readline()
+    yield capture
+    # What is on its way is captured, too.
+    time.sleep(0.5)
+    watch.send_signal(signal.SIGINT)
+    watch.communicate(timeout=30)
+
+
+def fetch_all(address: str, seed: int, persistent: bool) -> int:
+    """Over connections side by side, persistent ones if they are to be and new ones; the bytes that came."""
+
+    def one(connection: http.client.HTTPConnection, size: int) -> int:
+        connection.request("GET", f"/{size}")
+        return len(connection.getresponse().read())
+
+    def several(number: int) -> int:
+        lots = Random((seed << 8) + number)
+        connection = http.client.HTTPConnection(address, site.PORT, timeout=60)
+        got = sum(one(connection, lots.choice(SIZES)) for _ in range(ROUNDS))
+        connection.close()
+        return got
+
+    def alone(size: int) -> int:
+        connection = http.client.HTTPConnection(address, site.PORT, timeout=60)
+        got = one(connection, size)
+        connection.close()
+        return got
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        got = sum(pool.map(several, range(CONNECTIONS))) if persistent else 0
+        return got + sum(pool.map(alone, SIZES * (1 if persistent else 3)))
+
+
+def verified(capture: Path, mark: str) -> Verdict:
+    """What `catnip agent verify` says of a capture."""
+    command = [str(program(AGENT)), "verify", str(capture), "--json", "--mark", mark]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise InputError(f"linux: {done.stderr.strip()}")
+    sums = json.loads(done.stdout)
+    judged = sums["must_be_high"] + sums["must_be_low"]
+    wrong = sums["missing_high"] + sums["wrong_high"]
+    same = ("packets", "connections", "retransmissions", "bad_checksums", "gaps")
+    return Verdict(judged, judged - wrong, faults=sums["faults"][:5], **{name: sums[name] for name in same})
+
+
+@dataclass
+class Followed:
+    """A connection of the server's, as its packets tell."""
+
+    sent: list[tuple[int, bool]] = field(default_factory=list)
+    """End of each packet not acknowledged yet, and whether it has data."""
+    next: int = 0
+    acked: int = 0
+    window: int = WINDOW
+    has_lost: bool = False
+    begun: int = 0
+
+
+def follow(capture: bytes, port: int = site.PORT) -> Verdict:
+    """Algorithm 1 from a capture, of connections with one document each: the window follows from the ACKs."""
+    made, known = Verdict(), defaultdict[tuple[bytes, int], Followed](Followed)
+    for packet in packets(capture):
+        tcp = packet[4 * (packet[0] & 15) :]
+        source, target, sequence, following = struct.unpack("!HHII", tcp[:12])
+        flags, level = tcp[13], DSCP.get(packet[1] >> 2, "none")
+        length = int.from_bytes(packet[2:4]) - 4 * (packet[0] & 15) - 4 * (tcp[12] >> 4)
+        if source == port:
+            one = known[packet[16:20], target]
+            made.packets += 1
+            _sent(one, made, sequence, length, flags, level)
+        elif target == port and flags & ACK:
+            _acked(known[packet[12:16], source], following)
+    made.connections = len(known)
+    return made
+
+
+def _sent(one: Followed, made: Verdict, sequence: int, length: int, flags: int, level: str) -> None:
+    if flags & SYN:
+        one.begun = sequence + 1
+        _judge(made, level, "high", "SYN-ACK")
+        return
+    offset = (sequence - one.begun) % 2**32
+    if not length:
+        return
+    if offset < one.next:
+        # A probe repeats what was sent last, by the window.
+        made.retransmissions += 1
+        if offset + length < one.next:
+            _judge(made, level, "high", "repair")
+        one.has_lost = True
+        return
+    one.next = offset + length
+    one.sent.append((one.next, True))
+    if not one.has_lost:
+        expected = "high" if one.window <= HIGH_WINDOW else "med" if one.window <= MED_WINDOW else "low"
+        _judge(made, level, expected, f"window {one.window}")
+
+
+def _acked(one: Followed, following: int) -> None:
+    upto = (following - one.begun) % 2**32
+    if one.acked < upto <= one.next + 1:
+        one.window += sum(end <= upto for end, _ in one.sent)
+        one.sent = [(end, has_data) for end, has_data in one.sent if end > upto]
+        one.acked = upto
+
+
+def _judge(made: Verdict, level: str, expected: str, what: str) -> None:
+    made.judged += 1
+    made.right += level == expected
+    if level != expected and len(made.faults) < 20:
+        made.faults.append(f"{what}: {level}, not {expected}")
+
+
+def packets(capture: bytes) -> Iterator[bytes]:
+    """IPv4 packets of TCP in a capture of tcpdump's, without what the link puts before them."""
+    order = "<" if capture[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+    link = struct.unpack(f"{order}I", capture[20:24])[0]
+    before = {1: 14, 101: 0, 12: 0, 228: 0}[link]
+    at = 24
+    while at + 16 <= len(capture):
+        (kept,) = struct.unpack(f"{order}I", capture[at + 8 : at + 12])
+        packet = capture[at + 16 + before : at + 16 + kept]
+        if packet and packet[0] >> 4 == 4 and packet[9] == socket.IPPROTO_TCP:
+            yield packet
+        at += 16 + kept

@@ -1,0 +1,180 @@
+"""What marks are worth to today's stack, and what the papers' experiments give with a kernel's own marks."""
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from catnip.figures.bursts import grouped_bars
+from catnip.papers.linux import bursts, captures, network, stack
+from catnip.papers.linux.runs import Runs
+from catnip.papers.linux.stack import BASE, HALF, KERNEL, LAST, MARKED, OTHERS, SIMULATED, SPM
+from catnip.papers.outcome import Figure, Table
+from catnip.papers.testbed.printed import table_xi
+from catnip.papers.testbed.wan import BUFFERS_KB
+from catnip.stats import Interval
+
+
+def _cells(runs: Runs, control: str) -> Figure:
+    name = stack.CONTROLS[control]
+    values = {
+        f"{system}, {by}": [
+            stack.change_pct(runs, control, cell, system, by=by) for cell in stack.ONE_AT_A_TIME
+        ]
+        for system in (LAST, SPM)
+        for by in (KERNEL, SIMULATED)
+    }
+    caption = (
+        "Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say "
+        "by how much the mean time of a fetch differs from that over DropTail without marks; below zero "
+        f"is faster. Each group changes one thing. Whiskers are 95 % intervals of {len(stack.seeds(runs))} "
+        f"pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
+    )
+    if control == "bbr":
+        caption += " The simulator has no BBR without RACK."
+    title = f"What marks are worth to {name} of Linux {platform.release().split('-')[0]}"
+    names = [
+        cell.replace(" of ", "\nof ").replace(" window", "\nwindow").replace(" RACK", "\nRACK")
+        for cell in stack.ONE_AT_A_TIME
+    ]
+    svg = grouped_bars(title, names, values, "change of the mean fetch time, %")
+    return Figure(f"linux-{control}", f"Marks and {name}", caption, svg)
+
+
+def wan(runs: Runs) -> Figure:
+    """CAT-E10, E13."""
+    values: dict[str, list[Interval]] = {
+        f"{marks}, {server}": [network.wan_time_ratio(runs, kb, marks, server=server) for kb in BUFFERS_KB]
+        for server in network.SERVERS
+        for marks in network.PAPER
+    }
+    printed = [table_xi("mean_relative_time", kb) for kb in BUFFERS_KB]
+    values["paper"] = [Interval(value, value, value, 1) for value in printed]
+    values = {
+        name: [Interval(100 * (one.mean - 1), 100 * (one.low - 1), 100 * (one.high - 1), one.n) for one in of]
+        for name, of in values.items()
+    }
+    caption = (
+        "A hundred clients, one real server, marks of its kernel. Bars say by how much the mean of the ten "
+        "pages' times differs from that with FIFO."
+    )
+    title = "Table XI with the kernel's own marks"
+    svg = grouped_bars(
+        title, [f"{kb} KB" for kb in BUFFERS_KB], values, "change of page time against FIFO, %"
+    )
+    return Figure("linux-wan", title, caption, svg)
+
+
+FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
+    "cubic": partial(_cells, control="cubic"),
+    "bbr": partial(_cells, control="bbr"),
+    "wan": wan,
+}
+
+
+def headline(runs: Runs) -> str:
+    """The main result in a few sentences."""
+    cubic, bbr = (stack.change_pct(runs, control, BASE, LAST) for control in stack.CONTROLS)
+    spm = stack.change_pct(runs, "cubic", BASE, SPM)
+    deep = stack.change_pct(runs, "cubic", "40 packets of buffer", LAST)
+    inside = stack.predictions_inside_pct(runs)
+    full = network.wan_time_ratio(runs, 64, network.FULL)
+    return (
+        f"With Linux {platform.release().split('-')[0]} at both ends and ten packets of buffer, marks of the "
+        f"last packets change the mean time of a fetch by {_pct(cubic)} with CUBIC and {_pct(bbr)} with BBR, "
+        f"full SPM by {_pct(spm)} with CUBIC; with forty packets, where less is lost, the last packets by "
+        f"{_pct(deep)}. In {inside:.0f} % of the cells the interval of the simulator's prediction overlaps "
+        f"that of the measurement. With full SPM by the server's own kernel, pages of Table XI at 64 KB take "
+        f"{full.mean:.2f} of FIFO's time."
+    )
+
+
+def tables(runs: Runs) -> Sequence[Table]:
+    """Every cell, who pays, what is lost; captures; Table XI; bursts."""
+    return [
+        *(_stack(runs, control) for control in stack.CONTROLS),
+        _others(runs),
+        _losses(runs),
+        network.table(runs),
+        bursts.table(runs),
+        captures.table(runs),
+    ]
+
+
+def _stack(runs: Runs, control: str) -> Table:
+    rows = []
+    for cell in stack.ONE_AT_A_TIME:
+        base = stack.fetch_s(runs, control, cell, stack.DROP_TAIL)
+        for system in (LAST, SPM):
+            changes = [
+                _against(stack.change_pct(runs, control, cell, system, statistic, by))
+                for statistic in stack.STATISTICS
+                for by in (KERNEL, SIMULATED)
+            ]
+            rows.append([f"{cell}, {system}", f"{base.mean:.3f}", *changes])
+    columns = ["", "DropTail, mean, s"]
+    columns += [f"{statistic}, {by}" for statistic in stack.STATISTICS for by in (KERNEL, SIMULATED)]
+    note = (
+        "Change of fetch times against DropTail without marks, percent, with 95 % intervals over pairs of "
+        f"runs with the same seed at the same time: {len(stack.seeds(runs))} of {stack.FOR_S:.0f} s by the "
+        f"kernel, {stack.MODEL_SEEDS} by the simulator."
+    )
+    return Table(f"{stack.CONTROLS[control]}: what marks change", columns, rows, note)
+
+
+def _others(runs: Runs) -> Table:
+    rows = []
+    for control, name in stack.CONTROLS.items():
+        for system in (LAST, SPM):
+            told = [
+                _against(stack.change_pct(runs, control, HALF, system, statistic, by, group))
+                for group in (MARKED, OTHERS)
+                for statistic in ("mean", "95th percentile")
+                for by in (KERNEL, SIMULATED)
+            ]
+            rows.append([f"{name}, {system}", *told])
+    columns = [""] + [
+        f"{who}: {statistic}, {by}"
+        for who in ("marked", "unmarked")
+        for statistic in ("mean", "95th percentile")
+        for by in (KERNEL, SIMULATED)
+    ]
+    note = "One of two servers marks. Changes of fetch times from each against DropTail, percent."
+    return Table("Marked and unmarked side by side", columns, rows, note)
+
+
+def _losses(runs: Runs) -> Table:
+    rows = []
+    for control, name in stack.CONTROLS.items():
+        for cell in stack.ONE_AT_A_TIME:
+            for system in stack.SYSTEMS:
+                kinds = ("all",) if system == stack.DROP_TAIL else ("all", "high", "low", "share")
+                told = [
+                    f"{stack.loss_pct(runs, control, cell, system, kind, by).mean:.1f}"
+                    for kind in kinds
+                    for by in (KERNEL, SIMULATED)
+                ]
+                rows.append([f"{name}, {cell}, {system}", *told, *["–"] * (8 - len(told))])
+    columns = [""] + [
+        f"{what}, {by}"
+        for what in ("lost", "HIGH lost", "LOW lost", "HIGH of all")
+        for by in (KERNEL, SIMULATED)
+    ]
+    return Table(
+        "What the slow line drops, %",
+        columns,
+        rows,
+        "Packets towards the readers, of those that came; means of all runs.",
+    )
+
+
+def _against(change: Interval) -> str:
+    """With its interval, if there were several runs."""
+    if not change.n:
+        return "–"
+    known = f" [{change.low:+.0f}, {change.high:+.0f}]" if change.n > 1 else ""
+    return f"{change.mean:+.0f}{known}"
+
+
+def _pct(value: Interval) -> str:
+    known = f" [{value.low:.0f}, {value.high:.0f}]" if value.n > 1 else ""
+    return f"{round(value.mean):+d} %{known}"

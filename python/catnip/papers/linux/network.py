@@ -1,0 +1,143 @@
+"""The CATNIP paper's WAN emulation with marks of the server's own kernel (CAT-E10, E13)."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from catnip import paths, stats
+from catnip.cli.emulation import AGENT, program
+from catnip.measures import Floats
+from catnip.papers.linux.runs import Runs
+from catnip.papers.outcome import Table
+from catnip.papers.quantity import Quantities
+from catnip.papers.testbed import wan
+from catnip.papers.testbed.wan import ALL_PAGES, BUFFERS_KB, Emulated
+from catnip.progress import side_by_side
+from catnip.stats import Interval
+
+measured = Quantities()
+
+SCENARIO = "linux-wan"
+NONE, PARTIAL, FULL, LAST = "FIFO", "partial SPM", "full SPM", "last packets"
+MARKS = {NONE: "none", PARTIAL: "spm-partial", FULL: "spm", LAST: "last-only"}
+PAPER = (PARTIAL, FULL)
+SERVERS = ("nginx", "apache")
+SEEDS = {"nginx": 3, "apache": 2}
+SIDE_BY_SIDE = 5
+
+
+@measured
+def wan_loss_pct(
+    runs: Runs, buffer_kb: int, marks: str, packets: str = "all", server: str = "nginx"
+) -> Interval:
+    """CAT-E10, E13: `all`, `high` or `low` packets towards the clients that the router drops."""
+    which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
+    return stats.mean(
+        [100 * float(getattr(one.loss, which)[0]) for one in _of(runs, buffer_kb, marks, server)]
+    )
+
+
+@measured
+def wan_time_ratio(
+    runs: Runs,
+    buffer_kb: int,
+    marks: str,
+    than: str = NONE,
+    server: str = "nginx",
+    pages: Sequence[int] = ALL_PAGES,
+) -> Interval:
+    """CAT-E10, E13: page time with marks over that with others, mean of pages, one value per pair of runs."""
+    return stats.mean(
+        _ratios(runs, buffer_kb, marks, than, server)[:, [page - 1 for page in pages]].mean(axis=1)
+    )
+
+
+@measured
+def wan_spread_is_larger(
+    runs: Runs, marks: str, at_kb: Sequence[int], than_at_kb: Sequence[int], server: str = "nginx"
+) -> str:
+    """CAT-E10: do pages differ more in what they gain at some buffers than at others?"""
+    spread = {kb: float(_ratios(runs, kb, marks, NONE, server).mean(axis=0).std()) for kb in BUFFERS_KB}
+    return "yes" if min(spread[kb] for kb in at_kb) > max(spread[kb] for kb in than_at_kb) else "no"
+
+
+@measured
+def wan_red_runs(runs: Runs) -> str:
+    """CAT-E10: runs whose certificate is red in two tries."""
+    made = [one for key in _known(runs) for one in _of(runs, *key)]
+    runs.sample = len(made)
+    return str(sum(one.is_red for one in made))
+
+
+@measured
+def wan_unaccounted(runs: Runs) -> str:
+    """CAT-E10: packets that the emulator itself lost."""
+    return str(sum(wan.unaccounted(one) for key in _known(runs) for one in _of(runs, *key)))
+
+
+def table(runs: Runs) -> Table:
+    """Page times, losses and shares, by server, buffer and marks."""
+    rows = []
+    for buffer_kb, marks, server in _known(runs):
+        ratio = "1" if marks == NONE else str(wan_time_ratio(runs, buffer_kb, marks, server=server))
+        kinds = ("all",) if marks == NONE else ("all", "high", "low", "share")
+        lost = [str(wan_loss_pct(runs, buffer_kb, marks, kind, server)) for kind in kinds]
+        rows.append([f"{server}, {buffer_kb} KB, {marks}", ratio, *lost, *["–"] * (4 - len(lost))])
+    columns = ["", "page time over FIFO's", "lost, %", "HIGH lost, %", "LOW lost, %", "HIGH, %"]
+    note = (
+        "100 simulated clients, a real server, marks of its kernel, a 10 Mbit/s bottleneck in real time with "
+        "buffers in bytes. Page times are means of the ten pages' ratios, in pairs of runs."
+    )
+    return Table("Table XI with the kernel's own marks", columns, rows, note)
+
+
+def seeds(runs: Runs, server: str) -> list[int]:
+    """Of the runs with a server."""
+    count = 1 if runs.quick else runs.seed_count or SEEDS[server]
+    return list(range(runs.first_seed, runs.first_seed + count))
+
+
+def _known(runs: Runs) -> list[tuple[int, str, str]]:
+    """In a quick run, one server."""
+    servers = SERVERS[:1] if runs.quick else SERVERS
+    known = [(kb, marks, server) for server in servers for kb in BUFFERS_KB for marks in (NONE, *PAPER)]
+    return known if runs.quick else [*known, (64, LAST, "nginx")]
+
+
+def _of(runs: Runs, buffer_kb: int, marks: str, server: str) -> list[Emulated]:
+    made = runs.kept("wan", lambda: _runs(runs))
+    # What a quick run leaves out it has from the other server, or from the full marks.
+    of = (
+        made.get((buffer_kb, marks, server))
+        or made.get((buffer_kb, marks, SERVERS[0]))
+        or made[buffer_kb, FULL, SERVERS[0]]
+    )
+    runs.sample = max(runs.sample, len(of))
+    return of
+
+
+def _ratios(runs: Runs, buffer_kb: int, marks: str, than: str, server: str) -> Floats:
+    ours, theirs = (wan.fetched(_of(runs, buffer_kb, one, server)).times_s for one in (marks, than))
+    return np.asarray(ours / theirs)
+
+
+def _runs(runs: Runs) -> dict[tuple[int, str, str], list[Emulated]]:
+    runs.must_have(*SERVERS)
+    scenario = str(paths.scenario_file(SCENARIO))
+    keys = [(key, seed) for key in _known(runs) for seed in seeds(runs, key[2])]
+    jobs = [
+        partial(
+            wan.emulated,
+            scenario,
+            f"{buffer_kb} KB {'FIFO' if marks == NONE else 'CATNIP'}",
+            seed,
+            {"CATNIP_AGENT": str(program(AGENT)), "CATNIP_MARK": MARKS[marks], "CATNIP_HTTP": server},
+        )
+        for (buffer_kb, marks, server), seed in keys
+    ]
+    told = runs.progress.task("100 clients and a server whose kernel marks")
+    made: dict[tuple[int, str, str], list[Emulated]] = {}
+    for (key, _), one in zip(keys, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True):
+        made.setdefault(key, []).append(one)
+    return made

@@ -1,0 +1,339 @@
+"""Does CATNIP help a modern stack? Files over a slow line, by this machine's kernel and by the simulator."""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from catnip import measures, paths, results, stats
+from catnip._core import InputError
+from catnip.cli.emulation import AGENT, program
+from catnip.measures import Floats, PortLoss
+from catnip.papers import reference
+from catnip.papers.linux.runs import RED, TRIES, Runs
+from catnip.papers.quantity import Quantities
+from catnip.progress import side_by_side
+from catnip.stats import Interval
+
+measured = Quantities()
+
+MODEL, REAL = "linux-stack-model", "linux-stack"
+DROP_TAIL, LAST, SPM = "DropTail", "last packets", "SPM"
+MARKS = {DROP_TAIL: "none", LAST: "last-only", SPM: "spm"}
+"""What the agent is told; with all but the first the router is CATNIP-Good."""
+SYSTEMS = tuple(MARKS)
+MODEL_MARKS = {
+    DROP_TAIL: "none",
+    LAST: "last-only:handshake=high",
+    SPM: "spm:handshake=high",
+}
+KERNEL, SIMULATED = "kernel", "simulator"
+ALL, MARKED, OTHERS = "all", "server", "other server"
+STATISTICS: Mapping[str, Callable[[Floats], float]] = {
+    "mean": lambda times: float(np.mean(times)),
+    "95th percentile": lambda times: float(np.quantile(times, 0.95)),
+    "99th percentile": lambda times: float(np.quantile(times, 0.99)),
+}
+SEEDS, QUICK_SEEDS, MODEL_SEEDS = 4, 1, 40
+FOR_S, QUICK_FOR_S = 40.0, 12.0
+SETTLED_S, UNTIL_S = 4.0, 5.0
+"""Fetches count that begin so long after the start, and so long before the end."""
+SIDE_BY_SIDE = 14
+LINE = "line"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What end systems and the line are like."""
+
+    control: str = "cubic"
+    window: int = 10
+    """The initial one, segments."""
+    rack: bool = True
+    queue: int = 10
+    half: bool = False
+    """Only one of the two servers marks."""
+
+    def host(self, system: str, is_other: bool) -> str:
+        """What host.sh is told of a server."""
+        marks = "none" if is_other and self.half else MARKS[system]
+        return f"{self.control} {self.window} {int(self.rack)} {marks}"
+
+    def changes(self, system: str) -> list[tuple[str, str]]:
+        """What the simulator is told."""
+        marks = MODEL_MARKS[system]
+        made = [
+            ("tcp.control", {"cubic": "linux-cubic"}.get(self.control, self.control)),
+            ("tcp.initial_window_segments", str(self.window)),
+            ("define.marker", marks),
+            ("define.others", "none" if self.half else marks),
+            (
+                "link.line.there.queue",
+                f"{'drop-tail' if system == DROP_TAIL else 'catnip-good'}:{self.queue}",
+            ),
+        ]
+        return made if self.rack else [*made, ("tcp.recovery", "sack")]
+
+    @property
+    def can_be_simulated(self) -> bool:
+        """The simulator's BBR needs RACK."""
+        return self.rack or self.control != "bbr"
+
+
+BASE, HALF = "as Linux does", "half of the servers mark"
+ONE_AT_A_TIME: Mapping[str, Callable[[Cell], Cell]] = {
+    BASE: lambda cell: cell,
+    "initial window 3": lambda cell: replace(cell, window=3),
+    "initial window 1": lambda cell: replace(cell, window=1),
+    "without RACK and probes": lambda cell: replace(cell, rack=False),
+    "5 packets of buffer": lambda cell: replace(cell, queue=5),
+    "40 packets of buffer": lambda cell: replace(cell, queue=40),
+    HALF: lambda cell: replace(cell, half=True),
+}
+CONTROLS = {"cubic": "CUBIC", "bbr": "BBR"}
+
+
+def cell(control: str, name: str) -> Cell:
+    """One thing changed."""
+    return ONE_AT_A_TIME[name](Cell(control))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a cell and a system with one seed: times by the server, what the line dropped."""
+
+    waited_s: Mapping[str, Floats]
+    loss: PortLoss
+    errors: int = 0
+    is_red: bool = False
+
+    def of(self, group: str) -> Floats:
+        """Fetch times; unfinished ones count as long as they had lasted."""
+        return np.concatenate(list(self.waited_s.values())) if group == ALL else self.waited_s[group]
+
+
+Measured = Mapping[tuple[str, str, str], list[Run]]
+"""By controller, cell and system: a run for each seed."""
+
+
+def seeds(runs: Runs) -> list[int]:
+    """Of the real runs."""
+    return list(
+        range(runs.first_seed, runs.first_seed + (runs.seed_count or (QUICK_SEEDS if runs.quick else SEEDS)))
+    )
+
+
+def cells() -> list[tuple[str, str]]:
+    """By controller and name."""
+    return [(control, name) for control in CONTROLS for name in ONE_AT_A_TIME]
+
+
+def real(runs: Runs) -> Measured:
+    """All cells by the kernel; what is compared runs at the same time."""
+    return runs.kept("stack", lambda: _real(runs))
+
+
+def model(runs: Runs) -> Measured:
+    """All cells by the simulator."""
+    return runs.kept("stack model", lambda: _model(runs))
+
+
+def _of(runs: Runs, control: str, name: str, system: str, by: str) -> list[Run]:
+    made = (real if by == KERNEL else model)(runs).get((control, name, system), [])
+    runs.sample = max(runs.sample, len(made))
+    return made
+
+
+@measured
+def red_runs(runs: Runs) -> str:
+    """LIN-S1: runs whose certificate is red in all tries."""
+    made = [run for of in real(runs).values() for run in of]
+    runs.sample = len(made)
+    return str(sum(run.is_red for run in made))
+
+
+@measured
+def failed_fetches(runs: Runs) -> str:
+    """LIN-S1: fetches that ended with an error, or not with the whole file."""
+    return str(sum(run.errors for of in real(runs).values() for run in of))
+
+
+@measured
+def fetch_s(
+    runs: Runs,
+    control: str,
+    cell: str,
+    system: str,
+    statistic: str = "mean",
+    by: str = KERNEL,
+    group: str = ALL,
+) -> Interval:
+    """A statistic of fetch times, s: the mean of runs, a quantile of all of them together."""
+    made = _of(runs, control, cell, system, by)
+    if not made:
+        return NOTHING
+    if statistic == "mean":
+        return stats.mean([run.of(group).mean() for run in made])
+    return stats.jackknife(_pooled(made, statistic, group), len(made))
+
+
+@measured
+def change_pct(
+    runs: Runs,
+    control: str,
+    cell: str,
+    system: str,
+    statistic: str = "mean",
+    by: str = KERNEL,
+    group: str = ALL,
+) -> Interval:
+    """By how much a statistic of fetch times differs from that over DropTail, in pairs of runs, percent."""
+    ours, theirs = (_of(runs, control, cell, one, by) for one in (system, DROP_TAIL))
+    if not ours:
+        return NOTHING
+    if statistic == "mean":
+        here, there = ([float(run.of(group).mean()) for run in of] for of in (ours, theirs))
+        over = stats.ratio(here, there)
+        return Interval(100 * over.mean - 100, 100 * over.low - 100, 100 * over.high - 100, over.n)
+    mine, other = (_pooled(of, statistic, group) for of in (ours, theirs))
+    return stats.jackknife(lambda kept: 100 * (mine(kept) / other(kept) - 1), len(ours))
+
+
+@measured
+def prediction_off_points(runs: Runs, control: str, cell: str, system: str, statistic: str = "mean") -> float:
+    """How far the simulator's change is from the kernel's, points."""
+    theirs, ours = (change_pct(runs, control, cell, system, statistic, by) for by in (KERNEL, SIMULATED))
+    return ours.mean - theirs.mean
+
+
+@measured
+def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
+    """Of all cells and marks, those in which the simulator's change lies within the interval measured."""
+    inside = []
+    for control, name in cells():
+        if not cell(control, name).can_be_simulated:
+            continue
+        for system in (LAST, SPM):
+            theirs, ours = (
+                change_pct(runs, control, name, system, statistic, by) for by in (KERNEL, SIMULATED)
+            )
+            # The prediction has an interval, too.
+            inside.append(theirs.low <= ours.high and ours.low <= theirs.high)
+    runs.sample = len(inside)
+    return 100 * float(np.mean(inside))
+
+
+@measured
+def loss_pct(runs: Runs, control: str, cell: str, system: str, packets: str, by: str = KERNEL) -> Interval:
+    """Packets that the line drops: `all`, `high` or `low` ones of those that come."""
+    which = {"all": "loss", "high": "high_loss", "low": "low_loss", "share": "high_share"}[packets]
+    made = _of(runs, control, cell, system, by)
+    values = [100 * float(getattr(run.loss, which)[0]) for run in made]
+    return stats.mean(values) if values else NOTHING
+
+
+NOTHING = Interval(float("nan"), float("nan"), float("nan"), 0)
+
+
+def _pooled(made: Sequence[Run], statistic: str, group: str) -> Callable[[NDArray[np.intp]], float]:
+    return lambda kept: STATISTICS[statistic](np.concatenate([made[run].of(group) for run in kept]))
+
+
+def _real(runs: Runs) -> Measured:
+    runs.must_have("nginx")
+    for_s = QUICK_FOR_S if runs.quick else FOR_S
+    keys = cells()
+    jobs = [(*key, seed, system) for key in keys for seed in seeds(runs) for system in SYSTEMS]
+    told = runs.progress.task("files over a slow line, by the kernel")
+    ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, told)
+    made: dict[tuple[str, str, str], list[Run]] = {}
+    for (control, name, _, system), run in zip(jobs, ended, strict=True):
+        made.setdefault((control, name, system), []).append(run)
+    return made
+
+
+def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
+    """One run; if it was too late it is run again."""
+    one = cell(control, name)
+    queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
+    told = {
+        "CATNIP_HOST": one.host(system, is_other=False),
+        "CATNIP_OTHER_HOST": one.host(system, is_other=True),
+        "CATNIP_FILES": " ".join(str(size) for size in files()),
+        "CATNIP_FOR_S": str(for_s),
+        "CATNIP_SEED": str(seed),
+        "CATNIP_AGENT": str(program(AGENT)),
+    }
+    scenario = str(paths.scenario_file(REAL))
+    for _ in range(TRIES):
+        with tempfile.TemporaryDirectory(prefix="catnip-linux-") as folder:
+            command = [str(program()), "emulate", scenario, "--variant", f"{queue}, {one.queue}"]
+            ended = subprocess.run(
+                [*command, "--seed", str(seed), "--quiet", "--out", folder],
+                env={**os.environ, **told},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if ended.returncode not in (0, RED):
+                raise InputError(f"linux: {control}, {name}: {ended.stderr.strip()[-300:]}")
+            _, tables = results.read(Path(folder))
+        made = read_run(ended.stdout, measures.port_loss(tables["ports"], 0, [seed], LINE), for_s)
+        if ended.returncode == 0:
+            return made
+    return replace(made, is_red=True)
+
+
+def read_run(out: str, loss: PortLoss, for_s: float) -> Run:
+    """What the readers have printed, and what the line has dropped."""
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    counted = [line for line in lines if SETTLED_S <= line["start_s"] < for_s - UNTIL_S]
+    waited = {
+        name: np.array(
+            [line.get("latency_s", line.get("after_s")) for line in counted if line["server"] == server]
+        )
+        for server, name in enumerate((MARKED, OTHERS))
+    }
+    wrong = sum("error" in line or line.get("bytes", line["size"]) != line["size"] for line in lines)
+    return Run(waited, loss, errors=wrong)
+
+
+def files() -> list[int]:
+    """Bytes of each file."""
+    return [int(row["bytes"]) for row in reference.rows("linux_files.csv")]
+
+
+def _model(runs: Runs) -> Measured:
+    for_s = QUICK_FOR_S if runs.quick else FOR_S
+    told = runs.progress.task("files over a slow line, simulated")
+    count = len(seeds(runs)) if runs.quick else MODEL_SEEDS
+    chosen = list(range(runs.first_seed, runs.first_seed + count))
+    known = [(*key, system) for key in cells() if cell(*key).can_be_simulated for system in SYSTEMS]
+    made = {}
+    for done, (control, name, system) in enumerate(known):
+        one = cell(control, name)
+        changes = [*one.changes(system), ("duration", f"{for_s:g}s")]
+        scenario = paths.scenario(MODEL, changes)
+        tables = scenario.run(scenario.variants, chosen, ["transfers", "ports"])
+        made[control, name, system] = [_simulated(tables, seed, for_s) for seed in chosen]
+        told(done + 1, len(known))
+    return made
+
+
+def _simulated(tables: Mapping[str, Mapping[str, Any]], seed: int, for_s: float) -> Run:
+    rows, groups = tables["transfers"], np.asarray(tables["transfers"]["group"])
+    start = np.asarray(rows["start_s"])
+    counted = (np.asarray(rows["seed"]) == seed) & (start >= SETTLED_S) & (start < for_s - UNTIL_S)
+    names = {"web": MARKED, "other": OTHERS}
+    waited = {
+        name: np.asarray(rows["waited_s"])[counted & (groups == group)] for group, name in names.items()
+    }
+    return Run(waited, measures.port_loss(tables["ports"], 0, [seed], LINE))

@@ -1,0 +1,206 @@
+"""Marks and newCWV in a real kernel: cells, captures and readers by hand, and a short run of each kind."""
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+import pytest
+
+from catnip import measures, paths
+from catnip._core import InputError
+from catnip.cli import emulation
+from catnip.measures import PortLoss
+from catnip.papers import runner
+from catnip.papers.linux import captures, network, stack
+from catnip.papers.linux.captures import FULL, STATE, follow
+from catnip.papers.linux.runs import Runs, why_not
+from catnip.papers.linux.stack import BASE, HALF, LAST, MARKED, OTHERS, Run
+from catnip.papers.testbed.wan import BUFFERS_KB
+from catnip.progress import Progress, side_by_side
+
+FOR_S = 10.0
+
+
+def runs(quick: bool = True) -> Runs:
+    with Progress(quiet=True) as progress:
+        return Runs(quick, None, 1, progress)
+
+
+def test_every_cell_has_its_queues_in_the_emulated_line_and_is_another_simulated_scenario() -> None:
+    variants = paths.scenario(stack.MODEL).variants
+    assert variants == ["default"]
+    file = paths.scenario_file(stack.REAL)
+    assert file is not None
+    emulated = file.read_text(encoding="utf-8")
+    changes = set()
+    for control, name in stack.cells():
+        cell = stack.cell(control, name)
+        for system in stack.SYSTEMS:
+            queue = "DropTail" if system == stack.DROP_TAIL else "CATNIP-Good"
+            assert f'name = "{queue}, {cell.queue}"' in emulated
+            changes.add(str(cell.changes(system)))
+            if cell.can_be_simulated:
+                paths.scenario(stack.MODEL, cell.changes(system))
+    # DropTail looks at no marks, so who marks makes no difference there.
+    assert len(changes) == len(stack.cells()) * len(stack.SYSTEMS) - len(stack.CONTROLS)
+    # 1.5 Mbit/s for 40 ms in packets of 1500 bytes.
+    assert stack.cell("cubic", "5 packets of buffer").queue == 1.5e6 * 0.040 / 8 / 1500
+
+
+def test_a_server_is_told_what_its_cell_says() -> None:
+    assert stack.cell("bbr", "initial window 3").host(LAST, is_other=True) == "bbr 3 1 last-only"
+    assert stack.cell("cubic", "without RACK and probes").host("SPM", is_other=False) == "cubic 10 0 spm"
+    half = stack.cell("cubic", HALF)
+    assert [half.host(LAST, other) for other in (False, True)] == ["cubic 10 1 last-only", "cubic 10 1 none"]
+
+
+def lines(*fetches: tuple[int, float, float | None, int]) -> str:
+    """What readers print: server, start, latency (None: not ended), bytes that came."""
+    said = []
+    for server, start_s, latency_s, came in fetches:
+        one: dict[str, float] = {"server": server, "size": 8000, "start_s": start_s}
+        one |= {"after_s": 3.0} if latency_s is None else {"latency_s": latency_s, "bytes": came}
+        said.append(json.dumps(one))
+    return "\n".join(said)
+
+
+def nothing_lost() -> PortLoss:
+    return PortLoss(*(np.zeros(1) for _ in range(4)))
+
+
+def test_fetches_count_by_their_start_and_by_how_long_they_lasted_if_they_did_not_end() -> None:
+    said = lines(
+        (0, 1.0, 9.0, 8000),
+        (0, 5.0, 0.1, 8000),
+        (1, 6.0, 0.2, 8000),
+        (1, 30.0, None, 0),
+        (0, 36.0, 0.3, 8000),
+        (0, 7.0, 0.4, 7999),
+    )
+    made = stack.read_run(said, nothing_lost(), 40.0)
+    assert list(made.of(MARKED)) == [0.1, 0.4]
+    assert list(made.of(OTHERS)) == [0.2, 3.0]
+    assert list(made.of(stack.ALL)) == [0.1, 0.4, 0.2, 3.0]
+    assert made.errors == 1
+
+
+def known(times: dict[str, list[list[float]]]) -> Runs:
+    made = runs()
+    fetched = {
+        ("cubic", BASE, system): [
+            Run({MARKED: np.array(one), OTHERS: np.array([])}, nothing_lost()) for one in of
+        ]
+        for system, of in times.items()
+    }
+    made.kept("stack", lambda: fetched)
+    return made
+
+
+def test_changes_are_those_of_pairs_of_runs() -> None:
+    made = known({stack.DROP_TAIL: [[1.0, 3.0], [2.0, 2.0]], LAST: [[1.0, 2.0], [1.5, 1.5]]})
+    change = stack.change_pct(made, "cubic", BASE, LAST)
+    assert (change.mean, change.low, change.high) == pytest.approx((-25, -25, -25))
+    tail = stack.change_pct(made, "cubic", BASE, LAST, "95th percentile")
+    assert tail.mean == pytest.approx(100 * (np.quantile([1, 2, 1.5, 1.5], 0.95) / 2.85 - 1))
+    assert stack.change_pct(made, "bbr", BASE, LAST).n == 0, "what was not measured has no value"
+
+
+SERVER, CLIENT = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
+HIGH, MED, LOW = 18, 20, 22
+
+
+def packet(from_server: bool, sequence: int, following: int, flags: int, length: int, dscp: int = 0) -> bytes:
+    """IPv4 and TCP, no options."""
+    ports = (8080, 5000) if from_server else (5000, 8080)
+    addresses = SERVER + CLIENT if from_server else CLIENT + SERVER
+    ip = struct.pack("!BBHHHBBH", 0x45, dscp << 2, 40 + length, 0, 0, 64, socket.IPPROTO_TCP, 0) + addresses
+    return ip + struct.pack("!HHIIBBHHH", *ports, sequence, following, 0x50, flags, 0, 0, 0)
+
+
+def capture(packets: Iterable[bytes]) -> bytes:
+    """As tcpdump writes it, of a device without Ethernet."""
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+    return head + b"".join(struct.pack("<IIII", 0, 0, len(one), len(one)) + one for one in packets)
+
+
+def slow_start(marks: list[int]) -> list[bytes]:
+    """Two packets, their ACK, four, their ACKs, the rest: windows of two, four and eight."""
+    data = [packet(True, 1 + 1000 * at, 0, 16, 1000, mark) for at, mark in enumerate(marks)]
+    acks = [packet(False, 0, 1 + 1000 * upto, 16, 0) for upto in (2, 6)]
+    return [packet(True, 0, 1, 18, 0, HIGH), *data[:2], acks[0], *data[2:6], acks[1], *data[6:]]
+
+
+def test_the_window_of_algorithm_1_follows_from_acks_and_a_planted_mark_is_found() -> None:
+    right = [HIGH] * 6 + [MED] * 8
+    made = follow(capture(slow_start(right)))
+    assert (made.judged, made.right, made.connections) == (15, 15, 1)
+    made = follow(capture(slow_start([*right[:9], HIGH, *right[10:]])))
+    assert (made.judged, made.right) == (15, 14)
+    assert made.faults == ["window 8: high, not med"]
+
+
+def test_what_is_sent_again_must_be_high_and_ends_what_can_be_judged() -> None:
+    sent = slow_start([HIGH] * 6 + [MED] * 4)
+    again = [packet(True, 1 + 1000 * 6, 0, 16, 1000, mark) for mark in (HIGH, LOW)]
+    made = follow(capture([*sent, *again, packet(True, 1 + 1000 * 10, 0, 16, 1000, LOW)]))
+    assert (made.judged, made.right, made.retransmissions) == (11 + 2, 11 + 1, 2)
+    probe = packet(True, 1 + 1000 * 9, 0, 16, 1000, LOW)
+    assert follow(capture([*sent, probe])).judged == 11, "a probe may be either"
+
+
+def test_each_cell_each_buffer_and_each_kind_of_mark_is_claimed() -> None:
+    stated = [one.ours for one in runner.data("linux").statements]
+    told = {(one.arguments.get("control"), one.arguments.get("cell")) for one in stated} - {(None, None)}
+    assert told == set(stack.cells())
+    buffers = {one.arguments["buffer_kb"] for one in stated if one.quantity == "wan_time_ratio"}
+    assert buffers == set(BUFFERS_KB)
+    judged = {one.arguments["mark"] for one in stated if one.quantity == "agreement_pct"}
+    assert judged == set(captures.MARKS)
+
+
+def test_who_may_not_run_an_agent_is_told_so_before_the_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(emulation, "cannot_emulate", lambda: None)
+    for measure in (stack.red_runs, captures.damaged, network.wan_red_runs):
+        with pytest.raises(InputError, match="linux: not root"):
+            measure(runs())
+
+
+@pytest.mark.parametrize("mark", [FULL, STATE])
+def test_what_leaves_a_real_server_is_marked_as_its_capture_demands(mark: str) -> None:
+    if missing := why_not("nginx"):
+        pytest.skip(missing)
+    made = captures.captured(mark, "nginx", False)
+    assert made.judged > 1000
+    assert made.right >= 0.99 * made.judged, made.faults
+    assert made.bad_checksums == made.gaps == 0
+
+
+def test_a_slow_line_loses_fewer_marked_packets_than_others() -> None:
+    if missing := why_not("nginx"):
+        pytest.skip(missing)
+    told = runs().progress.task("a short run")
+    jobs = [partial(stack.emulated, "cubic", BASE, 1, system, FOR_S) for system in (stack.DROP_TAIL, LAST)]
+    blind, marked = side_by_side(jobs, 2, told)
+    assert blind.loss.high_share[0] == 0, "who is told to mark nothing marks nothing"
+    assert 0.1 < marked.loss.high_share[0] < 0.6
+    assert marked.loss.high_loss[0] < marked.loss.low_loss[0]
+    assert min(len(one.of(stack.ALL)) for one in (blind, marked)) > 0
+    assert blind.errors == marked.errors == 0
+
+
+def test_the_simulated_sender_marks_its_repairs_where_it_is_told_to() -> None:
+    def high_share(marks: str) -> float:
+        changes = [("define.marker", marks), ("define.others", marks), ("duration", "15s")]
+        scenario = paths.scenario(stack.MODEL, changes)
+        ports = scenario.run(scenario.variants, [1], ["ports"])["ports"]
+        return float(measures.port_loss(ports, 0, [1], stack.LINE).high_share[0])
+
+    without, repairs = (high_share(f"spm:leading=0,small_window=0{more}") for more in ("", ",repairs=high"))
+    # A tenth and more of what crosses the line is sent again.
+    assert repairs > without + 0.05
+    assert high_share("last-only") == repairs
