@@ -2,6 +2,7 @@
 //! from which the next one, or `stop`, puts back what was there.
 
 use crate::settings::limit_segments;
+use crate::sys::network_cookie;
 use catnip_cli::failure::{Failure, failed};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
@@ -34,9 +35,9 @@ pub struct Lock {
 impl Place {
     /// That of the network namespace of this process.
     pub fn here() -> Result<Self, Failure> {
-        let namespace = "/proc/self/ns/net";
-        let found = fs::metadata(namespace).map_err(failed(namespace, "tell which namespace this is"))?;
-        Ok(Self(Path::new(FOLDER).join(found.ino().to_string())))
+        // Its number is never given to another one, so that nobody puts back what was another's.
+        let cookie = network_cookie().map_err(failed("network", "tell which one this is"))?;
+        Ok(Self(Path::new(FOLDER).join(cookie.to_string())))
     }
 
     /// Where the agent listens.
