@@ -23,7 +23,9 @@ AGENT = [sys.executable, "-m", "catnip", "agent"]
 PAIRS, SECONDS = 12, 2.0
 HERE, THERE = "10.77.0.1", "10.77.0.2"
 SINK = """
-import socket
+import os, socket
+# Source and sink keep to their processors, so that the scheduler is not what is measured.
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 with socket.create_server(("", 9000)) as server:
     print("ready", flush=True)
     buffer = bytearray(1 << 20)
@@ -34,7 +36,8 @@ with socket.create_server(("", 9000)) as server:
                 pass
 """
 SOURCE = """
-import socket, sys, time
+import os, socket, sys, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 address, seconds = sys.argv[1], float(sys.argv[2])
 data, sent = bytes(1 << 20), 0
 with socket.create_connection((address, 9000)) as connection:
