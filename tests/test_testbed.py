@@ -51,15 +51,22 @@ def test_the_emulator_of_a_wheel_is_found_wherever_it_was_installed(
     assert emulation.program() == program
 
 
-@pytest.mark.parametrize("name", ["link", "router"])
-def test_emulator_commands_hand_their_arguments_over(
-    catnip: Run, monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize(
+    ("name", "to", "called"),
+    [
+        ("link", "catnip-emu", ["catnip", "link"]),
+        ("router", "catnip-emu", ["catnip", "router"]),
+        ("agent", "catnip-agent", ["catnip agent"]),
+    ],
+)
+def test_commands_of_other_programs_hand_their_arguments_over(
+    catnip: Run, monkeypatch: pytest.MonkeyPatch, name: str, to: str, called: list[str]
 ) -> None:
-    handed: list[list[str]] = []
-    monkeypatch.setattr(emulation, "program", lambda: Path("/emulator"))
-    monkeypatch.setattr(os, "execv", lambda _, arguments: handed.append(arguments))
+    handed: list[tuple[Path, list[str]]] = []
+    monkeypatch.setattr(emulation, "program", Path)
+    monkeypatch.setattr(os, "execv", lambda program, arguments: handed.append((program, arguments)))
     catnip(name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3")
-    assert handed == [["catnip", name, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"]]
+    assert handed == [(Path(to), [*called, "--delay", "5ms", "--help", "--", "sh", "-c", "exit 3"])]
 
 
 def test_a_simulated_server_stands_in_the_network_of_the_real_one() -> None:

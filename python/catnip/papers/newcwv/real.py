@@ -145,7 +145,7 @@ class Real:
 
 def of(runs: Campaign) -> Real:
     """All settings and servers; with `quick` for less time."""
-    return runs.kept("real", lambda: measure(runs))
+    return runs.kept("real", lambda: measure(runs, SYSTEMS, FULL_S))
 
 
 @measured
@@ -350,7 +350,7 @@ def _gain_told(runs: Campaign, variant: Variant, above_bytes: float) -> str:
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
-def measure(runs: Campaign, systems: Sequence[str] = SYSTEMS, full_s: float = FULL_S) -> Real:
+def measure(runs: Campaign, systems: Sequence[str], full_s: float) -> Real:
     """All settings with some servers, at once."""
     if missing := cannot_control():
         raise InputError(f"newcwv: {missing}")
