@@ -2,8 +2,10 @@
 # probes; 0 is without both. MARK is what the agent is told; with none it marks nothing, and segments still leave one by one.
 set -e
 control=$1 window=$2 recovery=$3 mark=$4
-sysctl -qw "net.ipv4.tcp_recovery=$recovery" net.ipv4.tcp_no_metrics_save=1
-test "$recovery" = 1 || sysctl -qw net.ipv4.tcp_early_retrans=0
+settings=/proc/sys/net/ipv4
+echo "$recovery" > $settings/tcp_recovery
+echo 1 > $settings/tcp_no_metrics_save
+test "$recovery" = 1 || echo 0 > $settings/tcp_early_retrans
 ip route show | while read -r route; do ip route change $route initcwnd "$window" congctl "$control"; done
 "$CATNIP_AGENT" start --segments single --controllers none --mark "$mark" >&2
 mkdir -p "$CATNIP_DOCUMENTS/$CATNIP_HERE"
