@@ -1,170 +1,21 @@
 """The agent's congestion controllers in this kernel, beside the simulator's on the same path."""
 
-import json
-import socket
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import catnip
-from catnip import context
 from catnip.cli import emulation
+from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
 
-AGENT = [sys.executable, "-m", "catnip", "agent"]
-RATE, DELAY_MS, SEGMENT = "20Mbit", 20, 1448
 ROUND_TRIP_MS = 2 * DELAY_MS
 BAND = 0.15
 """CWV-S5: how far windows may be apart."""
-PORT = 8081
-TRIES = 3
-SERVER = """
-import json, socket, struct, sys, time
-sys.path.insert(0, sys.argv[1])
-from catnip import context
-control, tells = sys.argv[2].encode(), sys.argv[3] == "tells"
-def cwnd(connection):
-    return struct.unpack_from("I", connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 80)[0]
-with socket.create_server(("", 8081)) as server:
-    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        sizes = json.loads(line)
-        connection, _ = server.accept()
-        used = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode()
-        windows = []
-        with connection:
-            for size in sizes:
-                connection.recv(1)
-                before = cwnd(connection)
-                if tells:
-                    context.document(connection, size)
-                connection.sendall(bytes(size))
-                # The window as the kernel has it once the first packet has left after a silence.
-                windows.append([before, cwnd(connection)])
-            connection.recv(1)
-            windows.append([cwnd(connection)] * 2)
-        print(json.dumps([used, windows]), flush=True)
-"""
-
-
-def burst(
-    control: str,
-    sizes: list[int],
-    idle_s: float,
-    *,
-    tells: bool = False,
-    capture: Path | None = None,
-    **link_options: Any,
-) -> list[list[int]]:
-    """cwnd before and after each of some responses, as the kernel has it, and at the end.
-
-    What was measured over a link that has not kept its promises, as on a busy machine, is measured once more.
-    """
-    options = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": "drop-tail:2000", **link_options}
-    for _ in range(TRIES):
-        with catnip.link(**options) as link:
-            windows = _behind(link, control, sizes, idle_s, tells, capture)
-        if link.certificate["verdict"] != "red":
-            return windows
-    pytest.fail(f"the link was red {TRIES} times")
-
-
-def _behind(
-    link: Any, control: str, sizes: list[int], idle_s: float, tells: bool, capture: Path | None
-) -> list[list[int]]:
-    routes = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
-    device = json.loads(routes.stdout)[0]["dev"]
-    link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
-    start = [*AGENT, "start", "--device", device, "--mark", "none"]
-    link.run(start, check=True, capture_output=True, timeout=60)
-    try:
-        return _served(link, device, control, sizes, idle_s, tells, capture)
-    finally:
-        link.run([*AGENT, "stop"], check=True, timeout=60)
-
-
-def _served(
-    link: Any, device: str, control: str, sizes: list[int], idle_s: float, tells: bool, capture: Path | None
-) -> list[list[int]]:
-    source = str(Path(context.__file__).parents[1])
-    command = [sys.executable, "-c", SERVER, source, control, "tells" if tells else "is silent"]
-    pipe = subprocess.PIPE
-    server = link.start(command, stdin=pipe, stdout=pipe, text=True)
-    assert server.stdout.readline() == "ready\n"
-    if capture:
-        options = ["--immediate-mode", "-B", "16384", "-s", "100", "-w", str(capture)]
-        watch = link.start(["tcpdump", "-Z", "root", "-i", device, *options, "tcp"], stderr=pipe)
-        watch.stderr.readline()
-    print(json.dumps(sizes), file=server.stdin, flush=True)
-    with socket.create_connection((link.inside, PORT), timeout=30) as connection:
-        for at, size in enumerate(sizes):
-            time.sleep(idle_s if at else 0)
-            connection.sendall(b"x")
-            left = size
-            while left:
-                left -= len(connection.recv(min(left, 1 << 16)))
-        time.sleep(0.2)
-        connection.sendall(b"x")
-        used, windows = json.loads(server.stdout.readline())
-    assert used == control
-    server.communicate(timeout=10)
-    if capture:
-        watch.terminate()
-        watch.communicate(timeout=10)
-    return list(windows)
-
-
-def simulated(tcp: dict[str, Any], sizes: list[int], idle_s: float, loss: str = "") -> Any:
-    """The events of a simulated server on the same path."""
-    assert len(set(sizes)) == 1
-    near = {"rate": "10Gbit", "delay": "0ms", "queue": "drop-tail:10000"}
-    far = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": "drop-tail:2000"}
-    scenario = {
-        "id": "X",
-        "title": "Bursts of one connection",
-        "seeds": 1,
-        "duration": "30s",
-        "node": {"server": {"kind": "host"}, "router": {"kind": "router"}, "client": {"kind": "host"}},
-        "link": {
-            "near": {"from": "server", "to": "router", **near},
-            "far": {"from": "router", "to": "client", **far, **({"there": {"loss": loss}} if loss else {})},
-        },
-        "tcp": {"profile": "linux-6", **tcp},
-        "traffic": {
-            "web": {
-                "kind": "tmix",
-                "clients": "client",
-                "servers": "server",
-                "generate": {
-                    "connections": 1,
-                    "over": "1ms",
-                    "epochs": f"constant:value={len(sizes)}",
-                    "request_bytes": "constant:value=1",
-                    "response_bytes": f"constant:value={sizes[0]}",
-                    "idle_s": f"constant:value={idle_s}",
-                },
-            }
-        },
-    }
-    events = catnip.run(scenario, tables=["events"]).to_pandas("events")
-    return events[events["end"] == "server"]
-
-
-def ends(events: Any, count: int) -> list[float]:
-    """cwnd in segments at the end of each burst: at the last ACK before a silence."""
-    acks = events[events["kind"] == "ack"]
-    times, windows = acks["time_s"].to_numpy(), acks["cwnd_bytes"].to_numpy() / SEGMENT
-    last = np.append(np.flatnonzero(np.diff(times) > 0.5), len(times) - 1)
-    assert len(last) == count
-    return list(windows[last])
 
 
 @pytest.mark.parametrize(
@@ -180,14 +31,12 @@ def test_two_seconds_of_silence_keep_the_window_of_newcwv_and_not_that_of_reno(
     assert (after >= before) if keeps else (after < before / 2), windows
 
 
-@pytest.mark.parametrize("lost", ["", "packets:90", "packets:60,150"])
+@pytest.mark.parametrize("lost", ["none", "packets:90", "packets:60,150"])
 def test_the_window_of_newcwv_is_that_of_the_simulator_on_the_same_path(lost: str) -> None:
     sizes = [200_000] * 4
-    windows = burst("catnip_newcwv", sizes, 2.0, up=f"loss={lost or 'none'}")
+    windows = burst("catnip_newcwv", sizes, 2.0, up=f"loss={lost}")
     kernel = np.array([before for before, _ in windows[1:]], dtype=float)
-    ours = np.array(
-        ends(simulated({"control": "reno", "validation": "newcwv"}, sizes, 2.0, lost), len(sizes))
-    )
+    ours = np.array(ends(simulated(NEW_CWV, sizes, 2.0, lost), len(sizes)))
     assert np.all(np.abs(kernel / ours - 1) <= BAND), (kernel, ours)
 
 

@@ -1,0 +1,234 @@
+"""The windows of the agent's controllers in this kernel, beside the simulator's on the same path (CWV-S5).
+
+A server answers with documents of the same size, each after a silence, over one connection and one link, on
+which packets are lost by their numbers.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from catnip import api, context
+from catnip._core import InputError
+from catnip.api import Link
+from catnip.cli.emulation import AGENT, program
+from catnip.papers.linux.runs import Runs
+from catnip.papers.quantity import Quantities
+from catnip.progress import side_by_side
+
+measured = Quantities()
+
+RATE, DELAY_MS, QUEUE = "20Mbit", 20, "drop-tail:2000"
+SEGMENT, PORT = 1448, 8081
+BURSTS, BURST_BYTES, SILENCE_S = 4, 200_000, 2.0
+SCRIPTS = {"none": "none", "one": "packets:90", "two": "packets:60,150"}
+"""What is lost of what the server sends."""
+NEW_CWV = {"control": "reno", "validation": "newcwv"}
+SIDE_BY_SIDE, TRIES = 3, 6
+"""Links of a second, of which a machine is soon too busy for one."""
+SERVER = """
+import json, socket, struct, sys, time
+sys.path.insert(0, sys.argv[1])
+from catnip import context
+control, tells = sys.argv[2].encode(), sys.argv[3] == "tells"
+def cwnd(connection):
+    return struct.unpack_from("I", connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 80)[0]
+with socket.create_server(("", 8081)) as server:
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        sizes = json.loads(line)
+        connection, _ = server.accept()
+        used = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode()
+        windows = []
+        with connection:
+            for size in sizes:
+                connection.recv(1)
+                before = cwnd(connection)
+                if tells:
+                    context.document(connection, size)
+                connection.sendall(bytes(size))
+                # The window as the kernel has it once the first packet has left after a silence.
+                windows.append([before, cwnd(connection)])
+            connection.recv(1)
+            windows.append([cwnd(connection)] * 2)
+        print(json.dumps([used, windows]), flush=True)
+"""
+
+
+@measured
+def window_ratio(runs: Runs, lost: str, nth: int) -> float:
+    """cwnd of newCWV at the end of the nth burst, from 1: the kernel's over the simulator's."""
+    kernel, ours = _of(runs)[lost]
+    return kernel[nth - 1] / ours[nth - 1]
+
+
+@measured
+def kept_share(runs: Runs, lost: str) -> float:
+    """What two seconds of silence leave of newCWV's window in the kernel, with default settings, at least."""
+    return runs.kept("kept windows", lambda: _kept(runs))[lost]
+
+
+def burst(
+    control: str,
+    sizes: Sequence[int],
+    idle_s: float,
+    *,
+    tells: bool = False,
+    capture: Path | None = None,
+    **link_options: str | int | bool,
+) -> list[list[int]]:
+    """cwnd before and after each of some responses, as the kernel has it, and at the end.
+
+    What was measured over a link that has not kept its promises, as on a busy machine, is measured once more.
+    """
+    options = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, **link_options}
+    for _ in range(TRIES):
+        with api.link(**options) as link:
+            windows = _behind(link, control, sizes, idle_s, tells, capture)
+        if link.certificate["verdict"] != "red":
+            return windows
+    raise InputError(f"linux: the link was red in {TRIES} tries")
+
+
+def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: str = "none") -> Any:
+    """The events of a simulated server on the same path; all sizes are the same."""
+    [size] = set(sizes)
+    near = {"rate": "10Gbit", "delay": "0ms", "queue": "drop-tail:10000"}
+    far = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, "there": {"loss": loss}}
+    scenario = {
+        "id": "X",
+        "title": "Bursts of one connection",
+        "seeds": 1,
+        "duration": "30s",
+        "node": {"server": {"kind": "host"}, "router": {"kind": "router"}, "client": {"kind": "host"}},
+        "link": {
+            "near": {"from": "server", "to": "router", **near},
+            "far": {"from": "router", "to": "client", **far},
+        },
+        "tcp": {"profile": "linux-6", **tcp},
+        "traffic": {
+            "web": {
+                "kind": "tmix",
+                "clients": "client",
+                "servers": "server",
+                "generate": {
+                    "connections": 1,
+                    "over": "1ms",
+                    "epochs": f"constant:value={len(sizes)}",
+                    "request_bytes": "constant:value=1",
+                    "response_bytes": f"constant:value={size}",
+                    "idle_s": f"constant:value={idle_s}",
+                },
+            }
+        },
+    }
+    events = api.run(scenario, tables=["events"]).to_pandas("events")
+    return events[events["end"] == "server"]
+
+
+def ends(events: Any, count: int) -> list[float]:
+    """cwnd in segments at the end of each burst: at the last ACK before a silence."""
+    acks = events[events["kind"] == "ack"]
+    times, windows = acks["time_s"].to_numpy(), acks["cwnd_bytes"].to_numpy() / SEGMENT
+    last = np.append(np.flatnonzero(np.diff(times) > SILENCE_S / 4), len(times) - 1)
+    assert len(last) == count, "silences are longer than round trips"
+    return list(windows[last])
+
+
+def _of(runs: Runs) -> dict[str, tuple[list[float], list[float]]]:
+    """The kernel's windows at the ends of bursts and ours, by what is lost."""
+    return runs.kept(
+        "windows",
+        lambda: {
+            lost: (
+                [float(before) for before, _ in windows[1:]],
+                ends(simulated(NEW_CWV, [BURST_BYTES] * BURSTS, SILENCE_S, SCRIPTS[lost]), BURSTS),
+            )
+            for lost, windows in _scripted(runs).items()
+        },
+    )
+
+
+def _kept(runs: Runs) -> dict[str, float]:
+    return {
+        lost: min(after / before for before, after in windows[1:-1])
+        for lost, windows in _scripted(runs).items()
+    }
+
+
+def _scripted(runs: Runs) -> dict[str, list[list[int]]]:
+    def measure() -> dict[str, list[list[int]]]:
+        runs.must_have()
+        told = runs.progress.task("windows of newCWV")
+        sizes = [BURST_BYTES] * BURSTS
+        jobs = [
+            partial(burst, "catnip_newcwv", sizes, SILENCE_S, up=f"loss={loss}") for loss in SCRIPTS.values()
+        ]
+        return dict(zip(SCRIPTS, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
+
+    return runs.kept("scripted windows", measure)
+
+
+def _behind(
+    link: Link, control: str, sizes: Sequence[int], idle_s: float, tells: bool, capture: Path | None
+) -> list[list[int]]:
+    routes = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
+    device = json.loads(routes.stdout)[0]["dev"]
+    link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
+    agent = str(program(AGENT))
+    start = [agent, "start", "--device", device, "--mark", "none"]
+    started = link.run(start, capture_output=True, text=True, timeout=60)
+    if started.returncode:
+        raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
+    try:
+        return _served(link, device, control, sizes, idle_s, tells, capture)
+    finally:
+        link.run([agent, "stop"], check=True, timeout=60)
+
+
+def _served(
+    link: Link,
+    device: str,
+    control: str,
+    sizes: Sequence[int],
+    idle_s: float,
+    tells: bool,
+    capture: Path | None,
+) -> list[list[int]]:
+    source = str(Path(context.__file__).parents[1])
+    command = [sys.executable, "-c", SERVER, source, control, "tells" if tells else "is silent"]
+    pipe = subprocess.PIPE
+    server = link.start(command, stdin=pipe, stdout=pipe, text=True)
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n", "the server listens"
+    if capture:
+        options = ["--immediate-mode", "-B", "16384", "-s", "100", "-w", str(capture)]
+        watch = link.start(["tcpdump", "-Z", "root", "-i", device, *options, "tcp"], stderr=pipe)
+        assert watch.stderr is not None
+        watch.stderr.readline()
+    print(json.dumps(list(sizes)), file=server.stdin, flush=True)
+    with socket.create_connection((link.inside, PORT), timeout=30) as connection:
+        for at, size in enumerate(sizes):
+            time.sleep(idle_s if at else 0)
+            connection.sendall(b"x")
+            left = size
+            while left:
+                left -= len(connection.recv(min(left, 1 << 16)))
+        time.sleep(0.2)
+        connection.sendall(b"x")
+        used, windows = json.loads(server.stdout.readline())
+    assert used == control, "the kernel has the controller"
+    server.communicate(timeout=10)
+    if capture:
+        watch.terminate()
+        watch.communicate(timeout=10)
+    return list(windows)
