@@ -49,8 +49,8 @@ def departures(capture: Path) -> Any:
 
 
 def flights(times: Any) -> list[int]:
-    """Segments in each round trip: what leaves in a row, before a pause of a third of it."""
-    pauses = np.flatnonzero(np.diff(times) > ROUND_TRIP_MS / 3e3) + 1
+    """Segments in each round trip: what leaves in a row, before a pause of half of it."""
+    pauses = np.flatnonzero(np.diff(times) > ROUND_TRIP_MS / 2e3) + 1
     return [len(part) for part in np.split(np.asarray(times), pauses)]
 
 
