@@ -2,25 +2,28 @@
 
     .venv/bin/python benches/agent.py [PAIRS]
 
-As root. It moves data between two namespaces over a pair of virtual Ethernet devices, with and without an
-agent by turns, and prints one object: nanoseconds per run of the program as the kernel counts them, and the
-throughput with over that without, as a ratio with its interval. Once without a limit of segments, once with
-segments that leave one by one, where each packet has a run of its own.
+As root. One transfer between two namespaces over a pair of virtual Ethernet devices, during which an agent
+comes and goes. It prints one object: nanoseconds per run of the program as the kernel counts them, and the
+throughput with an agent over that without, as a ratio with its interval. Once without a limit of segments,
+and once with segments that leave one by one, where each packet has a run of its own.
 """
 
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from catnip import stats
 
 AGENT = [sys.executable, "-m", "catnip", "agent"]
-PAIRS, SECONDS = 12, 2.0
+PAIRS, SECONDS, SETTLES_S = 20, 1.0, 0.3
 HERE, THERE = "10.77.0.1", "10.77.0.2"
 SINK = """
 import os, socket
@@ -38,54 +41,75 @@ with socket.create_server(("", 9000)) as server:
 SOURCE = """
 import os, socket, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-address, seconds = sys.argv[1], float(sys.argv[2])
-data, sent = bytes(1 << 20), 0
-with socket.create_connection((address, 9000)) as connection:
+data, sent, said = bytes(1 << 20), 0, 0.0
+with socket.create_connection((sys.argv[1], 9000)) as connection:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    while True:
         sent += connection.send(data)
-print(sent * 8 / seconds / 1e9)
+        now = time.monotonic()
+        if now > said + 0.02:
+            said = now
+            print(now, sent, flush=True)
 """
 
 
 def main() -> None:
     """Measures and prints."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
+    told = {}
     with namespaces() as inside:
-        told = {}
         for which in ("kernel", "single"):
-            speeds_of: dict[bool, list[float]] = {False: [], True: []}
-            nanoseconds, packets = [], []
-            for _ in range(pairs):
-                if which == "single":
-                    # As the agent has it, which puts back what it has found.
-                    run([*inside, "ip", "link", "set", "dev", "here", "gso_max_segs", "1"])
-                    run([*inside, "sysctl", "-qw", "net.ipv4.tcp_min_tso_segs=1"])
-                speeds_of[False].append(speed(inside, SECONDS))
-                run([*inside, *AGENT, "start", "--device", "here", "--segments", which])
-                speeds_of[True].append(speed(inside, SECONDS))
-                # To count costs time, too.
-                run(["sysctl", "-qw", "kernel.bpf_stats_enabled=1"])
-                speed(inside, SECONDS / 2)
-                spent, runs = program()
-                run(["sysctl", "-qw", "kernel.bpf_stats_enabled=0"])
-                nanoseconds.append(spent / runs)
-                packets.append(runs / (SECONDS / 2))
-                run([*inside, *AGENT, "stop"])
-            ratio = stats.ratio(speeds_of[True], speeds_of[False])
-            told[which] = {
-                "nanoseconds_per_run": round(float(np.mean(nanoseconds)), 1),
-                "runs_per_second": round(float(np.mean(packets))),
-                "gbit_without": round(float(np.mean(speeds_of[False])), 2),
-                "throughput_ratio": [round(float(x), 3) for x in (ratio.mean, ratio.low, ratio.high)],
-            }
-        print(json.dumps(told, indent=2))
+            if which == "single":
+                # As the agent has it, which puts back what it has found.
+                run([*inside, "ip", "link", "set", "dev", "here", "gso_max_segs", "1"])
+                run([*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_min_tso_segs"])
+            told[which] = measured(inside, which, pairs)
+    print(json.dumps(told, indent=2))
 
 
-def speed(inside: list[str], seconds: float) -> float:
-    """What gets through, Gbit/s."""
-    return float(run([*inside, sys.executable, "-c", SOURCE, THERE, str(seconds)]))
+def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
+    """One long transfer, during which an agent comes and goes."""
+    spans: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+    start = [*inside, *AGENT, "start", "--device", "here", "--segments", which]
+    command = [*inside, sys.executable, "-c", SOURCE, THERE]
+    with tempfile.TemporaryFile("w+") as said:
+        source = subprocess.Popen(command, stdout=said)
+        time.sleep(2 * SETTLES_S)
+        for _ in range(pairs):
+            for marks in (False, True):
+                if marks:
+                    run(start)
+                time.sleep(SETTLES_S)
+                begun = time.monotonic()
+                time.sleep(SECONDS)
+                spans[marks].append((begun, time.monotonic()))
+                if marks:
+                    run([*inside, *AGENT, "stop"])
+        # To count costs time, too.
+        run(start)
+        Path("/proc/sys/kernel/bpf_stats_enabled").write_text("1")
+        time.sleep(SECONDS)
+        spent, runs = program()
+        Path("/proc/sys/kernel/bpf_stats_enabled").write_text("0")
+        run([*inside, *AGENT, "stop"])
+        source.kill()
+        source.wait()
+        said.seek(0)
+        times, sent = np.array([line.split() for line in said.read().splitlines()[:-1]], float).T
+    gbit = {
+        marks: [
+            8e-9 * float(np.subtract(*np.interp([end, begun], times, sent)) / (end - begun))
+            for begun, end in of
+        ]
+        for marks, of in spans.items()
+    }
+    ratio = stats.ratio(gbit[True], gbit[False])
+    return {
+        "nanoseconds_per_run": round(spent / runs, 1),
+        "runs_per_second": round(runs / SECONDS),
+        "gbit_without": round(float(np.mean(gbit[False])), 2),
+        "throughput_ratio": [round(float(x), 3) for x in (ratio.mean, ratio.low, ratio.high)],
+    }
 
 
 def program() -> tuple[int, int]:
@@ -101,7 +125,6 @@ def namespaces() -> Iterator[list[str]]:
     """Two, with a wire between them and a sink in the second one; how to enter the first one."""
     names = ["catnip-here", "catnip-there"]
     enter = [["nsenter", f"--net=/var/run/netns/{name}"] for name in names]
-    stats_before = run(["sysctl", "-n", "kernel.bpf_stats_enabled"]).strip()
     for name in names:
         run(["ip", "netns", "add", name])
     try:
@@ -117,7 +140,6 @@ def namespaces() -> Iterator[list[str]]:
         yield enter[0]
         sink.kill()
     finally:
-        run(["sysctl", "-qw", f"kernel.bpf_stats_enabled={stats_before}"])
         for name in names:
             run(["ip", "netns", "del", name])
 
