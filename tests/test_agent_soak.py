@@ -23,9 +23,9 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("bpftool"), reason="no bpftool"),
 ]
 
-SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "10"))
+SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "5"))
 """`make soak` takes ten minutes for each."""
-TIMES = int(os.environ.get("CATNIP_ATTACH", "10"))
+TIMES = int(os.environ.get("CATNIP_ATTACH", "5"))
 """`make soak` attaches a thousand times."""
 TROUBLE = ("WARNING:", "BUG:", "Oops", "refcount", "use-after-free")
 
