@@ -29,7 +29,7 @@ struct verdict {
 		bounded;                                                                                                           \
 	})
 
-static inline bool see(struct __sk_buff *skb, struct seen *seen)
+static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 {
 	struct sk_buff *whole = bpf_cast_to_kern_ctx(skb);
 	void *end = (void *)(long)skb->data_end;
@@ -224,7 +224,7 @@ static inline bool is_ours(u32 codepoint)
 }
 
 /* Who marks by itself what nobody has marked for it gets nothing of it. */
-static inline void leave_alone(struct __sk_buff *skb, const struct seen *seen, bool is_local)
+static __noinline void leave_alone(struct __sk_buff *skb, const struct seen *seen, bool is_local)
 {
 	if (is_local && config.washes && is_ours(seen->dscp)) {
 		write_codepoint(skb, seen, 0);
@@ -240,15 +240,14 @@ int catnip_mark(struct __sk_buff *skb)
 	struct seen seen = {};
 	if (config.policy == POLICY_NONE || !see(skb, &seen))
 		return TCX_NEXT;
-	bool is_local = skb->sk != 0;
+	struct bpf_sock *sk = skb->sk;
 	struct verdict verdict = { .klass = config.usual_class };
-	if (!is_local || !seen.is_tcp) {
-		leave_alone(skb, &seen, is_local);
+	if (!sk || !seen.is_tcp) {
+		leave_alone(skb, &seen, sk != 0);
 		return TCX_NEXT;
 	}
-	struct bpf_sock *full = bpf_sk_fullsock(skb->sk);
-	struct tcp_sock *tp = full ? bpf_skc_to_tcp_sock(full) : 0;
-	struct flow *flow = tp ? bpf_sk_storage_get(&flows, full, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	if (flow)
 		verdict.klass = class_of(flow);
 	bool is_alike = config.policy == POLICY_APPLICATION;

@@ -99,13 +99,15 @@ impl<'a> Attached<'a> {
         let name = setup.cgroup.display().to_string();
         let cgroup =
             cgroup.map_err(|error| Failure::new("--cgroup", format!("{name}: cannot open it: {error}")))?;
-        for program in [&mut programs.catnip_tell, &mut programs.catnip_ask, &mut programs.catnip_hear] {
+        // What nobody needs would still cost each packet its call.
+        let hear = setup.policy.marks_acks.then_some(&mut programs.catnip_hear);
+        for program in [&mut programs.catnip_tell, &mut programs.catnip_ask].into_iter().chain(hear) {
             let link = program.attach_cgroup(cgroup.as_raw_fd());
             let what = "cannot attach to it, is it a folder of cgroup2?";
             links.push(link.map_err(|error| Failure::new("--cgroup", format!("{name}: {what} {error}")))?);
         }
         let mut netlink = Netlink::open().map_err(|error| Failure::new("--device", error))?;
-        for device in &setup.devices {
+        for device in setup.devices.iter().filter(|_| setup.policy.mark.is_some()) {
             let wrong = |what: String| Failure::new("--device", format!("{device}: {what}"));
             let index = netlink.index_of(device).map_err(|error| wrong(error.to_string()))?;
             let link = sys::attach_tcx(&programs.catnip_mark, index);
