@@ -6,7 +6,7 @@ What the simulator says of the same stands beside it.
 
 from collections.abc import Sequence
 
-from catnip.papers.linux import bursts, captures, network, stack
+from catnip.papers.linux import bursts, captures, network, stack, windows
 from catnip.papers.linux.figures import FIGURES, headline, tables
 from catnip.papers.linux.runs import Runs
 from catnip.papers.newcwv import printed as newcwv_printed
@@ -16,7 +16,9 @@ from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
-MEASURED = Quantities(captures.measured | network.measured | bursts.measured | stack.measured)
+MEASURED = Quantities(
+    captures.measured | network.measured | bursts.measured | stack.measured | windows.measured
+)
 PRINTED = Quantities(testbed_printed.printed | newcwv_printed.printed)
 LIVE = tuple(MEASURED)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,19 @@ from catnip import api, context
 from catnip._core import InputError
 from catnip.api import Link
 from catnip.cli.emulation import AGENT, program
+from catnip.papers.linux.runs import Runs
+from catnip.papers.quantity import Quantities
+from catnip.progress import side_by_side
+
+measured = Quantities()
 
 RATE, DELAY_MS, QUEUE = "20Mbit", 20, "drop-tail:2000"
 SEGMENT, PORT = 1448, 8081
+BURSTS, BURST_BYTES, SILENCE_S = 4, 200_000, 2.0
+SCRIPTS = {"none": "none", "one": "packets:90", "two": "packets:60,150"}
+"""What is lost of what the server sends."""
 NEW_CWV = {"control": "reno", "validation": "newcwv"}
-TRIES = 6
+SIDE_BY_SIDE, TRIES = 3, 6
 """Links of a second, of which a machine is soon too busy for one."""
 SERVER = """
 import json, socket, struct, sys, time
@@ -54,6 +63,19 @@ with socket.create_server(("", 8081)) as server:
             windows.append([cwnd(connection)] * 2)
         print(json.dumps([used, windows]), flush=True)
 """
+
+
+@measured
+def window_ratio(runs: Runs, lost: str, nth: int) -> float:
+    """cwnd of newCWV at the end of the nth burst, from 1: the kernel's over the simulator's."""
+    kernel, ours = _of(runs)[lost]
+    return kernel[nth - 1] / ours[nth - 1]
+
+
+@measured
+def kept_share(runs: Runs, lost: str) -> float:
+    """What two seconds of silence leave of newCWV's window in the kernel, with default settings, at least."""
+    return runs.kept("kept windows", lambda: _kept(runs))[lost]
 
 
 def burst(
@@ -120,9 +142,43 @@ def ends(events: Any, count: int) -> list[float]:
     """cwnd in segments at the end of each burst: at the last ACK before a silence."""
     acks = events[events["kind"] == "ack"]
     times, windows = acks["time_s"].to_numpy(), acks["cwnd_bytes"].to_numpy() / SEGMENT
-    last = np.append(np.flatnonzero(np.diff(times) > 0.5), len(times) - 1)
+    last = np.append(np.flatnonzero(np.diff(times) > SILENCE_S / 4), len(times) - 1)
     assert len(last) == count, "silences are longer than round trips"
     return list(windows[last])
+
+
+def _of(runs: Runs) -> dict[str, tuple[list[float], list[float]]]:
+    """The kernel's windows at the ends of bursts and ours, by what is lost."""
+    return runs.kept(
+        "windows",
+        lambda: {
+            lost: (
+                [float(before) for before, _ in windows[1:]],
+                ends(simulated(NEW_CWV, [BURST_BYTES] * BURSTS, SILENCE_S, SCRIPTS[lost]), BURSTS),
+            )
+            for lost, windows in _scripted(runs).items()
+        },
+    )
+
+
+def _kept(runs: Runs) -> dict[str, float]:
+    return {
+        lost: min(after / before for before, after in windows[1:-1])
+        for lost, windows in _scripted(runs).items()
+    }
+
+
+def _scripted(runs: Runs) -> dict[str, list[list[int]]]:
+    def measure() -> dict[str, list[list[int]]]:
+        runs.must_have()
+        told = runs.progress.task("windows of newCWV")
+        sizes = [BURST_BYTES] * BURSTS
+        jobs = [
+            partial(burst, "catnip_newcwv", sizes, SILENCE_S, up=f"loss={loss}") for loss in SCRIPTS.values()
+        ]
+        return dict(zip(SCRIPTS, side_by_side(jobs, SIDE_BY_SIDE, told), strict=True))
+
+    return runs.kept("scripted windows", measure)
 
 
 def _behind(
