@@ -22,6 +22,7 @@ import catnip
 from catnip import context
 from catnip.api import Link
 from catnip.cli import emulation
+from catnip.papers.linux.runs import capturing, device
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
@@ -45,8 +46,7 @@ class Host:
 
     def __init__(self, link: Link, folder: Path) -> None:
         self.link, self.folder = link, folder
-        routes = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
-        self.device = json.loads(routes.stdout)[0]["dev"]
+        self.device = device(link)
 
     def agent(self, *words: object, code: int = 0) -> str:
         """A command of the agent: what it prints."""
@@ -84,17 +84,8 @@ class Host:
     @contextmanager
     def captured(self) -> Iterator[Path]:
         """What passes its device, as tcpdump sees it."""
-        capture = self.folder / "sender.pcap"
-        options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
-        command = ["tcpdump", "-Z", "root", "-i", self.device, *options, "tcp"]
-        watch = self.link.start(command, stderr=subprocess.PIPE)
-        assert watch.stderr is not None
-        watch.stderr.readline()
-        yield capture
-        # What is on its way is captured, too.
-        time.sleep(0.5)
-        watch.send_signal(signal.SIGINT)
-        watch.communicate(timeout=30)
+        with capturing(self.link, self.folder / "sender.pcap") as capture:
+            yield capture
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Packets by reason and level."""

@@ -107,11 +107,13 @@ impl<'a> Attached<'a> {
             links.push(link.map_err(|error| Failure::new("--cgroup", format!("{name}: {what} {error}")))?);
         }
         let mut netlink = Netlink::open().map_err(|error| Failure::new("--device", error))?;
-        for device in setup.devices.iter().filter(|_| setup.policy.mark.is_some()) {
+        for device in &setup.devices {
             let wrong = |what: String| Failure::new("--device", format!("{device}: {what}"));
             let index = netlink.index_of(device).map_err(|error| wrong(error.to_string()))?;
-            let link = sys::attach_tcx(&programs.catnip_mark, index);
-            links.push(link.map_err(|error| wrong(format!("cannot attach to what leaves it: {error}")))?);
+            if setup.policy.mark.is_some() {
+                let link = sys::attach_tcx(&programs.catnip_mark, index);
+                links.push(link.map_err(|error| wrong(format!("cannot attach to what leaves it: {error}")))?);
+            }
         }
         if setup.controllers != Controllers::None {
             let maps = &mut skeleton.maps;

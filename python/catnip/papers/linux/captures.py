@@ -26,7 +26,7 @@ from catnip import api
 from catnip._core import InputError
 from catnip.api import Link
 from catnip.cli.emulation import AGENT, program
-from catnip.papers.linux.runs import TRIES, Runs
+from catnip.papers.linux.runs import TRIES, Runs, capturing
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
 from catnip.progress import side_by_side
@@ -151,7 +151,7 @@ def captured(mark: str, server: str, lossy: bool, segments: str = PACED, seed: i
                 api.link(**options) as link,
                 serving(link, server, folder),
                 marking(link, mark, segments),
-                capturing(link, folder) as capture,
+                capturing(link, folder / "sender.pcap") as capture,
             ):
                 got = fetch_all(link.inside, seed, persistent=mark != STATE)
             made = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark)
@@ -200,23 +200,6 @@ def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
         yield
     finally:
         link.run([agent, "stop"], capture_output=True)
-
-
-@contextmanager
-def capturing(link: Link, folder: Path) -> Iterator[Path]:
-    """What passes the device behind a link, as tcpdump sees it."""
-    shown = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
-    device = json.loads(shown.stdout)[0]["dev"]
-    capture = folder / "sender.pcap"
-    options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
-    watch = link.start(["tcpdump", "-Z", "root", "-i", device, *options, "tcp"], stderr=subprocess.PIPE)
-    assert watch.stderr is not None
-    watch.stderr.readline()
-    yield capture
-    # What is on its way is captured, too.
-    time.sleep(0.5)
-    watch.send_signal(signal.SIGINT)
-    watch.communicate(timeout=30)
 
 
 def fetch_all(address: str, seed: int, persistent: bool) -> int:

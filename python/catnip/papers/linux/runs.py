@@ -1,10 +1,16 @@
 """What all measurements on this machine's kernel need, each made once."""
 
+import json
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from catnip import api
 from catnip._core import InputError
+from catnip.api import Link
 from catnip.cli.emulation import AGENT, cannot_control, cannot_mark, program
 from catnip.papers.campaign import Campaign
 from catnip.papers.testbed.runs import can_run
@@ -43,3 +49,24 @@ def controllers() -> Iterator[None]:
             yield
         finally:
             link.run([str(program(AGENT)), "stop"], capture_output=True)
+
+
+def device(link: Link) -> str:
+    """The one behind a link."""
+    shown = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
+    return str(json.loads(shown.stdout)[0]["dev"])
+
+
+@contextmanager
+def capturing(link: Link, capture: Path) -> Iterator[Path]:
+    """What passes the device behind a link, as tcpdump sees it."""
+    options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
+    command = ["tcpdump", "-Z", "root", "-i", device(link), *options, "tcp"]
+    watch = link.start(command, stderr=subprocess.PIPE)
+    assert watch.stderr is not None
+    watch.stderr.readline()
+    yield capture
+    # What is on its way is captured, too.
+    time.sleep(0.5)
+    watch.send_signal(signal.SIGINT)
+    watch.communicate(timeout=30)

@@ -208,13 +208,6 @@ def change_pct(
 
 
 @measured
-def prediction_off_points(runs: Runs, control: str, cell: str, system: str, statistic: str = "mean") -> float:
-    """How far the simulator's change is from the kernel's, points."""
-    theirs, ours = (change_pct(runs, control, cell, system, statistic, by) for by in (KERNEL, SIMULATED))
-    return ours.mean - theirs.mean
-
-
-@measured
 def predictions_inside_pct(runs: Runs, statistic: str = "mean") -> float:
     """Of all cells and marks, those in which the simulator's change lies within the interval measured."""
     inside = []

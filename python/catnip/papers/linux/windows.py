@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from catnip import api, context
 from catnip._core import InputError
 from catnip.api import Link
 from catnip.cli.emulation import AGENT, program
-from catnip.papers.linux.runs import Runs
+from catnip.papers.linux.runs import Runs, capturing, device
 from catnip.papers.quantity import Quantities
 from catnip.progress import side_by_side
 
@@ -184,23 +185,20 @@ def _scripted(runs: Runs) -> dict[str, list[list[int]]]:
 def _behind(
     link: Link, control: str, sizes: Sequence[int], idle_s: float, tells: bool, capture: Path | None
 ) -> list[list[int]]:
-    routes = link.run(["ip", "-json", "route"], capture_output=True, text=True, check=True)
-    device = json.loads(routes.stdout)[0]["dev"]
     link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
     agent = str(program(AGENT))
-    start = [agent, "start", "--device", device, "--mark", "none"]
+    start = [agent, "start", "--device", device(link), "--mark", "none"]
     started = link.run(start, capture_output=True, text=True, timeout=60)
     if started.returncode:
         raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
     try:
-        return _served(link, device, control, sizes, idle_s, tells, capture)
+        return _served(link, control, sizes, idle_s, tells, capture)
     finally:
         link.run([agent, "stop"], check=True, timeout=60)
 
 
 def _served(
     link: Link,
-    device: str,
     control: str,
     sizes: Sequence[int],
     idle_s: float,
@@ -213,25 +211,18 @@ def _served(
     server = link.start(command, stdin=pipe, stdout=pipe, text=True)
     assert server.stdout is not None
     assert server.stdout.readline() == "ready\n", "the server listens"
-    if capture:
-        options = ["--immediate-mode", "-B", "16384", "-s", "100", "-w", str(capture)]
-        watch = link.start(["tcpdump", "-Z", "root", "-i", device, *options, "tcp"], stderr=pipe)
-        assert watch.stderr is not None
-        watch.stderr.readline()
-    print(json.dumps(list(sizes)), file=server.stdin, flush=True)
-    with socket.create_connection((link.inside, PORT), timeout=30) as connection:
-        for at, size in enumerate(sizes):
-            time.sleep(idle_s if at else 0)
+    with capturing(link, capture) if capture else nullcontext():
+        print(json.dumps(list(sizes)), file=server.stdin, flush=True)
+        with socket.create_connection((link.inside, PORT), timeout=30) as connection:
+            for at, size in enumerate(sizes):
+                time.sleep(idle_s if at else 0)
+                connection.sendall(b"x")
+                left = size
+                while left:
+                    left -= len(connection.recv(min(left, 1 << 16)))
+            time.sleep(0.2)
             connection.sendall(b"x")
-            left = size
-            while left:
-                left -= len(connection.recv(min(left, 1 << 16)))
-        time.sleep(0.2)
-        connection.sendall(b"x")
-        used, windows = json.loads(server.stdout.readline())
+            used, windows = json.loads(server.stdout.readline())
     assert used == control, "the kernel has the controller"
     server.communicate(timeout=10)
-    if capture:
-        watch.terminate()
-        watch.communicate(timeout=10)
     return list(windows)
