@@ -238,7 +238,7 @@ SEC("tcx/egress")
 int catnip_mark(struct __sk_buff *skb)
 {
 	struct seen seen = {};
-	if (config.policy == POLICY_NONE || !see(skb, &seen))
+	if (!see(skb, &seen))
 		return TCX_NEXT;
 	struct bpf_sock *sk = skb->sk;
 	struct verdict verdict = { .klass = config.usual_class };

@@ -10,7 +10,7 @@ enum policy {
 	POLICY_SPM = 0,         /* by the place in a document */
 	POLICY_TCP_STATE = 1,   /* by the window */
 	POLICY_APPLICATION = 2, /* all packets of an application alike */
-	POLICY_NONE = 3,        /* no marks; the other programs run */
+	POLICY_NONE = 3,        /* no marks: the marker is not attached, the other programs run */
 };
 
 #define CLASSES 3
