@@ -23,8 +23,7 @@ NONE, PARTIAL, FULL, LAST = "FIFO", "partial SPM", "full SPM", "last packets"
 MARKS = {NONE: "none", PARTIAL: "spm-partial", FULL: "spm", LAST: "last-only"}
 PAPER = (PARTIAL, FULL)
 SERVERS = ("nginx", "apache")
-SEEDS = {"nginx": 3, "apache": 2}
-SIDE_BY_SIDE = 5
+SEEDS, SIDE_BY_SIDE = 10, 10
 
 
 @measured
@@ -92,9 +91,9 @@ def table(runs: Runs) -> Table:
     return Table("Table XI with the kernel's own marks", columns, rows, note)
 
 
-def seeds(runs: Runs, server: str) -> list[int]:
-    """Of the runs with a server."""
-    count = 1 if runs.quick else runs.seed_count or SEEDS[server]
+def seeds(runs: Runs) -> list[int]:
+    """Of the runs of each cell."""
+    count = 1 if runs.quick else runs.seed_count or SEEDS
     return list(range(runs.first_seed, runs.first_seed + count))
 
 
@@ -125,7 +124,7 @@ def _ratios(runs: Runs, buffer_kb: int, marks: str, than: str, server: str) -> F
 def _runs(runs: Runs) -> dict[tuple[int, str, str], list[Emulated]]:
     runs.must_have(*SERVERS)
     scenario = str(paths.scenario_file(SCENARIO))
-    keys = [(key, seed) for key in _known(runs) for seed in seeds(runs, key[2])]
+    keys = [(key, seed) for key in _known(runs) for seed in seeds(runs)]
     jobs = [
         partial(
             wan.emulated,
