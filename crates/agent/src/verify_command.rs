@@ -146,3 +146,20 @@ fn sums(report: &Report, markers: Markers) -> Sums {
     }
     sums
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catnip_wire::verify::Connection;
+
+    #[test]
+    fn data_that_was_lost_before_it_came_to_the_capture_is_no_gap_of_it() {
+        let (client, server) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
+        let from_client = Side { gaps: 2, ..Side::default() };
+        let from_server = Side { gaps: 5, ..Side::default() };
+        let connections = vec![Connection { client, server, from_client, from_server }];
+        let report = Report { connections, ..Report::default() };
+        let gaps = |markers| sums(&report, markers).gaps;
+        assert_eq!([gaps(Markers::Servers), gaps(Markers::Clients), gaps(Markers::Both)], [5, 2, 7]);
+    }
+}
