@@ -89,10 +89,9 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
                         run([*inside, *AGENT, "stop"])
             # To count costs time, too.
             run(start)
-            Path("/proc/sys/kernel/bpf_stats_enabled").write_text("1")
-            time.sleep(SECONDS)
-            spent, runs = program()
-            Path("/proc/sys/kernel/bpf_stats_enabled").write_text("0")
+            with counting():
+                time.sleep(SECONDS)
+                spent, runs = program()
             run([*inside, *AGENT, "stop"])
         said.seek(0)
         times, sent = np.array([line.split() for line in said.read().splitlines()[:-1]], float).T
@@ -141,6 +140,18 @@ def namespaces() -> Iterator[list[str]]:
     finally:
         for name in names:
             run(["ip", "netns", "del", name])
+
+
+@contextmanager
+def counting() -> Iterator[None]:
+    """The kernel counts what its programs take."""
+    counts = Path("/proc/sys/kernel/bpf_stats_enabled")
+    before = counts.read_text()
+    counts.write_text("1")
+    try:
+        yield
+    finally:
+        counts.write_text(before)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -81,11 +81,9 @@ class Host:
             server.send_signal(signal.SIGTERM)
             server.wait(timeout=10)
 
-    @contextmanager
-    def captured(self) -> Iterator[Path]:
+    def captured(self) -> AbstractContextManager[Path]:
         """What passes its device, as tcpdump sees it."""
-        with capturing(self.link, self.folder / "sender.pcap") as capture:
-            yield capture
+        return capturing(self.link, self.folder / "sender.pcap")
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Packets by reason and level."""

@@ -23,7 +23,7 @@ NONE, PARTIAL, FULL, LAST = "FIFO", "partial SPM", "full SPM", "last packets"
 MARKS = {NONE: "none", PARTIAL: "spm-partial", FULL: "spm", LAST: "last-only"}
 PAPER = (PARTIAL, FULL)
 SERVERS = ("nginx", "apache")
-SEEDS, SIDE_BY_SIDE = 10, 10
+SIDE_BY_SIDE = 10
 
 
 @measured
@@ -91,12 +91,6 @@ def table(runs: Runs) -> Table:
     return Table("Table XI with the kernel's own marks", columns, rows, note)
 
 
-def seeds(runs: Runs) -> list[int]:
-    """Of the runs of each cell."""
-    count = 1 if runs.quick else runs.seed_count or SEEDS
-    return list(range(runs.first_seed, runs.first_seed + count))
-
-
 def _known(runs: Runs) -> list[tuple[int, str, str]]:
     """In a quick run, one server."""
     servers = SERVERS[:1] if runs.quick else SERVERS
@@ -124,7 +118,7 @@ def _ratios(runs: Runs, buffer_kb: int, marks: str, than: str, server: str) -> F
 def _runs(runs: Runs) -> dict[tuple[int, str, str], list[Emulated]]:
     runs.must_have(*SERVERS)
     scenario = str(paths.scenario_file(SCENARIO))
-    keys = [(key, seed) for key in _known(runs) for seed in seeds(runs)]
+    keys = [(key, seed) for key in _known(runs) for seed in runs.seeds(SCENARIO)]
     jobs = [
         partial(
             wan.emulated,

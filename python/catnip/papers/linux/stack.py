@@ -42,7 +42,7 @@ STATISTICS: Mapping[str, Callable[[Floats], float]] = {
     "95th percentile": lambda times: float(np.quantile(times, 0.95)),
     "99th percentile": lambda times: float(np.quantile(times, 0.99)),
 }
-SEEDS, QUICK_SEEDS, MODEL_SEEDS = 4, 1, 40
+MODEL_SEEDS = 40
 FOR_S, QUICK_FOR_S = 40.0, 12.0
 SETTLED_S, UNTIL_S = 4.0, 5.0
 """Fetches count that begin so long after the start, and so long before the end."""
@@ -126,9 +126,7 @@ Measured = Mapping[tuple[str, str, str], list[Run]]
 
 def seeds(runs: Runs) -> list[int]:
     """Of the real runs."""
-    return list(
-        range(runs.first_seed, runs.first_seed + (runs.seed_count or (QUICK_SEEDS if runs.quick else SEEDS)))
-    )
+    return runs.seeds(REAL)
 
 
 def cells() -> list[tuple[str, str]]:
