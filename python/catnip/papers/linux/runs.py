@@ -1,6 +1,7 @@
 """What all measurements on this machine's kernel need, each made once."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -60,16 +61,31 @@ def device(link: Link) -> str:
 
 @contextmanager
 def capturing(link: Link, capture: Path) -> Iterator[Path]:
-    """What passes the device behind a link, as tcpdump sees it."""
+    """What passes the device behind a link, as tcpdump sees it, and all of it."""
     options = ["--immediate-mode", "-B", "65536", "-s", "120", "-w", str(capture)]
     command = ["tcpdump", "-Z", "root", "-i", device(link), *options, "tcp"]
-    watch = link.start(command, stderr=subprocess.PIPE)
+    watch = link.start(command, stderr=subprocess.PIPE, text=True)
     assert watch.stderr is not None
     watch.stderr.readline()
     try:
         yield capture
         # What is on its way is captured, too.
         time.sleep(0.5)
+        _catch_up(watch)
     finally:
         watch.send_signal(signal.SIGINT)
         watch.communicate(timeout=30)
+
+
+def _catch_up(watch: "subprocess.Popen[str]") -> None:
+    """Waits until tcpdump has read what the kernel keeps for it; an interrupted one forgets it."""
+    assert watch.stderr is not None
+    while True:
+        watch.send_signal(signal.SIGUSR1)
+        # "250 packets captured, 250 packets received by filter, 0 packets dropped by kernel"
+        captured, received, dropped = map(int, re.findall(r"(\d+) packets?", watch.stderr.readline()))
+        if dropped:
+            raise InputError(f"linux: tcpdump was too slow for {dropped} of {received} packets")
+        if captured == received:
+            return
+        time.sleep(0.05)
