@@ -7,11 +7,15 @@ use catnip_cli::failure::{Failure, failed};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where agents are found.
 const FOLDER: &str = "/run/catnip-agent";
+
+/// How often the folder is made again that one who leaves has taken away.
+const TRIES: u32 = 1000;
 
 /// The folder of the agent of this network namespace.
 #[derive(Clone, Debug)]
@@ -63,10 +67,22 @@ impl Place {
 
     /// The same; `None`: somebody else is.
     pub fn try_lock(&self) -> Result<Option<Lock>, Failure> {
-        fs::create_dir_all(&self.0).map_err(failed(FOLDER, "make a folder there"))?;
         let (path, flags) = (self.0.join("lock"), OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC);
-        let opened = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR);
-        let file = File::from(opened.map_err(|error| failed(FOLDER, "open a file there")(error.into()))?);
+        let opened = || -> std::io::Result<File> {
+            fs::create_dir_all(&self.0)?;
+            Ok(File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?))
+        };
+        // One that leaves may take the folder away while it is made.
+        let passes =
+            |error: &std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists);
+        let mut result = opened();
+        for _ in 0..TRIES {
+            if !result.as_ref().is_err_and(passes) {
+                break;
+            }
+            result = opened();
+        }
+        let file = result.map_err(failed(FOLDER, "open a file there"))?;
         // One that has left meanwhile has taken its file away.
         let is_there = || Some(fs::metadata(&path).ok()?.ino() == file.metadata().ok()?.ino());
         let is_ours =
@@ -123,5 +139,33 @@ impl Changes {
             }
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::{env, process, thread};
+
+    #[test]
+    fn agents_that_come_while_others_leave_are_one_at_a_time_and_none_fails() {
+        let place = Place(env::temp_dir().join(format!("catnip-agent-place-{}", process::id())));
+        let (inside, entered) = (AtomicU32::new(0), AtomicU32::new(0));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..5000 {
+                        if let Some(lock) = place.try_lock().expect("no failure") {
+                            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                            entered.fetch_add(1, Ordering::SeqCst);
+                            inside.fetch_sub(1, Ordering::SeqCst);
+                            place.leave(lock);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(entered.into_inner() > 0);
     }
 }
