@@ -72,17 +72,19 @@ impl Place {
             fs::create_dir_all(&self.0)?;
             Ok(File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?))
         };
-        // One that leaves may take the folder away while it is made.
-        let passes =
-            |error: &std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists);
-        let mut result = opened();
-        for _ in 0..TRIES {
-            if !result.as_ref().is_err_and(passes) {
-                break;
+        let mut tries = 0;
+        let file = loop {
+            match opened() {
+                // One that leaves may take the folder away while it is made.
+                Err(error)
+                    if tries < TRIES
+                        && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) =>
+                {
+                    tries += 1;
+                }
+                result => break result.map_err(failed(FOLDER, "open a file there"))?,
             }
-            result = opened();
-        }
-        let file = result.map_err(failed(FOLDER, "open a file there"))?;
+        };
         // One that has left meanwhile has taken its file away.
         let is_there = || Some(fs::metadata(&path).ok()?.ino() == file.metadata().ok()?.ino());
         let is_ours =
@@ -114,7 +116,8 @@ impl Place {
         let _ = fs::remove_file(self.0.join("lock"));
         drop(lock);
         let _ = fs::remove_dir(&self.0);
-        let _ = fs::remove_dir(FOLDER);
+        // Other namespaces' agents may be there.
+        let _ = self.0.parent().map(fs::remove_dir);
     }
 }
 
@@ -150,7 +153,8 @@ mod tests {
 
     #[test]
     fn agents_that_come_while_others_leave_are_one_at_a_time_and_none_fails() {
-        let place = Place(env::temp_dir().join(format!("catnip-agent-place-{}", process::id())));
+        let folder = env::temp_dir().join(format!("catnip-agent-places-{}", process::id()));
+        let place = Place(folder.join("1"));
         let (inside, entered) = (AtomicU32::new(0), AtomicU32::new(0));
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -167,5 +171,6 @@ mod tests {
             }
         });
         assert!(entered.into_inner() > 0);
+        assert!(!folder.exists(), "the last one leaves nothing");
     }
 }

@@ -26,8 +26,8 @@ def _cells(runs: Runs, control: str) -> Figure:
     caption = (
         "Thirty readers fetch files of 8 to 50 kB over 1.5 Mbit/s with a round trip of 40 ms. Bars say "
         "by how much the mean time of a fetch differs from that over DropTail without marks; below zero "
-        f"is faster. Each group changes one thing. Whiskers are 95 % intervals of {len(stack.seeds(runs))} "
-        f"pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
+        f"is faster. Each group changes one thing. Whiskers are 95 % intervals of "
+        f"{len(runs.seeds(stack.REAL))} pairs of real runs and of {stack.MODEL_SEEDS} simulated ones."
     )
     if control == "bbr":
         caption += " The simulator has no BBR without RACK."
@@ -115,8 +115,8 @@ def _stack(runs: Runs, control: str) -> Table:
     columns += [f"{statistic}, {by}" for statistic in stack.STATISTICS for by in (KERNEL, SIMULATED)]
     note = (
         "Change of fetch times against DropTail without marks, percent, with 95 % intervals over pairs of "
-        f"runs with the same seed at the same time: {len(stack.seeds(runs))} of {stack.FOR_S:.0f} s by the "
-        f"kernel, {stack.MODEL_SEEDS} by the simulator."
+        f"runs with the same seed at the same time: {len(runs.seeds(stack.REAL))} of {stack.FOR_S:.0f} s "
+        f"by the kernel, {stack.MODEL_SEEDS} by the simulator."
     )
     return Table(f"{stack.CONTROLS[control]}: what marks change", columns, rows, note)
 

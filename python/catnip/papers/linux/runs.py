@@ -17,6 +17,8 @@ from catnip.papers.campaign import Campaign
 from catnip.papers.testbed.runs import can_run
 
 RED, TRIES = 3, 3
+LOOK_S, IDLE_LOOKS = 0.05, 20
+"""How often tcpdump is asked what it has read, and how often in vain."""
 USUAL_SEEDS = {"linux-stack": 4, "linux-wan": 10}
 
 
@@ -71,21 +73,29 @@ def capturing(link: Link, capture: Path) -> Iterator[Path]:
         yield capture
         # What is on its way is captured, too.
         time.sleep(0.5)
-        _catch_up(watch)
+        catch_up(watch)
     finally:
         watch.send_signal(signal.SIGINT)
         watch.communicate(timeout=30)
 
 
-def _catch_up(watch: "subprocess.Popen[str]") -> None:
+def catch_up(watch: "subprocess.Popen[str]") -> None:
     """Waits until tcpdump has read what the kernel keeps for it; an interrupted one forgets it."""
     assert watch.stderr is not None
-    while True:
+    before, idle_looks = 0, 0
+    while idle_looks < IDLE_LOOKS:
         watch.send_signal(signal.SIGUSR1)
         # "250 packets captured, 250 packets received by filter, 0 packets dropped by kernel"
-        captured, received, dropped = map(int, re.findall(r"(\d+) packets?", watch.stderr.readline()))
+        told = watch.stderr.readline()
+        counts = re.findall(r"(\d+) packets?", told)
+        if len(counts) != 3:
+            raise InputError(f"linux: tcpdump has ended: {told.strip()}")
+        captured, received, dropped = map(int, counts)
         if dropped:
             raise InputError(f"linux: tcpdump was too slow for {dropped} of {received} packets")
         if captured == received:
             return
-        time.sleep(0.05)
+        # Received are, too, those that came before there was a filter, which nobody will read.
+        idle_looks = 0 if captured > before else idle_looks + 1
+        before = captured
+        time.sleep(LOOK_S)

@@ -124,11 +124,6 @@ Measured = Mapping[tuple[str, str, str], list[Run]]
 """By controller, cell and system: a run for each seed."""
 
 
-def seeds(runs: Runs) -> list[int]:
-    """Of the real runs."""
-    return runs.seeds(REAL)
-
-
 def cells() -> list[tuple[str, str]]:
     """By controller and name."""
     return [(control, name) for control in CONTROLS for name in ONE_AT_A_TIME]
@@ -242,7 +237,7 @@ def _real(runs: Runs) -> Measured:
     runs.must_have("nginx")
     for_s = QUICK_FOR_S if runs.quick else FOR_S
     keys = cells()
-    jobs = [(*key, seed, system) for key in keys for seed in seeds(runs) for system in SYSTEMS]
+    jobs = [(*key, seed, system) for key in keys for seed in runs.seeds(REAL) for system in SYSTEMS]
     told = runs.progress.task("files over a slow line, by the kernel")
     ended = side_by_side([partial(emulated, *job, for_s) for job in jobs], SIDE_BY_SIDE, told)
     made: dict[tuple[str, str, str], list[Run]] = {}
@@ -305,7 +300,7 @@ def files() -> list[int]:
 def _model(runs: Runs) -> Measured:
     for_s = QUICK_FOR_S if runs.quick else FOR_S
     told = runs.progress.task("files over a slow line, simulated")
-    count = len(seeds(runs)) if runs.quick else MODEL_SEEDS
+    count = len(runs.seeds(REAL)) if runs.quick else MODEL_SEEDS
     chosen = list(range(runs.first_seed, runs.first_seed + count))
     known = [(*key, system) for key in cells() if cell(*key).can_be_simulated for system in SYSTEMS]
     made = {}
