@@ -1,13 +1,19 @@
 """The agent's congestion controllers in this kernel, beside the simulator's on the same path."""
 
+import selectors
+import socket
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from catnip import api
 from catnip.cli import emulation
+from catnip.papers.linux.runs import capturing, device
 from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
@@ -106,3 +112,78 @@ def test_a_window_after_a_silence_takes_a_round_trip_if_newcwv_paces(tmp_path: P
     # CWV-S6: a window takes 0.8 to 1.2 round trips at k = 1.
     assert spreads["catnip_newcwv"] < 0.3 * ROUND_TRIP_MS / 1e3, spreads
     assert 0.8 <= spreads["catnip_newcwv_p"] / (ROUND_TRIP_MS / 1e3) <= 1.2, spreads
+
+
+ENDLESS = """
+import socket, sys, threading
+def serve(connection):
+    connection.setsockopt(socket.SOL_SOCKET, 47, 1_000_000)  # SO_MAX_PACING_RATE
+    try:
+        while True:
+            connection.sendall(bytes(60 * 1448))
+    except OSError:
+        pass
+with socket.create_server(("", int(sys.argv[2]))) as server:
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[1].encode())
+    print("ready", flush=True)
+    while True:
+        threading.Thread(target=serve, args=server.accept()[:1], daemon=True).start()
+"""
+
+
+def test_paced_segments_of_many_connections_leave_one_by_one(tmp_path: Path) -> None:
+    agent = [str(emulation.program(emulation.AGENT))]
+    with api.link(rate="500Mbit", delay=f"{DELAY_MS}ms", queue="drop-tail:5000", tolerance="100ms") as link:
+        start = [*agent, "start", "--device", device(link), "--mark", "none", "--controllers", "all"]
+        link.run(start, check=True, timeout=60)
+        try:
+            server = link.start(
+                [sys.executable, "-c", ENDLESS, "catnip_newcwv", str(PORT)], stdout=subprocess.PIPE, text=True
+            )
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            with capturing(link, tmp_path / "sent.pcap") as capture, selectors.DefaultSelector() as readers:
+                for _ in range(20):
+                    readers.register(
+                        socket.create_connection((link.inside, PORT), timeout=30), selectors.EVENT_READ
+                    )
+                ends_at = time.monotonic() + 5
+                while time.monotonic() < ends_at:
+                    for key, _ in readers.select():
+                        key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
+                for key in list(readers.get_map().values()):
+                    key.fileobj.close()  # type: ignore[union-attr]
+            server.kill()
+            server.communicate(timeout=10)
+        finally:
+            link.run([*agent, "stop"], check=True, timeout=60)
+    command = ["tshark", "-n", "-r", str(capture), "-Y", "tcp.len > 0", "-T", "fields"]
+    fields = ["-e", "tcp.stream", "-e", "frame.time_relative"]
+    shown = subprocess.run([*command, *fields], capture_output=True, text=True, check=True).stdout
+    stream, at_s = np.array([line.split() for line in shown.splitlines()], dtype=float).T
+    assert len(stream) > 10_000
+    together = 0
+    for one in np.unique(stream):
+        # The first ten segments are not paced (tcp_update_skb_after_send).
+        gaps = np.diff(at_s[stream == one][10:])
+        together += int(np.sum((gaps[1:] < 1e-4) & (gaps[:-1] < 1e-4)))
+    # A gap is half a segment's time at least: 0.7 ms.
+    assert together == 0
+
+
+def test_an_agent_tells_whose_controllers_it_has() -> None:
+    agent = [str(emulation.program(emulation.AGENT))]
+    with api.link() as first, api.link() as second:
+        start = [*agent, "start", "--mark", "none"]
+        alone = first.run(start, capture_output=True, text=True, timeout=60)
+        try:
+            beside = second.run(start, capture_output=True, text=True, timeout=60)
+            second.run([*agent, "stop"], check=True, timeout=60)
+            insists = second.run([*start, "--controllers", "all"], capture_output=True, text=True, timeout=60)
+        finally:
+            first.run([*agent, "stop"], check=True, timeout=60)
+    assert (alone.returncode, "warning" in alone.stderr) == (0, False)
+    assert beside.returncode == 0
+    assert "warning: --controllers: another agent of this machine has registered them" in beside.stderr
+    assert insists.returncode == 2
+    assert "--controllers: catnip_newcwv: another agent of this machine has registered it" in insists.stderr

@@ -13,7 +13,10 @@
  *	2. A retransmission timeout halves what is in flight, and the window begins with what is left of that (tcp_enter_loss).
  *	3. While a repair lasts the kernel sends in proportion to the window before it, used or not (tcp_cwnd_reduction).
  *	4. Pacing begins with the eleventh segment of a connection (tcp_update_skb_after_send).
- *	5. What is retransmitted twice in a repair counts twice. */
+ *	5. What is retransmitted twice in a repair counts twice.
+ *
+ * None has a min_tso_segs: Linux 6.18 leaves it out for milliseconds at a time and takes any number for its answer, so that a paced
+ * connection sends 30 segments at once. net.ipv4.tcp_min_tso_segs has each segment leave by itself as well. */
 #pragma once
 #include "document.h"
 #include "law/eca.h"
@@ -321,13 +324,6 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return tp->snd_cwnd > tp->prior_cwnd ? tp->snd_cwnd : tp->prior_cwnd;
 }
 
-/* Each packet leaves with a mark of its own, up to a segment per millisecond. */
-SEC("struct_ops")
-u32 BPF_PROG(min_tso_segs, struct sock *sk)
-{
-	return 1;
-}
-
 #define CONTROLLER(which, called)                                                                                                  \
 	SEC(".struct_ops.link")                                                                                                    \
 	struct tcp_congestion_ops which = {                                                                                        \
@@ -337,7 +333,6 @@ u32 BPF_PROG(min_tso_segs, struct sock *sk)
 		.ssthresh = (void *)ssthresh,                                                                                      \
 		.cwnd_event = (void *)cwnd_event,                                                                                  \
 		.undo_cwnd = (void *)undo_cwnd,                                                                                    \
-		.min_tso_segs = (void *)min_tso_segs,                                                                              \
 		.name = called,                                                                                                    \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                                                  \
 	}

@@ -159,7 +159,6 @@ struct tcp_congestion_ops {
 	void (*cong_avoid)(struct sock *, u32, u32);
 	void (*cwnd_event)(struct sock *, enum tcp_ca_event);
 	void (*pkts_acked)(struct sock *, const struct ack_sample *);
-	u32 (*min_tso_segs)(struct sock *);
 	u32 (*undo_cwnd)(struct sock *);
 	char name[16];
 	u32 flags;

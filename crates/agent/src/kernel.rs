@@ -129,8 +129,13 @@ impl<'a> Attached<'a> {
                         if error.kind() == ErrorKind::AlreadyExists
                             && setup.controllers == Controllers::Auto => {}
                     Err(error) => {
-                        let what = format!("{name}: cannot register it: {error}");
-                        return Err(Failure::new("--controllers", what));
+                        let why = match error.kind() {
+                            ErrorKind::AlreadyExists => {
+                                "another agent of this machine has registered it".into()
+                            }
+                            _ => format!("cannot register it: {error}"),
+                        };
+                        return Err(Failure::new("--controllers", format!("{name}: {why}")));
                     }
                 }
             }

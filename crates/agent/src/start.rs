@@ -154,6 +154,10 @@ impl Start {
         let signals = Signals::catch()?;
         let mut room = Room::uninit();
         let attached = Attached::new(setup, &mut room)?;
+        if setup.controllers == Controllers::Auto && attached.controllers().len() < CONTROLLERS.len() {
+            let theirs = "another agent of this machine has registered them: they know no documents that are told here";
+            tell(format_args!("warning: --controllers: {theirs}\n"));
+        }
         let mut changes = self.segments.changes(&setup.devices)?;
         if self.control.is_some() {
             changes.settings.push((CONTROL.into(), setting(CONTROL)?));

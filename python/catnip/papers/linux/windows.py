@@ -187,7 +187,9 @@ def _behind(
 ) -> list[list[int]]:
     link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
     agent = str(program(AGENT))
-    start = [agent, "start", "--device", device(link), "--mark", "none"]
+    # Those of another agent would not know what is told here.
+    whose = ["--controllers", "all"] if tells else []
+    start = [agent, "start", "--device", device(link), "--mark", "none", *whose]
     started = link.run(start, capture_output=True, text=True, timeout=60)
     if started.returncode:
         raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
