@@ -78,6 +78,20 @@ def test_the_interval_of_a_gain_is_that_of_a_ratio_over_seeds() -> None:
     assert [made.mean, made.low, made.high] == approx([25, 25 - half, 25 + half], rel=1e-3)
 
 
+def test_traces_that_were_paired_by_themselves_have_the_gain_of_all_their_bursts() -> None:
+    whole = bursts.pair(BURSTS, REFERENCE, OTHER, "web")
+    alone = []
+    for seed in (1, 2):
+        chosen = whole.reference["seed"] == seed
+        reference, other = (
+            {key: rows[key][chosen] for key in rows} for rows in (whole.reference, whole.other)
+        )
+        alone.append(bursts.Pairs(reference, other, unpaired=1))
+    made = bursts.joined(alone)
+    assert bursts.gain(made, [1, 2]) == bursts.gain(whole, [1, 2])
+    assert made.unpaired == 2
+
+
 def test_one_seed_has_the_interval_of_resampled_bursts() -> None:
     rng = np.random.default_rng(3)
     times = rng.uniform(0.5, 1.5, 40)

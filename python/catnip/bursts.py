@@ -75,6 +75,16 @@ def pair(bursts: Table, reference: int, other: int, group: str | None = None) ->
     return Pairs(_rows(before, same), _rows(after, same), unpaired)
 
 
+def joined(parts: Sequence[Pairs]) -> Pairs:
+    """Those of several seeds as one."""
+
+    def of(sides: Sequence[Rows]) -> Rows:
+        return {key: np.concatenate([rows[key] for rows in sides]) for key in sides[0]}
+
+    reference, other = of([one.reference for one in parts]), of([one.other for one in parts])
+    return Pairs(reference, other, sum(one.unpaired for one in parts))
+
+
 def classes(
     pairs: Pairs,
     seeds: Sequence[int],

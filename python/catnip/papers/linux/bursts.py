@@ -1,14 +1,15 @@
 """newCWV in this machine's kernel at the newCWV paper's settings (CWV-S5, S15, E6 to E11)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from catnip import bursts
+from catnip import bursts, stats
 from catnip.papers.linux.runs import Runs, controllers
 from catnip.papers.newcwv import real
-from catnip.papers.newcwv.real import KERNEL_CWV, KERNEL_PACED, OF_THE_KERNEL, RENO, SHARED
+from catnip.papers.newcwv.real import FREE, KERNEL_CWV, KERNEL_PACED, OF_THE_KERNEL, RENO, SHARED
 from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
 from catnip.stats import Interval
@@ -27,8 +28,7 @@ def kernel_gain_pct(
     runs: Runs, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
 ) -> Interval:
     """By how much shorter bursts above a size are after a silence than under the kernel's Reno."""
-    _ready(runs)
-    return real.real_gain_pct(runs, setting, system, 1000 * burst_kb, idle_s, simulated, RENO)
+    return bursts.gain(_class(runs, setting, system, burst_kb, idle_s, simulated), _seeds(runs))
 
 
 @measured
@@ -73,44 +73,47 @@ def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 
 @measured
 def sent_again_ratio(runs: Runs, setting: str) -> float:
     """Segments that newCWV sends again, over those of the kernel's Reno."""
-    _ready(runs)
-    ours, theirs = (real.sent_again_pct(runs, setting, system) for system in (KERNEL_CWV, RENO))
+    ours, theirs = (
+        sum(run.retransmitted for run in made) / sum(run.sent for run in made)
+        for made in (
+            [real.of(one).run(setting, system) for one in _traces(runs)] for system in (KERNEL_CWV, RENO)
+        )
+    )
     return ours / theirs if theirs else float("nan")
 
 
 @measured
 def kernel_spread_ms(runs: Runs, system: str) -> float:
     """From the first to the last byte of a burst above 20 KB that newCWV sends within one round trip."""
-    _ready(runs)
-    return real.real_spread_ms(runs, system, reference=KERNEL_CWV)
+    parts = [real.class_of(one, FREE, system, 20_000, 1.0, reference=KERNEL_CWV) for one in _traces(runs)]
+    return real.spread_ms(bursts.joined(parts))
 
 
 @measured
 def file_over(runs: Runs, system: str) -> float:
     """What a file gets beside the bursts of an algorithm, over what it gets beside those of Reno."""
-    _ready(runs)
-    return real.file_kbps(runs, system) / real.file_kbps(runs, RENO)
+    ours, theirs = (sum(real.file_kbps(one, each) for one in _traces(runs)) for each in (system, RENO))
+    return ours / theirs
 
 
 @measured
 def over_simulated_kernel(runs: Runs, setting: str, system: str) -> Interval:
     """Time of bursts above 5 KB, the kernel's over the simulator's."""
-    _ready(runs)
-    return real.over_simulated(runs, setting, system)
+    here = bursts.joined([real.beside_simulated(one, setting, system) for one in _traces(runs)])
+    return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
 
 @measured
 def cwv_red_certificates(runs: Runs) -> str:
     """Runs whose router did not do what was asked of it, in two tries."""
-    _ready(runs)
-    return real.red_certificates(runs)
+    return str(sum(int(real.red_certificates(one)) for one in _traces(runs)))
 
 
 @measured
 def wrong_bursts(runs: Runs) -> str:
     """Responses of another size, and connections that ended early."""
-    _ready(runs)
-    return str(int(real.responses_of_another_size(runs)) + int(real.broken_connections(runs)))
+    counts = (real.responses_of_another_size, real.broken_connections)
+    return str(sum(int(count(one)) for one in _traces(runs) for count in counts))
 
 
 def table(runs: Runs) -> Table:
@@ -128,9 +131,9 @@ def table(runs: Runs) -> Table:
     columns = ["", *(f"kernel: {one}" for one in silences), *(f"simulator: {one}" for one in silences)]
     note = (
         f"Gains over Reno in percent, with the number of bursts; none where there are fewer than {FEWEST}. "
-        f"One trace of {FULL_S:.0f} s, the same for all; round trip 200 ms; free: no rate limit, congested: "
-        "2 Mbit/s and a buffer of 30 KB, shared: a file beside it. The simulator's gains are those of its "
-        "newCWV over its Reno as Linux has it."
+        f"Traces of {FULL_S:.0f} s, the same {len(_traces(runs))} for all; round trip 200 ms; free: no rate "
+        "limit, congested: 2 Mbit/s and a buffer of 30 KB, shared: a file beside it. The simulator's gains "
+        "are those of its newCWV over its Reno as Linux has it."
     )
     return Table("Bursts under newCWV in the kernel", columns, rows, note)
 
@@ -139,13 +142,20 @@ def _told(runs: Runs, setting: str, system: str, size: int, idle: int, simulated
     here = _class(runs, setting, system, size, idle, simulated)
     if len(here.gain_pct) < FEWEST:
         return ""
-    one = bursts.gain(here, [runs.first_seed])
+    one = bursts.gain(here, _seeds(runs))
     return f"{one.mean:.0f} [{one.low:.0f}, {one.high:.0f}] ({len(here.gain_pct)})"
 
 
-def _class(runs: Runs, setting: str, system: str, size: float, idle: float, simulated: bool) -> bursts.Pairs:
-    _ready(runs)
-    return real.class_of(runs, setting, system, 1000 * size, idle, simulated, RENO)
+def _class(
+    runs: Runs, setting: str, system: str, size_kb: float, idle_s: float, simulated: bool = False
+) -> bursts.Pairs:
+    """Bursts of all traces, beside themselves under the kernel's Reno."""
+    return bursts.joined(
+        [
+            real.class_of(one, setting, system, 1000 * size_kb, idle_s, simulated, RENO)
+            for one in _traces(runs)
+        ]
+    )
 
 
 def _classes(runs: Runs, setting: str, system: str) -> dict[tuple[int, int], Interval]:
@@ -153,18 +163,25 @@ def _classes(runs: Runs, setting: str, system: str) -> dict[tuple[int, int], Int
     made = {}
     for size in SIZES_KB:
         for idle in IDLES_S:
-            here = _class(runs, setting, system, size, idle, simulated=False)
+            here = _class(runs, setting, system, size, idle)
             if len(here.gain_pct) >= FEWEST:
-                made[size, idle] = bursts.gain(here, [runs.first_seed])
+                made[size, idle] = bursts.gain(here, _seeds(runs))
     return made
 
 
-def _ready(runs: Runs) -> None:
-    """The quantities of the newCWV paper take these runs for theirs."""
+def _seeds(runs: Runs) -> list[int]:
+    return [one.first_seed for one in _traces(runs)]
 
-    def make() -> real.Real:
+
+def _traces(runs: Runs) -> list[Runs]:
+    """The same for each trace, as the quantities of the newCWV paper take it."""
+
+    def make() -> list[Runs]:
         runs.must_have()
+        traces = [Runs(runs.quick, None, seed, runs.progress) for seed in runs.seeds(real.EMULATED)]
         with controllers():
-            return real.measure(runs, OF_THE_KERNEL, FULL_S)
+            for one in traces:
+                one.kept("real", partial(real.measure, one, OF_THE_KERNEL, FULL_S))
+        return traces
 
-    runs.kept("real", make)
+    return runs.kept("traces", make)

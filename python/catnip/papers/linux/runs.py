@@ -19,7 +19,7 @@ from catnip.papers.testbed.runs import can_run
 RED, TRIES = 3, 3
 LOOK_S, IDLE_LOOKS = 0.05, 20
 """How often tcpdump is asked what it has read, and how often in vain."""
-USUAL_SEEDS = {"linux-stack": 4, "linux-wan": 10}
+USUAL_SEEDS = {"linux-stack": 4, "linux-wan": 10, "newcwv-real": 4}
 
 
 class Runs(Campaign):

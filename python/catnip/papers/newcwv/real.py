@@ -220,8 +220,7 @@ def real_time_s(
 @measured
 def over_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Interval:
     """CWV-S15: time measured over time simulated, of the responses that both have."""
-    beside = of(runs).pairs(Variant(setting, system, simulated=True), Variant(setting, system))
-    here = beside.within(above_bytes, 0)
+    here = beside_simulated(runs, setting, system, above_bytes)
     return stats.ratio(here.other["time_s"], here.reference["time_s"])
 
 
@@ -272,10 +271,7 @@ def real_spread_ms(runs: Campaign, system: str, quantile: float = 0.5, reference
 
     Of responses above 20 KB, after more than 1 s of silence, that newCWV sends within one round trip.
     """
-    both = class_of(runs, FREE, system, 20_000, 1.0, reference=reference)
-    at_once = both.reference["time_s"] < AT_ONCE_S
-    spread_s = (both.other["time_s"] - both.other["first_s"])[at_once]
-    return 1e3 * float(np.quantile(spread_s, quantile)) if len(spread_s) else float("nan")
+    return spread_ms(class_of(runs, FREE, system, 20_000, 1.0, reference=reference), quantile)
 
 
 @measured
@@ -307,6 +303,19 @@ def class_of(
     """The responses above a size after more than a silence, paired with themselves under a reference."""
     sides = (Variant(setting, name, simulated) for name in (reference, system))
     return of(runs).pairs(*sides).within(above_bytes, idle_s)
+
+
+def beside_simulated(runs: Campaign, setting: str, system: str, above_bytes: float = LEAST_BYTES) -> Pairs:
+    """The responses above a size, as they were measured, beside themselves as they were simulated."""
+    sides = Variant(setting, system, simulated=True), Variant(setting, system)
+    return of(runs).pairs(*sides).within(above_bytes, 0)
+
+
+def spread_ms(both: Pairs, quantile: float = 0.5) -> float:
+    """From the first to the last byte of responses that the reference gets within one round trip."""
+    at_once = both.reference["time_s"] < AT_ONCE_S
+    spread_s = (both.other["time_s"] - both.other["first_s"])[at_once]
+    return 1e3 * float(np.quantile(spread_s, quantile)) if len(spread_s) else float("nan")
 
 
 def table(runs: Campaign) -> ReportTable:
