@@ -73,13 +73,13 @@ def paced_over_unpaced_points(runs: Runs, burst_kb: float = 80, idle_s: float = 
 @measured
 def sent_again_ratio(runs: Runs, setting: str) -> float:
     """Segments that newCWV sends again, over those of the kernel's Reno."""
-    ours, theirs = (
-        sum(run.retransmitted for run in made) / sum(run.sent for run in made)
-        for made in (
-            [real.of(one).run(setting, system) for one in _traces(runs)] for system in (KERNEL_CWV, RENO)
-        )
-    )
-    return ours / theirs if theirs else float("nan")
+
+    def share(system: str) -> float:
+        made = [real.of(one).run(setting, system) for one in _traces(runs)]
+        return sum(run.retransmitted for run in made) / sum(run.sent for run in made)
+
+    theirs = share(RENO)
+    return share(KERNEL_CWV) / theirs if theirs else float("nan")
 
 
 @measured
