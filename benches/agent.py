@@ -2,24 +2,24 @@
 
     .venv/bin/python benches/agent.py [PAIRS]
 
-As root. One transfer between two namespaces over a pair of virtual Ethernet devices, during which an agent
-comes and goes. It prints one object: nanoseconds per run of the program as the kernel counts them, and the
-throughput with an agent over that without, as a ratio with its interval. Once without a limit of segments,
-and once with segments that leave one by one, where each packet has a run of its own.
+As root. Two connections between two namespaces, each over a pair of virtual Ethernet devices of its own, send
+in turn, fifteen times a second. An agent marks what leaves one of the two devices, and then the other one. It
+prints one object: nanoseconds per run of the program as the kernel counts them, and the throughput of the
+connection with marks over that of the other one, as a ratio with its interval. Once without a limit of
+segments, and once with segments that leave one by one, where each packet has a run of its own.
 
-Source and sink share a processor. On two of a virtual machine, throughput is how soon the other one wakes,
-and varies by a factor of six. On one, which never sleeps, it is the work of both hosts, and repeats to half a
-percent.
+Sources and sinks share a processor. On two of a virtual machine, throughput is how soon the other one wakes,
+and varies by a factor of six. On one, which never sleeps, it is the work of both hosts. Turns are short because
+from one second to the next a machine differs from itself by more than marks cost.
 """
 
 import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,12 +28,13 @@ import numpy as np
 from catnip import stats
 
 AGENT = [sys.executable, "-m", "catnip", "agent"]
-PAIRS, SECONDS, SETTLES_S = 20, 1.0, 0.3
+PAIRS, COUNTS_S = 2000, 1.0
 ON_ONE = ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), sys.executable]
-HERE, THERE = "10.77.0.1", "10.77.0.2"
+DEVICES = ("first", "second")
+PORT = 9000
 SINK = """
-import socket
-with socket.create_server(("", 9000)) as server:
+import socket, sys
+with socket.create_server(("", int(sys.argv[1]))) as server:
     print("ready", flush=True)
     buffer = bytearray(1 << 20)
     while True:
@@ -42,17 +43,26 @@ with socket.create_server(("", 9000)) as server:
             while connection.recv_into(buffer):
                 pass
 """
+# Each turn it lets what the other connection has left behind drain, and then prints what a moment has taken.
 SOURCE = """
 import socket, sys, time
-data, sent, said = bytes(1 << 20), 0, 0.0
-with socket.create_connection((sys.argv[1], 9000)) as connection:
+settles_s, turn_s, data = 0.005, 0.03, bytes(1 << 20)
+connections = []
+for number in range(2):
+    connection = socket.create_connection((f"10.77.{number}.2", int(sys.argv[1]) + number))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
-    while True:
+    connections.append(connection)
+def send(connection, seconds):
+    sent, begun = 0, time.monotonic()
+    while (now := time.monotonic()) < begun + seconds:
         sent += connection.send(data)
-        now = time.monotonic()
-        if now > said + 0.02:
-            said = now
-            print(now, sent, flush=True)
+    return 8e-9 * sent / (now - begun)
+while True:
+    begun, rates = time.monotonic(), []
+    for connection in connections:
+        send(connection, settles_s)
+        rates.append(send(connection, turn_s))
+    print(begun, *rates, flush=True)
 """
 
 
@@ -64,50 +74,39 @@ def main() -> None:
         for which in ("kernel", "single"):
             if which == "single":
                 # As the agent has it, which puts back what it has found.
-                run([*inside, "ip", "link", "set", "dev", "here", "gso_max_segs", "1"])
+                for device in DEVICES:
+                    run([*inside, "ip", "link", "set", "dev", device, "gso_max_segs", "1"])
                 run([*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_min_tso_segs"])
             told[which] = measured(inside, which, pairs)
     print(json.dumps(told, indent=2))
 
 
 def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
-    """One long transfer, during which an agent comes and goes."""
-    spans: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-    start = [*inside, *AGENT, "start", "--device", "here", "--segments", which]
-    with tempfile.TemporaryFile("w+") as said:
-        with running([*inside, *ON_ONE, "-c", SOURCE, THERE], said):
-            time.sleep(2 * SETTLES_S)
-            for pair in range(pairs):
-                for marks in (False, True) if pair % 2 else (True, False):
-                    if marks:
-                        run(start)
-                    time.sleep(SETTLES_S)
-                    begun = time.monotonic()
-                    time.sleep(SECONDS)
-                    spans[marks].append((begun, time.monotonic()))
-                    if marks:
-                        run([*inside, *AGENT, "stop"])
+    """The two connections take turns while an agent is at one device, and then at the other one."""
+    marked, plain = [], []
+    spent = runs = 0
+    with running([*inside, *ON_ONE, "-c", SOURCE, str(PORT)], subprocess.PIPE) as source:
+        assert source.stdout is not None
+        for number, device in enumerate(DEVICES):
+            run([*inside, *AGENT, "start", "--device", device, "--segments", which])
+            since, turns = time.monotonic(), 0
+            while turns < pairs // 2:
+                begun, *rates = map(float, source.stdout.readline().split())
+                if begun > since:
+                    marked.append(rates[number])
+                    plain.append(rates[1 - number])
+                    turns += 1
             # To count costs time, too.
-            run(start)
             with counting():
-                time.sleep(SECONDS)
-                spent, runs = program()
+                time.sleep(COUNTS_S)
+                more_spent, more_runs = program()
+            spent, runs = spent + more_spent, runs + more_runs
             run([*inside, *AGENT, "stop"])
-        said.seek(0)
-        times, sent = np.array([line.split() for line in said.read().splitlines()[:-1]], float).T
-    gbit = {
-        marks: [
-            8e-9 * float(np.subtract(*np.interp([end, begun], times, sent)) / (end - begun))
-            for begun, end in of
-        ]
-        for marks, of in spans.items()
-    }
-    ratio = stats.ratio(gbit[True], gbit[False])
+    ratio = stats.ratio(marked, plain)
     return {
         "nanoseconds_per_run": round(spent / runs, 1),
-        "runs_per_second": round(runs / SECONDS),
-        "gbit_without": round(float(np.mean(gbit[False])), 2),
-        "throughput_ratio": [round(float(x), 3) for x in (ratio.mean, ratio.low, ratio.high)],
+        "gbit_without": round(float(np.mean(plain)), 2),
+        "throughput_ratio": [round(float(x), 4) for x in (ratio.mean, ratio.low, ratio.high)],
     }
 
 
@@ -121,20 +120,23 @@ def program() -> tuple[int, int]:
 
 @contextmanager
 def namespaces() -> Iterator[list[str]]:
-    """Two, with a wire between them and a sink in the second one; how to enter the first one."""
+    """Two, with two wires between them and a sink behind each; how to enter the first one."""
     names = ["catnip-here", "catnip-there"]
     enter = [["nsenter", f"--net=/var/run/netns/{name}"] for name in names]
     for name in names:
         run(["ip", "netns", "add", name])
     try:
-        ends = ["here", "netns", names[0], "type", "veth", "peer", "there", "netns", names[1]]
-        run(["ip", "link", "add", *ends])
-        for command, device, address in zip(enter, ("here", "there"), (HERE, THERE), strict=True):
-            run([*command, "ip", "addr", "add", f"{address}/24", "dev", device])
-            run([*command, "ip", "link", "set", "dev", device, "up"])
-        with running([*enter[1], *ON_ONE, "-c", SINK], subprocess.PIPE) as sink:
-            assert sink.stdout is not None
-            sink.stdout.readline()
+        with ExitStack() as sinks:
+            for number, device in enumerate(DEVICES):
+                ends = [device, "netns", names[0], "type", "veth", "peer", device, "netns", names[1]]
+                run(["ip", "link", "add", *ends])
+                for command, host in zip(enter, (1, 2), strict=True):
+                    run([*command, "ip", "addr", "add", f"10.77.{number}.{host}/24", "dev", device])
+                    run([*command, "ip", "link", "set", "dev", device, "up"])
+                command = [*enter[1], *ON_ONE, "-c", SINK, str(PORT + number)]
+                sink = sinks.enter_context(running(command, subprocess.PIPE))
+                assert sink.stdout is not None
+                sink.stdout.readline()
             time.sleep(0.2)
             yield enter[0]
     finally:

@@ -41,7 +41,7 @@ static inline bool announce(const struct tcp_sock *tp, struct flow *flow, u64 by
 	/* As many as are kept: later ones replace the one announced last, whose end is then not marked. */
 	if (flow->last - flow->first >= ANNOUNCED)
 		flow->last = flow->first + ANNOUNCED - 1;
-	u64 begin = place_of(tp, tp->write_seq);
+	u64 begin = PLACE_OF(tp, tp->write_seq);
 	if (begin + bytes < begin)
 		return false;
 	struct document *next = &flow->announced[flow->last % ANNOUNCED];

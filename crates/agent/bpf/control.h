@@ -109,7 +109,7 @@ static inline u64 unsent_segments(struct sock *sk, const struct tcp_sock *tp, st
 	*at = flow;
 	if (!flow)
 		return U64_MAX;
-	u64 next = place_of(tp, tp->snd_nxt);
+	u64 next = PLACE_OF(tp, tp->snd_nxt);
 	/* Where no device marks, nobody else does this. */
 	if (flow->announces)
 		begin_announced(flow, next, tp->rcv_nxt);
@@ -223,7 +223,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct control *control = bpf_sk_storage_get(&controls, sk, 0, 0);
 	bool is_limited = is_window_limited(tp), is_linear = false;
 	if (control && control->features & NEWCWV) {
-		u64 now = bpf_ktime_get_ns(), next = place_of(tp, tp->snd_nxt);
+		u64 now = bpf_ktime_get_ns(), next = PLACE_OF(tp, tp->snd_nxt);
 		pipe_ack_on_ack(&control->newcwv.pipe_ack, now, tp->bytes_acked, acked * mss_of(tp), next, srtt_ns(tp));
 		look(tp, control, now);
 		if (newcwv_grows(&control->newcwv, tp->snd_cwnd * mss_of(tp), is_limited))

@@ -2,11 +2,8 @@
 #pragma once
 #include "maps.h"
 
-/* The place of a sequence number. What is acknowledged is counted with 64 bits, and a window is below 2 GiB. */
-static inline u64 place_of(const struct tcp_sock *tp, u32 seq)
-{
-	return tp->bytes_acked + (s64)(s32)(seq - tp->snd_una);
-}
+/* The place of a sequence number, for either view of a socket. What is acknowledged is counted with 64 bits, and a window is below 2 GiB. */
+#define PLACE_OF(tp, seq) ((tp)->bytes_acked + (s64)(s32)((seq) - (tp)->snd_una))
 
 static inline void begin_document(struct flow *flow, u64 at, u64 end, u32 rcv_nxt)
 {
@@ -113,10 +110,18 @@ static inline bool begins_response(struct __sk_buff *skb, u32 offset)
 	return true;
 }
 
-/* Data from one place to another one passes for the first time, `offset` bytes into the packet. True if a document ends before the last
- * byte of it, so that the packet has a document's last bytes whatever follows. */
-static inline bool pass_new(struct __sk_buff *skb, struct flow *flow, u32 rcv_nxt, u64 from, u64 until, u32 offset)
+/* Data that passes for the first time: its places, and what had been received by then. */
+struct data {
+	u64 from, until;
+	u32 rcv_nxt;
+	u32 offset; /* bytes of the packet before it */
+};
+
+/* The same where a document may begin or end. Apart, so that the way of all other packets is short. */
+static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
+	u64 from = data->from, until = data->until;
+	u32 rcv_nxt = data->rcv_nxt;
 	bool asked = !flow->is_known || rcv_nxt != flow->rcv_nxt;
 	bool was_seen = !flow->is_known || from == flow->sent;
 	flow->is_known = 1;
@@ -130,9 +135,8 @@ static inline bool pass_new(struct __sk_buff *skb, struct flow *flow, u32 rcv_nx
 	}
 	bool is_between = flow->head.is_over || flow->head.len == 0;
 	bool is_over = flow->end != SPM_UNKNOWN ? from >= flow->end : asked && is_between;
-	if (!is_over && asked && config.http) {
-		is_over = begins_response(skb, offset);
-	}
+	if (!is_over && asked && config.http)
+		is_over = begins_response(skb, data->offset);
 	if (is_over)
 		begin_document(flow, from, SPM_UNKNOWN, rcv_nxt);
 	else if (!was_seen)
@@ -144,9 +148,20 @@ static inline bool pass_new(struct __sk_buff *skb, struct flow *flow, u32 rcv_nx
 	if (!piece)
 		return false;
 	struct reading reading = {
-		.skb = skb, .flow = flow, .piece = piece, .at = from, .from = from, .until = until, .offset = offset, .pieces = PIECES,
+		.skb = skb, .flow = flow, .piece = piece, .at = from, .from = from, .until = until, .offset = data->offset, .pieces = PIECES,
 	};
 	u64 begin = flow->begin;
 	bpf_loop(RESPONSES, read_response, &reading, 0);
 	return flow->begin != begin;
+}
+
+/* True if a document ends before the last byte of the data, so that the packet has a document's last bytes whatever follows. */
+static __always_inline bool pass_new(struct __sk_buff *skb, struct flow *flow, const struct data *data)
+{
+	bool follows = flow->is_known && data->from == flow->sent && data->rcv_nxt == flow->rcv_nxt;
+	bool is_inside = follows && !flow->announces && data->until <= flow->end && (flow->head.is_over || !config.http);
+	if (!is_inside)
+		return pass_edge(skb, flow, data);
+	flow->sent = data->until;
+	return false;
 }

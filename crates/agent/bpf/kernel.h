@@ -54,6 +54,14 @@ struct __sk_buff {
 	u32 gso_size;
 };
 
+/* A connection as the kernel shows it to programs at a device. */
+struct bpf_tcp_sock {
+	u32 snd_cwnd, srtt_us, rtt_min, snd_ssthresh, rcv_nxt, snd_nxt, snd_una, mss_cache, ecn_flags, rate_delivered, rate_interval_us;
+	u32 packets_out, retrans_out, total_retrans, segs_in, data_segs_in, segs_out, data_segs_out, lost_out, sacked_out;
+	u64 bytes_received, bytes_acked;
+	u32 dsack_dups, delivered, delivered_ce, icsk_retransmits;
+};
+
 struct bpf_sockopt {
 	union {
 		struct bpf_sock *sk;

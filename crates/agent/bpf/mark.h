@@ -4,13 +4,14 @@
 #include "document.h"
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
 
 /* A packet, as far as it is looked at. */
 struct seen {
-	u32 l2, l3, l4; /* bytes of these headers */
+	u32 l2;     /* bytes before its IP header */
+	u32 offset; /* and before its payload */
 	u32 payload;
 	u32 seq;
-	u8 first[2]; /* bytes of its IP header */
 	u8 dscp;
 	u8 flags;
 	bool is_tcp;
@@ -33,7 +34,7 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 {
 	struct sk_buff *whole = bpf_cast_to_kern_ctx(skb);
 	void *end = (void *)(long)skb->data_end;
-	u32 protocol;
+	u32 protocol, l3;
 
 	seen->l2 = BOUNDED(whole->network_header - (u32)((u64)whole->data - (u64)whole->head), 63);
 	seen->is_tcp = false;
@@ -42,10 +43,8 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 	struct iphdr *ip = begin;
 	if ((void *)(ip + 1) > end)
 		return false;
-	seen->first[0] = ip->version_ihl;
-	seen->first[1] = ip->tos;
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
-		seen->l3 = BOUNDED((ip->version_ihl & 15) * 4, 60);
+		l3 = BOUNDED((ip->version_ihl & 15) * 4, 60);
 		seen->dscp = ip->tos >> 2;
 		/* Behind the first fragment there is no header. */
 		protocol = ip->frag_off & bpf_htons(0x1fff) ? 0 : ip->protocol;
@@ -53,42 +52,42 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 		struct ipv6hdr *ip6 = begin;
 		if ((void *)(ip6 + 1) > end)
 			return false;
-		seen->l3 = sizeof(*ip6);
+		l3 = sizeof(*ip6);
 		seen->dscp = bpf_ntohs(ip6->version_class) >> 6 & 63;
 		protocol = ip6->nexthdr;
 	} else {
 		return false;
 	}
-	struct tcphdr *tcp = begin + seen->l3;
+	struct tcphdr *tcp = begin + l3;
 	if (protocol != IPPROTO_TCP || (void *)(tcp + 1) > end)
 		return true;
 	seen->is_tcp = true;
 	seen->seq = bpf_ntohl(tcp->seq);
 	seen->flags = tcp->flags;
-	seen->l4 = (tcp->offset >> 4) * 4;
-	seen->payload = less_u64(skb->len, seen->l2 + seen->l3 + seen->l4);
+	seen->offset = seen->l2 + l3 + (tcp->offset >> 4) * 4;
+	seen->payload = less_u64(skb->len, seen->offset);
 	return true;
 }
 
-static inline void write_codepoint(struct __sk_buff *skb, const struct seen *seen, u8 codepoint)
+static __always_inline void write_codepoint(struct __sk_buff *skb, u32 l2, u8 codepoint)
 {
-	const u8 *old = seen->first;
 	void *end = (void *)(long)skb->data_end;
-	struct iphdr *ip = (void *)(long)skb->data + BOUNDED(seen->l2, 63);
-	if (seen->dscp == codepoint || (void *)(ip + 1) > end)
+	struct iphdr *ip = (void *)(long)skb->data + BOUNDED(l2, 63);
+	if ((void *)(ip + 1) > end)
 		return;
-	if (old[0] >> 4 == 4) {
-		u8 new = (codepoint << 2) | (old[1] & 3);
+	u8 old = ip->tos;
+	if (ip->version_ihl >> 4 == 4) {
+		u8 new = (codepoint << 2) | (old & 3);
 		/* RFC 1624: HC' = ~(~HC + ~m + m'), where m is the word of which this is a byte. */
-		u32 sum = (u16)~ip->check + bpf_htons((u16)(0xffff ^ old[1])) + bpf_htons(new);
+		u32 sum = (u16)~ip->check + bpf_htons((u16)(0xffff ^ old)) + bpf_htons(new);
 		sum = (sum & 0xffff) + (sum >> 16);
 		sum = (sum & 0xffff) + (sum >> 16);
 		ip->check = ~sum;
 		ip->tos = new;
 	} else {
 		/* The traffic class is in the middle of four nibbles: its low two bits are those of ECN. */
-		ip->version_ihl = (old[0] & 0xf0) | (codepoint >> 2);
-		ip->tos = (codepoint << 6) | (old[1] & 0x3f);
+		ip->version_ihl = (ip->version_ihl & 0xf0) | (codepoint >> 2);
+		ip->tos = (codepoint << 6) | (old & 0x3f);
 	}
 }
 
@@ -160,20 +159,23 @@ static inline u32 level_of_class(u32 klass)
 }
 
 /* What a packet with data, or a FIN, of a connection is worth. */
-static __always_inline struct verdict judge(struct __sk_buff *skb, const struct tcp_sock *tp, struct flow *flow, const struct seen *seen)
+static __always_inline struct verdict judge(struct __sk_buff *skb, const struct bpf_tcp_sock *tp, struct flow *flow, u32 klass,
+					    const struct seen *seen)
 {
-	u32 klass = class_of(flow), mss = tp->mss_cache ? tp->mss_cache : 1;
-	u64 from = place_of(tp, seen->seq), until = from + seen->payload;
+	u32 mss = tp->mss_cache ? tp->mss_cache : 1;
+	u64 from = PLACE_OF(tp, seen->seq);
 	bool is_again = seen->payload > 0 && (s32)(seen->seq - tp->snd_nxt) < 0;
-	u8 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
-	bool has_ended = seen->payload > 0 && !is_again &&
-			 pass_new(skb, flow, tp->rcv_nxt, from, until, seen->l2 + seen->l3 + seen->l4);
+	/* What the kernel shows of a socket has most of it, and is read without checks. */
+	const struct tcp_sock *full = bpf_rdonly_cast(tp, bpf_core_type_id_kernel(struct tcp_sock));
+	u8 state = BPF_CORE_READ_BITFIELD(&full->inet_conn, icsk_ca_state);
+	struct data data = { .from = from, .until = from + seen->payload, .rcv_nxt = tp->rcv_nxt, .offset = seen->offset };
+	bool has_ended = seen->payload > 0 && !is_again && pass_new(skb, flow, &data);
 
 	if (config.policy == POLICY_APPLICATION)
 		return (struct verdict){ level_of_class(klass), REASON_CLASS, klass };
 	if (config.policy == POLICY_TCP_STATE) {
 		struct thresholds thresholds = thresholds_of(flow, klass);
-		u32 receive_window = tp->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
+		u32 receive_window = full->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
 		u32 first = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 second = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 level = tcp_state_level(&thresholds, window, state == TCP_CA_Recovery, first, second);
@@ -224,14 +226,13 @@ static inline bool is_ours(u32 codepoint)
 }
 
 /* Who marks by itself what nobody has marked for it gets nothing of it. */
-static __noinline void leave_alone(struct __sk_buff *skb, const struct seen *seen, bool is_local)
+static __noinline int leave_alone(struct __sk_buff *skb, u32 l2, u8 dscp, bool is_local)
 {
-	if (is_local && config.washes && is_ours(seen->dscp)) {
-		write_codepoint(skb, seen, 0);
-		count(skb, REASON_WASHED, LOW, skb->len - seen->l2, false);
-	} else {
-		count(skb, REASON_UNMARKED, LOW, skb->len - seen->l2, false);
-	}
+	bool is_washed = is_local && config.washes && is_ours(dscp);
+	if (is_washed)
+		write_codepoint(skb, l2, 0);
+	count(skb, is_washed ? REASON_WASHED : REASON_UNMARKED, LOW, skb->len - l2, false);
+	return TCX_NEXT;
 }
 
 SEC("tcx/egress")
@@ -241,15 +242,11 @@ int catnip_mark(struct __sk_buff *skb)
 	if (!see(skb, &seen))
 		return TCX_NEXT;
 	struct bpf_sock *sk = skb->sk;
-	struct verdict verdict = { .klass = config.usual_class };
-	if (!sk || !seen.is_tcp) {
-		leave_alone(skb, &seen, sk != 0);
-		return TCX_NEXT;
-	}
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	if (!sk || !seen.is_tcp)
+		return leave_alone(skb, seen.l2, seen.dscp, sk != 0);
+	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
-	if (flow)
-		verdict.klass = class_of(flow);
+	struct verdict verdict = { .klass = flow ? class_of(flow) : config.usual_class };
 	bool is_alike = config.policy == POLICY_APPLICATION;
 	if (seen.flags & TCP_SYN) {
 		verdict.level = is_alike ? level_of_class(verdict.klass) : config.handshake;
@@ -258,21 +255,21 @@ int catnip_mark(struct __sk_buff *skb)
 		verdict.level = is_alike ? level_of_class(verdict.klass) : HIGH;
 		verdict.reason = is_alike ? REASON_CLASS : REASON_END;
 	} else if (flow && (seen.payload > 0 || seen.flags & TCP_FIN)) {
-		verdict = judge(skb, tp, flow, &seen);
+		verdict = judge(skb, tp, flow, verdict.klass, &seen);
 	} else if (flow && config.acks && seen.payload == 0) {
 		/* What answers nothing yet is the application's own. */
 		u32 own = is_alike ? level_of_class(verdict.klass) : LOW;
 		verdict.level = flow->has_heard ? flow->heard : own;
 		verdict.reason = REASON_ACK;
 	} else {
-		leave_alone(skb, &seen, true);
-		return TCX_NEXT;
+		return leave_alone(skb, seen.l2, seen.dscp, true);
 	}
 	u32 len = skb->len - seen.l2;
 	bool demoted = demote(skb, len, &verdict.level);
 	u64 at = CODEPOINT(verdict.klass, verdict.level);
 	asm volatile("%0 &= 15" : "+r"(at));
-	write_codepoint(skb, &seen, config.codepoints[at]);
+	if (seen.dscp != config.codepoints[at])
+		write_codepoint(skb, seen.l2, config.codepoints[at]);
 	count(skb, verdict.reason, verdict.level, len, demoted);
 	if (flow && flow->weight)
 		skb->priority = flow->weight;
