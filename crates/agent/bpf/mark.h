@@ -36,7 +36,7 @@ static __always_inline bool see(struct __sk_buff *skb, struct seen *seen)
 	void *end = (void *)(long)skb->data_end;
 	u32 protocol, l3;
 
-	seen->l2 = BOUNDED(whole->network_header - (u32)((u64)whole->data - (u64)whole->head), 63);
+	seen->l2 = BOUNDED(whole->network_header - ((u64)whole->data - (u64)whole->head), 63);
 	seen->is_tcp = false;
 	/* All headers that TCP has made are in one piece. */
 	void *begin = (void *)(long)skb->data + seen->l2;
