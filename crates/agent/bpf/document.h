@@ -117,7 +117,7 @@ struct data {
 	u32 offset; /* bytes of the packet before it */
 };
 
-/* The same where a document may begin or end. Apart, so that the way of all other packets is short. */
+/* What pass_new does where a document may begin or end. Apart, so that the way of all other packets is short. */
 static __noinline bool pass_edge(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
 	u64 from = data->from, until = data->until;
