@@ -36,22 +36,23 @@ def trouble() -> int:
     return sum(any(word in line for word in TROUBLE) for line in log.splitlines())
 
 
-def loaded() -> dict[str, int]:
-    """Programs, maps and links of BPF that are ours."""
-    counted = {}
-    for kind in ("prog", "map", "link"):
+def loaded() -> set[tuple[str, int]]:
+    """Programs and maps of BPF that are ours, by kind and number; a link keeps one of them."""
+    found = set()
+    for kind in ("prog", "map"):
         shown = subprocess.run(
             ["bpftool", "--json", kind, "show"], capture_output=True, text=True, check=True
         )
-        names = [one.get("name", "") for one in json.loads(shown.stdout or "[]")]
-        counted[kind] = sum(name.startswith(("catnip_", "agent_bp", "flows", "newcwv")) for name in names)
-    return counted
+        for one in json.loads(shown.stdout or "[]"):
+            if one.get("name", "").startswith(("catnip_", "agent_bp", "flows", "newcwv")):
+                found.add((kind, one["id"]))
+    return found
 
 
-def settled(before: dict[str, int]) -> bool:
-    """The kernel lets go of programs a little after their last user, also of those that were there before."""
+def settled(before: set[tuple[str, int]]) -> bool:
+    """Nothing is left but what was there before: the kernel lets go of programs a little after their user."""
     for _ in range(100):
-        if all(now <= before[kind] for kind, now in loaded().items()):
+        if loaded() <= before:
             return True
         time.sleep(0.2)
     return False

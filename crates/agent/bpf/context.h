@@ -2,14 +2,12 @@
 #pragma once
 #include "document.h"
 
-extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
-
 /* These programs have no helper that does the same with a check. */
 static inline struct tcp_sock *tcp_of(struct bpf_sock *sk)
 {
 	if (!sk || sk->protocol != IPPROTO_TCP)
 		return 0;
-	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	return whole_of(sk);
 }
 
 static inline int refuse(int error)

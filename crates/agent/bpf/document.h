@@ -2,6 +2,14 @@
 #pragma once
 #include "maps.h"
 
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
+
+/* A connection as the kernel itself has it, to be read: of a socket that is known to be one of TCP. */
+static __always_inline struct tcp_sock *whole_of(const void *sk)
+{
+	return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+}
+
 /* The place of a sequence number, for either view of a socket. What is acknowledged is counted with 64 bits, and a window is below 2 GiB. */
 #define PLACE_OF(tp, seq) ((tp)->bytes_acked + (s64)(s32)((seq) - (tp)->snd_una))
 

@@ -4,7 +4,6 @@
 #include "document.h"
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
-extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym;
 
 /* A packet, as far as it is looked at. */
 struct seen {
@@ -165,9 +164,9 @@ static __always_inline struct verdict judge(struct __sk_buff *skb, const struct 
 	u32 mss = tp->mss_cache ? tp->mss_cache : 1;
 	u64 from = PLACE_OF(tp, seen->seq);
 	bool is_again = seen->payload > 0 && (s32)(seen->seq - tp->snd_nxt) < 0;
-	/* What the kernel shows of a socket has most of it, and is read without checks. */
-	const struct tcp_sock *full = bpf_rdonly_cast(tp, bpf_core_type_id_kernel(struct tcp_sock));
-	u8 state = BPF_CORE_READ_BITFIELD(&full->inet_conn, icsk_ca_state);
+	/* What the kernel shows of a socket has most of it and costs less to read. */
+	const struct tcp_sock *whole = whole_of(tp);
+	u8 state = BPF_CORE_READ_BITFIELD(&whole->inet_conn, icsk_ca_state);
 	struct data data = { .from = from, .until = from + seen->payload, .rcv_nxt = tp->rcv_nxt, .offset = seen->offset };
 	bool has_ended = seen->payload > 0 && !is_again && pass_new(skb, flow, &data);
 
@@ -175,7 +174,7 @@ static __always_inline struct verdict judge(struct __sk_buff *skb, const struct 
 		return (struct verdict){ level_of_class(klass), REASON_CLASS, klass };
 	if (config.policy == POLICY_TCP_STATE) {
 		struct thresholds thresholds = thresholds_of(flow, klass);
-		u32 receive_window = full->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
+		u32 receive_window = whole->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
 		u32 first = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 second = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 level = tcp_state_level(&thresholds, window, state == TCP_CA_Recovery, first, second);
