@@ -116,7 +116,7 @@ mod tests {
     fn af11_is_high_af12_med_and_anything_else_low() {
         for (dscp, colour) in [(10, Colour::Green), (12, Colour::Yellow), (14, Colour::Red), (0, Colour::Red)]
         {
-            for (ecn_bits, ecn) in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].into_iter().enumerate() {
+            for (ecn_bits, ecn) in [Ecn::NOT_ECT, Ecn::ECT_1, Ecn::ECT_0, Ecn::CE].into_iter().enumerate() {
                 let traffic_class = dscp << 2 | ecn_bits as u8;
                 let four = classify(&v4(traffic_class, 60), PriorityCodec::default()).unwrap();
                 let six = classify(&v6(traffic_class, 60), PriorityCodec::default()).unwrap();

@@ -598,9 +598,9 @@ impl<O: Outside, F: Foreign> Handler for Frames<O, F> {
 
     fn delivered<W: Watch>(world: &mut World<Self, W>, now: Time, node: NodeId, packet: Packet) {
         let frames = world.medium_mut();
-        if packet.ecn == Ecn::Ce {
+        if packet.ecn == Ecn::CE {
             // It was read or written as an IP packet when it came.
-            let _ = ip::set_ecn(frames.ip_packet(packet.body), Ecn::Ce);
+            let _ = ip::set_ecn(frames.ip_packet(packet.body), Ecn::CE);
         }
         if !frames.is_outside(node) {
             return F::delivered(world, now, node, packet);

@@ -60,7 +60,7 @@ impl Watch for Log {
         match step {
             Step::Sent(_) => {
                 let priority = packet.dscp.colour().name();
-                let (at, ecn) = (origin.at.as_nanos(), packet.ecn as u8);
+                let (at, ecn) = (origin.at.as_nanos(), packet.ecn.bits());
                 self.line(format_args!("arrive,{at},{number},{edge},{flow},{len},{priority},{ecn},,\n"));
             }
             Step::Dropped(_, why) => {

@@ -199,7 +199,7 @@ impl Socket {
         }
         match self.translation.incoming(tcp) {
             Ok(Incoming::Segment(mut segment)) => {
-                segment.ecn = segment.ecn.heard(ecn == Ecn::Ce);
+                segment.ecn = segment.ecn.heard(ecn == Ecn::CE);
                 self.on_segment(now, tcp, segment, hear)
             }
             Ok(Incoming::Reset) => self.on_reset(now, tcp),
@@ -425,7 +425,7 @@ impl Socket {
             header.flags = header.flags | TcpFlags::PSH;
         }
         let len = self.put(header, out.segment.seq, out.segment.len, buffer);
-        if out.ecn != Ecn::NotEct {
+        if out.ecn != Ecn::NOT_ECT {
             ip::set_ecn(&mut buffer[..len], out.ecn).expect("it was just written");
         }
         Some((out, len))
@@ -458,7 +458,7 @@ impl Socket {
         // The last byte that they have: data begins behind the SYN.
         header.sequence = self.isn.wrapping_add(self.una() as u32);
         let len = self.put(header, 0, 0, buffer);
-        (Outgoing { segment, retransmission: false, ecn: Ecn::NotEct }, len)
+        (Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT }, len)
     }
 
     fn put(&self, mut header: TcpHeader, seq: u64, len: u32, buffer: &mut [u8]) -> usize {

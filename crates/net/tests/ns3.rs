@@ -291,22 +291,22 @@ fn drops(events: &[Event]) -> Vec<(Time, u32)> {
 fn the_step_marks_what_ns3_marks() {
     same(
         STEP,
-        Ecn::Ect0,
+        Ecn::ECT_0,
         ours("red:1000,min=20,max=21,weight=1,max_p=1,mean_packet=1500,wait=false,hard=false,ecn=true"),
     );
 }
 
 #[test]
 fn codel_and_fq_codel_drop_what_ns3_drops_with_its_arithmetic() {
-    same(CODEL, Ecn::NotEct, Model::new(NS3, 1));
-    same(FQ_CODEL, Ecn::NotEct, Model::new(NS3, 8));
+    same(CODEL, Ecn::NOT_ECT, Model::new(NS3, 1));
+    same(FQ_CODEL, Ecn::NOT_ECT, Model::new(NS3, 8));
 }
 
 #[test]
 fn without_any_one_of_the_three_fq_codel_does_not() {
     for law in [Law { newton: false, ..NS3 }, Law { ticks: false, ..NS3 }, Law { one_is_long: false, ..NS3 }]
     {
-        let [theirs, events] = both(FQ_CODEL, Ecn::NotEct, Model::new(law, 8));
+        let [theirs, events] = both(FQ_CODEL, Ecn::NOT_ECT, Model::new(law, 8));
         assert_ne!(drops(&theirs), drops(&events));
     }
 }
@@ -316,8 +316,8 @@ fn ours_drop_what_the_model_drops_with_the_arithmetic_of_the_rfc() {
     for (log, text, flows) in
         [(CODEL, "codel:1000,ecn=false", 1), (FQ_CODEL, "fq-codel:1000,ecn=false,quantum=1500B", 8)]
     {
-        let [_, model] = both(log, Ecn::NotEct, Model::new(RFC, flows));
-        let [_, ours] = both(log, Ecn::NotEct, ours(text));
+        let [_, model] = both(log, Ecn::NOT_ECT, Model::new(RFC, flows));
+        let [_, ours] = both(log, Ecn::NOT_ECT, ours(text));
         assert!(drops(&ours).len() > 20);
         assert_eq!(model, ours, "{text}");
     }

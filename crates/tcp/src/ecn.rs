@@ -31,9 +31,9 @@ impl EcnKind {
     /// What new data is sent with.
     pub fn codepoint(self) -> Ecn {
         match self {
-            Self::None => Ecn::NotEct,
-            Self::Classic | Self::Exact => Ecn::Ect0,
-            Self::L4s => Ecn::Ect1,
+            Self::None => Ecn::NOT_ECT,
+            Self::Classic | Self::Exact => Ecn::ECT_0,
+            Self::L4s => Ecn::ECT_1,
         }
     }
 }

@@ -61,7 +61,7 @@ struct Notes {
 
 impl Notes {
     const NONE: Self =
-        Self { ecn: EcnBits::NONE, codepoint: Ecn::NotEct, stamps: Stamps { value: 0, echo: 0 } };
+        Self { ecn: EcnBits::NONE, codepoint: Ecn::NOT_ECT, stamps: Stamps { value: 0, echo: 0 } };
 }
 
 /// What a handshake leaves behind for the sender.
@@ -233,7 +233,7 @@ impl Endpoint {
             let notes = if NOTES { self.notes(now, None, config) } else { Notes::NONE };
             let segment = Segment { ecn: notes.ecn, stamps: notes.stamps, ..self.acknowledgement(config) };
             self.receiver.on_ack_sent();
-            return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct });
+            return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT });
         }
         None
     }
@@ -243,7 +243,7 @@ impl Endpoint {
         let ack = self.echo.takes_early_ack()?;
         let Notes { stamps, .. } = self.notes(now, None, config);
         let segment = Segment { ack, ecn: self.echo.of_early_ack(), stamps, ..self.acknowledgement(config) };
-        Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct })
+        Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT })
     }
 
     /// The marks and times of a segment that carries this data, or none.
@@ -255,7 +255,7 @@ impl Endpoint {
         let ack = self.receiver.next();
         Notes {
             ecn: self.echo.of_segment(sent.is_some_and(|sent| sent.cwr)),
-            codepoint: if may_be_marked { config.ecn.codepoint() } else { Ecn::NotEct },
+            codepoint: if may_be_marked { config.ecn.codepoint() } else { Ecn::NOT_ECT },
             stamps: if config.timestamps { self.stamping.of(now, ack) } else { Stamps::default() },
         }
     }
@@ -336,6 +336,8 @@ impl Endpoint {
         Place { offset: seq.saturating_sub(start), bytes, window: sender.control().cwnd }
     }
 
+    /// Inlined, so that the segment is built where it is sent and not copied there, SACK blocks and all.
+    #[inline(always)]
     fn acknowledgement(&self, config: &TcpConfig) -> Segment {
         Segment {
             seq: 0,
@@ -407,7 +409,7 @@ impl Endpoint {
         let ecn = self.echo.of_syn(config.ecn, flags.ack);
         let stamps = if config.timestamps { self.stamping.of(now, 0) } else { Stamps::default() };
         let segment = Segment { flags, ecn, stamps, ..self.acknowledgement(config) };
-        Some(Outgoing { segment, retransmission: false, ecn: Ecn::NotEct })
+        Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT })
     }
 }
 

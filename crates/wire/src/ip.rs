@@ -129,12 +129,7 @@ impl<'a> Ip<'a> {
     /// RFC 3168.
     #[inline]
     pub fn ecn(&self) -> Ecn {
-        match self.traffic_class() & 3 {
-            0 => Ecn::NotEct,
-            1 => Ecn::Ect1,
-            2 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        }
+        Ecn::of_traffic_class(self.traffic_class())
     }
 
     /// Time to live or hop limit.
@@ -279,7 +274,7 @@ pub fn set_traffic_class(packet: &mut [u8], class: u8) -> Result<(), WireError> 
 /// Sets the ECN codepoint and leaves the DSCP as it is.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> Result<(), WireError> {
     let class = traffic_class(packet, version(packet)?);
-    set_traffic_class(packet, class & !3 | ecn as u8)
+    set_traffic_class(packet, class & !3 | ecn.bits())
 }
 
 /// Sets the DSCP and leaves the ECN codepoint as it is.

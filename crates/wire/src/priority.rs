@@ -115,7 +115,7 @@ impl PriorityCodec {
 #[inline]
 fn tcp_without_ecn(ip: &Ip<'_>) -> Result<TcpFlags, WireError> {
     let flags = Tcp::parse(ip.transport(TCP)?)?.flags();
-    if ip.ecn() != Ecn::NotEct || flags.contains(TcpFlags::ECE) {
+    if ip.ecn() != Ecn::NOT_ECT || flags.contains(TcpFlags::ECE) {
         return Err(WireError::EcnInUse);
     }
     Ok(flags)

@@ -57,7 +57,7 @@ fn carry(
         codec.write(packet, Colour::Green).unwrap();
         assert_eq!(codec.read(packet), Ok(Colour::Green));
     }
-    ip::set_ecn(packet, Ecn::Ce).unwrap();
+    ip::set_ecn(packet, Ecn::CE).unwrap();
     let ip = Ip::parse(packet).unwrap();
     assert_eq!(transport_is_right(&ip), Ok(true));
     assert!(FlowKey::of(&ip).is_ok());

@@ -307,7 +307,7 @@ proptest! {
                     IpSlice::Ipv4(v4) => v4.header().ecn().value(),
                     IpSlice::Ipv6(v6) => v6.header().traffic_class() & 3,
                 };
-                let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(codepoint)];
+                let ecn = [Ecn::NOT_ECT, Ecn::ECT_1, Ecn::ECT_0, Ecn::CE][usize::from(codepoint)];
                 prop_assert_eq!(ours.ecn(), ecn);
                 if let Ok(segment) = ours.transport(ip::TCP) {
                     let (ours, theirs) = (Tcp::parse(segment), TcpSlice::from_slice(segment));

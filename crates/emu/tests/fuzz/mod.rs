@@ -195,7 +195,7 @@ impl Peer {
     fn hear(&mut self, segment: &[u8]) -> Heard {
         let Ok(tcp) = Tcp::parse(segment) else { return Heard::Nothing };
         let (strange, bytes) = (self.strange, &mut self.bytes);
-        let heard = self.socket.receive(self.now, Ecn::NotEct, &tcp, |heard| {
+        let heard = self.socket.receive(self.now, Ecn::NOT_ECT, &tcp, |heard| {
             let expected = (*bytes..).map(filling);
             assert!(
                 strange || heard.iter().copied().eq(expected.take(heard.len())),

@@ -153,10 +153,10 @@ pub(crate) fn read_log(text: &str) -> Result<(Memory, Time), String> {
                     known.ok_or_else(|| wrong("expected high, med or low"))?.0
                 },
                 ecn: match fields[7] {
-                    "0" => Ecn::NotEct,
-                    "1" => Ecn::Ect1,
-                    "2" => Ecn::Ect0,
-                    "3" => Ecn::Ce,
+                    "0" => Ecn::NOT_ECT,
+                    "1" => Ecn::ECT_1,
+                    "2" => Ecn::ECT_0,
+                    "3" => Ecn::CE,
                     _ => return Err(wrong("expected an ECN codepoint from 0 to 3")),
                 },
             }),

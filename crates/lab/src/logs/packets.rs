@@ -178,7 +178,7 @@ impl Packets {
         let addresses = Addresses {
             source: address(inside.source),
             destination: address(inside.destination),
-            traffic_class: packet.dscp.codepoint() << 2 | packet.ecn as u8,
+            traffic_class: packet.dscp.codepoint() << 2 | packet.ecn.bits(),
             hop_limit: HOP_LIMIT,
         };
         let contents = inside.contents;

@@ -166,7 +166,7 @@ fn gap(interval: Span, count: u32) -> Span {
 
 /// Marks a packet that would go, if it may be marked instead.
 pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
-    let marks = p.ecn && packet.ecn != Ecn::NotEct;
+    let marks = p.ecn && packet.ecn != Ecn::NOT_ECT;
     if marks {
         ce(now, packet, fate);
     }

@@ -298,7 +298,7 @@ impl DualPi2 {
             let (mut packet, signal);
             if is_classic {
                 packet = self.classic.pop()?;
-                signal = self.law.of_classic(&self.parameters, packet.ecn != Ecn::NotEct);
+                signal = self.law.of_classic(&self.parameters, packet.ecn != Ecn::NOT_ECT);
             } else {
                 packet = self.l4s.pop()?;
                 let waited = now.since(packet.arrived);
@@ -327,7 +327,7 @@ impl QueueDiscipline for DualPi2 {
         if !self.room.takes(self.backlog(), &packet) {
             return fate.dropped(now, packet, DropReason::Overflow);
         }
-        let is_l4s = matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce);
+        let is_l4s = matches!(packet.ecn, Ecn::ECT_1 | Ecn::CE);
         let queue = if is_l4s { &mut self.l4s } else { &mut self.classic };
         queue.push(Packet { arrived: now, ..packet });
     }

@@ -302,8 +302,8 @@ pub type CustomQueue = dyn QueueKind<Queue = Box<dyn QueueDiscipline>>;
 
 /// Gives a packet that is ECN-capable the CE codepoint.
 fn ce(now: Time, packet: &mut Packet, fate: &mut dyn Fate) {
-    if packet.ecn != Ecn::Ce {
-        packet.ecn = Ecn::Ce;
+    if packet.ecn != Ecn::CE {
+        packet.ecn = Ecn::CE;
         fate.marked(now, packet);
     }
 }

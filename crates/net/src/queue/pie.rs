@@ -270,7 +270,7 @@ impl QueueDiscipline for Pie {
         self.largest = self.largest.max(packet.len);
         let waiting = self.queue.backlog().bytes;
         if self.law.drops(p, waiting, self.largest, self.rng.next_u32()) {
-            if !self.law.marks(p) || packet.ecn == Ecn::NotEct {
+            if !self.law.marks(p) || packet.ecn == Ecn::NOT_ECT {
                 return fate.dropped(now, packet, DropReason::Early);
             }
             ce(now, &mut packet, fate);

@@ -339,7 +339,7 @@ impl QueueDiscipline for Red {
             Some(DropReason::Forced) => p.ecn && !p.hard,
             _ => false,
         };
-        if marks && packet.ecn != Ecn::NotEct {
+        if marks && packet.ecn != Ecn::NOT_ECT {
             // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would otherwise have
             // dropped the packet as an indication of congestion to the end nodes".
             ce(now, &mut packet, fate);

@@ -33,7 +33,7 @@ impl Fate for Told {
         self.0.push((packet.body, why));
     }
     fn marked(&mut self, _now: Time, packet: &Packet) {
-        assert_eq!(packet.ecn, Ecn::Ce);
+        assert_eq!(packet.ecn, Ecn::CE);
         self.1.push(packet.body);
     }
 }
@@ -395,7 +395,7 @@ fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all
         for body in 0..40 {
             queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Colour::Red) }, &mut told);
         }
-        let marked = contents(&mut queue).iter().filter(|packet| packet.ecn == Ecn::Ce).count();
+        let marked = contents(&mut queue).iter().filter(|packet| packet.ecn == Ecn::CE).count();
         let count = |reason| told.0.iter().filter(|(_, why)| *why == reason).count();
         (
             count(DropReason::Early),
@@ -404,15 +404,15 @@ fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all
             marked,
         )
     };
-    let (early, late, told, marked) = run(&spec(true), Ecn::Ect0);
+    let (early, late, told, marked) = run(&spec(true), Ecn::ECT_0);
     // Above the upper threshold, and from a full buffer, packets are dropped whatever they can hear.
     assert!(early == 0 && late > 20 && marked > 0 && told == marked, "{early} {late} {told} {marked}");
-    for (text, ecn) in [(spec(true), Ecn::NotEct), (spec(false), Ecn::Ect0)] {
+    for (text, ecn) in [(spec(true), Ecn::NOT_ECT), (spec(false), Ecn::ECT_0)] {
         let (early, _, told, _) = run(&text, ecn);
         assert!(early > 0 && told == 0, "{text} {ecn:?}: {early} {told}");
     }
     // What has been marked before stays so, and is not told again.
-    assert_eq!(run(&spec(true), Ecn::Ce).2, 0);
+    assert_eq!(run(&spec(true), Ecn::CE).2, 0);
 }
 
 #[test]

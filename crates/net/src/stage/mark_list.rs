@@ -43,8 +43,8 @@ pub struct MarkList {
 
 impl Stage for MarkList {
     fn pass(&mut self, _now: Time, packet: &mut Packet) -> Result<(), DropReason> {
-        if self.packets.hits() && packet.ecn != Ecn::NotEct {
-            packet.ecn = Ecn::Ce;
+        if self.packets.hits() && packet.ecn != Ecn::NOT_ECT {
+            packet.ecn = Ecn::CE;
         }
         Ok(())
     }

@@ -179,12 +179,12 @@ fn an_edge_marks_what_its_buckets_admit_whatever_it_said() {
 #[test]
 fn the_packets_that_were_named_are_marked_if_they_can_be_and_no_others() {
     let mut stage = "marks:2,4".parse::<StageSpec>().unwrap().build(Rng::new(1, Stream::Behind(0, 0)));
-    let marked = [Ecn::Ect0, Ecn::Ect0, Ecn::Ect1, Ecn::NotEct].map(|ecn| {
+    let marked = [Ecn::ECT_0, Ecn::ECT_0, Ecn::ECT_1, Ecn::NOT_ECT].map(|ecn| {
         let mut packet = Packet { ecn, ..Packet::new(Time::ZERO, Route::default(), 1000, 0) };
         stage.pass(Time::ZERO, &mut packet).unwrap();
         packet.ecn
     });
-    assert_eq!(marked, [Ecn::Ect0, Ecn::Ce, Ecn::Ect1, Ecn::NotEct]);
+    assert_eq!(marked, [Ecn::ECT_0, Ecn::CE, Ecn::ECT_1, Ecn::NOT_ECT]);
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Medium for Numbers {
         config: &TcpConfig,
     ) -> Option<Segment> {
         let mut segment = self.segments[packet.body].segment;
-        segment.ecn = segment.ecn.heard(packet.ecn == Ecn::Ce);
+        segment.ecn = segment.ecn.heard(packet.ecn == Ecn::CE);
         end.on_segment(now, &segment, config);
         Some(segment)
     }

@@ -320,14 +320,14 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     let ack = Outgoing {
         segment: Segment { flags: ACK, ..Segment::default() },
         retransmission: false,
-        ecn: Ecn::NotEct,
+        ecn: Ecn::NOT_ECT,
     };
     assert_eq!(client.endpoint.sending(&ack, &config).carries, Carries::Ack(None));
     client.endpoint.write(ms(200), 2000, Some(FlowContext::document(2000)), true, &config);
     client.all(200);
     let segment = Segment { seq: 1000, len: 1000, flags: ACK, ..Segment::default() };
     let sending =
-        client.endpoint.sending(&Outgoing { segment, retransmission: true, ecn: Ecn::NotEct }, &config);
+        client.endpoint.sending(&Outgoing { segment, retransmission: true, ecn: Ecn::NOT_ECT }, &config);
     assert_eq!((sending.offset, sending.segment, sending.window), (1000, 1000, 10_000));
     assert_eq!(sending.context, Some(FlowContext::document(2000)));
     assert!(sending.retransmission && !sending.recovering);
@@ -336,7 +336,7 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     let opening = Outgoing {
         segment: Segment { flags: syn, ..Segment::default() },
         retransmission: false,
-        ecn: Ecn::NotEct,
+        ecn: Ecn::NOT_ECT,
     };
     assert_eq!(client.endpoint.sending(&opening, &config).carries, Carries::Opening);
 }

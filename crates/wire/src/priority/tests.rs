@@ -116,7 +116,7 @@ proptest! {
     #[test]
     fn ecn_is_rewritten_with_right_checksums(v6: bool, traffic_class: u8) {
         let mut bytes = packet(v6, traffic_class, TcpFlags::ACK);
-        for ecn in [Ecn::Ce, Ecn::Ect0, Ecn::NotEct, Ecn::Ect1] {
+        for ecn in [Ecn::CE, Ecn::ECT_0, Ecn::NOT_ECT, Ecn::ECT_1] {
             ip::set_ecn(&mut bytes, ecn).unwrap();
             let ip = Ip::parse(&bytes).unwrap();
             prop_assert_eq!((ip.ecn(), ip.dscp()), (ecn, traffic_class >> 2));

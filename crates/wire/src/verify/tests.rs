@@ -294,7 +294,7 @@ fn a_marker_may_be_told_what_handshakes_are_marked_with() {
 fn a_packet_with_ecn_cannot_carry_the_historical_bit() {
     let mut scene = Scene::new(Rules { codec: PriorityCodec::FlagBit, ..Rules::default() });
     let ect = scene.client(TcpFlags::ACK, 1, 1, 0, LOW);
-    ip::set_ecn(&mut scene.packets.last_mut().unwrap().1, catnip_net::Ecn::Ect0).unwrap();
+    ip::set_ecn(&mut scene.packets.last_mut().unwrap().1, catnip_net::Ecn::ECT_0).unwrap();
     assert_eq!(scene.faults(), [(ect, FaultKind::Unmarkable(WireError::EcnInUse))]);
     assert!(!scene.report().marks_are_right());
 }

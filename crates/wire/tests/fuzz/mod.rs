@@ -47,5 +47,5 @@ fn packet(data: &[u8]) {
             assert!(written.is_err() || codec.read(&copy) == Ok(priority));
         }
     }
-    let _ = ip::set_ecn(&mut copy, Ecn::Ce);
+    let _ = ip::set_ecn(&mut copy, Ecn::CE);
 }

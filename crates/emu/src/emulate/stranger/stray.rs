@@ -62,7 +62,7 @@ fn accept<O: Outside, W: Watch>(
         Protocol::Echo => Talk::Repeat(Box::default()),
     };
     let mut connection = begin(world, now, parties, program, opening, route, talk);
-    connection.socket.receive(now, Ecn::NotEct, syn, |_| ());
+    connection.socket.receive(now, Ecn::NOT_ECT, syn, |_| ());
     let id = world.medium_mut().foreign.insert(connection);
     pump(world, now, id);
 }

@@ -218,7 +218,7 @@ impl Cake {
         loop {
             let (mut packet, law, is_last) = tin.pop(&mut self.pool, id)?;
             self.backlog.remove(&packet);
-            let can_mark = packet.ecn != Ecn::NotEct;
+            let can_mark = packet.ecn != Ecn::NOT_ECT;
             let waited = now.since(packet.arrived);
             match law.judge(&parameters, now, waited, can_mark, || self.rng.next_u32()) {
                 Sentence::Drop if !is_last => {

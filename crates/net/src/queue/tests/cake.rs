@@ -254,7 +254,7 @@ fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not()
 
 #[test]
 fn who_can_be_marked_is_and_the_last_packet_is_never_dropped() {
-    for (ecn, marked) in [(Ecn::Ect0, true), (Ecn::NotEct, false)] {
+    for (ecn, marked) in [(Ecn::ECT_0, true), (Ecn::NOT_ECT, false)] {
         let (mut queue, mut told) = (build("cake:1000"), Told::default());
         (0..500).for_each(|body| queue.enqueue(Time::ZERO, Packet { ecn, ..of(1, 1000, body) }, &mut told));
         (0..400).for_each(|ms| _ = queue.dequeue(at(f64::from(ms)), &mut told));

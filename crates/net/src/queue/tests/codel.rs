@@ -128,27 +128,27 @@ fn drained(text: &str, packets: u32, ecn: Ecn, until_ms: u64) -> (Vec<u32>, Told
 fn drops_come_faster_and_faster_while_packets_wait_too_long() {
     // All have waited for longer than 5 ms from 5 ms on; an interval later the first one goes, then one after 100 ms, 70.7 ms,
     // 57.7 ms and so on: at 105, 205, 275.71, 333.45, 383.45 and 428.17 ms.
-    let (out, told) = drained("codel:1000", 600, Ecn::NotEct, 430);
+    let (out, told) = drained("codel:1000", 600, Ecn::NOT_ECT, 430);
     let expected: Vec<u32> =
         [105, 205, 276, 334, 384, 429].into_iter().enumerate().map(|(n, ms)| ms + n as u32).collect();
     assert_eq!(told.0, expected.iter().map(|&body| (body, DropReason::Delay)).collect::<Vec<_>>());
     assert_eq!(out.len(), 430, "the wire never idles for a drop");
     assert!(out.is_sorted() && told.1.is_empty());
     // Packets that say that they are capable of ECN are marked at the same times, and pass.
-    for ecn in [Ecn::Ect0, Ecn::Ect1] {
+    for ecn in [Ecn::ECT_0, Ecn::ECT_1] {
         let (out, told) = drained("codel:1000", 600, ecn, 430);
         assert_eq!((told.0, told.1), (vec![], vec![105, 205, 276, 334, 384, 429]));
         assert_eq!(out, (0..430).collect::<Vec<_>>());
     }
-    let (_, told) = drained("codel:1000,ecn=false", 600, Ecn::Ect0, 430);
+    let (_, told) = drained("codel:1000,ecn=false", 600, Ecn::ECT_0, 430);
     assert_eq!((told.0.len(), told.1.len()), (6, 0));
-    let (out, told) = drained("codel:1000", 600, Ecn::Ce, 430);
+    let (out, told) = drained("codel:1000", 600, Ecn::CE, 430);
     assert_eq!((out.len(), told.0.len(), told.1.len()), (430, 0, 0), "a marked one needs no mark");
 }
 
 #[test]
 fn what_waits_for_no_longer_than_the_target_or_alone_is_never_dropped() {
-    assert!(drained("codel:1000,target=1s,interval=1s", 600, Ecn::NotEct, 600).1.0.is_empty());
+    assert!(drained("codel:1000,target=1s,interval=1s", 600, Ecn::NOT_ECT, 600).1.0.is_empty());
     // One packet behind another, however long they wait.
     let (mut queue, mut told) = (build("codel:1000"), Told::default());
     for body in 0..100 {
@@ -162,10 +162,10 @@ fn what_waits_for_no_longer_than_the_target_or_alone_is_never_dropped() {
 
 #[test]
 fn a_full_buffer_drops_arrivals() {
-    let (out, told) = drained("codel:10", 20, Ecn::NotEct, 20);
+    let (out, told) = drained("codel:10", 20, Ecn::NOT_ECT, 20);
     assert_eq!(out, (0..9).collect::<Vec<_>>());
     assert!(told.0.iter().all(|(_, why)| *why == DropReason::Overflow) && told.0.len() == 11);
-    let (out, _) = drained("codel:3500B", 20, Ecn::NotEct, 20);
+    let (out, _) = drained("codel:3500B", 20, Ecn::NOT_ECT, 20);
     assert_eq!(out, [0, 1, 2]);
     // The packet in transmission keeps its place.
     let (mut queue, mut told) = (build("codel:1000B"), Told::default());

@@ -134,13 +134,18 @@ impl Fate for Passed {
     }
 }
 
+/// Place of a codepoint in the arrays of [`Passed`].
+fn index(ecn: Ecn) -> usize {
+    usize::from(ecn.bits())
+}
+
 fn passed(text: &str, senders: &[(Ecn, u64)], seconds: u64) -> Passed {
     let (mut queue, mut passed, mut now) = (build(text), Passed::default(), 0);
     let mut next: Vec<u64> = senders.iter().map(|(_, rate)| 1_000_000_000 / rate).collect();
     while now < seconds * 1_000_000_000 {
         for ((ecn, rate), at) in senders.iter().zip(&mut next) {
             while *at <= now {
-                let packet = Packet { len: 1250, ecn: *ecn, ..packet(*ecn as u32, Colour::Red) };
+                let packet = Packet { len: 1250, ecn: *ecn, ..packet(u32::from(ecn.bits()), Colour::Red) };
                 queue.enqueue(Time::from_nanos(*at), packet, &mut passed);
                 *at += 1_000_000_000 / rate;
             }
@@ -157,19 +162,19 @@ fn passed(text: &str, senders: &[(Ecn, u64)], seconds: u64) -> Passed {
 
 #[test]
 fn l4s_packets_that_come_one_by_one_wait_for_no_classic_queue() {
-    let passed = passed("dual-pi2:1000", &[(Ecn::Ect1, 200), (Ecn::NotEct, 1200)], 20);
-    assert!(passed.longest_ms[Ecn::Ect1 as usize] <= 1.0, "{passed:?}");
-    assert!(passed.longest_ms[Ecn::NotEct as usize] > 10.0, "{passed:?}");
-    assert!(passed.dropped[Ecn::NotEct as usize] > 0);
+    let passed = passed("dual-pi2:1000", &[(Ecn::ECT_1, 200), (Ecn::NOT_ECT, 1200)], 20);
+    assert!(passed.longest_ms[index(Ecn::ECT_1)] <= 1.0, "{passed:?}");
+    assert!(passed.longest_ms[index(Ecn::NOT_ECT)] > 10.0, "{passed:?}");
+    assert!(passed.dropped[index(Ecn::NOT_ECT)] > 0);
 }
 
 #[test]
 fn l4s_packets_are_marked_as_often_as_twice_the_root_of_what_is_dropped_of_the_others() {
     // 1000 + 40 of 1000 per second: a share of about 4 % of the classic packets must go, whatever they react to.
-    let passed = passed("dual-pi2:100000", &[(Ecn::Ect1, 40), (Ecn::NotEct, 1000)], 400);
+    let passed = passed("dual-pi2:100000", &[(Ecn::ECT_1, 40), (Ecn::NOT_ECT, 1000)], 400);
     let share = |count: u32, of: u32| f64::from(count) / f64::from(of);
     let dropped = share(passed.dropped[0], passed.left[0] + passed.dropped[0]);
-    let marked = share(passed.marked[Ecn::Ect1 as usize], passed.left[Ecn::Ect1 as usize]);
+    let marked = share(passed.marked[index(Ecn::ECT_1)], passed.left[index(Ecn::ECT_1)]);
     assert!((dropped - 0.04).abs() < 0.005, "{dropped}");
     assert!((marked / (2.0 * dropped.sqrt()) - 1.0).abs() < 0.05, "{marked} and {dropped}");
 }
@@ -180,7 +185,7 @@ fn classic_packets_have_their_share_of_the_wire_under_a_flood_of_l4s_packets() {
     for (text, share) in
         [("dual-pi2:100000,target=100s", 0.1), ("dual-pi2:100000,target=100s,classic=30%", 0.3)]
     {
-        let passed = passed(text, &[(Ecn::Ect1, 2000), (Ecn::NotEct, 900)], 10);
+        let passed = passed(text, &[(Ecn::ECT_1, 2000), (Ecn::NOT_ECT, 900)], 10);
         let got = f64::from(passed.left[0]) / 10_000.0;
         assert!((got / share - 1.0).abs() < 0.02, "{text}: {got}, {passed:?}");
     }
@@ -188,18 +193,18 @@ fn classic_packets_have_their_share_of_the_wire_under_a_flood_of_l4s_packets() {
 
 #[test]
 fn an_l4s_queue_that_nothing_slows_is_dropped_from_as_if_it_were_classic() {
-    let passed = passed("dual-pi2:100000", &[(Ecn::Ect1, 1500)], 60);
-    let l4s = Ecn::Ect1 as usize;
+    let passed = passed("dual-pi2:100000", &[(Ecn::ECT_1, 1500)], 60);
+    let l4s = index(Ecn::ECT_1);
     let share = f64::from(passed.dropped[l4s]) / (60.0 * 1500.0);
     assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
 }
 
 #[test]
 fn classic_packets_that_can_be_marked_are_until_a_quarter_of_them_would_be() {
-    let mild = passed("dual-pi2:100000", &[(Ecn::Ect0, 1001)], 20);
-    let classic = Ecn::Ect0 as usize;
+    let mild = passed("dual-pi2:100000", &[(Ecn::ECT_0, 1001)], 20);
+    let classic = index(Ecn::ECT_0);
     assert!(mild.marked[classic] > 0 && mild.dropped[classic] == 0, "{mild:?}");
-    let heavy = passed("dual-pi2:100000", &[(Ecn::Ect0, 1500)], 60);
+    let heavy = passed("dual-pi2:100000", &[(Ecn::ECT_0, 1500)], 60);
     assert!(heavy.dropped[classic] > 10_000, "{heavy:?}");
 }
 
@@ -207,7 +212,7 @@ fn classic_packets_that_can_be_marked_are_until_a_quarter_of_them_would_be() {
 fn both_queues_share_one_buffer() {
     let (mut queue, mut lost) = (build("dual-pi2:5"), Lost::default());
     for body in 0..8 {
-        let ecn = if body % 2 == 0 { Ecn::Ect1 } else { Ecn::NotEct };
+        let ecn = if body % 2 == 0 { Ecn::ECT_1 } else { Ecn::NOT_ECT };
         queue.enqueue(Time::ZERO, Packet { ecn, ..packet(body, Colour::Red) }, &mut lost);
     }
     assert_eq!(queue.backlog().packets, 4);

@@ -89,7 +89,7 @@ fn each_connection_is_governed_for_itself() {
     // One stands for long; the other one comes and goes.
     let (mut queue, mut lost) = (build("fq-codel:1000"), Lost::default());
     (0..500).for_each(|body| {
-        queue.enqueue(Time::ZERO, Packet { ecn: Ecn::NotEct, ..of(1, 1000, body) }, &mut lost)
+        queue.enqueue(Time::ZERO, Packet { ecn: Ecn::NOT_ECT, ..of(1, 1000, body) }, &mut lost)
     });
     for ms in 0..450 {
         let now = Time::from_nanos(ms * 1_000_000);

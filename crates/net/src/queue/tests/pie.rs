@@ -160,7 +160,7 @@ fn overloaded(text: &str, ecn: Ecn, millis: u64) -> (AnyQueue, Told) {
 
 #[test]
 fn what_does_not_react_is_dropped_until_the_delay_is_the_target() {
-    let (queue, told) = overloaded("pie:1000", Ecn::NotEct, 60_000);
+    let (queue, told) = overloaded("pie:1000", Ecn::NOT_ECT, 60_000);
     // One in six is too many; 15 packets are 15 ms.
     let share = told.0.len() as f64 / 72_000.0;
     assert!((share - 1.0 / 6.0).abs() < 0.01, "{share}");
@@ -170,23 +170,23 @@ fn what_does_not_react_is_dropped_until_the_delay_is_the_target() {
 
 #[test]
 fn a_burst_of_150_ms_passes() {
-    let (_, told) = overloaded("pie:1000", Ecn::NotEct, 150);
+    let (_, told) = overloaded("pie:1000", Ecn::NOT_ECT, 150);
     assert_eq!(told.0, []);
 }
 
 #[test]
 fn what_can_be_marked_is_marked_up_to_a_probability_of_ten_percent_and_dropped_beyond() {
-    let (_, told) = overloaded("pie:1000", Ecn::Ect0, 60_000);
+    let (_, told) = overloaded("pie:1000", Ecn::ECT_0, 60_000);
     assert!(told.1.len() > 10 && told.0.len() > 100, "{} marked, {} dropped", told.1.len(), told.0.len());
     let last_mark = told.1.last().unwrap();
     assert!(told.0.iter().filter(|(body, _)| body > last_mark).count() > 100, "in the end it drops");
-    let (_, told) = overloaded("pie:1000,ecn=false", Ecn::Ect0, 60_000);
+    let (_, told) = overloaded("pie:1000,ecn=false", Ecn::ECT_0, 60_000);
     assert_eq!(told.1, []);
 }
 
 #[test]
 fn a_full_buffer_drops_arrivals() {
-    let (queue, told) = overloaded("pie:10,target=1s,burst=10s", Ecn::NotEct, 1000);
+    let (queue, told) = overloaded("pie:10,target=1s,burst=10s", Ecn::NOT_ECT, 1000);
     assert!(told.0.iter().all(|(_, why)| *why == DropReason::Overflow) && !told.0.is_empty());
     assert!(queue.backlog().packets <= 9);
 }

@@ -27,7 +27,10 @@ fn a_syn_asks_with_both_bits_and_is_answered_with_one() {
     client.hears(100, answer);
     client.writes(100, 3000);
     let sent = packets(&mut client, 100);
-    assert!(sent.iter().all(|out| out.ecn == Ecn::Ect0 && out.segment.ecn == EcnBits::default()), "{sent:?}");
+    assert!(
+        sent.iter().all(|out| out.ecn == Ecn::ECT_0 && out.segment.ecn == EcnBits::default()),
+        "{sent:?}"
+    );
 }
 
 #[test]
@@ -40,7 +43,7 @@ fn nobody_marks_what_one_side_has_not_asked_for() {
         assert_eq!(answer.ecn, EcnBits::default());
         client.hears(100, answer);
         client.writes(100, 1000);
-        assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NotEct), "{ours} {theirs}");
+        assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NOT_ECT), "{ours} {theirs}");
     }
     // Some hosts send back whatever they hear: "both the ECE and CWR flags" in a SYN-ACK are no agreement.
     let (mut client, _) = pair(&with(EcnKind::Classic));
@@ -48,7 +51,7 @@ fn nobody_marks_what_one_side_has_not_asked_for() {
     let both = EcnBits::new(true, true);
     client.hears(100, Segment { flags: SYN_ACK, ecn: both, window: 1 << 20, ..Segment::default() });
     client.writes(100, 1000);
-    assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NotEct));
+    assert!(packets(&mut client, 100).iter().all(|out| out.ecn == Ecn::NOT_ECT));
 }
 
 #[test]
@@ -56,11 +59,11 @@ fn acks_and_retransmissions_cannot_be_marked() {
     let (mut client, mut server) = open(&with(EcnKind::Classic));
     client.writes(150, 1000);
     server.hears(200, client.says(150));
-    assert!(packets(&mut server, 200).iter().all(|out| out.ecn == Ecn::NotEct), "RFC 3168, section 6.1.4");
+    assert!(packets(&mut server, 200).iter().all(|out| out.ecn == Ecn::NOT_ECT), "RFC 3168, section 6.1.4");
     let due = client.endpoint.deadline().unwrap();
     assert!(client.endpoint.on_time(due, &client.config.clone()));
     let again: Vec<_> = std::iter::from_fn(|| client.endpoint.transmit(due, &client.config)).collect();
-    assert!(again[0].retransmission && again[0].ecn == Ecn::NotEct, "RFC 3168, section 6.1.5");
+    assert!(again[0].retransmission && again[0].ecn == Ecn::NOT_ECT, "RFC 3168, section 6.1.5");
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn exact_echoes_tell_which_data_was_marked() {
     let (mut client, mut server) = open(&with(EcnKind::L4s));
     client.writes(150, 20_000);
     let sent = packets(&mut client, 150);
-    assert!(sent.iter().all(|out| out.ecn == Ecn::Ect1));
+    assert!(sent.iter().all(|out| out.ecn == Ecn::ECT_1));
     let sent: Vec<Segment> = sent.iter().map(|out| out.segment).collect();
     let acks = |server: &mut End, segment| {
         server.hears(200, segment);
