@@ -17,7 +17,7 @@ fn main() {
         panic!("bpf/agent.bpf.c: {error:#}; clang and libelf-dev are in the list of tools/need.sh");
     }
     cc::Build::new()
-        .file("tests/laws.c")
+        .file("tests/integration/laws.c")
         .include("bpf/law")
         .warnings_into_errors(true)
         .compile("catnip_laws");

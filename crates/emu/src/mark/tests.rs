@@ -1,4 +1,4 @@
-//! Scenes that the endpoints of `tests/mark.rs` do not play.
+//! Scenes that the endpoints of `tests/unit/mark.rs` do not play.
 
 use super::*;
 use catnip_wire::{Addresses, TcpHeader, TcpOptions};

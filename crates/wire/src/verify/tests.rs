@@ -1,4 +1,4 @@
-//! Scenes that the simulated endpoints of `tests/verifier.rs` do not play.
+//! Scenes that the simulated endpoints of `tests/unit/verifier.rs` do not play.
 
 use super::*;
 use crate::pcapng::Writer;

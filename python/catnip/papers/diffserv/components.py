@@ -1,4 +1,4 @@
-"""IDS-S8 to S19: parts on their own, as crates/lab/tests/components_diffserv.rs drives and measures them."""
+"""IDS-S8 to S19: parts on their own, as crates/lab/tests/papers/components_diffserv.rs drives and measures them."""
 
 from catnip.papers import driven
 from catnip.papers.diffserv.runs import Runs

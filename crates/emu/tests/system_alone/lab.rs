@@ -1,0 +1,120 @@
+//! A folder for a scenario and its results, and how they are read.
+
+use crate::results::told;
+use crate::skip::skipped;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+
+/// Timing tests take turns.
+pub(crate) static TURN: Mutex<()> = Mutex::new(());
+
+/// A folder for a scenario and its results.
+pub(crate) struct Lab {
+    pub(crate) dir: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl Lab {
+    /// Nothing if this machine cannot have real hosts; then it says why.
+    pub(crate) fn open(name: &str) -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let dir = std::env::temp_dir().join(format!("catnip-emulate-test-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let lab = Self { dir, _turn: turn };
+        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
+        let output = lab.emulate(&scenario(nodes, "", ""), &["-q"]).output().unwrap();
+        if output.status.success() {
+            return Some(lab);
+        }
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        skipped(&why);
+        None
+    }
+
+    /// Being late fails no test; being wrong does.
+    pub(crate) fn emulate(&self, scenario: &str, options: &[&str]) -> Command {
+        let file = self.dir.join("scenario.toml");
+        fs::write(&file, scenario).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catnip-emu"));
+        command.arg("emulate").arg(file).args(["--tolerance", "60s"]).args(options);
+        command
+    }
+
+    /// A run of no interest, started by the words of `by`.
+    pub(crate) fn another_run(&self, by: &str) {
+        let nodes = "a = { kind = 'host', command = ['true'] }\nb = { kind = 'host', real = true }";
+        let emulate = self.emulate(&scenario(nodes, "", ""), &["-q"]);
+        let mut words = by.split_whitespace().map(OsStr::new).chain([emulate.get_program()]);
+        let mut command = Command::new(words.next().unwrap());
+        assert!(command.args(words).args(emulate.get_args()).status().unwrap().success());
+    }
+
+    /// The tables and the certificate of a run, which must be conclusive.
+    #[track_caller]
+    pub(crate) fn results(&self, scenario: &str) -> Value {
+        let output = self.emulate(scenario, &["--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let certificate = &results["certificate"];
+        assert_eq!(certificate["packets_inside"][0], certificate["packets_inside"][1]);
+        for link in certificate["links"].as_array().unwrap() {
+            for direction in ["up", "down"] {
+                let report = &link["certificate"][direction];
+                let dropped: u64 = report["dropped"].as_object().unwrap().values().map(number).sum();
+                let out = number(&report["packets_out"]) + number(&report["unwritable"]);
+                assert_eq!(number(&report["packets_in"]), out + dropped + number(&report["held"]), "{link}");
+            }
+        }
+        results
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+/// A link between the nodes a and b.
+pub(crate) fn scenario(nodes: &str, link: &str, rest: &str) -> String {
+    format!(
+        "id = 'X'\ntitle = 'x'\nduration = '60s'\n[node]\n{nodes}\n[link.ab]\nfrom = 'a'\nto = 'b'\n\
+         rate = '10Mbit'\ndelay = '5ms'\nqueue = 'drop-tail:30'\n{link}\n{rest}"
+    )
+}
+
+pub(crate) const PYTHON: &str = "command = ['sh', '-c', 'cd $CATNIP_DOCUMENTS && exec python3 -m http.server 80 2> /dev/null'], \
+                      ready = 'tcp:80'";
+
+pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> String {
+    let digest = bytes.fold(0xcbf2_9ce4_8422_2325u64, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    format!("{digest:016x}")
+}
+
+/// A real client, and what it says to a simulated server of a traffic group; the run ends with it.
+pub(crate) fn python_client(lab: &Lab, program: &str, traffic: &str) -> Value {
+    fs::write(lab.dir.join("client.py"), program).unwrap();
+    let nodes = "a = { kind = 'host' }\nb = { kind = 'host', ends_run = true, \
+                 command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 client.py'] }";
+    lab.results(&scenario(nodes, "", traffic))
+}
+
+/// The same the other way round: a real server at a port.
+pub(crate) fn python_server(lab: &Lab, program: &str, port: u16, traffic: &str) -> Value {
+    fs::write(lab.dir.join("server.py"), program).unwrap();
+    let nodes = format!(
+        "a = {{ kind = 'host', ready = 'tcp:{port}', \
+         command = ['sh', '-c', 'cd $CATNIP_SCENARIO && exec python3 server.py'] }}\nb = {{ kind = 'host' }}"
+    );
+    lab.results(&scenario(&nodes, "", traffic).replace("'60s'", "'4s'"))
+}

@@ -1,0 +1,733 @@
+//! Links between real namespaces. They need TUN devices and namespaces; where there are none, the tests say so.
+//!
+//! The programs at the ends are this program: it starts itself again with `EMU_ROLE` set.
+
+use crate::replay::{Memory, read_log, replay};
+use crate::skip::skipped;
+use catnip_base::{Rate, Span, Time};
+use catnip_emu::link::LinkTopology;
+use catnip_emu::sys;
+use catnip_linux::netlink::Netlink;
+use catnip_net::shape::RateSpec;
+use catnip_net::{Fabric, WireSpec};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Timing tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Copies of the emulator and of this file in a place where every user may execute them, and a place for results.
+struct Lab {
+    dir: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    /// Nothing if this machine cannot emulate links; then it says why.
+    fn open() -> Option<Self> {
+        static USABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let usable = USABLE.get_or_init(|| {
+            remove_leftovers();
+            let dir = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
+            fs::create_dir_all(&dir).unwrap();
+            // Anybody may write results here.
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o1777)).unwrap();
+            fs::copy(env!("CARGO_BIN_EXE_catnip-emu"), dir.join("catnip-emu")).unwrap();
+            fs::copy(std::env::current_exe().unwrap(), dir.join("probe")).unwrap();
+            // Whether it can, not whether it is in time.
+            let link = ["link", "-q", "--tolerance", "60s", "--", "true"];
+            let output = Command::new(dir.join("catnip-emu")).args(link).output().unwrap();
+            if output.status.success() { Ok(dir) } else { Err(text(&output.stderr)) }
+        });
+        match usable {
+            Ok(dir) => Some(Self { dir: dir.clone(), _turn: turn }),
+            Err(why) => {
+                skipped(why);
+                None
+            }
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// `catnip-emu link OPTIONS -- probe` in this role. Being late fails no test; being wrong does.
+    fn link(&self, options: &[&str], role: &str) -> Command {
+        let mut command = self.emulator();
+        command.args(options).arg("--").arg(self.file("probe")).args(PROBE).env("EMU_ROLE", role);
+        command
+    }
+
+    fn emulator(&self) -> Command {
+        let mut command = Command::new(self.file("catnip-emu"));
+        command.args(["link", "--tolerance", "60s"]);
+        command
+    }
+}
+
+const PREFIX: &str = "catnip-emu-test-";
+
+/// Nothing runs at the end of all tests, so each run removes what earlier ones have left.
+fn remove_leftovers() {
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.strip_prefix(PREFIX).is_some_and(|process| !alive(process)) {
+            // It may be another user's.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+const PROBE: [&str; 3] = ["--exact", "link::probe", "--nocapture"];
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_string()
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}\n{}\n{}", output.status, text(&output.stdout), text(&output.stderr));
+    output
+}
+
+/// What the probe has measured: `value NAME NUMBER` lines.
+#[track_caller]
+fn value(output: &Output, name: &str) -> f64 {
+    let stdout = text(&output.stdout);
+    let line = stdout.lines().find_map(|line| line.strip_prefix(&format!("value {name} ")));
+    line.unwrap_or_else(|| panic!("no {name} in {stdout}")).parse().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "what an application measures")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Not a test: what runs at the ends of links. `EMU_ROLE` is a verb and its arguments.
+#[test]
+fn probe() {
+    let Ok(role) = std::env::var("EMU_ROLE") else { return };
+    let words: Vec<&str> = role.split(' ').collect();
+    let outside = || -> IpAddr { std::env::var("CATNIP_OUTSIDE").unwrap().parse().unwrap() };
+    match words[..] {
+        ["rtt", port] => rtt(SocketAddr::new(outside(), port.parse().unwrap())),
+        ["rtt6", port] => {
+            let address: IpAddr = std::env::var("CATNIP_OUTSIDE6").unwrap().parse().unwrap();
+            rtt(SocketAddr::new(address, port.parse().unwrap()));
+        }
+        ["rtt", address, port] => rtt(SocketAddr::new(address.parse().unwrap(), port.parse().unwrap())),
+        ["flood", port, packets, len, interval_us] => flood(
+            SocketAddr::new(outside(), port.parse().unwrap()),
+            packets.parse().unwrap(),
+            len.parse().unwrap(),
+            Duration::from_micros(interval_us.parse().unwrap()),
+        ),
+        // From its own address, and from one that is not behind the link.
+        ["pretend", port] => {
+            let mut netlink = Netlink::open().unwrap();
+            let lo = netlink.index_of("lo").unwrap();
+            netlink.add_address(lo, "192.0.2.9/32".parse().unwrap()).unwrap();
+            for from in ["0.0.0.0", "192.0.2.9"] {
+                let socket = UdpSocket::bind((from, 0)).unwrap();
+                socket.send_to(from.as_bytes(), (outside(), port.parse::<u16>().unwrap())).unwrap();
+            }
+        }
+        ["sleep", ms] => std::thread::sleep(Duration::from_millis(ms.parse().unwrap())),
+        // Ends while most of it is in the kernel's buffer.
+        ["say", port] => {
+            let to = SocketAddr::new(outside(), port.parse().unwrap());
+            TcpStream::connect(to).unwrap().write_all(&[1; 100_000]).unwrap();
+        }
+        ["tcp", port] => tcp(SocketAddr::new(outside(), port.parse().unwrap())),
+        // An echo service outside, and a link of its own behind which the rest runs.
+        ["behind", delay, ..] => {
+            let port = udp_echo();
+            let exe = std::env::current_exe().unwrap();
+            let mut command = Command::new(exe.with_file_name("catnip-emu"));
+            command.args(["link", "-q", "--tolerance", "60s", "--delay", delay, "--"]).arg(&exe).args(PROBE);
+            let status = command.env("EMU_ROLE", format!("rtt {port}")).status().unwrap();
+            assert!(status.success());
+        }
+        ["link", delay, ref rest @ ..] => {
+            let exe = std::env::current_exe().unwrap();
+            let mut command = Command::new(exe.with_file_name("catnip-emu"));
+            command.args(["link", "-q", "--tolerance", "60s", "--delay", delay, "--"]).arg(&exe).args(PROBE);
+            // The first one to come by here puts its own address in.
+            let role = rest.join(" ").replace("OUTSIDE", &outside().to_string());
+            assert!(command.env("EMU_ROLE", role).status().unwrap().success());
+        }
+        _ => panic!("unknown role {role}"),
+    }
+}
+
+fn rtt(to: SocketAddr) {
+    let local: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
+    let socket = UdpSocket::bind(local).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..12 {
+        let start = now();
+        socket.send_to(&[1; 64], to).unwrap();
+        socket.recv(&mut [0; 100]).unwrap();
+        times.push(start.elapsed());
+    }
+    // The smallest one is the link's; the others may have waited for a CPU.
+    println!("value rtt_ms {}", times.iter().min().unwrap().as_secs_f64() * 1e3);
+}
+
+fn flood(to: SocketAddr, packets: u32, len: usize, interval: Duration) {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let start = now();
+    for number in 0..packets {
+        let due = interval * number;
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        // With headers a packet has `len` bytes.
+        socket.send_to(&vec![0; len - 28], to).unwrap();
+    }
+}
+
+fn tcp(to: SocketAddr) {
+    let mut stream = TcpStream::connect(to).unwrap();
+    let sent: Vec<u8> = (0..200_000u32).map(|n| (n * 7 / 5) as u8).collect();
+    let (mut half, copy) = (stream.try_clone().unwrap(), sent.clone());
+    let writer = std::thread::spawn(move || {
+        half.write_all(&copy).unwrap();
+        half.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    writer.join().unwrap();
+    assert!(received == sent, "{} bytes came back", received.len());
+    println!("value bytes {}", received.len());
+}
+
+/// An echo service for the rest of the test; its port.
+fn udp_echo() -> u16 {
+    let socket = UdpSocket::bind("[::]:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2000];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+            let _ = socket.send_to(&buffer[..len], from);
+        }
+    });
+    port
+}
+
+#[test]
+fn a_round_trip_takes_twice_the_delay() {
+    let Some(lab) = Lab::open() else { return };
+    let port = udp_echo();
+    for role in [format!("rtt {port}"), format!("rtt6 {port}")] {
+        let output = succeed(&mut lab.link(&["--delay", "25ms"], &role));
+        let rtt = value(&output, "rtt_ms");
+        assert!((50.0..52.0).contains(&rtt), "{role}: {rtt} ms");
+        assert!(text(&output.stderr).starts_with("link certificate: green"), "{}", text(&output.stderr));
+    }
+    let output =
+        succeed(&mut lab.link(&["-q", "--up", "delay=5ms", "--down", "delay=12ms"], &format!("rtt {port}")));
+    let rtt = value(&output, "rtt_ms");
+    assert!((17.0..19.0).contains(&rtt), "{rtt} ms");
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn nested_links_add_their_delays() {
+    let Some(lab) = Lab::open() else { return };
+    // The address of the outermost outside end is reached through all links.
+    let port = udp_echo();
+    let output =
+        succeed(&mut lab.link(&["--delay", "10ms"], &format!("link 8ms link 4ms rtt OUTSIDE {port}")));
+    let rtt = value(&output, "rtt_ms");
+    assert!((44.0..47.0).contains(&rtt), "{rtt} ms");
+}
+
+#[test]
+fn tcp_arrives_whole() {
+    let Some(lab) = Lab::open() else { return };
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let (mut from, mut to) = (stream.try_clone().unwrap(), stream);
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    let options = ["--rate", "20Mbit", "--delay", "5ms", "--queue", "drop-tail:20"];
+    let output = succeed(&mut lab.link(&options, &format!("tcp {port}")));
+    assert_eq!(value(&output, "bytes"), 200_000.0);
+}
+
+/// Floods a link, checks its log by replaying it, and gives its certificate.
+fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, Memory) {
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = role.replace("PORT", &sink.local_addr().unwrap().port().to_string());
+    // Who is outside counts for himself.
+    sink.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
+    let (log, certificate) = (lab.file("log.csv"), lab.file("certificate.json"));
+    let results =
+        ["--seed", "1", "--log", log.to_str().unwrap(), "--certificate", certificate.to_str().unwrap()];
+    succeed(&mut lab.link(&[options, &results].concat(), &role));
+    let (live, end) = read_log(&fs::read_to_string(log).unwrap()).unwrap();
+    let link = LinkTopology::new(wire, wire);
+    let fabric = Fabric::new(&link.topology, 1);
+    let ways = [[link.inside, link.outside], [link.outside, link.inside]];
+    let again = replay(fabric, &ways, &live.arrivals, end);
+    assert_eq!(live.clone().sorted_ends(), again, "the simulator gives the same departures and drops");
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(certificate).unwrap()).unwrap();
+    let up = &certificate["up"];
+    let dropped: u64 = up["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    let count = |key: &str| up[key].as_u64().unwrap();
+    assert_eq!(count("packets_in"), count("packets_out") + dropped + count("held") + count("unwritable"));
+    assert_eq!(count("packets_out"), heard.join().unwrap() as u64);
+    (certificate, live)
+}
+
+fn wire(rate: RateSpec, queue: &str, loss: Option<&str>) -> WireSpec {
+    let before = loss.into_iter().map(|loss| loss.parse().unwrap()).collect();
+    WireSpec { before, ..WireSpec::new(rate, Span::from_millis(5), queue.parse().unwrap()) }
+}
+
+/// What a link says of itself that was asked for it.
+fn certificate(lab: &Lab, options: &[&str], role: &str) -> (Value, Option<i32>) {
+    let file = lab.file("certificate.json");
+    let options = [options, &["--certificate", file.to_str().unwrap()]].concat();
+    let status = lab.link(&options, role).output().unwrap().status;
+    (serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap(), status.code())
+}
+
+#[test]
+fn a_kernel_takes_no_packet_in_which_the_link_has_turned_a_bit() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    sink.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let role = format!("flood {} 2000 300 100", sink.local_addr().unwrap().port());
+    let heard = std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
+    let (certificate, code) = certificate(&lab, &["--wire-loss", "corrupt:10%", "--seed", "1"], &role);
+    let up = |key: &str| certificate["up"][key].as_u64().unwrap();
+    assert_eq!((code, up("packets_in"), up("packets_out")), (Some(0), 2000, 2000));
+    // Checksums cover all of a packet.
+    assert_eq!(2000 - heard.join().unwrap() as u64, up("corrupted"));
+    assert!((140..260).contains(&up("corrupted")), "{}", up("corrupted"));
+}
+
+#[test]
+fn a_link_changes_at_its_time_and_when_somebody_asks_who_may() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = format!("flood {} 300 100 2000", sink.local_addr().unwrap().port());
+    let changes = ["--delay", "5ms", "--at", "200ms up delay=60ms", "--at", "400ms rate=1Mbit,delay=30ms"];
+    let (certificate, code) = certificate(&lab, &changes, &role);
+    let [shortest, longest] =
+        ["min", "max"].map(|key| certificate["up"]["ideal_delay_ms"][key].as_f64().unwrap());
+    assert!(
+        code == Some(0) && (4.9..5.2).contains(&shortest) && (59.0..62.0).contains(&longest),
+        "{certificate}"
+    );
+    assert_eq!(certificate["changed"][0][1], "up delay=60ms");
+    assert_eq!(certificate["changed"].as_array().unwrap().len(), 2);
+
+    let file = lab.file("certificate.json");
+    let mut link = lab.link(&["-q", "--certificate", file.to_str().unwrap()], "sleep 20000");
+    let mut link = link.spawn().unwrap();
+    let set = |words: &[&str]| {
+        let mut set = Command::new(lab.file("catnip-emu"));
+        set.args(["link", "set", "--link", &link.id().to_string()]).args(words).output().unwrap()
+    };
+    wait_until("the link listens", || set(&["delay=7ms"]).status.success());
+    for (words, why) in [
+        (&["queue=drop-tail:3"][..], "error: queue: cannot change while packets cross the link"),
+        (&["up", "rate=fast"], "error: rate: \"fast\": expected a rate such as"),
+        (&["up"], "error: change: \"up\": expected"),
+        (&["mark=spm"], "error: mark: cannot change while packets cross the link"),
+    ] {
+        let output = set(words);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).starts_with(why), "{}", text(&output.stderr));
+    }
+    if is_root() {
+        let other = format!(
+            "exec setpriv --reuid {ORDINARY} {} link set --link {}",
+            lab.file("catnip-emu").display(),
+            link.id()
+        );
+        let output = Command::new("sh").args(["-c", &format!("{other} delay=1s")]).output().unwrap();
+        assert!(text(&output.stderr).contains("belongs to somebody else"), "{}", text(&output.stderr));
+    }
+    sys::kill(link.id(), libc::SIGTERM).unwrap();
+    link.wait().unwrap();
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(certificate["changed"].as_array().unwrap().len(), 1, "{certificate}");
+}
+
+#[test]
+fn a_link_that_was_stopped_is_red_by_as_much_as_its_packets_were_held() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let file = lab.file("stopped.json");
+    let options = ["--tolerance", "5ms", "--certificate", file.to_str().unwrap()];
+    // What comes while it is stopped fits into the sink, which may not have a CPU when all of that is written at once.
+    let role = format!("flood {} 300 100 4000", sink.local_addr().unwrap().port());
+    let mut link = lab.link(&options, &role).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut seen = Vec::new();
+    let mut hear = |count: usize| {
+        sink.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        (0..count).for_each(|_| {
+            sink.recv(&mut [0; 100]).unwrap();
+            seen.push(now());
+        });
+    };
+    hear(50);
+    sys::kill(link.id(), libc::SIGSTOP).unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    sys::kill(link.id(), libc::SIGCONT).unwrap();
+    hear(250);
+    assert_eq!(link.wait().unwrap().code(), Some(3));
+    let silent = seen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let up = &certificate["up"];
+    assert_eq!((&certificate["verdict"], &up["packets_out"]), (&"red".into(), &300.into()), "{certificate}");
+    // Packets come every 4 ms, and the first of those that had to wait came within that time of the stop.
+    let held = Duration::from_secs_f64(up["excess_us"]["max"].as_f64().unwrap() * 1e-6);
+    assert!(
+        held + Duration::from_millis(50) > silent.min(Duration::from_millis(800)),
+        "{held:?}, silent for {silent:?}"
+    );
+}
+
+#[test]
+fn a_link_with_jitter_is_held_to_no_rate() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let options = ["--rate", "10Mbit", "--delay", "50ms", "--jitter", "uniform:20ms"];
+    let role = format!("flood {} 750 1028 2000", sink.local_addr().unwrap().port());
+    let (certificate, code) = certificate(&lab, &options, &role);
+    assert_eq!((certificate["verdict"].as_str(), code), (Some("green"), Some(0)), "{certificate}");
+    assert_eq!(certificate["up"]["busy_rate"], Value::Null);
+}
+
+#[test]
+fn a_link_to_which_nothing_came_is_grey() {
+    let Some(lab) = Lab::open() else { return };
+    let file = lab.file("grey.json");
+    succeed(lab.emulator().args(["-q", "--certificate", file.to_str().unwrap(), "--", "true"]));
+    let certificate: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(certificate["verdict"], "grey", "{certificate}");
+}
+
+#[test]
+fn what_says_to_come_from_elsewhere_is_refused_and_counted() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = format!("pretend {}", sink.local_addr().unwrap().port());
+    let (certificate, code) = certificate(&lab, &["--delay", "1ms"], &role);
+    assert_eq!(code, Some(0), "{certificate}");
+    assert_eq!(certificate["up"]["refused"]["wrong_source"], 1, "{certificate}");
+    sink.set_nonblocking(true).unwrap();
+    let mut told = [0; 100];
+    let len = sink.recv(&mut told).unwrap();
+    assert_eq!(&told[..len], b"0.0.0.0");
+    assert!(sink.recv(&mut told).is_err(), "nothing else came");
+}
+
+#[test]
+fn the_rate_and_the_limit_of_the_queue_are_exact() {
+    let Some(lab) = Lab::open() else { return };
+    let rate = RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap());
+    let wire = wire(rate, "drop-tail:12", None);
+    let options = ["--rate", "1.5Mbit", "--delay", "5ms", "--queue", "drop-tail:12"];
+    // Twice the rate for two seconds.
+    let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 500 1500 4000");
+    let up = &certificate["up"];
+    assert_eq!(up["largest_queue"], 12);
+    assert!(up["dropped"]["overflow"].as_u64().unwrap() > 150, "{up}");
+    let busy = up["busy_rate"].as_f64().unwrap();
+    assert!((busy / 1.5e6 - 1.0).abs() < 0.02, "{busy} bit/s");
+    assert!(up["busy_s"].as_f64().unwrap() > 1.5, "{up}");
+    let out: Vec<Time> = live.ends.iter().filter(|end| end.dropped.is_none()).map(|end| end.at).collect();
+    let exact = out.windows(2).filter(|pair| pair[1] - pair[0] == Span::from_millis(8)).count();
+    assert!(exact > 200 && exact + 20 > out.len(), "{exact} of {}", out.len());
+}
+
+#[test]
+fn losses_are_as_many_as_asked_for() {
+    let Some(lab) = Lab::open() else { return };
+    let wire = wire(RateSpec::Unlimited, "drop-tail:1000", Some("bernoulli:0.05"));
+    let options = ["--delay", "5ms", "--loss", "bernoulli:0.05"];
+    let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 4000 200 100");
+    let lost = live.ends.iter().filter(|end| end.dropped.is_some()).count() as f64;
+    let n = live.arrivals.len() as f64;
+    assert!(n >= 4000.0, "{n}");
+    assert!((lost - 0.05 * n).abs() < 4.0 * (0.05 * 0.95 * n).sqrt(), "{lost} of {n}");
+    assert_eq!(certificate["verdict"], "green", "{certificate}");
+}
+
+#[test]
+fn each_run_loses_other_packets_unless_it_is_told_which() {
+    let Some(lab) = Lab::open() else { return };
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let role = format!("flood {} 200 100 100", sink.local_addr().unwrap().port());
+    let run = |seed: &[&str]| {
+        let log = lab.file("seeded.csv");
+        let options = [&["--loss", "bernoulli:0.1", "--log", log.to_str().unwrap()], seed].concat();
+        let (certificate, _) = certificate(&lab, &options, &role);
+        let text = fs::read_to_string(log).unwrap();
+        let number = |line: &str| line.split(',').nth(2).unwrap().parse::<u64>().unwrap();
+        let lost: Vec<u64> = text.lines().filter(|line| line.starts_with("drop,")).map(number).collect();
+        (certificate["seed"].as_u64().unwrap(), lost)
+    };
+    let (one, two) = (run(&[]), run(&[]));
+    assert!(one.0 != two.0 && one.1 != two.1, "{one:?} {two:?}");
+    assert_eq!(run(&["--seed", &one.0.to_string()]), one);
+}
+
+#[test]
+fn full_disks_and_vanished_devices_lose_nothing_that_was_measured() {
+    let Some(lab) = Lab::open() else { return };
+    let file = lab.file("kept.json");
+    let kept = ["--certificate", file.to_str().unwrap()];
+    let verdict = || -> Value {
+        serde_json::from_str::<Value>(&fs::read_to_string(&file).unwrap()).unwrap()["verdict"].take()
+    };
+    // As on a disk without room for the log: no file may be longer than 8 KB (dash) or 16 (bash).
+    let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let log = lab.file("long.csv");
+    let mut full = Command::new("sh");
+    full.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]).arg(lab.file("catnip-emu"));
+    full.args(["link", "--tolerance", "60s", "--log", log.to_str().unwrap()]).args(kept);
+    full.args(["--", "sh", "-c", "\"$@\" > /dev/null; exit 7", "sh"]).arg(lab.file("probe")).args(PROBE);
+    full.env("EMU_ROLE", format!("flood {} 2000 100 50", sink.local_addr().unwrap().port()));
+    let full = full.output().unwrap();
+    let said = text(&full.stderr);
+    assert_eq!(full.status.code(), Some(7), "{said}");
+    assert!(said.contains("link certificate: green"), "{said}");
+    assert!(said.contains("long.csv: cannot write it: File too large"), "{said}");
+    assert_eq!(verdict(), "green");
+    if Command::new("ip").arg("-V").output().is_err() {
+        return skipped("no program ip");
+    }
+    let lost = "ip link del catnip0; sleep 60";
+    let gone = lab.emulator().args(kept).args(["--", "sh", "-c", lost]).output().unwrap();
+    let said = text(&gone.stderr);
+    assert_eq!(gone.status.code(), Some(2), "{said}");
+    assert!(said.contains("it ended before its time: link: cannot read a device"), "{said}");
+    assert_eq!(verdict(), "red");
+}
+
+#[test]
+fn exit_codes_are_passed_on_and_errors_are_one_line() {
+    let Some(lab) = Lab::open() else { return };
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["-q", "--", "sh", "-c", "exit 7"], 7, ""),
+        (&["-q", "--", "sh", "-c", "kill -9 $$"], 137, ""),
+        (&["--", "no-such-command"], 127, "error: no-such-command: command not found"),
+        (&["--", "/etc/passwd"], 126, "error: /etc/passwd: cannot be executed"),
+        (&["--rate", "1.5Mb", "--", "true"], 2, "error: --rate: \"1.5Mb\": expected a rate"),
+        (&["--up", "delay=5", "--", "true"], 2, "error: --up delay: \"5\": expected a time"),
+        (&["--queue", "drop-tail", "--", "true"], 2, "error: --queue: \"drop-tail\": expected a limit"),
+        (&["--device", "a/b", "--", "true"], 2, "error: --device: \"a/b\" is no name"),
+        (&["--nonsense", "--", "true"], 2, "error: unexpected argument"),
+    ];
+    for (arguments, code, message) in cases {
+        let output = lab.emulator().args(arguments).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with(message) && stderr.lines().count() <= 1, "{arguments:?}: {stderr}");
+    }
+    // A tolerance that nothing meets.
+    let port = udp_echo();
+    let output = lab.link(&["--tolerance", "0ms"], &format!("rtt {port}")).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("too long (p99 > 0 ms"), "{}", text(&output.stderr));
+}
+
+fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn alive(process: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
+}
+
+/// Is a process there with this in its command line?
+fn is_running(word: &str) -> bool {
+    let lines = fs::read_dir("/proc").unwrap().flatten().map(|entry| fs::read(entry.path().join("cmdline")));
+    lines.flatten().any(|line| line.split(|&byte| byte == 0).any(|argument| argument == word.as_bytes()))
+}
+
+/// A time to sleep for that nobody else does.
+fn own_sleep(number: i32) -> String {
+    format!("60.{}{number:03}", std::process::id())
+}
+
+/// Signals a link whose command starts another one and sleeps; gives the exit status when all of it is gone.
+fn end_by_signal(lab: &Lab, signal: i32, device: &str) -> std::process::ExitStatus {
+    let (child, itself) = (own_sleep(signal), own_sleep(100 + signal));
+    // A shell that starts the tests in the background has switched SIGINT off.
+    let script = format!("setsid sleep {child} & exec env --default-signal sleep {itself}");
+    let mut command = lab.emulator();
+    command.args(["-q", "--device", device, "--", "sh", "-c", &script]);
+    let mut link = command.stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the command starts", || is_running(&child) && is_running(&itself));
+    let device = Path::new("/sys/class/net").join(device);
+    // Ordinary users have the device in a namespace of their own.
+    assert!(device.exists() || !is_root());
+    sys::kill(link.id(), signal).unwrap();
+    let status = link.wait().unwrap();
+    wait_until("the command ends", || !is_running(&child) && !is_running(&itself));
+    wait_until("the device vanishes", || !device.exists());
+    status
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let Some(lab) = Lab::open() else { return };
+    let device = format!("ct{}", std::process::id());
+    assert_eq!(end_by_signal(&lab, libc::SIGTERM, &device).code(), Some(143));
+    assert_eq!(end_by_signal(&lab, libc::SIGINT, &device).code(), Some(130));
+    assert_eq!(end_by_signal(&lab, libc::SIGKILL, &device).signal(), Some(9));
+    // The same name can be used again at once.
+    succeed(lab.emulator().args(["-q", "--device", &device, "--", "true"]));
+}
+
+#[test]
+fn what_a_command_leaves_behind_ends_with_its_link() {
+    let Some(lab) = Lab::open() else { return };
+    let sleep = own_sleep(1);
+    // Its processes are those that /proc shows it, where users may have a /proc of their own.
+    let own = if is_root() { "test $(cat /proc/$$/comm) = sh" } else { "true" };
+    let script = format!("setsid sleep {sleep} > /dev/null 2>&1 & {own}");
+    succeed(lab.emulator().args(["-q", "--", "sh", "-c", &script]));
+    assert!(!is_running(&sleep));
+}
+
+#[test]
+fn what_a_command_has_said_last_is_heard_outside_before_the_link_ends() {
+    let Some(lab) = Lab::open() else { return };
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).map(|_| all.len())
+    });
+    succeed(&mut lab.link(&["--delay", "20ms", "--rate", "2Mbit"], &format!("say {port}")));
+    assert_eq!(heard.join().unwrap().ok(), Some(100_000), "all of it, and that there is no more");
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused() {
+    let Some(lab) = Lab::open() else { return };
+    if !is_root() {
+        return skipped("not root, so that each link has a namespace of its own");
+    }
+    let device = format!("ct{}", std::process::id());
+    let emulator = lab.file("catnip-emu");
+    let again = format!("{} link -q --tolerance 60s --device {device} -- true", emulator.display());
+    // `lo` is taken everywhere.
+    let output = lab.emulator().args(["--device", "lo", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).starts_with("error: --device: lo"), "{}", text(&output.stderr));
+    let mut taken = lab.emulator();
+    taken.args(["-q", "--device", &device, "--", "sleep", "60"]);
+    let mut taken = taken.spawn().unwrap();
+    wait_until("the device appears", || Path::new("/sys/class/net").join(&device).exists());
+    let output = Command::new("sh").args(["-c", &again]).output().unwrap();
+    taken.kill().unwrap();
+    taken.wait().unwrap();
+    // A child that had not become its command yet has still had it.
+    wait_until("the device vanishes", || !Path::new("/sys/class/net").join(&device).exists());
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        format!("error: --device: {device} is taken already, choose another name")
+    );
+    // Inside another link the name is free.
+    succeed(lab.emulator().args(["-q", "--device", &device, "--", "sh", "-c", &again]));
+}
+
+#[test]
+fn a_machine_that_cannot_is_told_what_to_do() {
+    let Some(lab) = Lab::open() else { return };
+    let link = format!("{} link -q -- true", lab.file("catnip-emu").display());
+    let cases = [
+        ("-m", "mount -t tmpfs none /dev/net", "error: /dev/net/tun: there is no TUN device, load"),
+        // Its own user namespace does not own the network namespace, and it may make no other.
+        (
+            "-Ur",
+            "echo 0 > /proc/sys/user/max_user_namespaces",
+            "error: permission: no right to make network devices",
+        ),
+    ];
+    for (unshare, prepare, message) in cases {
+        let prepared = |what: &str| {
+            let script = format!("{prepare} || exit 77; {what}");
+            Command::new("unshare").args([unshare, "sh", "-c", &script]).output()
+        };
+        if !prepared("true").is_ok_and(|output| output.status.success()) {
+            skipped(&format!("cannot do `unshare {unshare}` and `{prepare}`"));
+            continue;
+        }
+        let output = prepared(&link).unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.starts_with(message) && stderr.lines().count() == 1, "{stderr}");
+    }
+}
+
+/// What distributions call `nobody`.
+const ORDINARY: u32 = 65_534;
+
+/// A command of an ordinary user. If this one is root, it is another one, whom the device lets in as it does where a
+/// distribution has made it.
+fn as_ordinary_user(words: &str) -> Command {
+    if !is_root() {
+        let mut command = Command::new("sh");
+        command.args(["-c", words]);
+        return command;
+    }
+    let device = "mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200";
+    let user = format!("setpriv --reuid {ORDINARY} --regid {ORDINARY} --clear-groups");
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &format!("{device} && exec {user} sh -c \"{words}\"")]);
+    command
+}
+
+#[test]
+fn ordinary_users_have_links_too() {
+    let Some(lab) = Lab::open() else { return };
+    let link = format!("{} link --tolerance 60s --", lab.file("catnip-emu").display());
+    let output = as_ordinary_user(&format!("{link} true")).output().unwrap();
+    if !output.status.success() {
+        return skipped(&format!("ordinary users: {}", text(&output.stderr)));
+    }
+    let probe = format!("{} {}", lab.file("probe").display(), PROBE.join(" "));
+    let output = succeed(&mut as_ordinary_user(&format!("EMU_ROLE='behind 10ms' {link} {probe}")));
+    let rtt = value(&output, "rtt_ms");
+    assert!((20.0..22.0).contains(&rtt), "{rtt} ms");
+}

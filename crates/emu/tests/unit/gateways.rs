@@ -1,0 +1,299 @@
+//! An emulator with a fake clock and fake devices: whatever the host does, departures are those of the simulator.
+
+use crate::fakes::{LateClock, Script, emulator, packet};
+use crate::replay::{Memory, replay};
+use catnip_base::{Rate, Span, Time};
+use catnip_emu::gateways::Emulator;
+use catnip_emu::link::LinkTopology;
+use catnip_emu::mark::Marker;
+use catnip_net::mark::SpmParameters;
+use catnip_net::shape::RateSpec;
+use catnip_net::{Colour, Fabric, WireSpec};
+use catnip_sim::Watch;
+use catnip_sim::watch::Refusal;
+use proptest::prelude::*;
+
+const MTU: usize = 1500;
+const SEED: u64 = 7;
+
+fn queues() -> Vec<String> {
+    let red = "min=1,max=4,weight=0.2,max_p=0.3";
+    let mut queues = ["drop-tail:5", "drop-tail:4000B", "drop-tail:20ms"].map(String::from).to_vec();
+    queues.push(format!("red:6,{red}"));
+    queues.push("rio:6,max_p=0.3".into());
+    queues.push("scheduler:5,high=300kbit/2000B,med=1Mbit/1500B".into());
+    queues.push(format!("wrr:af1=1(catnip-red:5,{red}),rest=2(shaper:5,high=300kbit/2000B)"));
+    queues.push("drop-head:5".into());
+    queues.push("codel:8,target=2ms,interval=9ms".into());
+    queues.push("fq-codel:9000B,target=2ms,interval=9ms,flows=4".into());
+    queues.push("pie:9,target=2ms,update=3ms,burst=0s".into());
+    queues.push("dual-pi2:9000B,target=2ms,update=3ms".into());
+    queues.push("shaper:5,high=300kbit/2000B,med=1Mbit/1500B".into());
+    for victim in ["random", "newest", "oldest", "probe"] {
+        queues.push(format!("catnip-good:5,victim={victim}"));
+        queues.push(format!("catnip-bad:5,victim={victim}"));
+        queues.push(format!("catnip-red:6,{red},victim={victim}"));
+    }
+    queues
+}
+
+fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
+    WireSpec {
+        rate: RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap()),
+        delay: Span::from_millis(7),
+        queue: queue.parse().unwrap(),
+        jitter: jitter.then(|| "uniform:3ms".parse().unwrap()),
+        before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),
+        behind: vec![],
+        conditioner: vec![],
+        outage: None,
+        link_layer: None,
+    }
+}
+
+type Emulated<W> = Emulator<LateClock, Script, (), W>;
+
+/// A link with what comes from inside (to 10.0.0.2) and outside (to 10.0.0.1).
+fn emulated<W: Watch>(
+    wire: &WireSpec,
+    clock: &LateClock,
+    [inside, outside]: [Incoming; 2],
+    marker: Option<Marker>,
+    watch: impl FnOnce(&LinkTopology) -> W,
+) -> Emulated<W> {
+    let link = LinkTopology::new(wire, wire);
+    let (room, more) = (outside.len(), inside.len());
+    let devices = [Script::new(clock, inside).with_room(room), Script::new(clock, outside).with_room(more)];
+    emulator(&link, SEED, clock, devices, |frames| frames.with_marker(marker), watch(&link))
+}
+
+fn run<W: Watch>(emulator: &mut Emulated<W>) {
+    loop {
+        let next = emulator.turn().unwrap();
+        let left: usize = emulator.gateways().iter().map(|gateway| gateway.io.left()).sum();
+        if next == Time::NEVER && left == 0 {
+            break;
+        }
+        emulator.sleep_until(next);
+    }
+}
+
+fn memory(_link: &LinkTopology) -> Memory {
+    Memory::default()
+}
+
+/// When the packets come, how long they are, whether HIGH, from which side.
+fn arrivals() -> impl Strategy<Value = Vec<(u64, usize, bool, bool)>> {
+    prop::collection::vec((0u64..8_000, 40usize..1500, any::<bool>(), any::<bool>()), 1..150)
+}
+
+/// What comes from one side.
+type Incoming = Vec<(Time, Vec<u8>)>;
+
+/// What comes from either side, and when anything does.
+fn script(arrivals: &[(u64, usize, bool, bool)]) -> ([Incoming; 2], Vec<Time>) {
+    let mut sides = [Vec::new(), Vec::new()];
+    let mut at = Time::ZERO;
+    for (number, &(gap_us, len, high, side)) in arrivals.iter().enumerate() {
+        at += Span::from_micros(gap_us);
+        let to = if side { 1 } else { 2 };
+        let bytes = packet(to, number as u16, len, if high { 10 } else { 14 });
+        sides[usize::from(side)].push((at, bytes));
+    }
+    let alarms = sides.iter().flatten().map(|(at, _)| *at).collect();
+    (sides, alarms)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn recorded_arrivals_replayed_give_identical_departures(
+        arrivals in arrivals(),
+        lateness_us in prop::collection::vec(0u64..20_000, 1..20),
+        loss: bool,
+        jitter: bool,
+        crooked: bool,
+    ) {
+        for queue in queues() {
+            let mut wire = wire(&queue, loss, jitter);
+            if crooked {
+                wire.outage = Some("mean_up=40ms,mean_down=9ms".parse().unwrap());
+                wire.link_layer = Some("arq:loss=0.2,retry=9ms,tries=2".parse().unwrap());
+                wire.behind = ["reorder:0.2,by=12ms", "reorder:0.2,by=2", "outage:every=90ms,for=9ms"].map(|text| text.parse().unwrap()).into();
+            }
+            let (sides, alarms) = script(&arrivals);
+            let lateness = lateness_us.iter().map(|&us| Span::from_micros(us)).collect();
+            let clock = LateClock::new(alarms, lateness);
+            let mut emulator = emulated(&wire, &clock, sides, None, memory);
+            run(&mut emulator);
+            prop_assert_eq!(emulator.world.packets_out(), 0);
+            let written: usize =
+                emulator.gateways().iter().map(|gateway| gateway.io.written.len()).sum();
+            let live = emulator.world.into_watch();
+            prop_assert_eq!(live.arrivals.len(), arrivals.len());
+            prop_assert_eq!(live.ends.len(), arrivals.len());
+            prop_assert_eq!(live.ends.iter().filter(|end| end.dropped.is_none()).count(), written);
+            let link = LinkTopology::new(&wire, &wire);
+            let fabric = Fabric::new(&link.topology, SEED);
+            let ways = [[link.inside, link.outside], [link.outside, link.inside]];
+            let again = replay(fabric, &ways, &live.arrivals, Time::NEVER);
+            prop_assert_eq!(live.sorted_ends(), again);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_counted_and_never_crash(
+        packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..100), 1..100),
+        good in 0u16..20,
+    ) {
+        let wire = wire("drop-tail:50", false, false);
+        let clock = LateClock::new(vec![Time::ZERO], vec![]);
+        let read = packets.len() as u64 + u64::from(good);
+        let mut inside: Vec<_> = packets.into_iter().map(|bytes| (Time::ZERO, bytes)).collect();
+        inside.extend((0..good).map(|number| (Time::ZERO, packet(2, number, 100, 0))));
+        let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
+        run(&mut emulator);
+        let inside = emulator.world.packets_out() as u64;
+        let monitor = emulator.world.into_watch();
+        let up = &monitor.directions[0];
+        let refused: u64 = monitor.gates[0].refused.iter().sum();
+        let entered: u64 = up.entered.iter().sum();
+        prop_assert!(entered >= u64::from(good));
+        prop_assert_eq!(read, refused + entered);
+        prop_assert_eq!(entered, up.delivered + up.dropped.iter().sum::<u64>() + inside);
+    }
+}
+
+#[test]
+fn drop_tail_holds_its_limit_and_departures_are_spaced_exactly() {
+    let wire = wire("drop-tail:5", false, false);
+    let clock = LateClock::new(vec![Time::ZERO], vec![Span::from_millis(3)]);
+    let inside = (0..20).map(|number| (Time::ZERO, packet(2, number, 1500, 0))).collect();
+    let watch = |link: &LinkTopology| (Memory::default(), link.monitor());
+    let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, watch);
+    run(&mut emulator);
+    let (memory, monitor) = emulator.world.into_watch();
+    let up = &monitor.directions[0];
+    assert_eq!((up.delivered, up.largest_queue()), (5, 5));
+    let out: Vec<_> = memory.ends.iter().filter(|end| end.dropped.is_none()).collect();
+    let expected = (1..=5).map(|n| Time::from_nanos(7_000_000 + n * 8_000_000)).collect::<Vec<_>>();
+    assert_eq!(out.iter().map(|end| end.at).collect::<Vec<_>>(), expected);
+    assert_eq!(out.iter().map(|end| end.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    // Four of five found the wire busy.
+    assert_eq!((up.busy.packets, up.busy.ideal), (4, Span::from_millis(32)));
+    assert_eq!(up.lateness.max(), Span::from_millis(3));
+}
+
+#[test]
+fn time_before_a_packet_is_read_counts_as_time_for_which_it_was_kept_too_long() {
+    // Every sleep ends 8 ms too late: a packet of 1 ms is read at 9 ms, due at 16, and written at 24.
+    let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:5", false, false) };
+    let came = Time::from_nanos(1_000_000);
+    let clock = LateClock::new(vec![came], vec![Span::from_millis(8)]);
+    let inside = vec![(came, packet(2, 0, 1500, 0))];
+    let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
+    run(&mut emulator);
+    let monitor = emulator.world.into_watch();
+    let up = &monitor.directions[0];
+    let ms = Span::from_millis;
+    assert_eq!((up.waited.max(), up.lateness.max(), up.excess.max()), (ms(8), ms(8), ms(16)));
+    assert_eq!(up.actual_delay.max(), ms(15), "counted from when it was read");
+}
+
+#[test]
+fn what_waits_behind_a_batch_has_waited_since_it_came() {
+    // More packets are there before anybody looks than are read at a time; every sleep ends 8 ms too late.
+    let wire = WireSpec { rate: RateSpec::Unlimited, ..wire("drop-tail:200", false, false) };
+    let clock = LateClock::new(vec![Time::ZERO + Span::from_millis(1)], vec![Span::from_millis(8)]);
+    let came = Time::ZERO + Span::from_millis(1);
+    let inside = (0..140).map(|number| (came, packet(2, number, 100, 0))).collect();
+    let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
+    run(&mut emulator);
+    let monitor = emulator.world.into_watch();
+    let up = &monitor.directions[0];
+    assert_eq!((up.waited.count(), up.waited.min()), (140, Span::from_millis(8)));
+    // Those behind the batch are read at the next look, which nothing is waited for: 8 ms more.
+    assert_eq!(up.waited.max(), Span::from_millis(16));
+}
+
+#[test]
+fn copies_are_packets_of_their_own_with_the_same_bytes() {
+    let behind = ["duplicate:0.3", "reorder:0.2,by=9ms", "bernoulli:0.2"].map(|text| text.parse().unwrap());
+    let wire = WireSpec { behind: behind.into(), ..wire("drop-tail:500", false, false) };
+    let at = |number: u16| Time::from_nanos(u64::from(number) * 2_000_000);
+    let sent: Incoming =
+        (0..300).map(|number| (at(number), packet(2, number, 100 + usize::from(number), 0))).collect();
+    let clock = LateClock::new(sent.iter().map(|(at, _)| *at).collect(), vec![Span::from_millis(3)]);
+    let mut emulator = emulated(&wire, &clock, [sent.clone(), vec![]], None, LinkTopology::monitor);
+    run(&mut emulator);
+    assert_eq!((emulator.world.packets_out(), emulator.world.fabric().packets_inside()), (0, 0));
+    let written = emulator.gateways()[1].io.written.clone();
+    let count = |bytes: &Vec<u8>| written.iter().filter(|other| other[..] == bytes[..24]).count();
+    let times: Vec<usize> = sent.iter().map(|(_, bytes)| count(bytes)).collect();
+    assert_eq!(times.iter().sum::<usize>(), written.len(), "nothing else was written");
+    let monitor = emulator.world.into_watch();
+    let up = &monitor.directions[0];
+    let dropped: u64 = up.dropped.iter().sum();
+    assert_eq!((up.delivered, up.inside()), (written.len() as u64, 0));
+    assert_eq!(300 + up.duplicated, up.delivered + dropped);
+    assert!(up.duplicated > 50 && dropped > 50 && times.iter().all(|&times| times <= 2));
+}
+
+#[test]
+fn what_cannot_pass_is_refused_with_its_reason() {
+    let wire = wire("drop-tail:50", false, false);
+    let clock = LateClock::new(vec![Time::ZERO], vec![]);
+    let mut fragment = packet(2, 0, 100, 0);
+    fragment[6] = 0x20;
+    let mut unknown_protocol = packet(2, 0, 100, 0);
+    unknown_protocol[9] = 253;
+    let mut own = packet(1, 0, 100, 0);
+    own[15] = 1;
+    let cases = [
+        (packet(2, 0, MTU, 0), None),
+        (fragment, None),
+        (unknown_protocol, None),
+        (packet(2, 0, MTU + 1, 0), Some(Refusal::TooLong)),
+        (own, Some(Refusal::NoRoute)),
+        (packet(1, 0, 100, 0), Some(Refusal::WrongSource)),
+        (packet(3, 0, 100, 0), Some(Refusal::NoRoute)),
+        (packet(2, 0, 100, 0)[..30].to_vec(), Some(Refusal::Malformed)),
+        (vec![0x12; 40], Some(Refusal::NotIp)),
+    ];
+    let inside = cases.iter().map(|(bytes, _)| (Time::ZERO, bytes.clone())).collect();
+    let mut emulator = emulated(&wire, &clock, [inside, vec![]], None, LinkTopology::monitor);
+    run(&mut emulator);
+    let monitor = emulator.world.into_watch();
+    let mut expected = [0; Refusal::COUNT];
+    cases.iter().filter_map(|(_, why)| *why).for_each(|why| expected[why as usize] += 1);
+    assert_eq!(monitor.gates[0].refused, expected);
+    assert_eq!(monitor.directions[0].delivered, 3);
+}
+
+#[test]
+fn what_a_marker_says_is_what_the_network_hears_and_what_leaves_it() {
+    // Data of a server: three packets are the first ones, the last one comes again, and one brings a mark of its own.
+    let data = |number: u16| {
+        let mut bytes = packet(1, number, 140, if number == 4 { 10 } else { 0 });
+        bytes[9] = 6;
+        bytes[24..28].copy_from_slice(&(u32::from(number % 7) * 100).to_be_bytes());
+        bytes[32] = 0x50;
+        bytes
+    };
+    for (writes, dscp) in [(false, [0, 0, 0, 0, 10, 0, 0, 0]), (true, [10, 10, 10, 14, 14, 14, 14, 10])] {
+        let outside: Incoming = (0..8).map(|n| (Time::from_nanos(1_000_000 * n), data(n as u16))).collect();
+        let clock = LateClock::new(outside.iter().map(|(at, _)| *at).collect(), vec![]);
+        let wire = wire("drop-tail:20", false, false);
+        let spm = SpmParameters { leading: 3, trailing: 0, small_window: 0, ..SpmParameters::FULL };
+        let marker = Marker::new(vec![None, Some(spm)], writes);
+        let mut emulator = emulated(&wire, &clock, [vec![], outside], Some(marker), memory);
+        run(&mut emulator);
+        let out: Vec<u8> = emulator.gateways()[0].io.written.iter().map(|bytes| bytes[1] >> 2).collect();
+        assert_eq!(out, dscp);
+        let heard = emulator.world.into_watch().arrivals;
+        let high: Vec<u64> =
+            heard.iter().filter(|a| a.colour == Colour::Green).map(|arrival| arrival.number).collect();
+        assert_eq!(high, [0, 1, 2, 7]);
+    }
+}

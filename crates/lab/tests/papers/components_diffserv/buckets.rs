@@ -1,0 +1,147 @@
+//! Token buckets: shapers, policers and markers, and how they fit together.
+
+use super::drive::*;
+use crate::kept::Check;
+use catnip_base::{Rng, Span, Time};
+use catnip_net::stage::Stage;
+use catnip_net::{Colour, DropReason, Packet};
+
+pub(crate) fn checks(seed: u64) -> Vec<Check> {
+    vec![
+        Check {
+            id: "IDS-S12",
+            claim: "shaper: HIGH or MED bytes that leave its wire beyond rate x time + depth, in the worst of all intervals",
+            value: shaper_excess(seed, "shaper"),
+            limit: 0.0,
+        },
+        Check {
+            id: "IDS-S12",
+            claim: "source scheduler: HIGH or MED bytes that leave its wire beyond rate x time + depth, in the worst of all intervals",
+            value: shaper_excess(seed, "scheduler"),
+            limit: 0.0,
+        },
+        Check {
+            id: "IDS-S12",
+            claim: "policer that remarks or drops: bytes that stay or become HIGH or MED beyond rate x time + depth, in the worst of all intervals",
+            value: ["policer:CONTRACT", "policer:CONTRACT,action=drop"]
+                .map(|text| stage_excess(seed, text))
+                .into_iter()
+                .fold(0.0, f64::max),
+            limit: 0.0,
+        },
+        Check {
+            id: "IDS-S12",
+            claim: "token bucket marker: HIGH or MED bytes beyond rate x time + depth, in the worst of all intervals",
+            value: stage_excess(seed, "tb-marker:CONTRACT"),
+            limit: 0.0,
+        },
+        Check {
+            id: "IDS-S13",
+            claim: "30 users with contracts of their own: packets that a policer remarks or drops behind a shaper with the same contract",
+            value: (0..30).map(|user| policed(seed, user)).sum(),
+            limit: 0.0,
+        },
+        Check {
+            id: "IDS-S15",
+            claim: "token bucket marker at the edge, a backlogged user for 600 s: distance of HIGH from 250 and of MED from 500 kbit/s, percent, the worse one",
+            value: marked_rates(seed),
+            // Depth and a packet, 7500 bytes, are 0.04 % of 250 kbit/s in 600 s.
+            limit: 0.05,
+        },
+    ]
+}
+
+/// A contract of 250 and 500 kbit/s.
+const CONTRACT: &str = "high=250kbit/6000B,med=500kbit/6000B";
+/// The same in numbers: bit/s, bytes.
+const PROFILES: [(Colour, u32); 2] = [(HIGH, 250_000), (MED, 500_000)];
+const DEPTH: u32 = 6000;
+
+/// A byte in billionths of a bit.
+const BYTE: i128 = 8_000_000_000;
+
+/// The bytes that have passed less rate x time and less the depth, at most, over all intervals from a packet to another one.
+fn excess(passed: impl IntoIterator<Item = (Time, u32)>, bits_per_second: u32) -> f64 {
+    let (mut worst, mut before, mut until_here) = (i128::MIN, Time::ZERO, 0);
+    for (at, len) in passed {
+        // The worst interval that ends here begins here, or where the worst one begins that ends with the packet before.
+        let came = i128::from((at - before).as_nanos()) * i128::from(bits_per_second);
+        until_here = (until_here - came).max(0) + i128::from(len) * BYTE;
+        (worst, before) = (worst.max(until_here), at);
+    }
+    (worst - i128::from(DEPTH) * BYTE) as f64 / BYTE as f64
+}
+
+/// The worse one of HIGH and MED.
+fn worst_excess(passed: &[(Time, Packet)]) -> f64 {
+    let of = |(colour, rate)| {
+        let of_colour = passed.iter().filter(|(_, packet)| packet.dscp.colour() == colour);
+        let excess = excess(of_colour.map(|(at, packet)| (*at, packet.len)), rate);
+        assert!(excess > -1500.0, "{colour:?}: all tokens are used at times, {excess}");
+        excess
+    };
+    PROFILES.map(of).into_iter().fold(0.0, f64::max)
+}
+
+/// Arrivals of all priorities, on average more than the contract, but not always.
+fn load(rng: &mut Rng, count: u32) -> Vec<(Time, Packet)> {
+    arrivals(rng, count, Span::from_micros(4000), |rng| Packet {
+        flow: rng.below(9) as u16,
+        ..packet(0, any_size(rng), any_colour(rng))
+    })
+}
+
+fn shaper_excess(seed: u64, kind: &str) -> f64 {
+    let of_wire = |(n, wire)| {
+        let load = load(&mut random(seed, 200 + n), 100_000);
+        let crossed = cross(&mut port(&format!("{kind}:100,{CONTRACT}"), wire, seed), &load);
+        worst_excess(&crossed.out)
+    };
+    [(0u32, "unlimited"), (1, "1.5Mbit"), (2, "10Mbit")].map(of_wire).into_iter().fold(0.0, f64::max)
+}
+
+fn stage_excess(seed: u64, text: &str) -> f64 {
+    let mut stage = stage(&text.replace("CONTRACT", CONTRACT));
+    let mut passed = load(&mut random(seed, 210), 200_000);
+    passed.retain_mut(|(at, packet)| stage.pass(*at, packet).is_ok());
+    worst_excess(&passed)
+}
+
+/// What a policer does not let through as it is, of a user who shapes by the same contract.
+fn policed(seed: u64, user: u32) -> f64 {
+    let mut rng = random(seed, 220 + user);
+    let mut profile = || {
+        let (rate, depth) = (50_000 + rng.below(2_000_000), 1500 + rng.below(9000));
+        format!("{rate}bit/{depth}B")
+    };
+    let contract = format!("high={},med={}", profile(), profile());
+    let wire = ["unlimited", "3000001bit", "10Mbit"][user as usize % 3];
+    let action = ["remark", "drop"][user as usize % 2];
+    let load = load(&mut rng, 10_000);
+    let crossed = cross(&mut port(&format!("shaper:60,{contract}"), wire, seed), &load);
+    let refused = crossed.dropped.iter().flatten().filter(|why| **why != DropReason::Overflow).count();
+    let mut policer = stage(&format!("policer:{contract},action={action}"));
+    let changed = |&(at, before): &(Time, Packet)| {
+        let mut packet = before;
+        policer.pass(at, &mut packet).is_err() || packet.dscp != before.dscp
+    };
+    (crossed.out.iter().copied().filter(changed).count() + refused) as f64
+}
+
+fn marked_rates(seed: u64) -> f64 {
+    const SECONDS: u64 = 600;
+    let (mut rng, mut marker) = (random(seed, 230), stage(&format!("tb-marker:{CONTRACT}")));
+    let (mut now, mut bytes) = (Time::ZERO, [0u64; Colour::COUNT]);
+    while now < Time::ZERO + Span::from_secs(SECONDS) {
+        // One after the other on a link of 1.5 Mbit/s.
+        let mut packet = packet(0, any_size(&mut rng), any_colour(&mut rng));
+        now += Span::from_nanos(u64::from(packet.len) * 8_000_000 / 1500);
+        marker.pass(now, &mut packet).expect("it drops nothing");
+        bytes[packet.dscp.colour() as usize] += u64::from(packet.len);
+    }
+    let off = |(colour, rate)| {
+        let measured = 8.0 * bytes[colour as usize] as f64 / SECONDS as f64;
+        100.0 * (measured / f64::from(rate) - 1.0).abs()
+    };
+    PROFILES.map(off).into_iter().fold(0.0, f64::max)
+}

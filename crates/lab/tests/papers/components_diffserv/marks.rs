@@ -1,0 +1,151 @@
+//! Markers, by the window of a sender that a test makes up.
+
+use super::drive::*;
+use crate::kept::Check;
+use catnip_base::{Rng, Time};
+use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Service};
+use catnip_net::{Colour, Dscp};
+
+pub(crate) fn checks(seed: u64) -> Vec<Check> {
+    let random = randomized(seed);
+    let total = |colour: Colour| random.totals[colour as usize].sigmas();
+    vec![
+        Check {
+            id: "IDS-S16",
+            claim: "marking by TCP's state: marks that differ from the algorithm, for windows of 1 to 20 with a SYN, a fast retransmit, a fast recovery or none of them",
+            value: table(seed),
+            limit: 0.0,
+        },
+        Check {
+            id: "IDS-S16",
+            claim: "randomized: shares of HIGH, MED and LOW for windows of 5 to 20 against their probabilities, standard deviations, the worst one (1 % level of the worst of 40: 3.66)",
+            value: worst(&random.shares),
+            limit: 3.6622,
+        },
+        Check {
+            id: "IDS-S16",
+            claim: "randomized: HIGH and MED packets of all windows of 1 to 20 together, standard deviations, the worse one",
+            value: total(HIGH).max(total(MED)),
+            limit: 3.0,
+        },
+        Check {
+            id: "IDS-S16",
+            claim: "randomized: packets marked otherwise where chance has no say",
+            value: random.certain,
+            limit: 0.0,
+        },
+    ]
+}
+
+/// What happens as a packet is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Occasion {
+    Ordinary,
+    Syn,
+    FastRetransmit,
+    FastRecovery,
+}
+
+const OCCASIONS: [Occasion; 4] =
+    [Occasion::Ordinary, Occasion::Syn, Occasion::FastRetransmit, Occasion::FastRecovery];
+
+/// The algorithm as printed.
+fn printed(window: u32, occasion: Occasion) -> Colour {
+    if window <= 4 || occasion != Occasion::Ordinary {
+        HIGH
+    } else if window <= 8 {
+        MED
+    } else {
+        LOW
+    }
+}
+
+/// A sender with a window of so many segments and a part of one. Either window may be the smaller one.
+fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> Sending {
+    let segment = one_of(&[536, 1000, 1448, 1460], rng);
+    let smaller = u64::from(window * segment + rng.below(segment));
+    let larger = smaller + u64::from(rng.below(40 * segment));
+    let (window, receive_window) = one_of(&[(smaller, larger), (larger, smaller)], rng);
+    Sending {
+        carries: if occasion == Occasion::Syn { Carries::Opening } else { Carries::Data },
+        offset: rng.below(1_000_000).into(),
+        segment,
+        window,
+        receive_window,
+        // What was sent before is nothing special by itself: a timeout makes the window small.
+        retransmission: occasion == Occasion::FastRetransmit
+            || occasion == Occasion::Ordinary && rng.chance(0.2),
+        recovering: matches!(occasion, Occasion::FastRetransmit | Occasion::FastRecovery),
+        ..Sending::default()
+    }
+}
+
+fn marker(text: &str, service: Service, rng: &Rng) -> AnyMarker {
+    text.parse::<MarkerSpec>().unwrap().build(service, || rng.clone())
+}
+
+fn marked(marker: &mut AnyMarker, sending: &Sending) -> Dscp {
+    let mut packet = packet(0, sending.segment, Dscp::DEFAULT);
+    marker.mark(Time::ZERO, Some(sending), &mut packet);
+    packet.dscp
+}
+
+fn table(seed: u64) -> f64 {
+    let mut rng = random(seed, 400);
+    let mut wrong = 0;
+    for service in [Service::Interactive, Service::Other] {
+        let mut marker = marker("tcp-state", service, &rng);
+        for (window, occasion) in (1..=20).flat_map(|window| OCCASIONS.map(|occasion| (window, occasion))) {
+            for _ in 0..100 {
+                let mark = marked(&mut marker, &sending(window, occasion, &mut rng));
+                let right = Dscp::assured(service.class(), printed(window, occasion));
+                wrong += u32::from(mark != right);
+            }
+        }
+    }
+    f64::from(wrong)
+}
+
+/// What the randomized version was measured to do.
+struct Randomized {
+    /// Of each priority and window that is not the rest of others.
+    shares: Vec<Deviation>,
+    /// By colour, of all windows.
+    totals: [Deviation; Colour::COUNT],
+    certain: f64,
+}
+
+fn randomized(seed: u64) -> Randomized {
+    let (mut rng, draws) = (random(seed, 410), random(seed, 411));
+    let mut marker = marker("tcp-state-random", Service::Other, &draws);
+    let mut found = Randomized { shares: Vec::new(), totals: Default::default(), certain: 0.0 };
+    for window in 1..=20u32 {
+        let of_window = f64::from(window);
+        // HIGH with HIGHthresh / w, else MED with MEDthresh / w, else LOW.
+        let (high, med) = ((4.0 / of_window).min(1.0), (8.0 / of_window).min(1.0));
+        let law = [(HIGH, high), (MED, (1.0 - high) * med), (LOW, (1.0 - high) * (1.0 - med))];
+        let mut shares = [Deviation::default(); 3];
+        for _ in 0..20_000 {
+            let mark = marked(&mut marker, &sending(window, Occasion::Ordinary, &mut rng)).colour();
+            for (share, (colour, p)) in shares.iter_mut().zip(law) {
+                found.certain += f64::from(u8::from(p == 0.0 && mark == colour));
+                share.add(p, mark == colour);
+                found.totals[colour as usize].add(p, mark == colour);
+            }
+        }
+        match window {
+            ..=4 => {}
+            // MED is all the rest.
+            5..=8 => found.shares.push(shares[0]),
+            _ => found.shares.extend(shares),
+        }
+    }
+    assert_eq!(found.shares.len(), 40);
+    for (window, occasion) in (1..=20).flat_map(|window| OCCASIONS.map(|occasion| (window, occasion))) {
+        if printed(window, occasion) == HIGH {
+            let mark = marked(&mut marker, &sending(window, occasion, &mut rng)).colour();
+            found.certain += f64::from(u8::from(mark != HIGH));
+        }
+    }
+    found
+}

@@ -1,0 +1,233 @@
+//! The scheduler at the source, held against the rule as the paper prints it.
+
+use super::drive::*;
+use crate::kept::Check;
+use catnip_base::{Rng, Span, Time};
+use catnip_net::queue::QueueDiscipline;
+use catnip_net::{Colour, Dscp, Packet};
+
+pub(crate) fn checks(seed: u64) -> Vec<Check> {
+    let found = faults(seed);
+    let row = |claim, value: u32| Check { id: "IDS-S17", claim, value: value.into(), limit: 0.0 };
+    vec![
+        row("source scheduler: packets that overtook others of their connection", found.overtook),
+        row("source scheduler: HIGH and MED packets sent without tokens", found.without_tokens),
+        row(
+            "source scheduler: packets sent while one of a higher class waited for tokens of their priority",
+            found.blocked,
+        ),
+        row(
+            "source scheduler: packets sent while one of a higher class, or of their class and a higher priority, was eligible",
+            found.before_others,
+        ),
+        row("source scheduler: times the link was idle while an eligible packet waited", found.idle),
+        Check {
+            id: "IDS-S17",
+            claim: "source scheduler under saturation: distance of a connection's share of its class's packets from its weight, percent of the weight, the worst",
+            value: worst_share(seed),
+            limit: 2.0,
+        },
+    ]
+}
+
+/// Departures against the rule.
+#[derive(Debug, Default)]
+struct Faults {
+    overtook: u32,
+    without_tokens: u32,
+    blocked: u32,
+    before_others: u32,
+    idle: u32,
+}
+
+/// A token bucket as printed: tokens = min(B, tokens + r x dt). Counted in billionths of a bit.
+struct Tokens {
+    rate: u64,
+    depth: u64,
+    there: u64,
+    at: Time,
+}
+
+const BYTE: u64 = 8_000_000_000;
+
+impl Tokens {
+    fn new(rate: u64, depth_bytes: u64) -> Self {
+        Self { rate, depth: depth_bytes * BYTE, there: depth_bytes * BYTE, at: Time::ZERO }
+    }
+
+    fn take(&mut self, now: Time, len: u32) {
+        let came = (now - self.at).as_nanos() * self.rate;
+        self.there = self.depth.min(self.there + came).saturating_sub(u64::from(len) * BYTE);
+        self.at = now;
+    }
+
+    /// When there are enough, if nobody takes any before.
+    fn ready(&self, len: u32) -> Time {
+        let missing = (u64::from(len) * BYTE).saturating_sub(self.there);
+        self.at + Span::from_nanos(missing.div_ceil(self.rate))
+    }
+}
+
+/// The first packet of a connection.
+#[derive(Clone, Copy)]
+struct Head {
+    packet: Packet,
+    /// It is eligible from then on, if nobody blocks its priority.
+    ready: Time,
+}
+
+impl Head {
+    fn class(&self) -> u8 {
+        self.packet.dscp.class().expect("all have one")
+    }
+
+    fn colour(&self) -> Colour {
+        self.packet.dscp.colour()
+    }
+
+    /// It is of a class above the other one's, and of the same priority.
+    fn is_above(&self, other: &Self) -> bool {
+        self.class() < other.class() && self.colour() == other.colour()
+    }
+
+    /// It stands before the other one in the order of classes, and of priorities within them.
+    fn goes_before(&self, other: &Self) -> bool {
+        let rank = |colour| Colour::DROPPED_FIRST.iter().position(|&it| it == colour);
+        let same_class = self.class() == other.class();
+        self.class() < other.class() || same_class && rank(self.colour()) > rank(other.colour())
+    }
+}
+
+/// What waits before a link on which a byte takes a microsecond.
+struct Link {
+    waiting: Vec<Packet>,
+    high: Tokens,
+    med: Tokens,
+}
+
+impl Link {
+    /// From when on a packet has its tokens, which it needs when its last bit leaves.
+    fn ready(&self, packet: &Packet) -> Time {
+        let tokens = match packet.dscp.colour() {
+            HIGH => &self.high,
+            MED => &self.med,
+            LOW => return Time::ZERO,
+        };
+        Time::ZERO + tokens.ready(packet.len).since(Time::ZERO + takes(packet.len))
+    }
+
+    /// The first packets of connections, of what had come before this time.
+    fn heads(&self, now: Time) -> Vec<Head> {
+        let mut heads: Vec<Head> = Vec::new();
+        for packet in self.waiting.iter().filter(|packet| packet.arrived < now) {
+            if heads.iter().all(|head| head.packet.flow != packet.flow) {
+                heads.push(Head { packet: *packet, ready: self.ready(packet) });
+            }
+        }
+        heads
+    }
+
+    /// This packet started at this time, after the link had been free since another one.
+    fn sends(&mut self, packet: &Packet, start: Time, free_since: Time, faults: &mut Faults) {
+        let heads = self.heads(start);
+        let is_blocked = |head: &Head, now: Time| {
+            let waits = |other: &Head| other.packet.arrived < now && now < other.ready;
+            heads.iter().any(|other| other.is_above(head) && waits(other))
+        };
+        let eligible_at = |head: &Head, now: Time| head.ready <= now && !is_blocked(head, now);
+        let sent = Head { packet: *packet, ready: self.ready(packet) };
+        let others = || heads.iter().filter(|head| head.packet.body != packet.body);
+        faults.overtook += u32::from(others().any(|head| head.packet.flow == packet.flow));
+        faults.without_tokens += u32::from(start < sent.ready);
+        faults.blocked += u32::from(is_blocked(&sent, start));
+        faults.before_others +=
+            u32::from(others().any(|head| head.goes_before(&sent) && eligible_at(head, start)));
+        // The first moment at which any of them could have gone. Whoever is blocked then waits for another one.
+        let earliest = |head: &Head| free_since.max(head.packet.arrived).max(head.ready);
+        let firsts = heads.iter().map(|head| (earliest(head), head));
+        let possible = firsts.filter(|(at, head)| eligible_at(head, *at)).map(|(at, _)| at);
+        faults.idle += u32::from(possible.min().is_some_and(|at| at < start));
+        match packet.dscp.colour() {
+            HIGH => self.high.take(start + takes(packet.len), packet.len),
+            MED => self.med.take(start + takes(packet.len), packet.len),
+            LOW => {}
+        }
+        self.waiting.retain(|other| other.body != packet.body);
+    }
+}
+
+fn faults(seed: u64) -> Faults {
+    let mut rng = random(seed, 300);
+    let mut faults = Faults::default();
+    let (mut waited, mut contended) = (0, 0);
+    // With much LOW traffic the link is often busy, without it tokens are waited for more often.
+    for low in [0.6, 0.1] {
+        let load = arrivals(&mut rng, 60_000, Span::from_micros(1800), |rng| {
+            let flow = rng.below(12) as u16;
+            let colour = if rng.chance(low) { LOW } else { one_of(&[HIGH, MED, MED], rng) };
+            // A class for each connection, and priorities that change.
+            let dscp = Dscp::assured(1 + (flow % 3) as u8, colour);
+            Packet { flow, ..packet(0, any_size(rng), dscp) }
+        });
+        let text = "scheduler:40,high=1Mbit/3000B,med=2Mbit/4500B";
+        let mut port = port(text, MICROSECOND_PER_BYTE, seed);
+        (0..12).for_each(|flow| port.set_weight(flow, 1 + rng.below(4)));
+        let crossed = cross(&mut port, &load);
+        let taken = |(_, packet): &&(Time, Packet)| crossed.dropped[packet.body as usize].is_none();
+        let mut comes = load.iter().filter(taken).map(|(_, packet)| *packet).peekable();
+        let mut link = Link {
+            waiting: Vec::new(),
+            high: Tokens::new(1_000_000, 3000),
+            med: Tokens::new(2_000_000, 4500),
+        };
+        let mut free_since = Time::ZERO;
+        for (at, packet) in &crossed.out {
+            let start = Time::ZERO + (*at - (Time::ZERO + takes(packet.len)));
+            link.waiting.extend(std::iter::from_fn(|| comes.next_if(|packet| packet.arrived <= start)));
+            // The link has set when it arrived at the other end.
+            let packet = &load[packet.body as usize].1;
+            waited += u32::from(free_since.max(packet.arrived) < start);
+            contended += u32::from(free_since == start);
+            link.sends(packet, start, free_since, &mut faults);
+            free_since = *at;
+        }
+    }
+    assert!(waited > 2000 && contended > 20_000, "{waited} waited for tokens, {contended} for the link");
+    faults
+}
+
+/// Connections of one class and priority that always have something to send.
+fn worst_share(seed: u64) -> f64 {
+    let mut rng = random(seed, 310);
+    let mut of = |class: u8, colour: Colour| {
+        let mut link = queue("scheduler:200,high=4Mbit/3000B,med=4Mbit/3000B", "10Mbit", seed);
+        let weights: [u32; 5] = std::array::from_fn(|_| 1 + rng.below(10));
+        (0..).zip(weights).for_each(|(flow, weight)| link.set_weight(flow, weight));
+        // If tokens are waited for, whoever has the smaller packet may go first; so all have one size.
+        let size = |rng: &mut Rng| if colour == LOW { any_size(rng) } else { 1040 };
+        let mut offer = |link: &mut dyn QueueDiscipline, now, flow| {
+            let dscp = Dscp::assured(class, colour);
+            let packet = Packet { flow, ..packet(0, size(&mut rng), dscp) };
+            link.enqueue(now, packet, &mut Drops::default());
+        };
+        (0..5).for_each(|flow| (0..30).for_each(|_| offer(&mut link, Time::ZERO, flow)));
+        let (mut now, mut sent, packets) = (Time::ZERO, [0u32; 5], 20_000);
+        for _ in 0..packets {
+            let packet = loop {
+                match link.dequeue(now, &mut Drops::default()) {
+                    Some(packet) => break packet,
+                    None => now = link.wake_at().expect("something waits"),
+                }
+            };
+            now += Span::from_nanos(u64::from(packet.len) * 800);
+            sent[usize::from(packet.flow)] += 1;
+            offer(&mut link, now, packet.flow);
+        }
+        let all: u32 = weights.iter().sum();
+        let share =
+            |(sent, weight)| f64::from(sent) / f64::from(packets) / (f64::from(weight) / f64::from(all));
+        sent.into_iter().zip(weights).map(share).map(|share| 100.0 * (share - 1.0).abs()).fold(0.0, f64::max)
+    };
+    let classes = (1..=3).flat_map(|class| Colour::DROPPED_FIRST.map(|colour| (class, colour)));
+    classes.map(|(class, colour)| of(class, colour)).fold(0.0, f64::max)
+}

@@ -1,0 +1,447 @@
+//! Marks in simulated transfers, packet by packet as they enter and leave links.
+
+use super::drive::*;
+use crate::kept::Check;
+use catnip_base::{Distribution, Rate, Rng, Span, Time};
+use catnip_net::mark::{ApplicationSpec, MarkerSpec, Service, TcpStateSpec, Threshold};
+use catnip_net::{Colour, DropReason, Dscp, NodeId, Packet, PortId, Topology, WireSpec};
+use catnip_sim::app::{
+    AnyApp, AppEvent, Application, Files, FilesConfig, Http, Page, PageSource, Server, ServerConfig, Telnet,
+    TelnetConfig, WebClient, WebConfig,
+};
+use catnip_sim::record::SenderView;
+use catnip_sim::watch::{Origin, Step};
+use catnip_sim::{
+    CLIENT, Conn, Event, Host, Message, Parties, SERVER, ServiceOptions, Sim, TcpId, TcpOptions, Watch,
+};
+use catnip_tcp::{TcpConfig, profile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+pub(crate) fn checks(seed: u64) -> Vec<Check> {
+    let shaped = ["110kbit", "250kbit"].map(|med| by_application(seed, med));
+    let chosen = chosen(seed);
+    let answered = answered(seed);
+    let row = |id, claim, value: u32| Check { id, claim, value: value.into(), limit: 0.0 };
+    vec![
+        row(
+            "IDS-S14",
+            "marking by application: packets of Telnet, Web and FTP that are not HIGH, MED and LOW",
+            shaped.iter().map(|shaped| shaped.otherwise).sum(),
+        ),
+        row(
+            "IDS-S14",
+            "marking by application: packets that the edge remarks or drops behind the shaper of their source",
+            shaped.iter().map(|shaped| shaped.policed).sum(),
+        ),
+        row(
+            "IDS-S16",
+            "marking by TCP's state, simulated transfers with losses: fast retransmits and retransmissions in recovery that are not HIGH",
+            answered.low_repairs,
+        ),
+        row(
+            "IDS-S18",
+            "connections with the defaults of their type of application: packets marked otherwise",
+            chosen.by_default,
+        ),
+        row(
+            "IDS-S18",
+            "connections with thresholds, priorities and classes set by their application, again and again: packets marked otherwise than set",
+            chosen.by_choice,
+        ),
+        row(
+            "IDS-S19",
+            "simulated transfers both ways with mixed marks: ACKs whose priority is not that of the data packet that triggered them",
+            answered.otherwise,
+        ),
+    ]
+}
+
+const SERVICES: [Service; 3] = [Service::Highly, Service::Interactive, Service::Other];
+
+/// Segments of 1000 bytes with headers of 40, whatever they tell beside; no FIN, and no handshake.
+fn tcp() -> TcpConfig {
+    TcpConfig {
+        segment_bytes: 1000,
+        header_bytes: 40,
+        ack_bytes: ACK_BYTES,
+        sack_block_bytes: 0,
+        initial_window: 2,
+        receive_window: 64_000,
+        handshake: false,
+        fin: false,
+        ..profile::rfc()
+    }
+}
+
+/// Less than any data packet has.
+const ACK_BYTES: u32 = 40;
+
+fn link(kbit: u64, delay_ms: u64, queue: &str) -> WireSpec {
+    let rate = Rate::from_bits_per_second(1000 * kbit).unwrap();
+    WireSpec::new(rate, Span::from_millis(delay_ms), queue.parse().unwrap())
+}
+
+fn marked_by(text: &str, service: Service, config: TcpConfig) -> TcpOptions {
+    TcpOptions { marker: Some(text.parse().unwrap()), service, ..config.into() }
+}
+
+fn server(closes: bool) -> AnyApp {
+    let config = ServerConfig { delay_s: None, tells_size: false, closes };
+    AnyApp::Server(Box::new(Server::new(Arc::new(config), 1, 0)))
+}
+
+/// What marks by application come to.
+#[derive(Debug, Default)]
+struct Shaped {
+    /// Marked otherwise than their application is, by the host that they are for.
+    otherwise: u32,
+    policed: u32,
+    /// Packets of each application that have arrived.
+    seen: [u32; 3],
+    /// Who is served by what.
+    clients: Vec<(NodeId, Colour)>,
+    /// Those between source and edge: how they were marked at their source.
+    inside: BTreeMap<u32, Dscp>,
+}
+
+/// Out of the source.
+const SOURCE: PortId = PortId(0);
+
+impl Watch for Shaped {
+    const PACKETS: bool = true;
+    fn record(&mut self, _now: Time, _event: &Event) {}
+    fn packet(&mut self, _now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
+        match step {
+            Step::Entered(SOURCE) => _ = self.inside.insert(packet.body, packet.dscp),
+            Step::Dropped(SOURCE, why) => {
+                self.inside.remove(&packet.body);
+                self.policed += u32::from(why == DropReason::Policed);
+            }
+            Step::Delivered(node) => {
+                let Some(place) = self.clients.iter().position(|(client, _)| *client == node) else { return };
+                let marked = self.inside.remove(&packet.body).expect("it comes from the source");
+                self.seen[place] += 1;
+                self.otherwise += u32::from(marked.colour() != self.clients[place].1);
+                self.policed += u32::from(marked != packet.dscp);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A source of Telnet, Web and FTP for a client each.
+fn by_application(seed: u64, med: &str) -> Shaped {
+    let mut topology = Topology::default();
+    let (source, edge) = (topology.host("source"), topology.router("edge"));
+    let contract = format!("high=250kbit/6000B,med={med}/6000B");
+    let up = WireSpec {
+        conditioner: vec![format!("policer:{contract}").parse().unwrap()],
+        ..link(1500, 5, &format!("shaper:64,{contract}"))
+    };
+    topology.link(source, edge, up, link(1500, 5, "drop-tail:64"));
+    let wire = || link(10_000, 10, "drop-tail:64");
+    let nodes = ["telnet", "web", "ftp"].map(|name| topology.host(name));
+    nodes.iter().for_each(|&node| _ = topology.link(edge, node, wire(), wire()));
+    let clients = nodes.into_iter().zip([HIGH, MED, LOW]).collect();
+    let mut sim = Sim::new(&topology, seed, Shaped { clients, ..Shaped::default() });
+    let config = TcpConfig { handshake: true, fin: true, ..tcp() };
+    for (number, (client, service)) in (0..).zip(nodes.into_iter().zip(SERVICES)) {
+        let tcp = sim.add_tcp(marked_by("app", service, config.clone()));
+        let parties = Parties { client, server: source, opener: CLIENT, tcp };
+        sim.add_server(source, tcp, server(service != Service::Highly));
+        let several = if service == Service::Highly { 10 } else { 2 };
+        for user in 0..several {
+            let user = 10 * number + user;
+            sim.add_app(program(service, parties, seed, user));
+        }
+    }
+    sim.run(Time::ZERO + Span::from_secs(400));
+    let found = sim.into_watch();
+    assert!(found.seen.iter().all(|&seen| seen > 1000), "{:?}", found.seen);
+    found
+}
+
+fn program(service: Service, parties: Parties, seed: u64, user: u32) -> AnyApp {
+    let pause = Distribution::Constant;
+    match service {
+        Service::Highly => {
+            let config = TelnetConfig { bytes: 100, pause_s: pause(0.07) };
+            AnyApp::Telnet(Box::new(Telnet::new(Arc::new(config), parties, seed, user)))
+        }
+        Service::Interactive => {
+            let pages = PageSource::Known {
+                pages: vec![Page { objects: vec![1000, 10_000, 30_000, 500, 8000] }],
+                endless: true,
+            };
+            let config = WebConfig {
+                pages,
+                http: Http::V10 { max_connections: 4 },
+                think_s: pause(1.0),
+                images_after_bytes: u64::MAX,
+                request_bytes: 200,
+            };
+            AnyApp::Web(Box::new(WebClient::new(Arc::new(config), parties, seed, user)))
+        }
+        Service::Other => {
+            let config =
+                FilesConfig { bytes: pause(200_000.0), gap_s: pause(0.5), request_bytes: 100, count: None };
+            AnyApp::Files(Box::new(Files::new(Arc::new(config), parties, seed, user)))
+        }
+    }
+}
+
+/// How a connection is to be marked.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    class: u8,
+    how: How,
+    /// By its application, not by default.
+    chosen: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    All(Colour),
+    /// Up to these windows HIGH, and MED.
+    ByWindow(u32, u32),
+}
+
+impl Setting {
+    fn mark(&self, window: u64) -> Dscp {
+        let colour = match self.how {
+            How::All(colour) => colour,
+            How::ByWindow(high, _) if window <= u64::from(high) => HIGH,
+            How::ByWindow(_, med) if window <= u64::from(med) => MED,
+            How::ByWindow(..) => LOW,
+        };
+        Dscp::assured(self.class, colour)
+    }
+}
+
+/// Of each connection, in the order in which they were opened.
+type Settings = Arc<Mutex<Vec<Setting>>>;
+
+/// Packets that are marked otherwise than their connection.
+#[derive(Debug, Default)]
+struct Chosen {
+    by_default: u32,
+    by_choice: u32,
+    settings: Settings,
+    /// What has just left a sender.
+    leaving: Option<SenderView>,
+    /// How many there should be of each mark.
+    seen: BTreeMap<(bool, u8), u32>,
+}
+
+impl Watch for Chosen {
+    const PACKETS: bool = true;
+    fn record(&mut self, _now: Time, event: &Event) {
+        if let Event::Sent(view) = event {
+            self.leaving = Some(*view);
+        }
+    }
+    fn packet(&mut self, _now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
+        let Step::Entered(port) = step else { return };
+        // Not what the other end sends: it closes, and acknowledges.
+        let Some(view) = self.leaving.take().filter(|_| port == SOURCE) else { return };
+        let setting = self.settings.lock().unwrap()[view.connection as usize];
+        let right = setting.mark(view.cwnd.min(tcp().receive_window) / 1000);
+        let count = if setting.chosen { &mut self.by_choice } else { &mut self.by_default };
+        *count += u32::from(right != packet.dscp);
+        *self.seen.entry((setting.chosen, right.codepoint())).or_default() += 1;
+    }
+}
+
+/// A source that opens connections, says things and changes its mind about them.
+#[derive(Debug)]
+struct Fickle {
+    parties: Vec<(Parties, Setting)>,
+    settings: Settings,
+    rng: Rng,
+    /// Those that are open, with their numbers.
+    open: Vec<(Conn, usize)>,
+    steps: u32,
+}
+
+impl Fickle {
+    fn choose(&mut self, conn: Conn, number: usize, host: &mut Host<'_>) {
+        let class = 1 + self.rng.below(4) as u8;
+        let (how, marker) = if self.rng.chance(0.3) {
+            let colour = any_colour(&mut self.rng);
+            let spec = ApplicationSpec { colour: Some(colour), class: Some(class) };
+            (How::All(colour), MarkerSpec::Application(spec))
+        } else {
+            let high = self.rng.below(30);
+            let med = high + self.rng.below(30);
+            let (h, m) = (Some(Threshold(high)), Some(Threshold(med)));
+            let spec = TcpStateSpec { high: h, med: m, class: Some(class), random: false };
+            (How::ByWindow(high, med), MarkerSpec::TcpState(spec))
+        };
+        self.settings.lock().unwrap()[number] = Setting { class, how, chosen: true };
+        host.set_service(conn, ServiceOptions { marker: Some(marker), weight: None });
+    }
+
+    fn step(&mut self, host: &mut Host<'_>) {
+        if self.open.len() < 12 {
+            let (parties, setting) = one_of(&self.parties, &mut self.rng);
+            let mut settings = self.settings.lock().unwrap();
+            self.open.push((host.open(parties), settings.len()));
+            settings.push(setting);
+        }
+        let place = self.rng.below(self.open.len() as u32) as usize;
+        let (conn, number) = self.open[place];
+        // Half of them have the defaults for all their lives.
+        if number.is_multiple_of(2) {
+            self.choose(conn, number, host);
+        }
+        host.send(conn, Message { bytes: 500 * (1 + u64::from(self.rng.below(200))), ..Message::default() });
+        if self.rng.chance(0.1) {
+            host.close(conn);
+            self.open.swap_remove(place);
+        }
+    }
+}
+
+impl Application for Fickle {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        if !matches!(event, AppEvent::Start | AppEvent::Timer(_)) {
+            return;
+        }
+        self.steps += 1;
+        if self.steps < 2000 {
+            self.step(host);
+            host.timer(host.now() + Span::from_micros(1 + u64::from(self.rng.below(20_000))), 0);
+        } else {
+            self.open.drain(..).for_each(|(conn, _)| host.close(conn));
+        }
+    }
+}
+
+fn chosen(seed: u64) -> Chosen {
+    let mut topology = Topology::default();
+    let (source, client) = (topology.host("source"), topology.host("client"));
+    let wire = || link(1_000_000, 10, "drop-tail:100000");
+    topology.link(source, client, wire(), wire());
+    let settings = Settings::default();
+    let watch = Chosen { settings: settings.clone(), ..Chosen::default() };
+    let mut sim = Sim::new(&topology, seed, watch);
+    let mut parties = Vec::new();
+    for (service, class) in SERVICES.into_iter().zip(1..) {
+        let colour = [HIGH, MED, LOW][usize::from(class) - 1];
+        let (high, med) = if service == Service::Highly { (u32::MAX, u32::MAX) } else { (4, 8) };
+        for (text, how) in [("app", How::All(colour)), ("tcp-state", How::ByWindow(high, med))] {
+            let config = TcpConfig { fin: true, ..tcp() };
+            let tcp = sim.add_tcp(marked_by(text, service, config));
+            let setting = Setting { class, how, chosen: false };
+            parties.push((Parties { client, server: source, opener: SERVER, tcp }, setting));
+        }
+    }
+    let rng = random(seed, 500);
+    let program = Fickle { parties, settings, rng, open: Vec::new(), steps: 0 };
+    sim.add_app(AnyApp::Custom(Box::new(program)));
+    sim.run(Time::ZERO + Span::from_secs(600));
+    assert_eq!((sim.tally().open, sim.tally().waiting, sim.tally().data_dropped), (0, 0, 0));
+    let found = sim.into_watch();
+    // By default one class has each priority, two of them by the window; by choice there is everything.
+    let kinds = [false, true].map(|chosen| found.seen.keys().filter(|(it, _)| *it == chosen).count());
+    assert_eq!(kinds, [7, 12], "{:?}", found.seen);
+    found
+}
+
+/// ACKs against the data that they answer.
+#[derive(Debug, Default)]
+struct Answered {
+    otherwise: u32,
+    low_repairs: u32,
+    /// By flow and by the port out of the end that hears: the data that came last.
+    last: BTreeMap<(u16, u32), Colour>,
+    nodes: Vec<NodeId>,
+    /// Connections that have had a timeout.
+    timed_out: BTreeSet<u64>,
+    /// ACKs of data of each priority, and retransmissions in large windows.
+    answers: [u32; Colour::COUNT],
+    repairs: u32,
+}
+
+impl Watch for Answered {
+    const PACKETS: bool = true;
+    fn record(&mut self, _now: Time, event: &Event) {
+        match event {
+            Event::Timeout(view) => _ = self.timed_out.insert(view.connection),
+            Event::Sent(view) if view.retransmission && !self.timed_out.contains(&view.connection) => {
+                self.repairs += u32::from(view.cwnd > 8000);
+                self.low_repairs += u32::from(view.colour != HIGH);
+            }
+            _ => {}
+        }
+    }
+    fn packet(&mut self, _now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
+        let is_ack = packet.len == ACK_BYTES;
+        match step {
+            Step::Delivered(node) if !is_ack => {
+                let end = self.nodes.iter().position(|other| *other == node).expect("there are two");
+                self.last.insert((packet.flow, end as u32), packet.dscp.colour());
+            }
+            Step::Entered(PortId(end)) if is_ack => {
+                let answers = self.last[&(packet.flow, end)];
+                self.otherwise += u32::from(answers != packet.dscp.colour());
+                self.answers[answers as usize] += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Says something to the other end as soon as that has answered, and opens another connection now and then.
+#[derive(Debug)]
+struct Talker {
+    parties: Parties,
+    rng: Rng,
+}
+
+impl Talker {
+    fn ask(&mut self, conn: Conn, host: &mut Host<'_>) {
+        let mut bytes = || 500 * (1 + u64::from(self.rng.below(120)));
+        let (bytes, asks) = (bytes(), bytes());
+        host.send(conn, Message { bytes, asks, ..Message::default() });
+    }
+}
+
+impl Application for Talker {
+    fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
+        match event {
+            AppEvent::Start | AppEvent::Closed(_) => {
+                let conn = host.open(self.parties);
+                self.ask(conn, host);
+            }
+            AppEvent::Message { conn, .. } if self.rng.chance(0.2) => host.close(conn),
+            AppEvent::Message { conn, .. } => self.ask(conn, host),
+            _ => {}
+        }
+    }
+}
+
+fn answered(seed: u64) -> Answered {
+    let mut topology = Topology::default();
+    let (source, client) = (topology.host("source"), topology.host("client"));
+    // Edges mark anew what comes out of the wire one way; an ACK answers what has come.
+    let edge = "tb-marker:high=1Mbit/6000B,med=1Mbit/6000B".parse().unwrap();
+    let there = WireSpec { conditioner: vec![edge], ..link(4000, 20, "drop-tail:40") };
+    topology.link(source, client, there, link(4000, 20, "drop-tail:40"));
+    let watch = Answered { nodes: vec![source, client], ..Answered::default() };
+    let mut sim = Sim::new(&topology, seed, watch);
+    let kinds =
+        SERVICES.into_iter().flat_map(|service| [("tcp-state", service), ("tcp-state-random", service)]);
+    for (number, (text, service)) in (0..).zip(kinds) {
+        let tcp: TcpId = sim.add_tcp(marked_by(text, service, tcp()));
+        sim.add_server(source, tcp, server(false));
+        let parties = Parties { client, server: source, opener: CLIENT, tcp };
+        let rng = random(seed, 510 + number);
+        sim.add_app(AnyApp::Custom(Box::new(Talker { parties, rng })));
+    }
+    sim.run(Time::ZERO + Span::from_secs(300));
+    let found = sim.into_watch();
+    assert!(found.answers.iter().all(|&acks| acks > 1000) && found.repairs > 100, "{found:?}");
+    found
+}

@@ -1,0 +1,12 @@
+//! All scenarios as a whole, and what takes thousands of transfers: beside ns-2, and for tables of the papers.
+
+#[path = "../brief/mod.rs"]
+mod brief;
+mod components_diffserv;
+#[path = "../kept/mod.rs"]
+mod kept;
+mod ns2_measurements;
+mod ns2_tree;
+mod runs;
+#[path = "../scenarios/mod.rs"]
+mod scenarios;

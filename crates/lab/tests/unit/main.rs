@@ -1,0 +1,26 @@
+//! Scenarios, runs and results, beside ns-2 and worked out by hand.
+
+mod background;
+mod bursts;
+mod components;
+mod ecn;
+mod har;
+#[path = "../kept/mod.rs"]
+mod kept;
+mod links;
+mod logs;
+mod mistakes;
+mod notation;
+mod ns2_traces;
+mod over_time;
+mod page;
+#[path = "../recording/mod.rs"]
+mod recording;
+mod reference;
+#[path = "../scenarios/mod.rs"]
+mod scenarios;
+mod short_scenarios;
+mod tables;
+mod tcp_behaviour;
+mod unfinished;
+mod whatever_happens;

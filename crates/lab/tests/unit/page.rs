@@ -1,0 +1,366 @@
+//! Recorded pages as traffic: what a replay fetches, when, and over which connections.
+
+use crate::recording::{changed, entry, har, objects, read};
+use catnip_lab::{Column, RecordedObject, RunRequest, Scenario, Table, TableName, run_all};
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// A browser and servers with 10 Mbit/s and a round trip of 40 ms between them.
+const NETWORK: &str = r#"
+id = "X"
+title = "x"
+[node]
+server = { kind = "host", count = 2 }
+near = { kind = "router" }
+browser = { kind = "host" }
+[link.server]
+from = "server"
+to = "near"
+rate = "1Gbit"
+delay = "5ms"
+queue = "drop-tail:1000"
+[link.bottleneck]
+from = "near"
+to = "browser"
+rate = "10Mbit"
+delay = "15ms"
+queue = "drop-tail:1000"
+[traffic.site]
+kind = "page"
+clients = "browser"
+servers = "server"
+page = "site.page.json"
+"#;
+
+/// An object that waits for nothing, unless told otherwise.
+fn object(origin: u32, bytes: u64) -> RecordedObject {
+    let path = format!("/{bytes}");
+    RecordedObject {
+        origin,
+        path,
+        request_bytes: 400,
+        bytes,
+        server_ms: 0.0,
+        after: None,
+        delay_ms: 0.0,
+        connection: None,
+    }
+}
+
+fn site(origins: u32, pages: &[Vec<RecordedObject>]) -> String {
+    let origins: Vec<_> = (0..origins).map(|number| format!("http://{number}.example.org:80")).collect();
+    let pages: Vec<_> =
+        pages.iter().map(|objects| json!({"url": "http://0.example.org:80/", "objects": objects})).collect();
+    json!({"catnip_page": 1, "origins": origins, "pages": pages}).to_string()
+}
+
+/// What came of loading a site.
+struct Loaded(BTreeMap<TableName, Table>);
+
+impl Loaded {
+    /// With these keys of the traffic, and these of the scenario.
+    fn of(site: &str, keys: &str, seeds: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("site.page.json"), site).unwrap();
+        let text = format!("{NETWORK}{keys}");
+        let scenario =
+            Scenario::parse(&folder.path().join("x.toml"), &text).unwrap_or_else(|error| panic!("{error}"));
+        let tables = vec![
+            TableName::Runs,
+            TableName::Pages,
+            TableName::Objects,
+            TableName::Connections,
+            TableName::Ports,
+        ];
+        let request = RunRequest {
+            variants: vec!["default"],
+            seeds: (1..=seeds).collect(),
+            tables,
+            threads: 1,
+            every: None,
+        };
+        Self(run_all(&scenario, &request, &mut |_| true).unwrap().unwrap())
+    }
+
+    fn column(&self, table: TableName, name: &str) -> Vec<f64> {
+        match &self.0[&table].columns().iter().find(|(n, _)| *n == name).unwrap().1 {
+            Column::Float(values) => values.clone(),
+            Column::Integer(values) => values.iter().map(|&v| v as f64).collect(),
+            Column::Text(_) => panic!("{name} is text"),
+        }
+    }
+
+    /// Start and end of each object in seconds, in the order of their numbers.
+    fn times(&self) -> Vec<(f64, f64)> {
+        let of = |name| self.column(TableName::Objects, name);
+        let (numbers, starts, took) = (of("object"), of("start_s"), of("time_s"));
+        let mut all: Vec<_> =
+            (0..numbers.len()).map(|i| (numbers[i], starts[i], starts[i] + took[i])).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all.into_iter().map(|(_, start, end)| (start, end)).collect()
+    }
+
+    fn bytes(&self) -> Vec<f64> {
+        let (numbers, bytes) =
+            (self.column(TableName::Objects, "object"), self.column(TableName::Objects, "bytes"));
+        let mut all: Vec<_> = numbers.into_iter().zip(bytes).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all.into_iter().map(|(_, bytes)| bytes).collect()
+    }
+
+    fn sum(&self, table: TableName, name: &str) -> f64 {
+        self.column(table, name).iter().sum()
+    }
+}
+
+/// The most of these times that overlap.
+fn most_at_a_time(times: &[(f64, f64)]) -> usize {
+    let at = |now: f64| times.iter().filter(|(start, end)| *start <= now && now < *end - 1e-8).count();
+    times.iter().map(|(start, _)| at(*start)).max().unwrap()
+}
+
+#[test]
+fn a_replayed_har_has_its_sizes_and_asks_for_each_object_so_long_after_the_one_that_it_waits_for() {
+    let parser = json!({"/_initiator": {"type": "parser", "url": "http://example.org/"}});
+    let entries = vec![
+        entry("http://example.org/", 0.0, 100.0, 30.0, 30_000),
+        changed(entry("http://example.org/a.js", 110.0, 60.0, 25.0, 12_000), parser.clone()),
+        changed(entry("http://cdn.example.org/b.png", 111.0, 200.0, 20.0, 55_555), parser),
+        entry("http://example.org/c", 175.0, 60.0, 90.0, 500),
+    ];
+    let recorded = har(entries);
+    let of = objects(&recorded);
+    let (file, _) = read(&recorded).unwrap();
+    for http in ["http = '1.1'", "http = '2'", "http = '2'\ncoalesced = true"] {
+        let loaded = Loaded::of(&file.to_text(), http, 1);
+        let times = loaded.times();
+        assert_eq!(loaded.bytes(), [30_000.0, 12_000.0, 55_555.0, 500.0]);
+        for (object, (start, _)) in of.iter().zip(&times) {
+            let after = object.after.map_or(0.0, |after| times[after as usize].1);
+            assert!((start - after - object.delay_ms / 1e3).abs() < 1e-8, "{http}: {object:?} at {start}");
+        }
+        // It ends with its last object.
+        let last = times.iter().map(|(_, end)| *end).fold(0.0, f64::max);
+        assert!((loaded.sum(TableName::Pages, "time_s") - last).abs() < 1e-8);
+        assert_eq!(loaded.sum(TableName::Pages, "bytes"), 98_055.0);
+        // The server's time, of the last object: a round trip less than what was waited.
+        let (start, end) = times[3];
+        assert!(of[3].server_ms > 60.0 && end - start > 0.04 + of[3].server_ms / 1e3, "{}", end - start);
+        assert!(end - start < 0.042 + of[3].server_ms / 1e3, "{}", end - start);
+    }
+}
+
+#[test]
+fn a_server_time_is_waited_for_to_the_nanosecond() {
+    let slow = |ms| vec![RecordedObject { server_ms: ms, ..object(0, 500) }];
+    for http in ["http = '1.1'", "http = '2'"] {
+        let took = |ms| Loaded::of(&site(1, &[slow(ms)]), http, 1).sum(TableName::Pages, "time_s");
+        assert!((took(123.456) - took(0.0) - 0.123_456).abs() < 1e-8, "{http}");
+    }
+}
+
+#[test]
+fn over_http_11_no_origin_has_more_connections_than_allowed_and_those_have_one_request_each() {
+    let many: Vec<_> = (0..40).map(|number| object(number % 2, 20_000)).collect();
+    for (keys, most) in [("", 6), ("connections_per_origin = 2", 2), ("connections_per_origin = 30", 20)] {
+        let loaded = Loaded::of(&site(2, std::slice::from_ref(&many)), keys, 1);
+        let times = loaded.times();
+        for origin in [0, 1] {
+            let of: Vec<_> = times.iter().copied().skip(origin).step_by(2).collect();
+            assert_eq!(most_at_a_time(&of), most, "{keys}: origin {origin}");
+        }
+        assert_eq!(loaded.column(TableName::Connections, "bytes").len(), 2 * most);
+        assert_eq!(loaded.column(TableName::Pages, "connections"), [2.0 * most as f64]);
+        assert_eq!(loaded.sum(TableName::Connections, "bytes"), 800_000.0);
+    }
+}
+
+#[test]
+fn like_http_2_equal_responses_end_close_to_each_other_and_bytes_are_conserved() {
+    let two = site(1, &[vec![object(0, 500_000), object(0, 500_000)]]);
+    let ends = |keys: &str| {
+        let loaded = Loaded::of(&two, &format!("http = '2'\n{keys}"), 1);
+        let frames = if keys.is_empty() { 2.0 * f64::ceil(500_000.0 / 16_384.0) } else { 2.0 };
+        assert_eq!(loaded.sum(TableName::Connections, "bytes"), 1_000_000.0 + 9.0 * frames);
+        assert_eq!(loaded.column(TableName::Connections, "bytes").len(), 1);
+        let times = loaded.times();
+        (times[0].1, times[1].1)
+    };
+    // A frame at 10 Mbit/s, with what its segments have before them. The first response has had two before the second one came.
+    let frame_s = 16_393.0 * 8.0 / 10e6 * 1.05;
+    let (first, second) = ends("");
+    assert!(first < second && second - first < 2.0 * frame_s, "{first} {second}");
+    // One frame each: the second response waits for the whole first one.
+    let (first, second) = ends("frame_bytes = 1000000");
+    assert!(second - first > 0.4, "{first} {second}");
+    // As much written at once as there is: what is written first comes first, but frames still take turns.
+    let (first, second) = ends("unsent_bytes = 10000000\nframe_bytes = 500000");
+    assert!(second - first > 0.4, "{first} {second}");
+}
+
+#[test]
+fn like_http_2_a_late_small_response_overtakes_only_what_is_not_yet_written() {
+    let late = RecordedObject { after: None, delay_ms: 200.0, ..object(0, 1000) };
+    let page = site(1, &[vec![object(0, 2_000_000), late]]);
+    let took = |keys: &str| {
+        let loaded = Loaded::of(&page, &format!("http = '2'\ntcp.window_segments = 40\n{keys}"), 1);
+        let (start, end) = loaded.times()[1];
+        end - start
+    };
+    // Behind what is in flight, 40 segments, and two frames.
+    let (soon, late) = (took(""), took("unsent_bytes = 100000000"));
+    assert!(soon < 0.2, "{soon}");
+    assert!(
+        late > 1.0,
+        "the server has written all of the first response before the second was asked for: {late}"
+    );
+}
+
+#[test]
+fn origins_take_turns_with_the_servers_and_share_a_connection_only_if_coalesced() {
+    let four: Vec<_> = (0..4).map(|origin| object(origin, 10_000 * u64::from(origin + 1))).collect();
+    let four = site(4, &[four]);
+    for (keys, sizes) in [
+        ("http = '2'", vec![10_009, 20_018, 30_018, 40_027]),
+        // Origins 0 and 2 at one server, 1 and 3 at the other.
+        ("http = '2'\ncoalesced = true", vec![40_027, 60_045]),
+        ("http = '2'\ncoalesced = true\nservers = 'server[0]'", vec![100_072]),
+    ] {
+        let keys = format!("{keys}\n");
+        let text = if keys.contains("servers") { keys.replace("servers", "# ") } else { keys.clone() };
+        let scenario = if keys.contains("servers") {
+            text + "[[variant]]\nname = 'default'\ntraffic.site.servers = 'server[0]'\n"
+        } else {
+            text
+        };
+        let loaded = Loaded::of(&four, &scenario, 1);
+        let mut bytes = loaded.column(TableName::Connections, "bytes");
+        bytes.sort_by(f64::total_cmp);
+        assert_eq!(bytes, sizes.iter().map(|&size| f64::from(size)).collect::<Vec<_>>(), "{keys}");
+        assert_eq!(loaded.bytes(), [10_000.0, 20_000.0, 30_000.0, 40_000.0]);
+    }
+}
+
+#[test]
+fn pages_are_loaded_in_order_as_often_as_asked_with_pauses_of_the_users_own() {
+    let pages = site(1, &[vec![object(0, 5000)], vec![object(0, 7000), object(0, 100)]]);
+    let think = "think_s = { distribution = 'uniform', minimum = 1, maximum = 5 }";
+    let loaded = Loaded::of(&pages, &format!("times = 3\n{think}"), 2);
+    let rows = |name| loaded.column(TableName::Pages, name);
+    assert_eq!(rows("page"), [1.0, 2.0].repeat(6));
+    assert_eq!(rows("bytes"), [5000.0, 7100.0].repeat(6));
+    let (starts, took, seeds) = (rows("start_s"), rows("time_s"), rows("seed"));
+    let pause = |i: usize| starts[i] - if i.is_multiple_of(6) { 0.0 } else { starts[i - 1] + took[i - 1] };
+    let pauses: Vec<_> = (0..12).map(pause).collect();
+    assert!(pauses.iter().all(|pause| (1.0 - 1e-8..5.0).contains(pause)), "{pauses:?}");
+    assert!(seeds[5] < seeds[6] && pauses[..6] != pauses[6..], "another seed draws others");
+    let again = Loaded::of(&pages, &format!("times = 3\nhttp = '2'\n{think}"), 1);
+    let (other, took) = (again.column(TableName::Pages, "start_s"), again.column(TableName::Pages, "time_s"));
+    for i in 1..6 {
+        let pause = other[i] - other[i - 1] - took[i - 1];
+        assert!((pause - pauses[i]).abs() < 1e-8, "the same users whatever is spoken");
+    }
+}
+
+#[test]
+fn connections_outlive_the_page_unless_told_otherwise() {
+    let one = site(1, &[vec![object(0, 5000)]]);
+    for (keys, connections) in [("times = 5", 1), ("times = 5\nkeep_alive = false", 5)] {
+        for http in ["1.1", "2"] {
+            let loaded = Loaded::of(&one, &format!("http = '{http}'\n{keys}"), 1);
+            assert_eq!(loaded.column(TableName::Connections, "bytes").len(), connections, "{http}: {keys}");
+            assert_eq!(loaded.column(TableName::Pages, "connections"), [1.0; 5], "one is used each time");
+        }
+    }
+    let endless = Loaded::of(
+        &one,
+        "endless = true\nthink_s = { distribution = 'constant', value = 1 }\n[[variant]]\nname = 'default'\nduration = '20s'",
+        1,
+    );
+    let pages = endless.column(TableName::Pages, "page").len();
+    assert!((18..20).contains(&pages), "on and on: {pages}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_site_is_loaded_whole_over_a_lossy_link(
+        said in prop::collection::vec((0u32..3, 1u64..60_000, 0.0..50f64, any::<prop::sample::Index>(), 0u64..50), 1..12),
+        http in prop::sample::select(vec!["http = '1.1'", "http = '2'", "http = '2'\ncoalesced = true\nframe_bytes = 999\nunsent_bytes = 1"]),
+        times in 1u32..3, seed in 1u64..1000
+    ) {
+        let list: Vec<RecordedObject> = (0..).zip(&said).map(|(number, (origin, bytes, server_ms, after, delay))| {
+            let after = after.index(number as usize + 1) as u32;
+            let after = (after < number).then_some(after);
+            RecordedObject { server_ms: *server_ms, after, delay_ms: *delay as f64, ..object(*origin, *bytes) }
+        }).collect();
+        let lossy = format!("{http}\ntimes = {times}\n[[variant]]\nname = 'default'\nlink.bottleneck.loss = 'bernoulli:0.02'\n");
+        let loaded = Loaded::of(&site(3, std::slice::from_ref(&list)), &lossy, seed % 3 + 1);
+        let runs = (seed % 3 + 1) as usize;
+        prop_assert_eq!(loaded.column(TableName::Pages, "page").len(), runs * times as usize);
+        prop_assert_eq!(loaded.column(TableName::Objects, "page").len(), runs * times as usize * list.len());
+        let whole: u64 = list.iter().map(|object| object.bytes).sum();
+        let bytes = (whole * u64::from(times)) as f64 * runs as f64;
+        prop_assert_eq!(loaded.sum(TableName::Objects, "bytes"), bytes);
+        prop_assert_eq!(loaded.sum(TableName::Runs, "packets_open"), 0.0);
+        let frame = if http.contains("999") { 999 } else { 16_384 };
+        let frames: u64 = list.iter().map(|object| object.bytes.div_ceil(frame)).sum();
+        let headers = if http.contains('2') { (9 * frames * u64::from(times)) as f64 * runs as f64 } else { 0.0 };
+        prop_assert_eq!(loaded.sum(TableName::Connections, "bytes"), bytes + headers);
+    }
+}
+
+#[test]
+fn mistakes_in_the_keys_of_page_traffic_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("site.page.json"), site(1, &[vec![object(0, 5000)]])).unwrap();
+    fs::write(folder.path().join("bad.har"), r#"{"log": {"entries": [{"time": 1}]}}"#).unwrap();
+    let parse = |keys: &str| {
+        let text = format!("{NETWORK}{keys}");
+        Scenario::parse(&folder.path().join("x.toml"), &text).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(parse(""), Ok(()));
+    for (keys, message) in [
+        ("http = '3'", "http: \"3\": expected \"1.1\" or \"2\""),
+        ("connections_per_origin = 0", "connections_per_origin: 0: no connections"),
+        ("http = '2'\nconnections_per_origin = 6", "connections_per_origin: only for http = \"1.1\""),
+        ("coalesced = true", "coalesced: only for http = \"2\""),
+        ("frame_bytes = 1", "frame_bytes: only for http = \"2\""),
+        ("http = '2'\nframe_bytes = 0", "frame_bytes: 0: expected 1 to 16777215 bytes"),
+        ("http = '2'\nunsent_bytes = 0", "unsent_bytes: 0: expected 1 to 4294967295 bytes"),
+        ("times = 0", "times: 0: no loads"),
+        ("times = 2\nendless = true", "times: give either times or endless"),
+        ("think_s = 'x'", "think_s: \"x\""),
+        ("pages = 'x.csv'", "unknown field `pages`, expected one of `clients`"),
+    ] {
+        let error = parse(keys).unwrap_err();
+        assert!(error.contains("x.toml: traffic.site") && error.contains(message), "{keys}: {error}");
+    }
+    let named = |file: &str| {
+        parse(&format!("[[variant]]\nname = 'default'\ntraffic.site.page = '{file}'")).unwrap_err()
+    };
+    assert!(
+        named("bad.har").contains("bad.har: log.entries[0]: missing field `startedDateTime`"),
+        "{}",
+        named("bad.har")
+    );
+    assert!(named("no.page.json").contains("no.page.json: No such file"));
+    let real = "[[variant]]\nname = 'default'\nnode.browser.real = true";
+    assert!(
+        parse(real)
+            .unwrap_err()
+            .contains("traffic.site.clients: \"browser\": a recorded site is replayed between")
+    );
+}
+
+#[test]
+fn a_scenario_may_name_a_har_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let har = har(vec![entry("http://example.org/", 0.0, 50.0, 10.0, 1000)]);
+    fs::write(folder.path().join("site.har"), har.to_string()).unwrap();
+    let text = NETWORK.replace("site.page.json", "site.har");
+    let scenario = Scenario::parse(&folder.path().join("x.toml"), &text).unwrap();
+    assert!(scenario.plan("default").is_ok());
+}

@@ -1,0 +1,210 @@
+//! What markers, pacing and congestion control make of the second document of a connection.
+
+use super::link::{ACK_US, Link, SEGMENT_US, ask, polite, read, say, server, tcp, us};
+use catnip_base::Span;
+use catnip_net::Colour;
+use catnip_sim::app::AppEvent;
+use catnip_sim::record::SenderView;
+use catnip_sim::{CLIENT, SERVER, ServiceOptions, TcpOptions};
+use catnip_tcp::TcpConfig;
+use catnip_tcp::control::validated::ValidationSpec;
+use catnip_tcp::pacing::PacingKind;
+
+/// Two equal documents over one connection, the second one two seconds after the first one.
+fn two_documents(bytes: u64, tcp: impl Into<TcpOptions>) -> (Link, [Vec<(u64, SenderView)>; 2]) {
+    let mut link = Link::new(tcp);
+    link.serve(server(None, 1));
+    link.asks_in_turn(&[bytes, bytes], Span::from_secs(2));
+    link.run();
+    let documents = [0, bytes].map(|start| link.document(start, bytes));
+    (link, documents)
+}
+
+/// Which segments leave at once, one by one, from the first one on: microseconds since it left.
+fn since_first(document: &[(u64, SenderView)]) -> Vec<u64> {
+    document.iter().map(|(at, _)| at - document[0].0).collect()
+}
+
+#[test]
+fn the_second_document_is_marked_like_the_first() {
+    // 11 segments of 1000 bytes and one of 500: those at 9000, 10000 and 11000 have at most 3000 bytes to go, so three and
+    // three are HIGH; the window is never below 8.
+    let expected: Vec<Colour> =
+        (0..12).map(|n| if (3..9).contains(&n) { Colour::Red } else { Colour::Green }).collect();
+    for validation in [ValidationSpec::Restart, ValidationSpec::None] {
+        let config = TcpConfig { initial_window: 8, validation, ..tcp() };
+        let options = TcpOptions { marker: Some(read("spm")), ..config.into() };
+        let (link, documents) = two_documents(11_500, options);
+        for document in &documents {
+            let seqs: Vec<u64> = document.iter().map(|(_, view)| view.seq).collect();
+            assert_eq!(seqs, (0..12).map(|n| 1000 * n).collect::<Vec<u64>>());
+            assert_eq!(document.iter().map(|(_, view)| view.colour).collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(link.connections()[0].1.sent_high, 2 * 6);
+    }
+}
+
+#[test]
+fn a_syn_ack_is_high_only_if_the_marker_says_so() {
+    let sent_high = |marker: &str| {
+        let mut link = Link::new(TcpOptions { marker: Some(read(marker)), ..polite().into() });
+        link.serve(server(None, 1));
+        link.asks_in_turn(&[11_500], Span::ZERO);
+        link.run();
+        link.connections()[0].1.sent_high
+    };
+    let unsaid = sent_high("spm");
+    assert_eq!(["high", "low"].map(|mark| sent_high(&format!("spm:handshake={mark}"))), [unsaid + 1, unsaid]);
+}
+
+#[test]
+fn documents_that_share_a_segment_are_told_apart_by_its_first_byte() {
+    // Asked for at once: the second one begins at byte 11500, in the segment at 11000, which ends the first one.
+    let config = TcpConfig { initial_window: 30, ..tcp() };
+    let mut link = Link::new(TcpOptions { marker: Some(read("spm")), ..config.into() });
+    link.serve(server(None, 1));
+    link.client_says((0..2).map(|tag| ask(tag, 11_500)));
+    link.run();
+    let low: Vec<u64> = link
+        .document(0, 23_000)
+        .iter()
+        .filter(|(_, v)| v.colour == Colour::Red)
+        .map(|(_, v)| v.seq)
+        .collect();
+    // From 500 bytes into the second one: leading are those before 3000, trailing those from 8500 on.
+    assert_eq!(low, [3000, 4000, 5000, 6000, 7000, 8000, 15_000, 16_000, 17_000, 18_000, 19_000]);
+}
+
+#[test]
+fn the_last_window_of_each_document_is_paced() {
+    // Twelve segments from a window of four: 4, 8. The second round is the last one: eight segments over one round trip. Its
+    // smoothed value moves by an eighth of a difference of at most four segments' times. The window grows though pacing leaves
+    // some of it unused.
+    let config = TcpConfig { initial_window: 4, grow_unused: true, pacing: PacingKind::Rbplw, ..tcp() };
+    let (_, documents) = two_documents(12_000, config);
+    for document in &documents {
+        let times = since_first(document);
+        assert_eq!(times[..4], [0, 0, 0, 0]);
+        let gaps: Vec<u64> = times[4..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let round_trip = SEGMENT_US + ACK_US;
+        let (least, most) = (round_trip / 8, (round_trip + 500) / 8);
+        assert!(gaps.iter().all(|gap| (least..=most).contains(gap)), "{gaps:?}");
+    }
+}
+
+#[test]
+fn early_congestion_avoidance_looks_at_each_document() {
+    let windows = |control: &str| {
+        let config = TcpConfig { initial_window: 2, control: read(control), ..tcp() };
+        let (_, documents) = two_documents(20_000, config);
+        documents.map(|document| document.iter().map(|(_, view)| view.cwnd).collect::<Vec<u64>>())
+    };
+    let [first, second] = windows("eca");
+    assert_eq!(first, second);
+    assert!(first.last() < windows("reno")[0].last(), "it has left slow start");
+    // Many short documents at once are not a long one: each is its own last round.
+    let last = |documents: &[u64]| {
+        let mut link = Link::new(TcpConfig { control: read("eca"), ..tcp() });
+        link.serve(server(None, 1));
+        link.client_says((0..).zip(documents).map(|(tag, &bytes)| ask(tag, bytes)));
+        link.run();
+        link.sent().last().unwrap().1.cwnd
+    };
+    assert!(last(&[2000; 10]) < last(&[20_000]));
+}
+
+#[test]
+fn after_a_pause_a_sender_begins_anew() {
+    for (validation, at_once) in [(ValidationSpec::Restart, 2), (ValidationSpec::None, 8)] {
+        let config = TcpConfig { validation, ..tcp() };
+        let (_, documents) = two_documents(20_000, config);
+        let burst =
+            |document: &[(u64, SenderView)]| since_first(document).iter().filter(|at| **at == 0).count();
+        assert_eq!(burst(&documents[0]), 2);
+        assert!(burst(&documents[1]) >= at_once, "{}", burst(&documents[1]));
+        if validation == ValidationSpec::Restart {
+            assert_eq!(since_first(&documents[0]), since_first(&documents[1]));
+        }
+    }
+}
+
+#[test]
+fn messages_that_share_a_segment_do_not_hide_where_the_next_one_begins() {
+    // Two documents of 1500 bytes at once are three segments; the second one's first byte is inside of one. The third document,
+    // after a pause, begins with the initial window all the same.
+    for (at_once, later) in [(&[3000][..], 20_000), (&[1500, 1500], 20_000)] {
+        let mut link = Link::new(tcp());
+        link.serve(server(None, 1));
+        let (parties, first, mut conn) = (link.parties, at_once.to_vec(), None);
+        link.client_does(move |event, host| match event {
+            AppEvent::Start => {
+                let open = *conn.insert(host.open(parties));
+                // Warms the window up.
+                host.send(open, ask(0, 20_000));
+                host.timer(us(500_000), 1);
+                host.timer(us(5_000_000), 2);
+            }
+            AppEvent::Timer(1) => {
+                (1..).zip(&first).for_each(|(tag, &bytes)| host.send(conn.unwrap(), ask(tag, bytes)));
+            }
+            AppEvent::Timer(_) => {
+                host.send(conn.unwrap(), ask(9, later));
+                host.close(conn.unwrap());
+            }
+            _ => {}
+        });
+        link.run();
+        let document = link.document(23_000, later);
+        let burst = since_first(&document).iter().filter(|at| **at == 0).count();
+        assert_eq!(burst, 2, "{at_once:?}");
+    }
+}
+
+#[test]
+fn an_ack_has_the_mark_of_the_data_that_it_answers_and_a_syn_is_high() {
+    let (high, med, low) = (Colour::Green, Colour::Yellow, Colour::Red);
+    // Windows up to 4 are HIGH, up to 8 MED.
+    for (window, colour) in [(3, high), (6, med), (12, low)] {
+        let config = TcpConfig { initial_window: window, ..polite() };
+        let service = catnip_net::mark::Service::Interactive;
+        let options = TcpOptions { marker: Some(read("tcp-state")), service, ..config.into() };
+        let mut link = Link::new(options);
+        link.serve(server(None, 1));
+        link.asks_in_turn(&[2000], Span::ZERO);
+        link.run();
+        // SYN; request; two ACKs of data; FIN. The client's window is as large as the server's.
+        let client: Vec<Colour> = link.packets(CLIENT).iter().map(|packet| packet.2).collect();
+        assert_eq!(client[..4], [high, colour, colour, colour], "a window of {window}");
+        let server: Vec<Colour> = link.packets(SERVER).iter().map(|packet| packet.2).collect();
+        assert_eq!(server[..3], [high, colour, colour], "a window of {window}");
+    }
+}
+
+#[test]
+fn a_program_chooses_how_its_later_packets_are_marked() {
+    let (high, low) = (Colour::Green, Colour::Red);
+    let service = catnip_net::mark::Service::Highly;
+    let options = TcpOptions { marker: Some(read("app")), service, ..tcp().into() };
+    let mut link = Link::new(options);
+    link.server_does(|event, host| match event {
+        AppEvent::Message { conn, message, .. } => {
+            host.send(conn, say(message.tag, 1000));
+            if message.tag == 2 {
+                let marker = Some(read("app:low"));
+                host.set_service(conn, ServiceOptions { marker, weight: None });
+            }
+        }
+        AppEvent::PeerClosed(conn) => host.close(conn),
+        _ => {}
+    });
+    link.asks_in_turn(&[1000, 1000, 1000], Span::from_millis(100));
+    link.run();
+    // From the second answer on the server's are LOW, and ACKs of them, too; requests stay HIGH.
+    let marks =
+        |end| link.packets(end).into_iter().map(|(_, bytes, colour)| (bytes, colour)).collect::<Vec<_>>();
+    let [request, ack] = [200, 40];
+    let client = [(request, high), (ack, high), (request, high), (ack, low), (request, high), (40, high)];
+    assert_eq!(marks(CLIENT), client);
+    // Its ACK of the FIN answers what was HIGH.
+    assert_eq!(marks(SERVER), [(1000, high), (1000, low), (1000, low), (40, high)]);
+}

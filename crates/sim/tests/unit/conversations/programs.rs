@@ -1,0 +1,214 @@
+//! Telnet, Web and files, each stepped by hand.
+
+use super::link::{
+    ACK_US, DELAY_US, Link, REQUEST_US, SEGMENT_US, closing_server, polite, say, server, tcp, us,
+};
+use catnip_base::Distribution;
+use catnip_sim::app::{
+    AnyApp, AppEvent, Files, FilesConfig, Http, Page, PageSource, Telnet, TelnetConfig, WebClient, WebConfig,
+};
+use catnip_sim::record::EchoRecord;
+use catnip_sim::{CLIENT, Conn, Event, Parties};
+use catnip_tcp::TcpConfig;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Types 100 bytes so many milliseconds after the last ones, unless their echo takes longer.
+pub(crate) fn telnet(parties: Parties, pause_ms: u64, number: u32) -> AnyApp {
+    let pause_s = Distribution::Constant(pause_ms as f64 / 1000.0);
+    AnyApp::Telnet(Box::new(Telnet::new(Arc::new(TelnetConfig { bytes: 100, pause_s }), parties, 1, number)))
+}
+
+#[test]
+fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
+    let echo = 2 * (100 + DELAY_US);
+    // A thought takes longer than an echo, or not; the first one comes after a thought, too. Who types at once waits until the
+    // ACK of the last echo is on the wire.
+    for (pause, next) in [(50_000, 50_000), (5000, echo + 40)] {
+        let mut link = Link::new(tcp());
+        link.serve(server(None, 1));
+        let typist = telnet(link.parties, pause / 1000, 0);
+        link.sim.add_app(typist);
+        link.sim.run(us(1_000_000));
+        let echoes = link.echoes();
+        let came = echoes.len() as u64;
+        assert!(echoes.len() as u64 >= (1_000_000 - pause - echo) / next);
+        for ((at, record), number) in echoes.into_iter().zip(0..) {
+            // The first one waits for no ACK.
+            let late = if next > pause && number > 0 { 40 } else { 0 };
+            let typed = pause + number * next - late;
+            assert_eq!((at, record), (typed + echo + late, EchoRecord { app: 0, number, start: us(typed) }));
+        }
+        // One packet is outstanding, and one connection is enough.
+        assert_eq!(link.sim.tally().opened, 1);
+        let typed = link.packets(CLIENT).iter().filter(|packet| packet.1 == 100).count() as u64;
+        assert!((0..=1).contains(&(typed - came)));
+    }
+}
+
+#[test]
+fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
+    let mut link = Link::new(polite());
+    let mut heard = 0;
+    link.server_does(move |event, host| {
+        // Every third keystroke it does not answer, but hangs up.
+        if let AppEvent::Message { conn, message, .. } = event {
+            heard += 1;
+            if heard % 3 == 0 { host.close(conn) } else { host.send(conn, say(message.tag, message.asks)) }
+        }
+    });
+    let typist = telnet(link.parties, 100, 0);
+    link.sim.add_app(typist);
+    link.sim.run(us(1_000_000));
+    // Keystrokes at 100, 200, 300 ms and so on; of nine before the end three are lost with their connections.
+    let numbers: Vec<u64> = link.echoes().iter().map(|(_, echo)| echo.number).collect();
+    assert_eq!(numbers, [0, 1, 3, 4, 6, 7]);
+}
+
+/// A person who looks at these pages without a pause.
+pub(crate) fn web(parties: Parties, http: Http, pages: &[&[u64]], number: u32) -> AnyApp {
+    let pages = pages.iter().map(|objects| Page { objects: objects.to_vec() }).collect();
+    let config = WebConfig {
+        pages: PageSource::Known { pages, endless: false },
+        http,
+        think_s: Distribution::Constant(0.0),
+        images_after_bytes: u64::MAX,
+        request_bytes: 200,
+    };
+    AnyApp::Web(Box::new(WebClient::new(Arc::new(config), parties, 1, number)))
+}
+
+/// What a page of an HTML and four images of a segment each takes.
+fn page_of_five(http: Http, server: AnyApp) -> (u64, u32) {
+    let mut link = Link::new(TcpConfig { initial_window: 10, ..polite() });
+    link.serve(server);
+    let client = web(link.parties, http, &[&[1000; 5]], 0);
+    link.sim.add_app(client);
+    link.run();
+    let [(at, page)] = link.pages()[..] else { panic!("one page") };
+    assert_eq!((page.bytes, page.start), (5000, us(0)));
+    let objects =
+        link.events(|event| if let Event::Object(record) = event { Some(record.object) } else { None });
+    assert_eq!(objects.iter().map(|object| object.1).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(link.connections().len(), page.connections as usize);
+    (at, page.connections)
+}
+
+/// Of the first object of a page: SYN, SYN with ACK, request, answer.
+const HTML_US: u64 = 2 * ACK_US + REQUEST_US + SEGMENT_US;
+
+#[test]
+fn http_1_0_fetches_four_images_at_a_time_each_over_a_connection_of_its_own() {
+    // The HTML's ACK is on the wire first, then four SYNs, so the first of these is there 80 us after their connections were
+    // opened and the transmission began. The first request follows its SYN with ACK; the others wait for it, as they take longer
+    // than SYNs, and the answers wait for each other, too.
+    let last = HTML_US + 40 + 2 * ACK_US + REQUEST_US + 4 * 1000 + DELAY_US;
+    let http = Http::V10 { max_connections: 4 };
+    assert_eq!(page_of_five(http, closing_server()), (last, 5));
+}
+
+#[test]
+fn http_1_1_asks_for_the_next_object_when_it_has_the_last_one() {
+    let http = Http::V11 { max_connections: 1, pipelining: false, keep_alive: true };
+    let last = HTML_US + 4 * (REQUEST_US + SEGMENT_US);
+    assert_eq!(page_of_five(http, server(None, 1)), (last, 1));
+}
+
+#[test]
+fn http_1_1_with_pipelining_asks_for_all_images_in_one_segment() {
+    let http = Http::V11 { max_connections: 1, pipelining: true, keep_alive: true };
+    let last = HTML_US + 4 * 200 + DELAY_US + 4 * 1000 + DELAY_US;
+    assert_eq!(page_of_five(http, server(None, 1)), (last, 1));
+}
+
+#[test]
+fn http_1_1_opens_more_connections_beside_the_one_that_stands() {
+    let http = Http::V11 { max_connections: 4, pipelining: false, keep_alive: true };
+    // The first image is asked for over the connection of the HTML; three SYNs follow the 200 bytes of its request. The first
+    // of them comes to a server whose wire carries that image until 2 * DELAY_US + 1200 us, so its answer leaves then, and comes
+    // back 40 us after the image, whose ACK takes these 40 us. Three requests later the answers follow each other.
+    let image = HTML_US + REQUEST_US + SEGMENT_US;
+    let request = image + 40;
+    let last = request + REQUEST_US + 3 * 1000 + DELAY_US;
+    assert_eq!(page_of_five(http, server(None, 1)), (last, 4));
+}
+
+#[test]
+fn connections_outlive_a_page_only_if_they_are_kept_alive() {
+    for (keep_alive, opened) in [(true, vec![2, 0, 0]), (false, vec![2, 2, 2])] {
+        let mut link = Link::new(polite());
+        link.serve(server(None, 1));
+        let http = Http::V11 { max_connections: 2, pipelining: false, keep_alive };
+        let client = web(link.parties, http, &[&[1000; 4][..]; 3], 0);
+        link.sim.add_app(client);
+        link.run();
+        let pages = link.pages();
+        assert_eq!(pages.iter().map(|(_, page)| page.connections).collect::<Vec<_>>(), opened);
+        assert_eq!(link.sim.tally().opened, u64::from(opened.iter().sum::<u32>()));
+    }
+}
+
+#[test]
+fn what_a_server_does_not_answer_before_it_hangs_up_is_asked_for_again() {
+    // Three answers per connection, as with a limit on requests.
+    for pipelining in [false, true] {
+        let mut link = Link::new(polite());
+        let mut answered: BTreeMap<Conn, u32> = BTreeMap::new();
+        link.server_does(move |event, host| match event {
+            AppEvent::Message { conn, message, .. } => {
+                let count = answered.entry(conn).or_default();
+                *count += 1;
+                if *count <= 3 {
+                    host.send(conn, say(message.tag, message.asks));
+                }
+                if *count == 3 {
+                    host.close(conn);
+                }
+            }
+            AppEvent::PeerClosed(conn) => host.close(conn),
+            _ => {}
+        });
+        let http = Http::V11 { max_connections: 2, pipelining, keep_alive: true };
+        let client = web(link.parties, http, &[&[1000; 11]], 0);
+        link.sim.add_app(client);
+        link.run();
+        let mut objects =
+            link.events(|event| if let Event::Object(it) = event { Some(it.object) } else { None });
+        objects.sort_by_key(|object| object.1);
+        assert_eq!(objects.iter().map(|object| object.1).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
+        let [(_, page)] = link.pages()[..] else { panic!("one page") };
+        assert!((4..=6).contains(&page.connections), "{page:?}, pipelining {pipelining}");
+    }
+}
+
+#[test]
+fn files_come_one_after_the_other_in_both_directions() {
+    let mut link = Link::new(TcpConfig { initial_window: 2, ..polite() });
+    let Parties { client, server, .. } = link.parties;
+    let back = link.sim.add_tcp(polite().into());
+    link.serve(closing_server());
+    link.sim.add_server(client, back, closing_server());
+    let config = Arc::new(FilesConfig {
+        bytes: Distribution::Constant(3000.0),
+        gap_s: Distribution::Constant(0.1),
+        request_bytes: 0,
+        count: Some(2),
+    });
+    for (parties, user) in
+        [(link.parties, 0), (Parties { client: server, server: client, opener: CLIENT, tcp: back }, 1)]
+    {
+        link.sim.add_app(AnyApp::Files(Box::new(Files::new(config.clone(), parties, 1, user))));
+    }
+    link.run();
+    // SYN, SYN with ACK, ACK, two segments, the ACK of the first, the third segment: neither direction is in the way of the
+    // other one, and the request takes no time.
+    let file = 3 * ACK_US + SEGMENT_US + ACK_US + SEGMENT_US;
+    let records = link.connections();
+    assert_eq!(records.len(), 4);
+    for (_, record) in records {
+        let nth = record.connection / 2;
+        let opened = 100_000 + nth * (100_000 + file);
+        assert_eq!((record.opened, record.received, record.bytes), (us(opened), us(opened + file), 3000));
+        assert_eq!(record.app, (record.connection % 2) as u32);
+    }
+}

@@ -1,0 +1,5 @@
+//! Laws of the simulated world.
+
+mod conversations;
+mod pages;
+mod world;
