@@ -1,13 +1,18 @@
-"""What the tests share."""
+"""What the tests share, and what is kept of a run: why tests were skipped, and how long each of them took."""
 
 import os
-from collections.abc import Callable
+import resource
+import sys
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from catnip import cli
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
@@ -19,12 +24,53 @@ class Finished:
     err: str
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Writes why a test is skipped where `make test` counts it."""
-    file = os.environ.get("CATNIP_SKIPPED")
-    if file and report.skipped and isinstance(report.longrepr, tuple):
-        with Path(file).open("a") as lines:
-            lines.write(f"{report.nodeid}: {report.longrepr[2].removeprefix('Skipped: ')}\n")
+def pytest_configure(config: pytest.Config) -> None:
+    """Has one process keep what all that share the tests report."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Kept())
+
+
+class Kept:
+    """Writes why tests are skipped where `make test` counts it, and what they took to build/durations/."""
+
+    def __init__(self) -> None:
+        sys.path.insert(0, str(ROOT / "tools"))
+        from durations import Writer  # noqa: PLC0415 -- only the path makes it one of ours
+
+        self._of: dict[str, Any] = {}
+        self._wall_s: dict[str, float] = {}
+        self._writer = Writer
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Takes the report of a setup, a call or a teardown, which ends the test."""
+        file = os.environ.get("CATNIP_SKIPPED")
+        if file and report.skipped and isinstance(report.longrepr, tuple):
+            with Path(file).open("a") as lines:
+                lines.write(f"{report.nodeid}: {report.longrepr[2].removeprefix('Skipped: ')}\n")
+        self._wall_s[report.nodeid] = self._wall_s.get(report.nodeid, 0.0) + report.duration
+        if report.when == "teardown":
+            layer = Path(report.nodeid).parts[1]
+            if layer not in self._of:
+                self._of[layer] = self._writer(layer, "python")
+            cpu_s = dict(report.user_properties).get("cpu_s", 0.0)
+            self._of[layer].add(report.nodeid, cpu_s, self._wall_s.pop(report.nodeid))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to the last report of a test the CPU time that it took, with the processes that it waited for."""
+    if call.when == "setup":
+        item.user_properties.append(("cpu_began_s", _cpu_s() - call.duration))
+    if call.when == "teardown":
+        item.user_properties.append(("cpu_s", _cpu_s() - float(dict(item.user_properties)["cpu_began_s"])))
+    return (yield)
+
+
+def _cpu_s() -> float:
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(of.ru_utime + of.ru_stime for of in used)
 
 
 Run = Callable[..., Finished]

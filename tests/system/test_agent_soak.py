@@ -12,10 +12,10 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from test_agent import PORT, Host, fetch_all, verified
 
 import catnip
 from catnip.cli import emulation
-from test_agent import PORT, Host, fetch_all, verified
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
 pytestmark = [

@@ -15,7 +15,7 @@ import catnip
 from catnip import InputError, api, paths, summary
 from catnip.cli.emulation import cannot_emulate
 from conftest import Run
-from test_tutorials import blocks
+from pages import blocks
 
 PIPE: dict[str, Any] = {
     "id": "PIPE",

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-NOTEBOOK = Path(__file__).resolve().parents[1] / "examples" / "notebook" / "queue.ipynb"
+NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "notebook" / "queue.ipynb"
 
 
 def executed(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:

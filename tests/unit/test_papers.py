@@ -2,35 +2,24 @@
 
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from catnip._core import InputError
+from catnip.interval import Interval
 from catnip.papers import reference, runner, statement
 from catnip.papers.runner import PAPERS, judge
 from catnip.papers.statement import Computed, Row, Statement
-from catnip.papers.testbed import latency
-from catnip.progress import Progress
-from catnip.stats import Interval
+from published import published
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def anchors() -> set[str]:
     """The headings of docs/deviations.md as a link names them."""
     headings = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "deviations.md").read_text(), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def published(name: str) -> Iterator[tuple[str, str, str, str, str]]:
-    """The rows of a committed table: id, sentence, value as shown, band, verdict."""
-    text = (ROOT / "validation" / f"{name}.md").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        if len(cells) == 8 and re.match(r"[A-Z]{2,3}-[SE]\d", cells[0]):
-            yield cells[0], cells[1], cells[4], cells[6], re.sub(r"\[(\w+)\].*", r"\1", cells[7])
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -93,41 +82,6 @@ def test_the_bands_of_the_published_table_are_those_of_the_claims(name: str) -> 
     for one in runner.data(name).statements:
         made = runner.judge(one, 0.0, runner.printed(module, one.paper), runner.printed(module, one.oracle))
         assert bands[one.id, one.says] == made.band, one.says
-
-
-@pytest.mark.parametrize(
-    ("name", "seeds", "experiments"),
-    [
-        ("catnip", None, ["CAT-S2", "CAT-S3", "CAT-S5", "CAT-S17", "CAT-E1", "CAT-E2", "CAT-E11"]),
-        ("diffserv", None, ["IDS-S1", "IDS-S2", "IDS-S3", "IDS-S4", "IDS-S12", "IDS-S17"]),
-        ("hysteresis", 1000, ["HYS-S3", "HYS-S5", "HYS-S7", "HYS-S10", "HYS-S11", "HYS-S12", "HYS-E3"]),
-        ("newcwv", None, ["CWV-S1", "CWV-S2", "CWV-S4", "CWV-S8", "CWV-E2", "CWV-E5", "CWV-E12", "CWV-E13"]),
-        ("testbed", None, ["TB-S6", "TB-S10", "TB-S11", "TB-S12", "TB-S13", "TB-E1"]),
-        ("today", None, ["TDY-S1"]),
-    ],
-)
-def test_a_short_run_gives_the_values_of_the_published_table(
-    name: str, seeds: int | None, experiments: list[str]
-) -> None:
-    values = {(id, says): value for id, says, value, *_ in published(name)}
-    with Progress(quiet=True) as progress:
-        made = runner.reproduce(name, experiments, False, seeds, 1, progress).claims
-    assert len(made) > 10
-    for claim in made:
-        assert values[claim.id, claim.claim] == claim.ours_shown(), claim.claim
-
-
-def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_losses() -> None:
-    text = (ROOT / "validation" / "testbed.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| 3 KB, load (\d+) % \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
-    with Progress(quiet=True) as progress:
-        links = latency.cases(
-            runner.paper("testbed").start(False, None, 1, progress), "load", latency.LINUX_20
-        )
-    # An idle link is not simulated; the table has two digits behind the point.
-    for (load, delay_ms, loss_pct), link in zip(rows[1:], links, strict=True):
-        printed = (float(load), float(delay_ms) / 1e3, float(loss_pct) / 100)
-        assert (link.x, link.delay_s, link.loss) == pytest.approx(printed, abs=6e-5)
 
 
 def test_every_link_of_the_published_tables_leads_somewhere() -> None:

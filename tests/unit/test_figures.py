@@ -10,10 +10,10 @@ import pytest
 
 from catnip.figures import bursts, ccdf, pages, style
 from catnip.figures.transfers import sequence_plots, single_loss_profile
+from catnip.interval import Interval
 from catnip.papers.diffserv.figures import COMPARED
 from catnip.papers.diffserv.runs import SCHEMES
 from catnip.papers.newcwv.beyond import HOSTS, MARKED
-from catnip.stats import Interval
 
 SVG = "{http://www.w3.org/2000/svg}"
 TENTHS = [n / 10 for n in range(1, 11)]

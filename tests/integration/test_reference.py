@@ -16,7 +16,7 @@ from catnip import _core, cli, paths, results
 from catnip.cli.options import BAD_INPUT, EXIT_CODES
 from conftest import Run
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "python" / "catnip" / "scenario.schema.json"
 BUNDLED = paths.scenario_files()
 NAMED = {"node", "link", "traffic", "define", "sla"}

@@ -11,7 +11,7 @@ from catnip import extras
 from catnip.cli.options import BAD_INPUT
 from conftest import Run
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PLAIN = f"""
 import sys

@@ -24,7 +24,7 @@ from catnip._core import InputError, Scenario, read_har
 from catnip.cli.options import BAD_INPUT
 from conftest import Run
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RECORDER = ROOT / "examples" / "browser" / "record_har.py"
 
 SCENARIO = """

@@ -7,6 +7,7 @@ import pytest
 from pytest import approx
 
 from catnip import stats
+from catnip.interval import Interval
 
 T_2, T_3 = 4.302653, 3.182446  # 97.5 % quantiles of Student's t with 2 and 3 degrees of freedom
 
@@ -28,7 +29,7 @@ def test_one_value_has_no_interval() -> None:
 
 
 def test_equal_values_have_an_interval_of_no_width() -> None:
-    assert stats.mean([0.25] * 4) == stats.Interval(0.25, 0.25, 0.25, 4)
+    assert stats.mean([0.25] * 4) == Interval(0.25, 0.25, 0.25, 4)
 
 
 def test_pairing_removes_what_both_sides_share() -> None:
@@ -57,8 +58,8 @@ def test_ratio_to_nothing_is_infinite() -> None:
 
 
 def test_change_of_unit_keeps_the_bounds_in_order() -> None:
-    interval = stats.Interval(0.2, 0.1, 0.3, 5)
-    assert interval * 100 == stats.Interval(20, 10, 30, 5)
+    interval = Interval(0.2, 0.1, 0.3, 5)
+    assert interval * 100 == Interval(20, 10, 30, 5)
     assert (interval * -1).low == -0.3
 
 

@@ -19,7 +19,7 @@ from typing import Optional, TypeAlias
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CRATES = {path.parent.name: path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
 LAYERS = ["base cli context law linux", "net model", "tcp", "sim wire", "lab", "agent emu py"]
 ROOTS = sorted([*ROOT.glob("crates/*/src/lib.rs"), *ROOT.glob("crates/*/src/main.rs")])

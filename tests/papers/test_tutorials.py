@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,15 +15,10 @@ from catnip import measures, paths
 from catnip._core import Scenario
 from catnip.cli import emulation
 from conftest import Run
+from pages import blocks
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WIDE = "132"
-
-
-def blocks(page: str, kind: str) -> list[str]:
-    """The fenced blocks of a page of docs/ in one language."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def files(page: str) -> list[str]:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_runs import PIPE
 
 from catnip import run_page, runs, summary
 from catnip._core import Scenario
 from catnip.cli.options import BAD_INPUT
 from catnip.survival import Times
 from conftest import Run
-from test_runs import PIPE
 
 
 @pytest.fixture

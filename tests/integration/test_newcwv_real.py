@@ -13,7 +13,6 @@ from pytest import approx
 
 from catnip import paths
 from catnip._core import InputError
-from catnip.cli.emulation import cannot_control
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv import real, replay
 from catnip.papers.newcwv.real import (
@@ -305,20 +304,3 @@ def test_a_machine_that_cannot_emulate_is_bad_input(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(real, "cannot_control", lambda: "not root")
     with pytest.raises(InputError, match="newcwv: not root"):
         real.of(keeper())
-
-
-def test_behind_the_emulator_a_real_client_sees_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    if missing := cannot_control():
-        pytest.skip(missing)
-    monkeypatch.setattr(real, "QUICK_S", 15.0)
-    monkeypatch.setattr(real, "SETTINGS", (FREE,))
-    monkeypatch.setattr(real, "SYSTEMS", (NEW_RENO, real.RENO))
-    runs = keeper()
-    made = real.of(runs)
-    assert [(run.broken, len(run.responses["bytes"]) > 10) for run in made.emulated] == [(0, True)] * 2
-    assert real.unaccounted_packets(runs) == "0"
-    assert real.responses_of_another_size(runs) == "0"
-    # The first window of three segments is the same everywhere: one round trip, unless the machine is late.
-    for system in (NEW_RENO, real.RENO):
-        rows = made.run(FREE, system).responses
-        assert rows["time_s"][rows["bytes"] <= 3 * 1448].min() == approx(0.2, abs=0.02)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from catnip import paths
+from catnip._core import Scenario
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +50,8 @@ def test_an_installed_copy_knows_of_no_checkout(elsewhere: Path) -> None:
 
 
 def test_an_installed_copy_lists_and_runs_the_same_scenarios(elsewhere: Path) -> None:
-    ours = {Path(one.path).relative_to(paths.PACKAGE) for one in paths.scenarios()}
-    listed = "from catnip import paths\nfor one in paths.scenarios(): print(one.path)"
+    ours = {Path(one.path).relative_to(paths.PACKAGE) for one in paths.outlines()}
+    listed = "from catnip import paths\nfor one in paths.outlines(): print(one.path)"
     theirs = {Path(path).relative_to(elsewhere / "catnip") for path in run(elsewhere, "-c", listed).split()}
     assert theirs == ours
     assert "Single-loss profile" in run(elsewhere, "-m", "catnip", "run", "catnip-e1", "--seeds", "1")
@@ -65,6 +66,18 @@ def test_an_installed_copy_judges_by_the_same_tables(elsewhere: Path) -> None:
 
 
 def test_every_scenario_reads_and_has_its_own_id() -> None:
-    ids = [scenario.id for scenario in paths.scenarios()]
+    scenarios = [Scenario.load(path) for path in paths.scenario_files()]
+    ids = [scenario.id for scenario in scenarios]
     assert ids
     assert len(set(ids)) == len(ids)
+
+
+def test_an_outline_says_what_the_whole_scenario_says() -> None:
+    for one in paths.outlines():
+        whole = Scenario.load(one.path)
+        assert (one.id, one.title, one.seeds, one.variants) == (
+            whole.id,
+            whole.title,
+            whole.seeds,
+            whole.variants,
+        )

@@ -12,10 +12,10 @@ import pytest
 from catnip import paths, provenance, report
 from catnip.figures.style import ON_DARK, PAPER
 from catnip.figures.transfers import single_loss_profile
+from catnip.interval import Interval
 from catnip.papers import claims, runner
 from catnip.papers.claims import at_most, reported, within
 from catnip.papers.outcome import Command, Figure, Reproduction, Table
-from catnip.stats import Interval
 
 PROFILE = single_loss_profile(
     k=[1, 2, 3, 4], ours_s=[7.6, 2.4, 2.5, 1.9], ns2_s=[7.7, 2.4, 2.5, 1.9], no_loss_s=1.07,

@@ -12,7 +12,7 @@ import pytest
 from catnip._core import InputError
 from catnip.cli import emulation
 
-PAGE = Path(__file__).parents[1] / "docs" / "emulator.md"
+PAGE = Path(__file__).parents[2] / "docs" / "emulator.md"
 ROWS = [
     [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
     for line in PAGE.read_text().split("## Beside mahimahi")[1].splitlines()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from catnip import models, resampling, stats
+from catnip.interval import Interval
 from catnip.papers import runner
 from catnip.papers.catnip import components, pages, printed
 from catnip.papers.catnip.runs import Result
@@ -21,7 +22,6 @@ from catnip.papers.reference import rows
 from catnip.papers.testbed import latency, systems, wan
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, Timers
 from catnip.papers.testbed.runs import Measured, Point, Runs
-from catnip.stats import Interval
 
 Columns = Mapping[str, Sequence[Any]]
 

@@ -31,7 +31,7 @@ def test_check_values() -> None:
 
 
 def test_every_check_value_is_met_to_its_printed_digits() -> None:
-    file = Path(__file__).parent.parent / "python/catnip/reference/model_check_values.csv"
+    file = Path(__file__).parents[2] / "python/catnip/reference/model_check_values.csv"
     with file.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 497

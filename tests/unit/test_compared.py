@@ -12,7 +12,7 @@ from pytest import approx
 
 from catnip import case, compared, model_plots
 from catnip.case import Case, Latency
-from catnip.compared import LIMIT, MODELS, Grid, Model, Nearby, Point
+from catnip.compared import LIMIT, MODELS, Grid, Model, Nearby
 from conftest import Run
 
 with compared.FILE.open(encoding="utf-8", newline="") as lines:
@@ -21,7 +21,6 @@ HYSTERESIS, CARDWELL, PARTIAL = (
     next(one for one in case.LATENCIES if one.name == name)
     for name in ("hysteresis", "cardwell00", "partial_catnip")
 )
-PFTK = case.RATES[0]
 
 
 def errors(model: Model, path: Case) -> dict[tuple[int, float], float]:
@@ -55,12 +54,6 @@ def test_every_model_was_compared_at_every_point_of_every_path(model: Model) -> 
         sizes, losses = (*model_plots.SIZES, *model_plots.LONGER), model_plots.COMPARED_LOSSES
     for path in model_plots.PATHS:
         assert set(errors(model, path)) == {(n, p) for n in sizes for p in losses}
-
-
-def test_stored_errors_are_those_of_the_models_against_the_stored_means() -> None:
-    for one in compared.points():
-        again = Point.of(one.simulated, one.case, one.mean)
-        assert again.errors == approx(one.errors, abs=1e-4), one.case
 
 
 @pytest.mark.parametrize(
@@ -189,17 +182,6 @@ def test_models_outside_of_what_was_compared_are_said_to_be_so_once(catnip: Run)
     assert out.count("Not compared: ") == 2
     assert "Not compared: 30000 packets (1 to 20000), 25 % loss (0 to 20 %): all times." in out
     assert "Not compared: 25 % loss (0.02 to 20 %): all rates." in out
-
-
-def test_a_sweep_marks_what_cannot_be_trusted(catnip: Run) -> None:
-    arguments = ("model", "--sweep", "loss=0%:30%", "--packets", 20_000, "--trials", 0)
-    out = catnip(*arguments).out
-    marked = {line.split()[0]: line for line in out.splitlines() if line.strip()[:1].isdigit()}
-    assert "!" in marked["3.75"] and "?" not in marked["3.75"]
-    assert "?" in marked["30"] and "!" not in marked["30"]
-    assert "? not compared with simulations of such transfers: " in out
-    trusted = json.loads(catnip(*arguments, "--json").out)["trusted"]
-    assert trusted["hysteresis"][0] and not trusted["hysteresis"][-1]
 
 
 def test_a_run_of_long_transfers_has_their_rate_beside_and_marks_what_is_far_off(catnip: Run) -> None:

@@ -26,7 +26,7 @@ from catnip.web import network, site
 from catnip.web.site import Exchange, Request, Response
 from origins import API, CSS, IMAGES, STATIC, WWW
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CATNIP = [sys.executable, "-m", "catnip"]
 AT_ORIGINS = ["unshare", "--net", "--mount", "--", sys.executable, str(ROOT / "tests" / "origins.py")]
 LINK = ["--tolerance", "60s"]

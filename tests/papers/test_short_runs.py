@@ -1,0 +1,48 @@
+"""Short runs of papers give the values that were published."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from catnip.papers import runner
+from catnip.papers.testbed import latency
+from catnip.progress import Progress
+from published import published
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds", "experiments"),
+    [
+        ("catnip", None, ["CAT-S2", "CAT-S3", "CAT-S5", "CAT-S17", "CAT-E1", "CAT-E2", "CAT-E11"]),
+        ("diffserv", None, ["IDS-S1", "IDS-S2", "IDS-S3", "IDS-S4", "IDS-S12", "IDS-S17"]),
+        ("hysteresis", 1000, ["HYS-S3", "HYS-S5", "HYS-S7", "HYS-S10", "HYS-S11", "HYS-S12", "HYS-E3"]),
+        ("newcwv", None, ["CWV-S1", "CWV-S2", "CWV-S4", "CWV-S8", "CWV-E2", "CWV-E5", "CWV-E12", "CWV-E13"]),
+        ("testbed", None, ["TB-S6", "TB-S10", "TB-S11", "TB-S12", "TB-S13", "TB-E1"]),
+        ("today", None, ["TDY-S1"]),
+    ],
+)
+def test_a_short_run_gives_the_values_of_the_published_table(
+    name: str, seeds: int | None, experiments: list[str]
+) -> None:
+    values = {(id, says): value for id, says, value, *_ in published(name)}
+    with Progress(quiet=True) as progress:
+        made = runner.reproduce(name, experiments, False, seeds, 1, progress).claims
+    assert len(made) > 10
+    for claim in made:
+        assert values[claim.id, claim.claim] == claim.ours_shown(), claim.claim
+
+
+def test_the_simulated_kernel_of_the_testbed_meets_the_published_delays_and_losses() -> None:
+    text = (ROOT / "validation" / "testbed.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| 3 KB, load (\d+) % \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
+    with Progress(quiet=True) as progress:
+        links = latency.cases(
+            runner.paper("testbed").start(False, None, 1, progress), "load", latency.LINUX_20
+        )
+    # An idle link is not simulated; the table has two digits behind the point.
+    for (load, delay_ms, loss_pct), link in zip(rows[1:], links, strict=True):
+        printed = (float(load), float(delay_ms) / 1e3, float(loss_pct) / 100)
+        assert (link.x, link.delay_s, link.loss) == pytest.approx(printed, abs=6e-5)

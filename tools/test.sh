@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Runs layers of tests, all of each even if some fail, and tells at the end what could not run on this machine and why.
+#
+#   unit         arithmetic: no root, no network, no compiler but Rust's
+#   integration  files, command lines, loopback, other compilers
+#   system       root, namespaces, devices, servers, browsers, the kernel; what measures time runs alone
+#   papers       whole scenarios, short runs of papers, tutorials, the gate on speed
+#
+# usage: tools/test.sh LAYER…
+#
+# A test is in the layer that its place names: test programs of crates are called tests/unit, tests/integration and so on, tests
+# of Python are in tests/unit and so on. build/durations/ keeps how long each took (`make slowest`).
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export CATNIP_SKIPPED=$PWD/build/skipped.txt
+bin=.venv/bin
+# Neither what is no library of Rust nor what needs another compiler; that has its own lines below.
+workspace=(--workspace --exclude catnip-py --exclude catnip-agent)
+
+main() {
+  mkdir -p build
+  rm -f "$CATNIP_SKIPPED"
+  local layer failed=()
+  for layer; do
+    tools/need.sh "test-$layer" || exit
+  done
+  # Compiled at once, so that all cores have something to do all the time.
+  (($# == 1)) || cargo test --no-run --quiet "${workspace[@]}" || exit
+  for layer; do
+    echo "== $layer"
+    SECONDS=0
+    tools/leftovers.py >build/before.txt
+    "$layer" || failed+=("$layer")
+    tools/leftovers.py build/before.txt || failed+=("$layer leaves something behind")
+    echo "== $layer: $SECONDS s"
+  done
+  for layer in "${failed[@]}"; do echo "failed: $layer"; done
+  tools/skipped.sh && ((${#failed[@]} == 0))
+}
+
+# Each runs all of its parts, and fails if one of them does.
+unit() { all "rust unit --lib" "documented" "python unit"; }
+
+integration() { all "rust integration" "of_agent" "of_example" "python integration"; }
+
+system() { all "rust system" "python system"; }
+
+papers() {
+  # The linker needs one core for a minute.
+  command -v valgrind >/dev/null && cargo build --quiet --release -p catnip-lab --example bench &
+  all "rust papers" "python papers" wait "$bin/python benches/gate.py"
+}
+
+all() {
+  local part result=0
+  for part; do $part || result=1; done
+  return $result
+}
+
+# rust LAYER [TARGETS]
+rust() { tools/rust_tests.py --layer "$1" "${workspace[@]}" "${@:2}" --test "$1*"; }
+
+documented() { cargo test --quiet --doc "${workspace[@]}"; }
+
+of_agent() { ! has_clang || tools/rust_tests.py --layer integration-agent -p catnip-agent; }
+
+has_clang() { command -v clang >/dev/null && pkg-config --exists libelf zlib; }
+
+of_example() { cargo test --quiet --manifest-path examples/custom-policy/Cargo.toml --target-dir target; }
+
+python() {
+  [[ -e .venv/packages-dev ]] || return 0
+  case $1 in
+    system) make --no-print-directory build && $bin/pytest "tests/$1" -n 0 ;;
+    *) make --no-print-directory build && $bin/pytest "tests/$1" -n "$(nproc)" --dist worksteal ;;
+  esac
+}
+
+main "$@"
