@@ -5,6 +5,10 @@ PYTHON ?= $(shell command -v python3.11 || echo python3)
 BIN := .venv/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]')
 
+# How Rust is compiled: `dev`, which is soon done, or `release`, which is what the wheel has (Cargo.toml says why they are as they are).
+PROFILE ?= dev
+COMPILED := target/$(PROFILE:dev=debug)
+
 # The agent's programs for the kernel need a compiler of their own, without which all else is built and tested.
 WITHOUT_AGENT := $$(command -v clang >/dev/null && pkg-config --exists libelf zlib || echo --exclude catnip-agent)
 
@@ -15,29 +19,29 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-python lint wheel bench soak profile mutants validate qdisc docs ci fresh
+.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint wheel bench gate soak profile mutants \
+  validate qdisc docs ci fresh
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
-build: .venv/built  ## Make .venv with the compiled module and all that it needs
+build: module programs  ## Make .venv with the compiled module, the emulator and the agent (PROFILE=release: as fast as they get)
 
-demo: .venv/built  ## Build, reproduce the CATNIP paper with few seeds, write build/catnip-report.html
+demo:  ## Build what it takes, reproduce the CATNIP paper with few seeds, write build/catnip-report.html
+	@tools/need.sh demo
+	@$(MAKE) --no-print-directory -j2 .venv/module-$(PROFILE) PACKAGES=demo
 	$(BIN)/catnip reproduce catnip --quick --report build/catnip-report.html
 
-test:  ## Run the Rust and the Python tests; what cannot run on this machine is counted at the end
-	@mkdir -p build && rm -f $(CATNIP_SKIPPED)
-	@tools/need.sh test
-	cargo test --workspace --exclude catnip-py $(WITHOUT_AGENT)
-	cargo test --manifest-path examples/custom-policy/Cargo.toml --target-dir target
-	@test ! -e .venv/packages-dev || $(MAKE) --no-print-directory test-python
-	$(PYTHON) benches/instructions.py
-	@tools/skipped.sh
+test:  ## Run all tests; what cannot run on this machine is counted at the end
+	tools/test.sh unit integration system papers
 
-test-python: .venv/built
-	$(BIN)/pytest
+test-unit test-integration test-system test-papers:  ## Run one layer of them (tools/test.sh says what is in each)
+	tools/test.sh $(@:test-%=%)
 
-lint: .venv/built  ## Check format, lints, types and the stubs of the compiled module
+slowest:  ## Show which tests took the most CPU time when they last ran (ARGS=COUNT)
+	@tools/durations.py $(ARGS)
+
+lint: build  ## Check format, lints, types and the stubs of the compiled module
 	@tools/need.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace $(WITHOUT_AGENT) --all-targets -- -D warnings
@@ -53,12 +57,16 @@ wheel:  ## Build dist/*.whl, profile-guided, for Debian 11 and newer, and try it
 	tools/try_wheel.sh
 	@tools/skipped.sh
 
-bench: .venv/built  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ (seven minutes; ARGS=--quick: seconds)
+bench: build  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ (seven minutes; ARGS=--quick: seconds)
 	@tools/need.sh bench
 	$(BIN)/python benches/run.py $(ARGS)
 
+gate:  ## Count what a packet-hop costs, against the reference commit (ARGS='--case Web')
+	@tools/need.sh test-papers
+	$(PYTHON) benches/gate.py $(ARGS)
+
 soak: .venv/built  ## Every sender to this kernel and a marking one for ten minutes each, the agent a thousand times, then a hundred clients for twenty, something is killed each minute (as root; ARGS=MINUTES)
-	@tools/need.sh test
+	@tools/need.sh test-system
 	CATNIP_SOAK_S=600 CATNIP_ATTACH=1000 $(BIN)/pytest -q -s tests/test_kernel_accepts.py tests/test_agent_soak.py
 	$(BIN)/python tools/soak.py $(ARGS)
 
@@ -85,8 +93,9 @@ ONCE_UNNOTICED := --package catnip-tcp --package catnip-wire --package catnip-si
 # Exit codes 2 and 3: some survived, or never ended.
 UNLESS_BROKEN := || case $$? in 2|3) ;; *) false; esac
 
-validate: .venv/built  ## Compare with the paper and ns-2 at full length, rewrite validation/ and docs/figures/
+validate:  ## Compare with the paper and ns-2 at full length, rewrite validation/ and docs/figures/
 	@tools/need.sh validate
+	@$(MAKE) --no-print-directory build PROFILE=release
 	$(BIN)/catnip reproduce catnip --report validation/catnip.html --table validation/catnip.md --figures docs/figures
 	$(BIN)/catnip reproduce testbed --report validation/testbed.html --table validation/testbed.md --figures docs/figures
 	$(BIN)/catnip reproduce hysteresis --report validation/hysteresis.html --table validation/hysteresis.md --figures docs/figures
@@ -110,11 +119,30 @@ fresh:  ## Run demo and test in a fresh clone on a bare Debian made on the spot,
 	@tools/need.sh fresh
 	tools/fresh.sh $(ARGS)
 
-# The emulator and the agent are programs of their own.
-.venv/built: Makefile pyproject.toml $(RUST)
+# What Python needs is installed while Rust compiles.
+.PHONY: module programs
+module:
 	@tools/need.sh build
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release
-	cargo build --quiet --release -p catnip-emu
-	install -m 755 target/release/catnip-emu $(BIN)/
-	@test -n "$(WITHOUT_AGENT)" || { cargo build --quiet --release -p catnip-agent && install -m 755 target/release/catnip-agent $(BIN)/; }
-	@touch $@
+	@$(MAKE) --no-print-directory -j2 .venv/module-$(PROFILE)
+
+programs: .venv/programs-$(PROFILE)
+
+PACKAGES ?= run
+.venv/module-$(PROFILE): .venv/packages-$(PACKAGES) .venv/compiled-$(PROFILE)
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet --profile $(PROFILE)
+	@rm -f .venv/module-* && touch $@
+
+.venv/compiled-$(PROFILE): Makefile pyproject.toml $(RUST)
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --quiet --skip-install --profile $(PROFILE)
+	@rm -f .venv/compiled-* && touch $@
+
+.venv/packages-%: pyproject.toml tools/python.lock
+	tools/packages.sh $*
+
+# The emulator and the agent are programs of their own.
+.venv/programs-$(PROFILE): Makefile $(RUST)
+	@tools/need.sh build
+	cargo build --quiet --profile $(PROFILE) -p catnip-emu $$(test -n "$(WITHOUT_AGENT)" || echo -p catnip-agent)
+	install -m 755 $(COMPILED)/catnip-emu $(BIN)/
+	@test -n "$(WITHOUT_AGENT)" || install -m 755 $(COMPILED)/catnip-agent $(BIN)/
+	@rm -f .venv/programs-* && touch $@

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
-# with rustup, Python packages in .venv. No other file says what is needed.
+# with rustup, .venv with what builds the module. What Python needs beyond that, pyproject.toml says.
 #
-# usage: tools/need.sh build|test|lint|wheel|validate|bench|profile|fresh|qdisc
+# usage: tools/need.sh demo|build|test-LAYER|lint|wheel|validate|bench|profile|fresh|qdisc
 #
 # Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$1
 python=${PYTHON:-python3}
-compiled=build,test,lint,wheel,validate,bench
-agent=build,test,lint,validate
+tests=test-unit,test-integration,test-system,test-papers
+compiled=demo,build,$tests,lint,wheel,validate,bench
+agent=build,test-integration,test-system,lint,validate
 # rustup and Debian put programs where the PATH of ordinary users may not lead.
 PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin
 
@@ -22,19 +23,19 @@ list() {
   need $agent    pkg-config  pkgconf       "the agent"
   need $agent    /usr/include/libelf.h libelf-dev "the agent"
   need $agent    /usr/include/zlib.h zlib1g-dev "the agent"
-  need test      ip          iproute2      "tests of the router"
-  need test      bpftool     bpftool       "the agent under load"
-  need test      nginx       nginx-light   "tests with nginx"
-  need test      tcpdump     tcpdump       "tests with tcpdump"
-  need test      nft         nftables      "tests of the way out"
-  need test      dnsmasq     dnsmasq-base  "tests of the way out"
-  need test      slirp4netns slirp4netns   "tests of the way out"
-  need test      pasta       passt         "tests of the way out"
-  need test      tshark      tshark        "tests with tshark"
-  need test      chromium    chromium      "tests with a browser"
-  need test      curl        curl          "tests that record sites"
-  need test      openssl     openssl       "tests that record sites"
-  need test      valgrind    valgrind      "the count of instructions"
+  need test-system ip          iproute2      "tests of the router"
+  need test-system bpftool     bpftool       "the agent under load"
+  need test-system nginx       nginx-light   "tests with nginx"
+  need test-integration,test-system tcpdump     tcpdump       "tests with tcpdump"
+  need test-system nft         nftables      "tests of the way out"
+  need test-system dnsmasq     dnsmasq-base  "tests of the way out"
+  need test-system slirp4netns slirp4netns   "tests of the way out"
+  need test-system pasta       passt         "tests of the way out"
+  need test-integration,test-system tshark      tshark        "tests with tshark"
+  need test-system chromium    chromium      "tests with a browser"
+  need test-system curl        curl          "tests that record sites"
+  need test-system openssl     openssl       "tests that record sites"
+  need test-papers valgrind    valgrind      "the count of instructions"
   need validate  nginx       nginx-light
   need validate  apache2     apache2-bin
   need bench     ns          ns2           "ns-2"
@@ -58,7 +59,7 @@ list() {
   fi
 }
 # Tests in Rust need no Python packages.
-in_python=$([[ $target != test ]] || echo "tests in Python")
+in_python=$([[ $target != test-* ]] || echo "tests in Python")
 
 main() {
   look
@@ -67,13 +68,13 @@ main() {
     has cargo || misses "Rust: not installed, take it from https://rustup.rs"
     [[ $target != lint ]] || install_parts_of_rust rustfmt clippy
     [[ $target != wheel ]] || install_parts_of_rust llvm-tools
-    ((${#fatal[@]})) || ! has_venv || install_python_packages
+    ((${#fatal[@]})) || ! has_venv || make_venv
   fi
   local line
   for line in "${skipped[@]}"; do
     echo "will be skipped: $line"
     # All other tests find out by themselves.
-    [[ $target != test || $line != "$in_python"* ]] || echo "pytest::all: ${line#*, }" >>"${CATNIP_SKIPPED:-/dev/null}"
+    [[ $target != test-* || $line != "$in_python"* ]] || echo "pytest::all: ${line#*, }" >>"${CATNIP_SKIPPED:-/dev/null}"
   done
   for line in "${fatal[@]}"; do echo "make $target: $line" >&2; done
   ((${#fatal[@]} == 0))
@@ -114,6 +115,14 @@ install_packages() {
     for name in "${packages[@]}"; do "${install[@]}" "$name" >/dev/null || true; done
 }
 
+# With what builds the module; all else that Python needs, tools/packages.sh installs while it is built.
+make_venv() {
+  [[ -x .venv/bin/maturin ]] && return
+  "$python" -m venv .venv
+  .venv/bin/pip install --quiet --constraint tools/python.lock maturin ||
+    misses "pip cannot install maturin" "$in_python"
+}
+
 install_parts_of_rust() {
   local part what
   for part; do
@@ -129,31 +138,6 @@ has_part() {
     llvm-tools) [[ -e $(rustc --print target-libdir)/../bin/llvm-profdata ]] ;;
     *) cargo "${1/rustfmt/fmt}" --version >/dev/null 2>&1 ;;
   esac
-}
-
-# What pyproject.toml asks for, with all extras; for tests, lints and wheels also what it asks of developers.
-install_python_packages() {
-  local group=
-  case $target in
-    test | lint) group=dev ;;
-    wheel) group=wheel ;;
-  esac
-  local stamp=.venv/packages-${group:-run}
-  if [[ $stamp -nt pyproject.toml ]]; then return; fi
-  rm -f "$stamp"
-  [[ -x .venv/bin/pip ]] || "$python" -m venv .venv
-  local ask='import sys, tomllib
-file = tomllib.load(open("pyproject.toml", "rb"))
-project = file["project"]
-extras = project["optional-dependencies"]
-wanted = [name for name in extras if name not in ("all", "dev", "wheel") or name == sys.argv[1]]
-print(*file["build-system"]["requires"], *project["dependencies"],
-      *(one for name in wanted for one in extras[name] if project["name"] not in one), sep="\n")'
-  if .venv/bin/python -c "$ask" "$group" | .venv/bin/pip install --quiet --requirement /dev/stdin; then
-    touch "$stamp"
-  else
-    misses "pip cannot install what pyproject.toml asks for" "$in_python"
-  fi
 }
 
 main
