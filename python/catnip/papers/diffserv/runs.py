@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip import measures, paths, stats
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.campaign import Campaign
-from catnip.stats import Interval
 from catnip.tables import Table
 
 WARM_UP_S, END_S = 50, 350
@@ -139,11 +139,15 @@ class Runs(Campaign):
         """Fewer for the whole tree."""
         return QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
 
-    def tree(self, scheme: str, rate_mbps: float) -> Result:
-        """The whole tree with a scheme over a bottleneck; quickly, the small one."""
+    def tree(self, scheme: str, rate_mbps: float, with_others: bool = True) -> Result:
+        """The whole tree with a scheme over a bottleneck; quickly, the small one.
+
+        Whoever asks for one rate soon asks for the others, unless told otherwise.
+        """
+        rates = RATES_MBPS if with_others else ()
         if self.quick:
-            return self._at("diffserv-small", scheme, rate_mbps, RATES_MBPS, SMALLER)
-        return self._at("diffserv", scheme, rate_mbps, RATES_MBPS)
+            return self._at("diffserv-small", scheme, rate_mbps, rates, SMALLER)
+        return self._at("diffserv", scheme, rate_mbps, rates)
 
     def small(self, scheme: str, rate_mbps: float, name: str = "diffserv-small") -> Result:
         """The small tree, or one that builds on it; the bottleneck is said as if it were the whole one."""
@@ -157,7 +161,7 @@ class Runs(Campaign):
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
     ) -> Result:
-        """A scheme over one bottleneck; whoever asks for it soon asks for the others."""
+        """A scheme over one bottleneck, and with it over others."""
         wanted, *others = (
             f"{scheme} / rate={rate / smaller:g}Mbit" for rate in dict.fromkeys((rate_mbps, *rates))
         )
