@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip import measures, resampling, stats
-from catnip.stats import Interval
+from catnip.interval import Interval
 from catnip.tables import Table
 
 Floats: TypeAlias = NDArray[np.float64]

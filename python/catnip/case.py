@@ -10,8 +10,8 @@ import numpy as np
 
 from catnip import _core, models, stats
 from catnip._core import InputError, Scenario
+from catnip.interval import Interval
 from catnip.measures import Floats
-from catnip.stats import Interval
 
 PACKETS_AT_MOST = 100_000
 REQUEST_BYTES = 40

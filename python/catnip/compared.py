@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from catnip import case
 from catnip.case import LATENCIES, RATES, Case, Latency, Rate
+from catnip.interval import Interval
 from catnip.measures import Floats
-from catnip.stats import Interval
 
 LIMIT = 0.15
 """A model is trusted where it is at most this far from the mean of the simulated transfers."""

@@ -30,7 +30,7 @@ from catnip.case import Case, Simulated
 from catnip.compared import Point
 from catnip.figures import style
 from catnip.figures.style import FAINT, INK, LOOKS, PAPER, STYLE, WIDTH
-from catnip.stats import Interval
+from catnip.interval import Interval
 
 TRIALS, SEED = 10_000, 1
 SHORT, LONG = (1, 3, 6, 12, 23, 36), (46, 65, 79, 92, 115, 129, 143)

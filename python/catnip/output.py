@@ -5,25 +5,21 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unicodedata import combining, east_asian_width
 
 import click
-from rich import box
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
 from catnip import _core, paths
-from catnip._core import Scenario, __version__
+from catnip._core import __version__
+from catnip.interval import Interval
 from catnip.numbering import runs_of
-from catnip.papers import claims
 from catnip.papers.outcome import Reproduction
 from catnip.papers.outcome import Table as ReportTable
-from catnip.stats import Interval
+from catnip.paths import Outline
 
-WIDEST = 10_000
-"""Characters, of a table."""
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def print_json(document: Any) -> None:
@@ -38,19 +34,37 @@ def print_json_lines(documents: Iterable[Any]) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A titled table, cells as they are."""
-    table = Table(*columns, title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console = _console()
-    needed = Measurement.get(console, console.options.update(width=WIDEST), table).maximum
-    # A terminal continues a line that is too long in the next one; no digit is cut.
-    console.width = max(needed, console.width)
-    console.print(table)
+    """A titled table, cells as they are. A terminal wraps a line that is too long, and no digit is cut."""
+    head, *body = cells = [list(columns), *map(list, rows)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+        return f"  {'   '.join(padded)}".rstrip()
+
+    for part in title.splitlines():
+        click.secho(part, bold=True)
+    click.echo()
+    click.secho(line(head), bold=True)
+    click.echo(" " + "─" * (sum(widths) + 3 * len(widths) - 1))
+    for row in body:
+        click.echo(line(row))
+    click.echo()
+
+
+def _width(cell: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if cell.isascii():
+        return len(cell)
+    return sum(2 if east_asian_width(of) in "WF" else not combining(of) for of in cell)
 
 
 def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
     """The headline, every claim, the count of verdicts and the files made."""
+    from rich.text import Text  # noqa: PLC0415
+
+    from catnip.papers import claims  # noqa: PLC0415
+
     console = _console()
     console.print(Text(outcome.title, style="bold"), Text(outcome.headline), sep="\n\n")
     console.print(claims.table(outcome.claims))
@@ -59,7 +73,7 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
         console.print(Text(f"wrote {path}"))
 
 
-def print_scenarios(scenarios: Iterable[Scenario], seed: int) -> None:
+def print_scenarios(scenarios: Iterable[Outline], seed: int) -> None:
     """What can be run, and with which seeds it is."""
     rows = [(s.id, s.title, _shortened(s.variants), span(_seeds(s, seed))) for s in scenarios]
     print_table("Scenarios", ("id", "what it shows", "variants", "runs"), rows)
@@ -71,7 +85,7 @@ def print_outline(outline: Mapping[str, float | None]) -> None:
         click.echo(f"{key:<18} {'–' if value is None else round(value, 6)}")
 
 
-def scenario_document(scenario: Scenario, seed: int) -> dict[str, Any]:
+def scenario_document(scenario: Outline, seed: int) -> dict[str, Any]:
     """What can be run, and with which seeds it is."""
     return {
         "id": scenario.id,
@@ -98,6 +112,8 @@ def tables_document() -> dict[str, Any]:
 
 def markdown(outcome: Reproduction, file: Path) -> str:
     """The claims as a Markdown page; links lead from `file` to docs/deviations.md, if it is here."""
+    from catnip.papers import claims  # noqa: PLC0415
+
     reasons = paths.deviations()
     deviations = os.path.relpath(reasons, file.resolve().parent) if reasons.is_file() else None
     parts = (
@@ -122,7 +138,7 @@ def span(seeds: Sequence[int]) -> str:
     return f"seed {runs}" if len(seeds) == 1 else f"seeds {runs}"
 
 
-def _seeds(scenario: Scenario, first: int) -> list[int]:
+def _seeds(scenario: Outline, first: int) -> list[int]:
     return list(range(first, first + scenario.seeds))
 
 
@@ -140,7 +156,9 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _console() -> Console:
+def _console() -> "Console":
     """A terminal as it is; a file or a pipe wide enough for tables to keep their lines."""
+    from rich.console import Console  # noqa: PLC0415
+
     console = Console()
     return console if console.is_terminal else Console(width=160)

@@ -3,10 +3,11 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from catnip._core import InputError, Scenario
+from catnip._core import InputError, Scenario, outline
 
 PACKAGE = Path(__file__).resolve().parent
 PAPERS = PACKAGE / "papers"
@@ -32,9 +33,20 @@ def tables() -> list[Path]:
     return sorted(PAPERS.glob("*/reference/*.csv"))
 
 
-def scenarios() -> list[Scenario]:
-    """Every scenario, in the order of their file names."""
-    return [Scenario.load(str(path)) for path in scenario_files()]
+@dataclass(frozen=True)
+class Outline:
+    """What a list says of a scenario file."""
+
+    path: str
+    id: str
+    title: str
+    seeds: int
+    variants: list[str]
+
+
+def outlines() -> list[Outline]:
+    """The outline of every scenario, in the order of their file names; what variants do is not checked."""
+    return [Outline(str(path), *outline(str(path))) for path in scenario_files()]
 
 
 def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
@@ -45,10 +57,10 @@ def scenario(name: str, changes: Sequence[tuple[str, str]] = ()) -> Scenario:
         return Scenario.load(name, changes)
     if file := scenario_file(name):
         return Scenario.load(str(file), changes)
-    known = scenarios()
+    known = outlines()
     for candidate in known:
         if candidate.id.lower() == name.lower():
-            return Scenario.load(candidate.path, changes) if changes else candidate
+            return Scenario.load(candidate.path, changes)
     if Path(name).is_file():
         return Scenario.load(name, changes)
     names = [spelled for one in known for spelled in (one.id, Path(one.path).stem)]

@@ -1,15 +1,14 @@
 """How far long work is, for a person who waits."""
 
+import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self, TypeVar
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from catnip.voice import Loudness, loudness, note
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
 
 Made = TypeVar("Made")
 
@@ -18,38 +17,51 @@ class Progress:
     """Progress bars on stderr; silent when asked to be, and when stderr is not a terminal."""
 
     def __init__(self, quiet: bool = False) -> None:
-        console = Console(stderr=True)
-        self._bars = Bars(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=quiet or loudness() is Loudness.QUIET or not console.is_terminal,
-        )
+        is_seen = not quiet and loudness() is not Loudness.QUIET and sys.stderr.isatty()
+        self._bars = _bars() if is_seen else None
 
     def task(self, label: str) -> Callable[[int, int], None]:
         """A new bar; what it returns is told (done, total) and fits `Scenario.run(progress=...)`."""
         note(label)
-        task = self._bars.add_task(label, total=None)
-        return lambda done, total: self._bars.update(task, completed=done, total=total)
+        if (bars := self._bars) is None:
+            return lambda _done, _total: None
+        task = bars.add_task(label, total=None)
+        return lambda done, total: bars.update(task, completed=done, total=total)
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        if self._bars is not None:
+            self._bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bars.stop()
+        if self._bars is not None:
+            self._bars.stop()
+
+
+def _bars() -> "Bars":
+    """Bars on stderr. Their library is loaded only where they are seen."""
+    from rich import progress  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
 
 
 def side_by_side(
     jobs: Sequence[Callable[[], Made]], at_once: int, told: Callable[[int, int], None]
 ) -> list[Made]:
     """What each job makes, in their order; so many of them wait for something else at once."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- a run has its threads in Rust
+
     told(0, len(jobs))
     done = 0
 

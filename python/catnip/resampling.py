@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import bootstrap
 
 from catnip import stats
-from catnip.stats import Interval
+from catnip.interval import Interval
 
 
 def mean(values: ArrayLike, confidence: float = 0.95, resamples: int = 2000) -> Interval:

@@ -2,44 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+
+from catnip.interval import Interval
 
 Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
 """Of some runs, which it is told by their numbers from 0."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean and its confidence interval; the bounds are NaN where one value alone cannot give them."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-    def __str__(self) -> str:
-        return format(self)
-
-    def __format__(self, sign: str) -> str:
-        """With the sign in any case if `sign` is `+`. An end that is not known is left open."""
-        half = (self.high - self.low) / 2
-        mean = f"{self.mean:{sign}.3f}"
-        if math.isnan(half):
-            return mean
-        if math.isclose(self.mean, (self.low + self.high) / 2, rel_tol=1e-9, abs_tol=1e-12):
-            return f"{mean} ± {half:.3f}"
-        low, high = (f"{end:.3f}" if math.isfinite(end) else "…" for end in (self.low, self.high))
-        return f"{mean} ({low} to {high})"
-
-    def __mul__(self, factor: float) -> "Interval":
-        """The same quantity in another unit."""
-        low, high = sorted((self.low * factor, self.high * factor))
-        return Interval(self.mean * factor, low, high, self.n)
 
 
 def mean(values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -86,11 +57,19 @@ def pseudo_values(statistic: Statistic, runs: int) -> NDArray[np.float64]:
     return _sample([runs * whole - (runs - 1) * statistic(np.delete(every, run)) for run in every])
 
 
+def t_quantile(degrees: int, share: float) -> float:
+    """Quantile of Student's t distribution."""
+    # A single run needs none, and the library takes longer to load than a short run lasts.
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    return float(stdtrit(degrees, share))
+
+
 def _around(centre: float, deviates: NDArray[np.float64], confidence: float) -> Interval:
     n = len(deviates)
     if n == 1:
         return Interval(centre, math.nan, math.nan, n)
-    half = float(stdtrit(n - 1, (1 + confidence) / 2) * deviates.std(ddof=1) / math.sqrt(n))
+    half = t_quantile(n - 1, (1 + confidence) / 2) * float(deviates.std(ddof=1)) / math.sqrt(n)
     return Interval(centre, centre - half, centre + half, n)
 
 

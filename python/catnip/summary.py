@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip import measures, stats
+from catnip.interval import Interval
 from catnip.measures import Floats
-from catnip.stats import Interval
 from catnip.survival import Estimate, Times
 from catnip.tables import Table
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from catnip import stats
-from catnip.stats import Interval
+from catnip.interval import Interval
 
 Floats = NDArray[np.float64]
 BLOCKS = 50
@@ -77,7 +76,7 @@ class Times:
         if self.blocks == 1:
             return Estimate(Interval(at_s, math.nan, math.nan, 1), np.array([at_s]))
         deviates = shares.values - shares.values.mean()
-        t = float(stdtrit(self.blocks - 1, 0.975))
+        t = stats.t_quantile(self.blocks - 1, 0.975)
         reach = t * float(deviates.std(ddof=1)) / math.sqrt(self.blocks)
         low_s, high_s = (self._reached(lasting, share + way) for way in (-reach, reach))
         # So long it takes for the share to rise by the reach: that is how shares become times.

@@ -3,22 +3,23 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from catnip import compared
 from catnip._core import InputError, Scenario, __version__
-from catnip.compared import Nearby, Prediction, near_document
+from catnip.interval import Interval
 from catnip.output import finite, interval, print_table, span
 from catnip.papers.outcome import Table as Told
 from catnip.runs import axes_of
-from catnip.stats import Interval
 from catnip.summary import OfGroup, Summary
+
+if TYPE_CHECKING:
+    from catnip.compared import Nearby, Prediction
 
 Summaries: TypeAlias = Mapping[str, Summary]
 Axes: TypeAlias = Mapping[str, Sequence[Any]]
-Predictions: TypeAlias = Mapping[str, Mapping[str, Prediction]]
+Predictions: TypeAlias = "Mapping[str, Mapping[str, Prediction]]"
 """By variant and model."""
 
 TIMES = {
@@ -154,7 +155,8 @@ def shown(level: Any) -> str:
 def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
     """Simulated transfer times of single transfers, and what the models that match say of them."""
     labels = list(dict.fromkeys(label for row in predicted.values() for label in row))
-    rows, told = [], list[Nearby]()
+    rows: list[tuple[str, ...]] = []
+    told: list[Nearby] = []
     for name, row in predicted.items():
         # A single transfer is the only group there is.
         for of in summaries[name].groups.values():
@@ -163,6 +165,8 @@ def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
                 rows.append((name, _mean(of, "completed_s"), *said))
                 told += (one.near for one in row.values())
     if labels and rows:
+        from catnip import compared  # noqa: PLC0415 -- few scenarios are a single transfer
+
         print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
         for note in compared.notes(told):
             click.echo(note)
@@ -178,6 +182,14 @@ def document(
     """What a run gave, by variant, and what models say of single transfers."""
     axes = axes_of(scenario, list(summaries))
     other = bases(against, axes, list(summaries)) if against is not None else {}
+    trusted = {}
+    if predicted:
+        from catnip.compared import near_document  # noqa: PLC0415 -- few scenarios are a single transfer
+
+        trusted = {
+            name: {label: near_document(one.near) for label, one in row.items()}
+            for name, row in predicted.items()
+        }
     return {
         "scenario": scenario.id,
         "title": scenario.title,
@@ -192,14 +204,11 @@ def document(
         "models_s": {
             name: {label: one.time_s for label, one in row.items()} for name, row in predicted.items()
         },
-        "models_trust": {
-            name: {label: near_document(one.near) for label, one in row.items()}
-            for name, row in predicted.items()
-        },
+        "models_trust": trusted,
     }
 
 
-def _beside(said: Prediction, mean: Interval) -> str:
+def _beside(said: "Prediction", mean: Interval) -> str:
     return f"{said.time_s:.3f} ({said.time_s / mean.mean - 1:+.0%}) {said.near.mark}".rstrip()
 
 

@@ -47,7 +47,7 @@ pub use real::{ObjectName, Paths, Protocol, RealNode, Service};
 pub use records::Records;
 pub use rows::{Row, TableName};
 pub use run::{Progress, RunRequest, run_all};
-pub use scenario::Scenario;
+pub use scenario::{Outline, Scenario};
 pub use schema::{NOTATION, Notation, OLDER_NAME, OTHERWISE, notations, schema, schema_text};
 pub use single_flow::{Marking, SingleFlow};
 pub use site_file::{RecordedObject, RecordedPage, SiteFile};

@@ -4,7 +4,7 @@ use crate::error::{Wrong, in_plain_words};
 use crate::files::{Files, beside};
 use crate::kinds::Kinds;
 use crate::plan::ScenarioFile;
-use crate::text::read_table;
+use crate::text::{one, read_table};
 use crate::{InputError, Plan, define, sla};
 use catnip_base::notation::did_you_mean;
 use schemars::JsonSchema;
@@ -131,6 +131,45 @@ impl Scenario {
             InputError::new(&self.path.display().to_string(), "variant", what)
         })
     }
+}
+
+/// The head of a scenario file and the names of its variants, read without checking what the variants do: enough for a list.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// Id, such as `CAT-E4`.
+    pub id: String,
+    /// Title, one line.
+    pub title: String,
+    /// Replicates unless something else is asked for.
+    pub seeds: u32,
+    /// Names of the variants, in the order of [`Scenario::variants`].
+    pub variants: Vec<String>,
+}
+
+impl Outline {
+    /// Reads the outline of a file. An error names file, key and value, but what only a whole reading finds is not found.
+    pub fn load(path: &Path) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        let (mut base, _) = whole(path, &text)?;
+        let axes = take_axes(&file, &mut base)?;
+        let variants = cross(take_variants(&file, &mut base)?, &axes);
+        let head = ["id", "title", "seeds"].into_iter();
+        let head = head.filter_map(|key| base.remove(key).map(|value| (key.to_string(), value))).collect();
+        let Head { id, title, seeds } =
+            read_table("", head).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+        Ok(Self { id, title, seeds, variants: variants.into_iter().map(|variant| variant.name).collect() })
+    }
+}
+
+/// What a list says of a scenario, beside its variants.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    id: String,
+    title: String,
+    #[serde(default = "one")]
+    seeds: u32,
 }
 
 const DEFAULT_VARIANT: &str = "default";

@@ -6,8 +6,8 @@ mod models;
 use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::tmix::{self, ConnectionVector, Side};
 use catnip_lab::{
-    Column, InputError as BadInput, LogRequest, Marking, PacketLog, RunRequest, Scenario, Table, TableName,
-    TraceRequest, TraceRow,
+    Column, InputError as BadInput, LogRequest, Marking, Outline, PacketLog, RunRequest, Scenario, Table,
+    TableName, TraceRequest, TraceRow,
 };
 use catnip_net::NodeId;
 use catnip_tcp::{TcpConfig, profile};
@@ -36,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_har, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(outline, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(tables, module)?)
 }
@@ -445,6 +446,13 @@ fn profiles() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn kinds() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     catnip_lab::built_in().to_vec()
+}
+
+/// Id, title, seeds and names of the variants of a scenario file, whose variants are not checked. Raises InputError.
+#[pyfunction]
+fn outline(path: PathBuf) -> PyResult<(String, String, u32, Vec<String>)> {
+    let Outline { id, title, seeds, variants } = Outline::load(&path).map_err(bad_input)?;
+    Ok((id, title, seeds, variants))
 }
 
 /// All that a scenario file may say: JSON Schema, as a text.

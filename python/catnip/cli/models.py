@@ -12,7 +12,7 @@ from catnip._core import InputError, __version__
 from catnip.case import Case, Simulated
 from catnip.cli.options import DRAWING, check_writable, common
 from catnip.compared import Model, Nearby
-from catnip.stats import Interval
+from catnip.interval import Interval
 
 MODEL_POINTS, SIMULATED_POINTS = 60, 9
 SIMULATED: Mapping[Simulated, str] = {

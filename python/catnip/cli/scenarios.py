@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from catnip import _core, compared, extras, output, paths, provenance, runs, summary
+from catnip import _core, extras, paths
 from catnip._core import InputError, Scenario
 from catnip.cli.options import (
     DRAWING,
@@ -20,11 +20,12 @@ from catnip.cli.options import (
     scenario_argument,
     set_option,
 )
-from catnip.papers.outcome import RunOfScenario
-from catnip.progress import Progress
 from catnip.tables import SERIES, TABLES, USUAL
-from catnip.telling import bases, document, print_differences, print_predictions, print_summary
 from catnip.voice import note
+
+if TYPE_CHECKING:
+    from catnip.runs import Keeper
+    from catnip.summary import Read, Summary
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -91,6 +92,10 @@ def run(
 
     Leaves with 4 if nothing has finished, or nothing has begun.
     """
+    from catnip import output, runs  # noqa: PLC0415 -- help and bad options need none of these
+    from catnip.progress import Progress  # noqa: PLC0415
+    from catnip.telling import bases, document, print_differences, print_predictions, print_summary  # noqa: PLC0415
+
     asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
     asked_for |= set(SERIES) if series is not None else set()
     if out is None and (tables or asked_for):
@@ -123,7 +128,7 @@ def run(
         loaded.write_logs(chosen[0], seed, packets=packets, packets_at=list(packets_at), qlog=qlog)
         note("the logs are written")
 
-    predicted = {name: compared.predictions(flow) for name in chosen if (flow := loaded.single_flow(name))}
+    predicted = _predicted(loaded, chosen)
     if as_json:
         output.print_json(document(loaded, numbers, summaries, predicted, against))
     else:
@@ -134,6 +139,16 @@ def run(
     _check_finished(loaded, summaries)
 
 
+def _predicted(scenario: Scenario, variants: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What the models say of the variants that are a single transfer."""
+    flows = {name: flow for name in variants if (flow := scenario.single_flow(name))}
+    if not flows:
+        return {}
+    from catnip import compared  # noqa: PLC0415 -- few scenarios are a single transfer
+
+    return {name: compared.predictions(flow) for name, flow in flows.items()}
+
+
 @click.command("list", epilog="Example: catnip list --json")
 @common
 def list_(seed: int, as_json: bool) -> None:
@@ -141,7 +156,9 @@ def list_(seed: int, as_json: bool) -> None:
 
     --json has the columns of the tables too, with their types and units.
     """
-    scenarios, profiles, kinds = paths.scenarios(), _core.profiles(), _core.kinds()
+    from catnip import output  # noqa: PLC0415 -- help needs none of it
+
+    scenarios, profiles, kinds = paths.outlines(), _core.profiles(), _core.kinds()
     note(f"read {len(scenarios)} scenarios")
     if as_json:
         listed = {
@@ -167,8 +184,10 @@ def _summarized(
     out: Path | None,
     written: set[str],
     settings: Mapping[str, Any],
-) -> dict[str, summary.Summary]:
+) -> "dict[str, Summary]":
     """Does the runs, and writes the tables if there is a folder for them."""
+    from catnip import runs, summary  # noqa: PLC0415 -- their libraries are slow to load
+
     if out is None:
         kept = runs.InMemory(summary.TABLES)
         runs.complete(kept, scenario, variants, seeds, list(summary.TABLES), **settings)
@@ -199,13 +218,14 @@ def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> 
 def _draw(
     scenario: Scenario,
     seeds: Sequence[int],
-    summaries: Mapping[str, summary.Summary],
+    summaries: "Mapping[str, Summary]",
     against: str | None,
     page: Path | None,
     plot: Path | None,
 ) -> None:
     """Writes the report and the drawing."""
-    from catnip import run_page  # noqa: PLC0415 -- slow to load
+    from catnip import provenance, run_page, runs  # noqa: PLC0415 -- slow to load
+    from catnip.papers.outcome import RunOfScenario  # noqa: PLC0415
 
     axes = runs.axes_of(scenario, list(summaries))
     drawn = run_page.figures(scenario, seeds, summaries, axes)
@@ -227,13 +247,17 @@ def _draw(
         )
 
 
-def _reader(keeper: runs.Keeper) -> summary.Read:
+def _reader(keeper: "Keeper") -> "Read":
+    from catnip import summary  # noqa: PLC0415
+
     return lambda table, variant: keeper.rows(table, summary.TABLES[table], variant)
 
 
 def _print_what_would_be_run(
     scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], tables: Sequence[str], as_json: bool
 ) -> None:
+    from catnip import output  # noqa: PLC0415
+
     count = len(variants) * len(seeds)
     if as_json:
         told = {"scenario": scenario.id, "title": scenario.title, "runs": count}
@@ -251,7 +275,7 @@ def _print_what_would_be_run(
     output.print_table("Would be run", ("", ""), rows)
 
 
-def _check_finished(scenario: Scenario, summaries: Mapping[str, summary.Summary]) -> None:
+def _check_finished(scenario: Scenario, summaries: "Mapping[str, Summary]") -> None:
     """Says so if there was something to finish, and nothing has."""
     counts = [one.counts() for one in summaries.values()]
     finished, started = (sum(column) for column in zip(*counts, strict=True))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from catnip.figures import style
 from catnip.figures.style import NO_LOOKS, STYLE, WIDTH, Look
-from catnip.stats import Interval
+from catnip.interval import Interval
 
 LEAST_SHARE = 0.01
 

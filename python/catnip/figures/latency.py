@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from catnip.figures import style
 from catnip.figures.style import FAINT, INK, NO_LOOKS, STYLE, WIDTH
-from catnip.stats import Interval
+from catnip.interval import Interval
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from catnip.papers.claims import Claim
+if TYPE_CHECKING:
+    from catnip.papers.claims import Claim
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Reproduction:
 
     title: str
     headline: str
-    claims: Sequence[Claim]
+    claims: "Sequence[Claim]"
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     seeds: Sequence[int] = field(default_factory=list)

@@ -12,8 +12,8 @@ from typing import Any
 
 from catnip import stats
 from catnip._core import InputError
+from catnip.interval import Interval
 from catnip.output import interval
-from catnip.stats import Interval
 from catnip.web import commands
 from catnip.web.chromium import Load
 

@@ -10,6 +10,7 @@ from catnip import stats
 from catnip.figures.pages import Series, page_bars
 from catnip.figures.style import BASE
 from catnip.figures.transfers import sequence_plots, single_loss_profile
+from catnip.interval import Interval
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.pages import average_gain
 from catnip.papers.catnip.runs import Result, Runs
@@ -22,7 +23,6 @@ from catnip.papers.catnip.transfers import (
     trace,
 )
 from catnip.papers.outcome import Figure, Table
-from catnip.stats import Interval
 
 LOOKS = {
     "Reno over DropTail": BASE,

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from catnip import stats
+from catnip.interval import Interval
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.runs import Result, Runs
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
-from catnip.stats import Interval
 
 measured = Quantities()
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from catnip import measures, paths, stats
 from catnip._core import Scenario
+from catnip.interval import Interval
 from catnip.measures import Floats, PortLoss
 from catnip.progress import Progress
-from catnip.stats import Interval
 from catnip.tables import Table
 
 TABLES = ["pages", "ports", "connections", "runs"]

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from catnip import _core, stats
+from catnip.interval import Interval
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.runs import Result, Runs
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
-from catnip.stats import Interval
 
 measured = Quantities()
 

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from catnip import measures, paths, stats
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.diffserv.runs import (
     COUNTED_S,
@@ -26,7 +27,6 @@ from catnip.papers.diffserv.runs import (
 from catnip.papers.diffserv.schemes import files_per_s, yes
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
-from catnip.stats import Interval
 
 measured = Quantities()
 

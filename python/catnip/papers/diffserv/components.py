@@ -1,4 +1,4 @@
-"""IDS-S8 to S19: parts on their own, as crates/lab/tests/papers/components_diffserv.rs drives and measures them."""
+"""IDS-S8 to S19: single parts, driven and measured by crates/lab/tests/papers/components_diffserv.rs."""
 
 from catnip.papers import driven
 from catnip.papers.diffserv.runs import Runs

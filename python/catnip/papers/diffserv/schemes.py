@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from catnip import stats
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.diffserv.runs import (
     DROP_TAIL,
@@ -21,7 +22,6 @@ from catnip.papers.diffserv.runs import (
     typists,
 )
 from catnip.papers.quantity import Quantities
-from catnip.stats import Interval
 
 measured = Quantities()
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.hysteresis.predictions import COMPARED, HYSTERESIS, Model
 from catnip.papers.hysteresis.trials import LONG, LOSSES, RENO, SHORT, Trials
 from catnip.papers.quantity import Quantities
-from catnip.stats import Interval
 
 measured = Quantities()
 

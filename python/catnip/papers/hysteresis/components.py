@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from catnip import _core, measures, models, paths, stats
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers import check_values, reference
 from catnip.papers.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
-from catnip.stats import Interval
 
 measured = Quantities()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from catnip import stats
 from catnip.figures.latency import Curve, Panel, distributions, latency_panels
 from catnip.figures.style import BASE
+from catnip.interval import Interval
 from catnip.papers.claims import show
 from catnip.papers.hysteresis import predictions
 from catnip.papers.hysteresis.accuracy import FLOWS, errors, errors_of
@@ -30,7 +31,6 @@ from catnip.papers.hysteresis.trials import (
     Trials,
 )
 from catnip.papers.outcome import Figure, Table
-from catnip.stats import Interval
 
 PARTIAL_MODEL, RENO_SIMULATED = "Partial CATNIP, model", "Reno, simulated"
 LOOKS = {

@@ -6,11 +6,11 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from catnip import stats
+from catnip.interval import Interval
 from catnip.papers.hysteresis import predictions
 from catnip.papers.hysteresis.trials import FULL, LOSSES, PARTIAL, RENO, SHORT, Trials
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
-from catnip.stats import Interval
 
 measured = Quantities()
 

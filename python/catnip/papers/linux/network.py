@@ -7,6 +7,7 @@ import numpy as np
 
 from catnip import paths, stats
 from catnip.cli.emulation import AGENT, program
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.linux.runs import Runs
 from catnip.papers.outcome import Table
@@ -14,7 +15,6 @@ from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import wan
 from catnip.papers.testbed.wan import ALL_PAGES, BUFFERS_KB, Emulated
 from catnip.progress import side_by_side
-from catnip.stats import Interval
 
 measured = Quantities()
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from catnip import measures, paths, results, stats
 from catnip._core import InputError
 from catnip.cli.emulation import AGENT, program
+from catnip.interval import Interval
 from catnip.measures import Floats, PortLoss
 from catnip.papers import reference
 from catnip.papers.linux.runs import RED, TRIES, Runs
 from catnip.papers.quantity import Quantities
 from catnip.progress import side_by_side
-from catnip.stats import Interval
 
 measured = Quantities()
 

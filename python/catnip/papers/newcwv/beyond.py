@@ -3,10 +3,10 @@
 import numpy as np
 
 from catnip import bursts, measures, stats
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.newcwv.runs import BEYOND, Runs
 from catnip.papers.quantity import Quantities
-from catnip.stats import Interval
 
 measured = Quantities()
 

@@ -22,12 +22,12 @@ from catnip import bursts, measures, paths, resampling, results, stats
 from catnip._core import InputError
 from catnip.bursts import Pairs, Rows
 from catnip.cli.emulation import cannot_control, program
+from catnip.interval import Interval
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.outcome import Table as ReportTable
 from catnip.papers.quantity import Quantities
 from catnip.progress import side_by_side
-from catnip.stats import Interval
 from catnip.tables import Table as ResultTable
 
 measured = Quantities()

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from catnip import measures, paths, stats
 from catnip._core import trace
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.newcwv.runs import SEGMENT, Rows, Runs
 from catnip.papers.quantity import Quantities
-from catnip.stats import Interval
 
 measured = Quantities()
 

@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 
 from catnip import _core, measures, paths, stats
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, packets
 from catnip.papers.testbed.runs import SIZES_KB, Measured, Point, Runs
-from catnip.stats import Interval
 from catnip.tables import Table
 
 measured = Quantities()

@@ -17,9 +17,9 @@ import numpy as np
 from catnip import paths, resampling
 from catnip._core import InputError
 from catnip.cli.emulation import cannot_emulate, program
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.progress import Progress
-from catnip.stats import Interval
 
 SIZES_KB = (3, 10, 30)
 FILES = {f"{size}": size * 1024 for size in SIZES_KB} | {"bulk": 1 << 20}

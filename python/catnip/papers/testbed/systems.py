@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from catnip import _core, models, stats, testbed
+from catnip.interval import Interval
 from catnip.papers import check_values
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import latency
 from catnip.papers.testbed.latency import FETCHES, INITIAL_WINDOW, PER_SECOND
 from catnip.papers.testbed.runs import TODAY, Measured, Point, Runs
-from catnip.stats import Interval
 
 measured = Quantities()
 

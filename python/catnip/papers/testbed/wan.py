@@ -20,13 +20,13 @@ from catnip import paths, results, stats
 from catnip._core import InputError
 from catnip.cli.emulation import program
 from catnip.figures.bursts import grouped_bars
+from catnip.interval import Interval
 from catnip.measures import Floats, PortLoss, page_times, port_loss, select
 from catnip.papers import reference
 from catnip.papers.outcome import Figure, Table
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed.runs import RED, TRIES, Runs
 from catnip.progress import side_by_side
-from catnip.stats import Interval
 
 measured = Quantities()
 

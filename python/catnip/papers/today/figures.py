@@ -6,6 +6,7 @@ import numpy as np
 
 from catnip.figures.bursts import Map, grouped_bars, heat_maps
 from catnip.figures.style import RAMP
+from catnip.interval import Interval
 from catnip.papers.claims import show_interval
 from catnip.papers.outcome import Figure, Table
 from catnip.papers.today import worth
@@ -22,7 +23,6 @@ from catnip.papers.today.cells import (
     UNMARKED,
 )
 from catnip.papers.today.runs import OLD_QUEUES, OTHERS, Runs
-from catnip.stats import Interval
 
 GOOD = "CATNIP-Good"
 TAIL = "95th percentile"

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from catnip import stats
+from catnip.interval import Interval
 from catnip.measures import Floats
 from catnip.papers.catnip.pages import average_gain
 from catnip.papers.catnip.printed import paper_gain_pct
@@ -13,7 +14,6 @@ from catnip.papers.quantity import Quantities
 from catnip.papers.reference import rows
 from catnip.papers.today.cells import DROP_TAIL, PLACES
 from catnip.papers.today.runs import MARKED, Result, Runs
-from catnip.stats import Interval
 
 measured = Quantities()
 printed = Quantities()
