@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""The gate on speed: what a packet-hop costs, counted, against a fixed reference commit.
+
+Seconds drift with whatever else a machine does; what a model of a processor counts does not. The cost of a
+packet-hop is its instructions, 10 for each miss of the first-level caches and 100 for each miss of the last
+level, under callgrind with caches of fixed sizes. The drift is that since the reference commit, whatever
+has changed in between.
+
+    benches/gate.py                             compares; ends with 1 if a case drifts by more than 3 %
+    benches/gate.py --case Web --case BBR       these cases only
+    benches/gate.py --raise "what was bought"   makes this commit the reference; benches/README.md gets a line
+
+gate.json holds the reference's counts. They hold for the compiler, the C library and valgrind that it names;
+with others the reference commit is built and counted anew, once, in target/gate/.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "benches" / "gate.json"
+README = ROOT / "benches" / "README.md"
+
+TOLERANCE = 0.03
+"""Greatest drift of a case since the reference, relative."""
+RAISED_AT_MOST = 0.05
+"""Greatest sum of what the lines of benches/README.md have raised the reference by."""
+MEMORY_TOLERANCE = 0.03
+
+L1_MISS, LAST_MISS = 10, 100
+"""Weights of misses, about their price in cycles beside an instruction."""
+CACHES = ("--I1=32768,8,64", "--D1=49152,12,64", "--LL=1048576,16,64")
+"""Bytes, ways and bytes of a line. The last level is the last that a core has to itself."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A variant of a scenario that stands for users of a kind."""
+
+    name: str
+    file: str
+    variant: str
+
+
+CASES = (
+    Case("100 flows", "gate/flows.toml", "100 flows"),
+    Case("1000 flows", "gate/flows.toml", "1000 flows"),
+    Case("10000 flows", "gate/flows.toml", "10000 flows"),
+    Case("short lossy flows", "gate/short.toml", "300 flows"),
+    Case("Web", "gate/web.toml", "Web"),
+    Case("CUBIC over FQ-CoDel", "gate/flows.toml", "CUBIC"),
+    Case("BBR over FQ-CoDel", "gate/flows.toml", "BBR"),
+    Case("DiffServ tree", "gate/diffserv.toml", "FQ-CoDel"),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Counts of one packet-hop."""
+
+    instructions: float
+    l1_misses: float
+    last_misses: float
+
+    @property
+    def total(self) -> float:
+        """The weighted sum, in instructions."""
+        return self.instructions + L1_MISS * self.l1_misses + LAST_MISS * self.last_misses
+
+
+def main() -> int:
+    """Compares, or raises the reference; 1 if a case is off."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="repeatable")
+    parser.add_argument("--raise", dest="bought", metavar="WHAT", help="make this commit the reference")
+    arguments = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        skipped("valgrind is not installed")
+        return 0
+    cases = [case for case in CASES if arguments.case is None or case.name in arguments.case]
+    program = built(ROOT)
+    here = counted(program, cases)
+    memory = bytes_per_flow(program)
+    stored = json.loads(REFERENCE.read_text()) if REFERENCE.exists() else None
+    if arguments.bought is not None:
+        return raise_reference(stored, here, memory, arguments.bought)
+    if stored is None:
+        raise SystemExit(f"{REFERENCE.name}: there is no reference; --raise makes one")
+    reference = the_reference(stored, cases)
+    if reference is None:
+        return 0
+    off = [name for name in here if told(name, here[name], reference[name]) > TOLERANCE]
+    grown = memory / stored["bytes_per_flow"] - 1
+    print(f"{'memory per flow':22} {memory:8.0f} bytes, {grown:+.1%} since {stored['commit'][:7]}")
+    if grown > MEMORY_TOLERANCE:
+        off.append("memory per flow")
+    if off:
+        print(f"more than {TOLERANCE:.0%} above the reference: {', '.join(off)}")
+        print("If it is worth that: commit, then benches/gate.py --raise 'what was bought'.")
+    return int(bool(off))
+
+
+def told(name: str, now: Cost, then: Cost) -> float:
+    """Prints a case, and returns its drift."""
+    drift = now.total / then.total - 1
+    parts = f"{now.instructions:7.1f} instructions + {L1_MISS} x {now.l1_misses:6.2f}"
+    parts += f" + {LAST_MISS} x {now.last_misses:6.3f} misses"
+    print(f"{name:22} {now.total:8.1f} = {parts}, {drift:+.1%}{'  <-- off' if drift > TOLERANCE else ''}")
+    return drift
+
+
+def built(checkout: Path) -> Path:
+    """The benchmark's program, as a wheel would have it but for the profile that guides the compiler."""
+    build = ["cargo", "build", "--quiet", "--release", "-p", "catnip-lab", "--example", "bench"]
+    target = ROOT / "target" if checkout == ROOT else checkout / "target"
+    subprocess.run(build, cwd=checkout, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
+    return target / "release" / "examples" / "bench"
+
+
+def counted(program: Path, cases: Sequence[Case]) -> dict[str, Cost]:
+    """Cost of each case, on all cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(
+            zip((case.name for case in cases), pool.map(lambda case: cost(program, case), cases), strict=True)
+        )
+
+
+def cost(program: Path, case: Case) -> Cost:
+    """Cost of the second round, in the memory of the first one."""
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--cache-sim=yes", *CACHES]
+    command += [
+        "--zero-before=*bench*round*",
+        str(program),
+        str(ROOT / "benches" / case.file),
+        case.variant,
+        "2",
+    ]
+    # What is in the environment moves the stack, and with it a few misses.
+    done = subprocess.run(
+        command, cwd="/", env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True
+    )
+    names = re.search(r"Events\s*:\s*(.+)", done.stderr)
+    values = re.search(r"Collected\s*:\s*(.+)", done.stderr)
+    if names is None or values is None:
+        raise RuntimeError(f"callgrind says nothing: {done.stderr}")
+    of = dict(zip(names[1].split(), map(int, values[1].split()), strict=True))
+    hops = json.loads(done.stdout.splitlines()[-1])["hops"]
+    l1_misses = of["I1mr"] + of["D1mr"] + of["D1mw"]
+    last_misses = of["ILmr"] + of["DLmr"] + of["DLmw"]
+    return Cost(of["Ir"] / hops, l1_misses / hops, last_misses / hops)
+
+
+def bytes_per_flow(program: Path) -> float:
+    """Peak memory that a flow adds, from 1000 to 10000 flows."""
+
+    def peak_kb(variant: str) -> int:
+        command = [str(program), str(ROOT / "benches" / "gate" / "flows.toml"), variant]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return int(json.loads(done.stdout)["peak_kb"])
+
+    return 1024 * (peak_kb("10000 flows") - peak_kb("1000 flows")) / 9000
+
+
+def the_reference(stored: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Cost] | None:
+    """What the reference commit costs on this machine; None if it is not in the history."""
+    if stored["place"] == place():
+        return {name: Cost(**counts) for name, counts in stored["cases"].items()}
+    checkout = ROOT / "target" / "gate" / stored["commit"]
+    print(f"another compiler, C library or valgrind: {stored['commit'][:7]} is built and counted, too")
+    if not checkout.exists():
+        fetched = subprocess.run(
+            ["git", "-C", str(ROOT), "archive", stored["commit"]], capture_output=True, check=False
+        )
+        if fetched.returncode:
+            skipped(f"the reference {stored['commit'][:7]} is not in this clone's history")
+            return None
+        checkout.mkdir(parents=True)
+        subprocess.run(["tar", "-x", "-C", str(checkout)], input=fetched.stdout, check=True)
+    return counted(built(checkout), cases)
+
+
+def place() -> dict[str, str]:
+    """What the counts depend on besides our code."""
+    flags = re.search(r"^flags\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    # The C library chooses by these how it copies, among those that valgrind knows.
+    vectors = sorted({"avx", "avx2", "erms", "fsrm"} & set(flags[1].split() if flags else ()))
+    return {
+        "rustc": output("rustc", "--version"),
+        "valgrind": output("valgrind", "--version"),
+        "libc": os.confstr("CS_GNU_LIBC_VERSION") or "unknown",
+        "copies": " ".join(vectors),
+    }
+
+
+def output(*command: str) -> str:
+    """What a command prints."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def raise_reference(
+    stored: Mapping[str, Any] | None, here: Mapping[str, Cost], memory: float, bought: str
+) -> int:
+    """Writes gate.json and the line of benches/README.md."""
+    if output("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock"):
+        raise SystemExit("--raise: what is not committed cannot be the reference")
+    if set(here) != {case.name for case in CASES}:
+        raise SystemExit("--raise: it takes all cases")
+    commit = output("git", "rev-parse", "HEAD")
+    text = README.read_text()
+    by = 0.0
+    if stored is not None and (reference := the_reference(stored, CASES)) is not None:
+        by = max(0.0, *(here[name].total / reference[name].total - 1 for name in here))
+    if raised(text) + by > RAISED_AT_MOST:
+        raise SystemExit(f"--raise: by {by:.1%} more, it is raised by more than {RAISED_AT_MOST:.0%} in all")
+    costs = {name: {key: round(value, 4) for key, value in vars(of).items()} for name, of in here.items()}
+    made = {"commit": commit, "place": place(), "bytes_per_flow": round(memory), "cases": costs}
+    REFERENCE.write_text(json.dumps(made, indent=2) + "\n")
+    line = f"| {date.today()} | {commit[:7]} | {100 * by:.1f} % | {bought} |\n"
+    README.write_text(text.replace("<!-- /gate -->", f"{line}<!-- /gate -->"))
+    print(f"the reference is {commit[:7]}")
+    return 0
+
+
+def raised(readme: str) -> float:
+    """Sum of what the lines of benches/README.md have raised the reference by."""
+    table = readme.split("<!-- gate -->")[1].split("<!-- /gate -->", maxsplit=1)[0]
+    return sum(float(share) / 100 for share in re.findall(r"\| ([\d.]+) % \|", table))
+
+
+def skipped(why: str) -> None:
+    """Says so, and writes it where `make test` counts what it could not run."""
+    line = f"gate::all: {why}"
+    print(f"skipped {line}")
+    if file := os.environ.get("CATNIP_SKIPPED"):
+        with Path(file).open("a") as lines:
+            lines.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
