@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from unicodedata import combining, east_asian_width
 import click
 
 from catnip import _core, paths
-from catnip._core import __version__
+from catnip._core import InputError, __version__
 from catnip.interval import Interval
 from catnip.numbering import runs_of
 from catnip.papers.outcome import Reproduction
@@ -124,6 +125,36 @@ def markdown(outcome: Reproduction, file: Path) -> str:
         f"Made by catnip {__version__} with {span(outcome.seeds)}.",
     )
     return "\n\n".join(parts) + "\n"
+
+
+def merged(page: str, outcome: Reproduction, file: Path, order: Sequence[tuple[str, str]]) -> str:
+    """A page of `markdown` in which the rows of some experiments are those of a reproduction of these alone.
+
+    `order` has id and sentence of every claim of the paper; rows of what is no claim any more go.
+    """
+    lines = page.splitlines()
+    head = check_page(page, outcome.title, file)
+    end = next((place for place in range(head, len(lines)) if not lines[place].startswith("|")), len(lines))
+    made = markdown(outcome, file).splitlines()
+    rows = {_key(row): row for row in lines[head + 2 : end] if _key(row)[0] not in outcome.experiments}
+    rows |= {_key(row): row for row in made if _key(row)[0] in outcome.experiments}
+    listed = [rows[key] for key in order if key in rows]
+    return "\n".join((*lines[: head + 2], *listed, *lines[end:])) + "\n"
+
+
+def check_page(page: str, title: str, file: Path) -> int:
+    """The line at which the claims of a paper's page begin. Raises InputError if the page is none of it."""
+    lines = page.splitlines()
+    head = next((place for place, line in enumerate(lines) if line.startswith("| id | claim |")), None)
+    if head is None or lines[0] != f"# {title}":
+        raise InputError(f"--table: {file}: it is there, and no table of this paper into which rows could go")
+    return head
+
+
+def _key(row: str) -> tuple[str, str]:
+    """Id and sentence of a row; empty texts of a line that is none."""
+    cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+    return (cells[0], cells[1]) if len(cells) > 1 else ("", "")
 
 
 def _markdown_table(table: ReportTable) -> str:

@@ -381,3 +381,22 @@ def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 def test_a_refused_output_leaves_nothing_behind(catnip: Run, tmp_path: Path) -> None:
     catnip("reproduce", "catnip", "--report", tmp_path / "r.html", "--table", "/dev/null/t.md")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_alone_is_merged_into_the_table_of_its_paper(catnip: Run, tmp_path: Path) -> None:
+    published = (paths.checkout() or Path()) / "validation" / "catnip.md"
+    text = published.read_text(encoding="utf-8")
+    table = tmp_path / "catnip.md"
+    said = "| CAT-E11 | room for three of six: dropped, resent, timeouts | – | – | 3, 3, 1 |"
+    assert said in text
+    table.write_text(
+        text.replace(said, said.replace("3, 3, 1", "4, 4, 4")).replace("| CAT-S9 |", "| CAT-S99 |")
+    )
+    alone = ("reproduce", "catnip", "--experiment", "CAT-E11", "--table", table)
+    assert catnip(*alone).code == 0
+    merged = [line for line in text.splitlines() if not line.startswith("| CAT-S9 |")]
+    assert table.read_text(encoding="utf-8").splitlines() == merged
+    assert "--quick: its rows would stand among those of full length" in catnip(*alone, "--quick").err
+    table.write_text("# Something else\n", encoding="utf-8")
+    assert "no table of this paper" in catnip(*alone).err
+    assert table.read_text(encoding="utf-8") == "# Something else\n"

@@ -20,7 +20,12 @@ from catnip.voice import note
 @click.option("--quick", is_flag=True, help="Few seeds: soon done, wide intervals.")
 @click.option("--seeds", type=SEED_COUNT, help="Runs per variant.  [default: each experiment's]")
 @click.option("--report", type=OUTPUT_FILE, metavar="FILE.html", help="Write a self-contained report.")
-@click.option("--table", type=OUTPUT_FILE, metavar="FILE.md", help="Write the claims as Markdown.")
+@click.option(
+    "--table",
+    type=OUTPUT_FILE,
+    metavar="FILE.md",
+    help="Write the claims as Markdown; of single experiments, merge them into the table that is there.",
+)
 @click.option("--figures", type=OUTPUT_FOLDER, metavar="DIR", help="Write each figure as SVG.")
 @common
 def reproduce(
@@ -50,6 +55,11 @@ def reproduce(
         extras.need("--report", "jinja2")
     written = [path for path in (report, table) if path is not None]
     check_writable(written)
+    page = table.read_text(encoding="utf-8") if ids and table is not None and table.is_file() else None
+    if page is not None and table is not None:
+        output.check_page(page, runner.data(paper_name).title, table)
+        if quick:
+            raise InputError(f"--quick: its rows would stand among those of full length in {table}")
 
     with Progress(quiet=as_json) as progress:
         outcome = runner.reproduce(paper_name, ids or None, quick, seeds, seed, progress)
@@ -59,7 +69,11 @@ def reproduce(
         command = Command(paper_name, ids, _options(quick, seeds, seed))
         report.write_text(render(outcome, command, provenance.commit()), encoding="utf-8")
     if table is not None:
-        table.write_text(output.markdown(outcome, table), encoding="utf-8")
+        order = [(one.id, one.says) for one in runner.data(paper_name).statements]
+        merged = (
+            output.markdown(outcome, table) if page is None else output.merged(page, outcome, table, order)
+        )
+        table.write_text(merged, encoding="utf-8")
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
         for figure in outcome.figures:
