@@ -19,7 +19,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint wheel bench gate soak profile mutants \
+.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench gate soak profile mutants \
   validate qdisc docs ci fresh
 
 help:  ## List the targets
@@ -45,6 +45,7 @@ lint: build  ## Check format, lints, types and the stubs of the compiled module
 	@tools/need.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace $(WITHOUT_AGENT) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace $(WITHOUT_AGENT) --no-deps --document-private-items --lib
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -65,7 +66,17 @@ gate:  ## Count what a packet-hop costs, against the reference commit (ARGS='--c
 	@tools/need.sh test-papers
 	$(PYTHON) benches/gate.py $(ARGS)
 
-soak: .venv/built  ## Every sender to this kernel and a marking one for ten minutes each, the agent a thousand times, then a hundred clients for twenty, something is killed each minute (as root; ARGS=MINUTES)
+audit: build  ## Check licences, sources and known faults of what we build on (minutes, once)
+	tools/audit.sh
+
+msrv:  ## Check that the oldest Rust that Cargo.toml names builds everything (minutes)
+	@tools/need.sh lint
+	rustup --quiet toolchain install --profile minimal $(OLDEST)
+	CARGO_TARGET_DIR=target/msrv cargo +$(OLDEST) check --quiet --workspace $(WITHOUT_AGENT) --all-targets
+
+OLDEST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+soak: build  ## Every sender to this kernel and a marking one for ten minutes each, the agent a thousand times, then a hundred clients for twenty, something is killed each minute (as root; ARGS=MINUTES)
 	@tools/need.sh test-system
 	CATNIP_SOAK_S=600 CATNIP_ATTACH=1000 $(BIN)/pytest -q -s tests/test_kernel_accepts.py tests/test_agent_soak.py
 	$(BIN)/python tools/soak.py $(ARGS)

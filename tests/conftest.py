@@ -27,16 +27,17 @@ class Finished:
 def pytest_configure(config: pytest.Config) -> None:
     """Has one process keep what all that share the tests report."""
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Kept())
+        config.pluginmanager.register(Kept("python-alone" if config.option.markexpr == "alone" else "python"))
 
 
 class Kept:
     """Writes why tests are skipped where `make test` counts it, and what they took to build/durations/."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         sys.path.insert(0, str(ROOT / "tools"))
         from durations import Writer  # noqa: PLC0415 -- only the path makes it one of ours
 
+        self._kind = kind
         self._of: dict[str, Any] = {}
         self._wall_s: dict[str, float] = {}
         self._writer = Writer
@@ -51,7 +52,7 @@ class Kept:
         if report.when == "teardown":
             layer = Path(report.nodeid).parts[1]
             if layer not in self._of:
-                self._of[layer] = self._writer(layer, "python")
+                self._of[layer] = self._writer(layer, self._kind)
             cpu_s = dict(report.user_properties).get("cpu_s", 0.0)
             self._of[layer].add(report.nodeid, cpu_s, self._wall_s.pop(report.nodeid))
 

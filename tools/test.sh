@@ -68,12 +68,25 @@ has_clang() { command -v clang >/dev/null && pkg-config --exists libelf zlib; }
 
 of_example() { cargo test --quiet --manifest-path examples/custom-policy/Cargo.toml --target-dir target; }
 
+# python LAYER: side by side, but what measures time runs alone.
 python() {
-  [[ -e .venv/packages-dev ]] || return 0
+  # What is missing for it has been told and counted.
+  [[ -x .venv/bin/maturin ]] || return 0
   case $1 in
-    system) make --no-print-directory build && $bin/pytest "tests/$1" -n 0 ;;
-    *) make --no-print-directory build && $bin/pytest "tests/$1" -n "$(nproc)" --dist worksteal ;;
+    unit) make --no-print-directory module PACKAGES=dev ;;
+    *) make --no-print-directory build PACKAGES=dev ;;
+  esac || return
+  [[ -e .venv/packages-dev ]] || return 0
+  local result=0
+  case $1 in
+    # They mostly wait. Tests of one file share servers, names and devices.
+    system)
+      $bin/pytest "tests/$1" -m "not alone" -n $((2 * $(nproc))) --dist loadfile || result=1
+      $bin/pytest "tests/$1" -m alone || result=1
+      ;;
+    *) $bin/pytest "tests/$1" -n "$(nproc)" --dist worksteal || result=1 ;;
   esac
+  return $result
 }
 
 main "$@"

@@ -17,7 +17,10 @@ from catnip.papers.linux.runs import capturing, device
 from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
+pytestmark = [
+    pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}"),
+    pytest.mark.alone,
+]
 
 ROUND_TRIP_MS = 2 * DELAY_MS
 BAND = 0.15

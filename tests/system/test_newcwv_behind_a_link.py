@@ -13,6 +13,7 @@ from catnip.papers.newcwv.runs import NEW_RENO
 from catnip.progress import Progress
 
 
+@pytest.mark.alone
 def test_behind_the_emulator_a_real_client_sees_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     if missing := cannot_control():
         pytest.skip(missing)

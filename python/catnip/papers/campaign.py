@@ -52,9 +52,10 @@ class Campaign:
         wanted: Sequence[str],
         told: Callable[[int, int], Any],
         changes: Sequence[tuple[str, str]] = (),
+        seeds: Sequence[int] = (),
     ) -> Mapping[str, Table]:
-        """Tables of variants of a scenario, some keys changed, over all seeds; what they take is noted."""
-        seeds = self.seeds(name)
+        """Tables of variants of a scenario, some keys changed, over all seeds or these; their cost is noted."""
+        seeds = list(seeds) or self.seeds(name)
         made = paths.scenario(name, changes).run(list(variants), seeds, [*wanted, "runs"], 0, told)
         self._costs.append((name, len(variants) * len(seeds), float(np.sum(made["runs"]["hops"]))))
         return made

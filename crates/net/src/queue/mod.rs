@@ -52,6 +52,48 @@ use std::fmt::Debug;
 /// A port calls `dequeue` each time its wire becomes ready, until the answer is `None`; so a `None` tells the
 /// queue that the wire is idle from then on. After that the port asks again only after an `enqueue` or at
 /// `wake_at`.
+///
+/// A queue that holds a single packet:
+///
+/// ```
+/// use catnip_base::Time;
+/// use catnip_net::queue::QueueDiscipline;
+/// use catnip_net::{Backlog, DropReason, Fate, Packet, Route};
+///
+/// #[derive(Debug, Default)]
+/// struct One(Option<Packet>);
+///
+/// impl QueueDiscipline for One {
+///     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate) {
+///         if self.0.is_some() {
+///             fate.dropped(now, packet, DropReason::Overflow);
+///         } else {
+///             self.0 = Some(packet);
+///         }
+///     }
+///     fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<Packet> {
+///         self.0.take()
+///     }
+///     fn backlog(&self) -> Backlog {
+///         Backlog { packets: self.0.is_some() as u32, bytes: self.0.map_or(0, |packet| packet.len.into()) }
+///     }
+/// }
+///
+/// struct Dropped(Vec<u32>);
+///
+/// impl Fate for Dropped {
+///     fn dropped(&mut self, _now: Time, packet: Packet, _why: DropReason) {
+///         self.0.push(packet.body);
+///     }
+/// }
+///
+/// let (mut queue, mut dropped) = (One::default(), Dropped(Vec::new()));
+/// for body in [1, 2] {
+///     queue.enqueue(Time::ZERO, Packet::new(Time::ZERO, Route::default(), 1500, body), &mut dropped);
+/// }
+/// assert_eq!((queue.backlog().bytes, dropped.0.as_slice()), (1500, [2].as_slice()));
+/// assert_eq!(queue.dequeue(Time::ZERO, &mut dropped).unwrap().body, 1);
+/// ```
 pub trait QueueDiscipline: Debug + Send {
     /// Takes `packet` in, or tells `fate` which packet is given up instead.
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);

@@ -38,6 +38,28 @@ use catnip_base::{ParseError, Rng, Time, kinds};
 use std::fmt::Debug;
 
 /// A loss model, a marker, a policer: it may change a packet or take it.
+///
+/// A loss model that takes each third packet:
+///
+/// ```
+/// use catnip_base::Time;
+/// use catnip_net::stage::Stage;
+/// use catnip_net::{DropReason, Packet, Route};
+///
+/// #[derive(Debug, Default)]
+/// struct EachThird(u64);
+///
+/// impl Stage for EachThird {
+///     fn pass(&mut self, _now: Time, _packet: &mut Packet) -> Result<(), DropReason> {
+///         self.0 += 1;
+///         if self.0 % 3 == 0 { Err(DropReason::Loss) } else { Ok(()) }
+///     }
+/// }
+///
+/// let (mut stage, mut packet) = (EachThird::default(), Packet::new(Time::ZERO, Route::default(), 1500, 0));
+/// let passed = [(); 6].map(|()| stage.pass(Time::ZERO, &mut packet).is_ok());
+/// assert_eq!(passed, [true, true, false, true, true, false]);
+/// ```
 pub trait Stage: Debug + Send {
     /// Looks at a packet that passes; an error says why it does not go on.
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;

@@ -85,6 +85,28 @@ impl Wants {
 }
 
 /// A program at a host, at one end of its connections.
+///
+/// A program that counts the messages that it receives:
+///
+/// ```
+/// use catnip_sim::Host;
+/// use catnip_sim::app::{AnyApp, AppEvent, Application, Wants};
+///
+/// #[derive(Debug, Default)]
+/// struct Counter(u64);
+///
+/// impl Application for Counter {
+///     fn wants(&self) -> Wants {
+///         Wants::MESSAGES
+///     }
+///     fn on_event(&mut self, event: AppEvent, _host: &mut Host<'_>) {
+///         self.0 += matches!(event, AppEvent::Message { .. }) as u64;
+///     }
+/// }
+///
+/// // `Sim::add_app` has it take part in a run.
+/// let app = AnyApp::Custom(Box::new(Counter::default()));
+/// ```
 pub trait Application: Debug + Send {
     /// What it wants to hear of its connections. It is asked once.
     fn wants(&self) -> Wants {

@@ -178,6 +178,31 @@ pub struct Control {
 }
 
 /// The contract of every controller; it maps one to one onto Linux's `tcp_congestion_ops`.
+///
+/// A controller whose window never changes:
+///
+/// ```
+/// use catnip_tcp::control::{Ack, Congestion, CongestionControl, Control, Phase};
+///
+/// #[derive(Debug)]
+/// struct Fixed(u64);
+///
+/// impl CongestionControl for Fixed {
+///     fn control(&self) -> Control {
+///         Control { cwnd: self.0, ssthresh: None }
+///     }
+///     fn phase(&self, _unsent: u64) -> Phase {
+///         Phase::CongestionAvoidance
+///     }
+///     fn on_ack(&mut self, _ack: &Ack) {}
+///     fn on_congestion(&mut self, _event: &Congestion) {}
+///     fn adopt(&mut self, cwnd: u64, _ssthresh: Option<u64>) {
+///         self.0 = cwnd;
+///     }
+/// }
+///
+/// assert_eq!(Fixed(14_480).cwnd(), 14_480);
+/// ```
 pub trait CongestionControl: Debug + Send {
     /// What is allowed now.
     fn control(&self) -> Control;

@@ -139,15 +139,26 @@ class Runs(Campaign):
         """Fewer for the whole tree."""
         return QUICK_SEEDS if self.quick else SEEDS if name in LARGE else SMALL_SEEDS
 
-    def tree(self, scheme: str, rate_mbps: float, with_others: bool = True) -> Result:
-        """The whole tree with a scheme over a bottleneck; quickly, the small one.
-
-        Whoever asks for one rate soon asks for the others, unless told otherwise.
-        """
-        rates = RATES_MBPS if with_others else ()
+    def tree(self, scheme: str, rate_mbps: float) -> Result:
+        """The whole tree with a scheme over a bottleneck; quickly, the small one."""
         if self.quick:
-            return self._at("diffserv-small", scheme, rate_mbps, rates, SMALLER)
-        return self._at("diffserv", scheme, rate_mbps, rates)
+            return self._at("diffserv-small", scheme, rate_mbps, RATES_MBPS, SMALLER)
+        return self._at("diffserv", scheme, rate_mbps, RATES_MBPS)
+
+    def first_of_tree(self, scheme: str, rate_mbps: float) -> Result:
+        """The first run of the whole tree alone; quickly, of the small one."""
+        name, smaller = ("diffserv-small", SMALLER) if self.quick else ("diffserv", 1)
+        return self.first(name, f"{scheme} / rate={rate_mbps / smaller:g}Mbit")
+
+    def first(self, name: str, variant: str) -> Result:
+        """The first run of a variant alone, for what every run of it has."""
+        seeds = self.seeds(name)[:1]
+
+        def make() -> Result:
+            told = self.progress.task(f"{paths.scenario(name).id} {variant}")
+            return reduced(self.run(name, [variant], TABLES, told, seeds=seeds), 0, seeds)
+
+        return self.kept((name, variant, "first"), make)
 
     def small(self, scheme: str, rate_mbps: float, name: str = "diffserv-small") -> Result:
         """The small tree, or one that builds on it; the bottleneck is said as if it were the whole one."""
@@ -161,7 +172,7 @@ class Runs(Campaign):
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
     ) -> Result:
-        """A scheme over one bottleneck, and with it over others."""
+        """A scheme over one bottleneck; whoever asks for it soon asks for the others."""
         wanted, *others = (
             f"{scheme} / rate={rate / smaller:g}Mbit" for rate in dict.fromkeys((rate_mbps, *rates))
         )

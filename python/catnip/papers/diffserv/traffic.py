@@ -32,7 +32,7 @@ def echo_off_us(runs: Runs, rtt_ms: int) -> float:
 @measured
 def pairs(runs: Runs) -> str:
     """IDS-S1: users who get files."""
-    made = runs.of("diffserv-alone", "FTP").connections
+    made = runs.first("diffserv-alone", "FTP").connections
     return str(sum(len(np.unique(made[group].user)) for group in ("ftp", "ftp-probe")))
 
 
@@ -79,8 +79,7 @@ def telnet_mbps(runs: Runs) -> Interval:
 @measured
 def keystrokes_before_the_echo(runs: Runs) -> str:
     """IDS-S3: keystrokes that did not wait for the echo of the one before."""
-    # Of the first run of one variant: nothing that asks for the tree at other rates.
-    user, start, end = runs.tree(DROP_TAIL, 100, with_others=False).keystrokes_s.T
+    user, start, end = runs.first_of_tree(DROP_TAIL, 100).keystrokes_s.T
     # A time is the difference of two, so that an end is right to some nanoseconds.
     return str(int(((user[1:] == user[:-1]) & (start[1:] < end[:-1] - 1e-8)).sum()))
 
