@@ -2,17 +2,14 @@
 
 import os
 import resource
-import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import durations
 import pytest
 
 from catnip import cli
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
@@ -34,13 +31,9 @@ class Kept:
     """Writes why tests are skipped where `make test` counts it, and what they took to build/durations/."""
 
     def __init__(self, kind: str) -> None:
-        sys.path.insert(0, str(ROOT / "tools"))
-        from durations import Writer  # noqa: PLC0415 -- only the path makes it one of ours
-
         self._kind = kind
-        self._of: dict[str, Any] = {}
+        self._of: dict[str, durations.Writer] = {}
         self._wall_s: dict[str, float] = {}
-        self._writer = Writer
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Takes the report of a setup, a call or a teardown, which ends the test."""
@@ -52,8 +45,8 @@ class Kept:
         if report.when == "teardown":
             layer = Path(report.nodeid).parts[1]
             if layer not in self._of:
-                self._of[layer] = self._writer(layer, self._kind)
-            cpu_s = dict(report.user_properties).get("cpu_s", 0.0)
+                self._of[layer] = durations.Writer(layer, self._kind)
+            cpu_s = float(str(dict(report.user_properties).get("cpu_s", 0.0)))
             self._of[layer].add(report.nodeid, cpu_s, self._wall_s.pop(report.nodeid))
 
 
@@ -65,7 +58,9 @@ def pytest_runtest_makereport(
     if call.when == "setup":
         item.user_properties.append(("cpu_began_s", _cpu_s() - call.duration))
     if call.when == "teardown":
-        item.user_properties.append(("cpu_s", _cpu_s() - float(dict(item.user_properties)["cpu_began_s"])))
+        item.user_properties.append(
+            ("cpu_s", _cpu_s() - float(str(dict(item.user_properties)["cpu_began_s"])))
+        )
     return (yield)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "hysteresis_samples",
     "kinds",
     "models",
+    "outline",
     "profiles",
     "read_har",
     "schema",

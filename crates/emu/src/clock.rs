@@ -101,7 +101,7 @@ impl Stopwatch {
 /// A sleeping thread is woken 40 to 100 us late, so the last `margin` before a deadline can be spent looking at the
 /// clock instead. That is of use only to a thread that nobody pushes aside: with other work on the same CPU, spinning
 /// makes it late by whole time slices. Spinning threads push each other aside, too, and cost CPU time, so a budget can
-/// be set: a clock that has used it up sleeps to the end, and then sleeps no shorter than [`REST`] either.
+/// be set: a clock that has used it up sleeps to the end, and then sleeps no shorter than `REST` either.
 #[derive(Debug)]
 pub struct WallClock {
     stopwatch: Stopwatch,
@@ -267,7 +267,7 @@ impl WallClock {
         self.waiting.get_mut().longest_run = Some(LONGEST_RUN);
     }
 
-    /// Spins for a share of 1 % of all time at most, and rests ([`REST`]) where that is not enough.
+    /// Spins for a share of 1 % of all time at most, and rests (`REST`) where that is not enough.
     pub fn save_cpu(&mut self) {
         self.waiting.get_mut().budget = Some(Budget { left: Budget::SAVED, counted: self.stopwatch.now() });
     }

@@ -27,7 +27,7 @@ fn main() {
     for number in 1..=rounds {
         let start = Instant::now();
         let hops;
-        (hops, memory) = round(&plan, number.into(), memory);
+        (hops, memory) = round(plan, number.into(), memory);
         let wall_s = start.elapsed().as_secs_f64();
         println!(
             "{{\"variant\": {variant:?}, \"wall_s\": {wall_s:.6}, \"hops\": {hops}, \"ns_per_hop\": {:.2}, \"peak_kb\": {}}}",

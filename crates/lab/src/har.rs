@@ -1,4 +1,4 @@
-//! HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/), as browsers export it, with the fields that Chromium adds. What
+//! HAR 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>), as browsers export it, with the fields that Chromium adds. What
 //! is private is skipped as it is read, bodies byte by byte: a recording takes no more memory than its list of requests.
 
 use crate::InputError;

@@ -24,7 +24,7 @@ pub(crate) struct TunedWindow {
     window_round: Option<(Time, u64)>,
 }
 
-/// tcp_rmem[1]: the buffer of a new connection, bytes.
+/// tcp_rmem\[1\]: the buffer of a new connection, bytes.
 const BUFFER: u64 = 131_072;
 /// What a segment of an Ethernet packet occupies of it (skb->truesize).
 const TRUE_SIZE: u64 = 2304;

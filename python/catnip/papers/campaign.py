@@ -54,7 +54,7 @@ class Campaign:
         changes: Sequence[tuple[str, str]] = (),
         seeds: Sequence[int] = (),
     ) -> Mapping[str, Table]:
-        """Tables of variants of a scenario, some keys changed, over all seeds or these; their cost is noted."""
+        """Tables of variants of a scenario, some keys changed, over all seeds or these; notes their cost."""
         seeds = list(seeds) or self.seeds(name)
         made = paths.scenario(name, changes).run(list(variants), seeds, [*wanted, "runs"], 0, told)
         self._costs.append((name, len(variants) * len(seeds), float(np.sum(made["runs"]["hops"]))))

@@ -13,7 +13,7 @@ use catnip_base::{FlowContext, Span, Time};
 
 /// The sending half of a connection.
 ///
-/// It is told of data to send, of ACKs and of time; [`Sender::transmit`] then hands out segments until there is
+/// It is told of data to send, of ACKs and of time; `Sender::transmit` then hands out segments until there is
 /// nothing more to send for now.
 #[derive(Debug)]
 pub struct Sender {
