@@ -264,6 +264,26 @@ def test_help_is_there_without_what_commands_need(catnip: Run) -> None:
     assert made.stdout == catnip("--help").out
 
 
+@pytest.mark.parametrize(
+    ("command", "absent", "most"),
+    [
+        (["--help"], {"numpy", "rich", "scipy"}, 140),
+        (["run", "--help"], {"numpy", "rich", "scipy"}, 145),
+        (["list"], {"numpy", "rich", "scipy"}, 145),
+        (["run", SMALL, "--seeds", "1"], {"rich", "scipy", "matplotlib", "pandas", "pyarrow"}, 270),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
+)
+def test_a_command_loads_only_what_it_needs(command: list[str], absent: set[str], most: int) -> None:
+    """Modules are counted, as they are what a short command takes its time for."""
+    count = "import sys; from catnip.__main__ import start; start(); print(*sys.modules, file=sys.stderr)"
+    words = [sys.executable, "-c", count, *command]
+    made = subprocess.run(words, capture_output=True, text=True, check=True)
+    loaded = made.stderr.split()
+    assert not absent & set(loaded)
+    assert len(loaded) <= most
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_are_told_how_to_complete(shell: str) -> None:
     made = completed(f"{shell}_source")
