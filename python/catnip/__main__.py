@@ -1,6 +1,10 @@
 """`catnip`, and `python -m catnip`."""
 
+import os
 import sys
+
+# NumPy's library of linear algebra, which no command uses, starts a thread per core as it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def start() -> int:

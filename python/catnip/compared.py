@@ -245,8 +245,16 @@ def text(points: Iterable[Point]) -> str:
 @cache
 def points() -> Sequence[Point]:
     """Every point of compared.csv."""
+    head, rows = _rows()
+    return [_point(dict(zip(head, row, strict=True))) for row in rows]
+
+
+@cache
+def _rows() -> tuple[list[str], list[list[str]]]:
+    """Names of the columns of compared.csv, and its rows as texts."""
     with FILE.open(encoding="utf-8", newline="") as lines:
-        return [*map(_point, csv.DictReader(lines))]
+        head, *rows = csv.reader(lines)
+    return head, rows
 
 
 def _point(row: Mapping[str, str]) -> Point:
@@ -260,16 +268,17 @@ def _fields(path: Sequence[float]) -> dict[str, Any]:
     return {key: value if key.endswith("_s") else int(value) for key, value in zip(PATH, path, strict=True)}
 
 
-def _path(at: Case) -> PathKey:
-    return tuple(getattr(at, key) for key in PATH)
-
-
 @cache
 def _grids(model: str) -> Mapping[PathKey, Grid]:
+    # One column of many: the points as a whole take several times as long to make.
+    head, rows = _rows()
+    error, packets, p = (head.index(key) for key in (model, "packets", "p"))
+    path = [head.index(key) for key in PATH]
     by_path: dict[PathKey, dict[tuple[int, float], float]] = {}
-    for one in points():
-        if model in one.errors:
-            by_path.setdefault(_path(one.case), {})[one.case.packets, one.case.p] = one.errors[model]
+    for row in rows:
+        if row[error]:
+            at = tuple(_fields([float(row[place]) for place in path]).values())
+            by_path.setdefault(at, {})[int(row[packets]), float(row[p])] = float(row[error])
     return {path: _grid(errors) for path, errors in by_path.items()}
 
 
