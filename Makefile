@@ -41,8 +41,9 @@ test-unit test-integration test-system test-papers:  ## Run one layer of them (t
 slowest:  ## Show which tests took the most CPU time when they last ran (ARGS=COUNT)
 	@tools/durations.py $(ARGS)
 
-lint: build  ## Check format, lints, types and the stubs of the compiled module
+lint:  ## Check format, lints, types and the stubs of the compiled module
 	@tools/need.sh lint
+	@$(MAKE) --no-print-directory module PACKAGES=dev
 	cargo fmt --all --check
 	cargo clippy --workspace $(WITHOUT_AGENT) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace $(WITHOUT_AGENT) --no-deps --document-private-items --lib
