@@ -35,7 +35,11 @@ demo:  ## Build what it takes, reproduce the CATNIP paper with few seeds, write 
 test:  ## Run all tests; what cannot run on this machine is counted at the end
 	tools/test.sh unit integration system papers
 
-test-unit test-integration test-system test-papers:  ## Run one layer of them (tools/test.sh says what is in each)
+test-unit:  ## Run the unit tests: arithmetic, without root and network
+test-integration:  ## Run the tests of files, command lines, loopback and other compilers
+test-system:  ## Run the tests with namespaces, servers, browsers and this kernel
+test-papers:  ## Run whole scenarios, short runs of papers, tutorials and the gate on speed
+test-unit test-integration test-system test-papers:
 	tools/test.sh $(@:test-%=%)
 
 slowest:  ## Show which tests took the most CPU time when they last ran (ARGS=COUNT)
@@ -55,6 +59,7 @@ lint:  ## Check format, lints, types and the stubs of the compiled module
 wheel:  ## Build dist/*.whl, profile-guided, for Debian 11 and newer, and try it in an empty environment (ten minutes)
 	@mkdir -p build && rm -f $(CATNIP_SKIPPED)
 	@tools/need.sh wheel
+	tools/packages.sh wheel
 	tools/wheel.sh
 	tools/try_wheel.sh
 	@tools/skipped.sh

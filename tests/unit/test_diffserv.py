@@ -96,6 +96,8 @@ class Made:
     def of(self, _name: str, variant: str, *_others: str) -> Result:
         return self.results[variant]
 
+    first_of_tree, first = tree, of
+
 
 def runs_of(**results: Result) -> Runs:
     """Runs with these results, by scheme or variant; an underline stands for a blank."""
