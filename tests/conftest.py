@@ -2,14 +2,18 @@
 
 import os
 import resource
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import durations
 import pytest
 
 from catnip import cli
+
+if TYPE_CHECKING:
+    from agents import Host
 
 
 @dataclass(frozen=True)
@@ -82,3 +86,13 @@ def catnip(capsys: pytest.CaptureFixture[str]) -> Run:
         return Finished(code, out, err)
 
     return run
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> "Iterator[Host]":
+    """A host with an agent, over 20 Mbit/s, 40 ms, and room enough that nothing is lost."""
+    import catnip  # noqa: PLC0415 -- few tests need it
+    from agents import Host  # noqa: PLC0415
+
+    with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000") as link:
+        yield Host(link, tmp_path)

@@ -1,6 +1,5 @@
 """The agent on this kernel: marks, as a capture shows them, and contexts; and all as before at its end."""
 
-import http.client
 import json
 import os
 import signal
@@ -11,167 +10,19 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 import catnip
+from agents import PORT, Host, fetch_all, verified
 from catnip import context
-from catnip.api import Link
 from catnip.cli import emulation
-from catnip.papers.linux.runs import capturing, device
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
-
-AGENT = [sys.executable, "-m", "catnip", "agent"]
-PORT = 8080
-SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
-NGINX = """
-daemon off; worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; user root;
-events {{ worker_connections 4096; }}
-http {{ access_log off; sendfile {sendfile}; tcp_nopush {nopush}; keepalive_requests 10000;
-  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
-  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-  server {{ listen {port} backlog=4096; listen [::]:{port}; root {folder}/www; }} }}
-"""
-LEAST_AGREEMENT = 0.99
-
-
-class Host:
-    """A host behind an emulated link, whose kernel is this machine's."""
-
-    def __init__(self, link: Link, folder: Path) -> None:
-        self.link, self.folder = link, folder
-        self.device = device(link)
-
-    def agent(self, *words: object, code: int = 0) -> str:
-        """A command of the agent: what it prints."""
-        command = [*AGENT, *(str(word) for word in words)]
-        done = self.link.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == code, (words, done.stdout, done.stderr)
-        return str(done.stdout if code == 0 else done.stderr)
-
-    @contextmanager
-    def marking(self, *options: object) -> Iterator[None]:
-        """An agent as long as it lasts."""
-        self.agent("start", "--device", self.device, *options)
-        try:
-            yield
-        finally:
-            self.agent("stop")
-
-    @contextmanager
-    def nginx(self, sendfile: str = "on", nopush: str = "on") -> Iterator[None]:
-        """A Web server with a file of each size."""
-        www = self.folder / "www"
-        www.mkdir(exist_ok=True)
-        for size in SIZES:
-            (www / str(size)).write_bytes(bytes(size))
-        config = self.folder / "nginx.conf"
-        config.write_text(NGINX.format(folder=self.folder, port=PORT, sendfile=sendfile, nopush=nopush))
-        server = self.link.start(["nginx", "-c", str(config)])
-        waits_for(PORT, self.link.inside)
-        try:
-            yield
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(timeout=10)
-
-    def captured(self) -> AbstractContextManager[Path]:
-        """What passes its device, as tcpdump sees it."""
-        return capturing(self.link, self.folder / "sender.pcap")
-
-    def counts(self) -> dict[tuple[str, str], int]:
-        """Packets by reason and level."""
-        statistics = json.loads(self.agent("status", "--json"))["statistics"]
-        return {(row["reason"], row["level"]): row["packets"] for row in statistics}
-
-    def setting(self, name: str) -> str:
-        """Of the kernel, in its network namespace."""
-        path = f"/proc/sys/{name.replace('.', '/')}"
-        shown = self.link.run(["cat", path], capture_output=True, text=True, check=True)
-        return str(shown.stdout.strip())
-
-
-def waits_for(port: int, address: str) -> None:
-    for _ in range(100):
-        try:
-            socket.create_connection((address, port), timeout=5).close()
-            return
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-    raise AssertionError(f"nobody listens at {address}, {port}")
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    """20 Mbit/s, 40 ms, and room enough that nothing is lost."""
-    with catnip.link(rate="20Mbit", delay="20ms", queue="drop-tail:2000") as link:
-        yield Host(link, tmp_path)
-
-
-def verified(capture: Path, *options: str) -> dict[str, Any]:
-    """What the judge says of a capture."""
-    command = [*AGENT, "verify", str(capture), "--json", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    sums: dict[str, Any] = json.loads(done.stdout)
-    return sums
-
-
-def fetch_all(address: str, seed: int, rounds: int) -> int:
-    """Fetches over persistent connections, four at a time, in any order. How many bytes came."""
-
-    def fetch(number: int) -> int:
-        order = Random((seed << 8) + number)
-        connection = http.client.HTTPConnection(address, PORT, timeout=60)
-        got = 0
-        for _ in range(rounds):
-            connection.request("GET", f"/{order.choice(SIZES)}")
-            got += len(connection.getresponse().read())
-        connection.close()
-        return got
-
-    with ThreadPoolExecutor(4) as pool:
-        return sum(pool.map(fetch, range(8)))
-
-
-@pytest.mark.parametrize("mark", ["last-only", "spm", "spm-partial"])
-@pytest.mark.parametrize(("sendfile", "nopush"), [("on", "on"), ("on", "off"), ("off", "off")])
-def test_the_packets_of_an_unmodified_nginx_are_marked_as_a_judge_of_captures_expects(
-    host: Host, mark: str, sendfile: str, nopush: str
-) -> None:
-    with host.nginx(sendfile, nopush), host.marking("--mark", mark), host.captured() as capture:
-        assert fetch_all(host.link.inside, 1, 6) > 1_000_000
-    sums = verified(capture, "--mark", mark)
-    assert sums["agreement"] >= LEAST_AGREEMENT, sums["faults"][:10]
-    assert sums["bad_checksums"] == 0
-    assert sums["must_be_high"] > 100
-    assert sums["must_be_low"] > 500
-    assert sums["gaps"] == 0
-
-
-@pytest.mark.parametrize("loss", ["bernoulli:2%", "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%"])
-def test_retransmissions_are_marked_over_lossy_links_and_ipv6(tmp_path: Path, loss: str) -> None:
-    with catnip.link(rate="20Mbit", delay="20ms", loss=loss, seed=1) as link:
-        host = Host(link, tmp_path)
-        shown = link.run(
-            ["ip", "-json", "-6", "addr", "show", "dev", host.device], capture_output=True, text=True
-        )
-        inside = next(
-            one["local"] for one in json.loads(shown.stdout)[0]["addr_info"] if one["scope"] == "global"
-        )
-        with host.nginx(), host.marking(), host.captured() as capture:
-            fetch_all(link.inside, 2, 6)
-            fetch_all(inside, 3, 3)
-        counts_sums = verified(capture)
-    assert counts_sums["retransmissions"] > 20
-    assert counts_sums["agreement"] >= LEAST_AGREEMENT, counts_sums["faults"][:10]
-    assert counts_sums["bad_checksums"] == 0
 
 
 SERVER = """

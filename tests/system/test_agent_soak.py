@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from test_agent import PORT, Host, fetch_all, verified
 
 import catnip
+from agents import PORT, Host, fetch_all, verified
 from catnip.cli import emulation
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()

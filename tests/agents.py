@@ -1,0 +1,123 @@
+"""A host whose agent marks what it sends, and how its captures are judged."""
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from catnip.api import Link
+from catnip.papers.linux.runs import capturing, device
+
+AGENT = [sys.executable, "-m", "catnip", "agent"]
+PORT = 8080
+SIZES = (1, 100, 1_200, 1_448, 2_896, 5_000, 10_000, 50_000, 200_000, 1_000_000)
+NGINX = """
+daemon off; worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; user root;
+events {{ worker_connections 4096; }}
+http {{ access_log off; sendfile {sendfile}; tcp_nopush {nopush}; keepalive_requests 10000;
+  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+  server {{ listen {port} backlog=4096; listen [::]:{port}; root {folder}/www; }} }}
+"""
+LEAST_AGREEMENT = 0.99
+
+
+class Host:
+    """A host behind an emulated link, whose kernel is this machine's."""
+
+    def __init__(self, link: Link, folder: Path) -> None:
+        self.link, self.folder = link, folder
+        self.device = device(link)
+
+    def agent(self, *words: object, code: int = 0) -> str:
+        """A command of the agent: what it prints."""
+        command = [*AGENT, *(str(word) for word in words)]
+        done = self.link.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return str(done.stdout if code == 0 else done.stderr)
+
+    @contextmanager
+    def marking(self, *options: object) -> Iterator[None]:
+        """An agent as long as it lasts."""
+        self.agent("start", "--device", self.device, *options)
+        try:
+            yield
+        finally:
+            self.agent("stop")
+
+    @contextmanager
+    def nginx(self, sendfile: str = "on", nopush: str = "on") -> Iterator[None]:
+        """A Web server with a file of each size."""
+        www = self.folder / "www"
+        www.mkdir(exist_ok=True)
+        for size in SIZES:
+            (www / str(size)).write_bytes(bytes(size))
+        config = self.folder / "nginx.conf"
+        config.write_text(NGINX.format(folder=self.folder, port=PORT, sendfile=sendfile, nopush=nopush))
+        server = self.link.start(["nginx", "-c", str(config)])
+        waits_for(PORT, self.link.inside)
+        try:
+            yield
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=10)
+
+    def captured(self) -> AbstractContextManager[Path]:
+        """What passes its device, as tcpdump sees it."""
+        return capturing(self.link, self.folder / "sender.pcap")
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Packets by reason and level."""
+        statistics = json.loads(self.agent("status", "--json"))["statistics"]
+        return {(row["reason"], row["level"]): row["packets"] for row in statistics}
+
+    def setting(self, name: str) -> str:
+        """Of the kernel, in its network namespace."""
+        path = f"/proc/sys/{name.replace('.', '/')}"
+        shown = self.link.run(["cat", path], capture_output=True, text=True, check=True)
+        return str(shown.stdout.strip())
+
+
+def waits_for(port: int, address: str) -> None:
+    for _ in range(100):
+        try:
+            socket.create_connection((address, port), timeout=5).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    raise AssertionError(f"nobody listens at {address}, {port}")
+
+
+def verified(capture: Path, *options: str) -> dict[str, Any]:
+    """What the judge says of a capture."""
+    command = [*AGENT, "verify", str(capture), "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    sums: dict[str, Any] = json.loads(done.stdout)
+    return sums
+
+
+def fetch_all(address: str, seed: int, rounds: int) -> int:
+    """Fetches over persistent connections, four at a time, in any order. How many bytes came."""
+
+    def fetch(number: int) -> int:
+        order = Random((seed << 8) + number)
+        connection = http.client.HTTPConnection(address, PORT, timeout=60)
+        got = 0
+        for _ in range(rounds):
+            connection.request("GET", f"/{order.choice(SIZES)}")
+            got += len(connection.getresponse().read())
+        connection.close()
+        return got
+
+    with ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(fetch, range(8)))
