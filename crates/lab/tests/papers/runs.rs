@@ -6,6 +6,7 @@ use catnip_lab::{Column, InputError, Marking, RunRequest, Scenario, Table, Table
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn load(name: &str) -> Scenario {
     Scenario::load(&scenarios::file(name)).unwrap_or_else(|error| panic!("{error}"))
@@ -36,20 +37,34 @@ fn column(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
+/// A line for each variant of a scenario.
+fn fingerprints(file: &Path) -> String {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap();
+    let scenario = load(name);
+    let mut lines = String::new();
+    // What the emulator does depends on real hosts.
+    for variant in scenario.variants().filter(|name| scenario.plan(name).is_ok()) {
+        let print = fingerprint(&brief(scenario.plan(variant).unwrap()), 1);
+        writeln!(lines, "{print:016x} {name} {variant}").unwrap();
+    }
+    lines
+}
+
 /// Scenarios whose events are all hashed; a change of any event of any of them is a change of results.
 #[test]
 fn every_scenario_does_what_it_did_when_its_fingerprint_was_taken() {
     let stored = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints.txt");
-    let mut now = String::new();
-    for file in scenarios::all() {
-        let name = file.file_name().and_then(|name| name.to_str()).unwrap();
-        let scenario = load(name);
-        // What the emulator does depends on real hosts.
-        for variant in scenario.variants().filter(|name| scenario.plan(name).is_ok()) {
-            let print = fingerprint(&brief(scenario.plan(variant).unwrap()), 1);
-            writeln!(now, "{print:016x} {name} {variant}").unwrap();
-        }
-    }
+    // Side by side: it takes longer than all other tests of this program.
+    let (files, cores) = (scenarios::all(), std::thread::available_parallelism().map_or(1, usize::from));
+    let next = AtomicUsize::new(0);
+    let some = || std::iter::from_fn(|| files.get(next.fetch_add(1, Ordering::Relaxed)));
+    let prints: BTreeMap<&PathBuf, String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores)
+            .map(|_| scope.spawn(|| some().map(|file| (file, fingerprints(file))).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let now: String = files.iter().map(|file| prints[file].as_str()).collect();
     if std::env::var_os("CATNIP_BLESS").is_some() {
         std::fs::write(&stored, &now).unwrap();
     }
