@@ -33,23 +33,22 @@ struct Lab {
 impl Lab {
     /// Nothing if this machine cannot emulate links; then it says why.
     fn open() -> Option<Self> {
-        static USABLE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+        static USABLE: OnceLock<Result<(), String>> = OnceLock::new();
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let dir = std::env::temp_dir().join(format!("catnip-emu-test-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let lab = Self { dir, _turn: turn };
+        // Anybody may write results here.
+        fs::set_permissions(&lab.dir, fs::Permissions::from_mode(0o1777)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_catnip-emu"), lab.file("catnip-emu")).unwrap();
+        fs::copy(std::env::current_exe().unwrap(), lab.file("probe")).unwrap();
         let usable = USABLE.get_or_init(|| {
-            remove_leftovers();
-            let dir = std::env::temp_dir().join(format!("{PREFIX}{}", std::process::id()));
-            fs::create_dir_all(&dir).unwrap();
-            // Anybody may write results here.
-            fs::set_permissions(&dir, fs::Permissions::from_mode(0o1777)).unwrap();
-            fs::copy(env!("CARGO_BIN_EXE_catnip-emu"), dir.join("catnip-emu")).unwrap();
-            fs::copy(std::env::current_exe().unwrap(), dir.join("probe")).unwrap();
             // Whether it can, not whether it is in time.
-            let link = ["link", "-q", "--tolerance", "60s", "--", "true"];
-            let output = Command::new(dir.join("catnip-emu")).args(link).output().unwrap();
-            if output.status.success() { Ok(dir) } else { Err(text(&output.stderr)) }
+            let output = lab.emulator().args(["-q", "--", "true"]).output().unwrap();
+            if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }
         });
         match usable {
-            Ok(dir) => Some(Self { dir: dir.clone(), _turn: turn }),
+            Ok(()) => Some(lab),
             Err(why) => {
                 skipped(why);
                 None
@@ -75,16 +74,9 @@ impl Lab {
     }
 }
 
-const PREFIX: &str = "catnip-emu-test-";
-
-/// Nothing runs at the end of all tests, so each run removes what earlier ones have left.
-fn remove_leftovers() {
-    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.strip_prefix(PREFIX).is_some_and(|process| !alive(process)) {
-            // It may be another user's.
-            let _ = fs::remove_dir_all(entry.path());
-        }
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 
@@ -562,11 +554,6 @@ fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(10), "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-fn alive(process: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
 }
 
 /// Is a process there with this in its command line?
