@@ -18,9 +18,13 @@ bin=.venv/bin
 workspace=(--workspace --exclude catnip-py --exclude catnip-agent)
 
 main() {
+  local layer layers=$* failed=()
+  for layer; do
+    [[ $layer =~ ^(unit|integration|system|papers)$ ]] || refuse "$layer"
+  done
+  (($#)) || refuse "no layer"
   mkdir -p build
   rm -f "$CATNIP_SKIPPED"
-  local layer layers=$* failed=()
   for layer; do
     tools/need.sh "test-$layer" || exit
   done
@@ -36,6 +40,11 @@ main() {
   done
   for layer in "${failed[@]}"; do echo "failed: $layer"; done
   tools/skipped.sh && ((${#failed[@]} == 0))
+}
+
+refuse() {
+  echo "tools/test.sh: $1: expected unit, integration, system or papers" >&2
+  exit 2
 }
 
 # Each runs all of its parts, and fails if one of them does.
