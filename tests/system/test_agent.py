@@ -312,6 +312,8 @@ def test_a_users_limit_demotes_what_is_above_it_and_never_lets_more_through(host
     assert sent["low"] > sent["med"]
 
 
+# Its controllers are the whole kernel's: those of other agents would be seen.
+@pytest.mark.alone
 def test_stop_and_a_killed_agent_leave_everything_as_it_was(host: Host) -> None:
     settings = [
         "net.ipv4.tcp_min_tso_segs",

@@ -17,7 +17,11 @@ from catnip.papers.linux.runs import capturing, device
 from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
 
 REASON = emulation.cannot_control() or emulation.cannot_mark()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
+# Controllers are the whole kernel's: other agents would be seen.
+pytestmark = [
+    pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}"),
+    pytest.mark.alone,
+]
 
 ROUND_TRIP_MS = 2 * DELAY_MS
 BAND = 0.15
@@ -70,7 +74,6 @@ def by_hand(segments: int, window: int, gentle: bool) -> list[int]:
     return sent
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("segments", [14, 30, 60])
 def test_early_congestion_avoidance_sends_the_flights_of_its_rule(tmp_path: Path, segments: int) -> None:
     size, capture = segments * SEGMENT, tmp_path / "sent.pcap"
@@ -87,7 +90,6 @@ def test_early_congestion_avoidance_sends_the_flights_of_its_rule(tmp_path: Path
     assert np.all(np.abs(np.array(ours) - expected) <= 2), (ours, expected)
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(("control", "unpaced"), [("catnip_rbplw", "reno"), ("catnip_eca_p", "catnip_eca")])
 def test_the_last_window_of_a_document_takes_a_round_trip(tmp_path: Path, control: str, unpaced: str) -> None:
     capture = tmp_path / "sent.pcap"
@@ -102,7 +104,6 @@ def test_the_last_window_of_a_document_takes_a_round_trip(tmp_path: Path, contro
     assert paced[-1] - at_once[-1] <= 1.1 * ROUND_TRIP_MS / 1e3, "at most one round trip more"
 
 
-@pytest.mark.alone
 def test_a_window_after_a_silence_takes_a_round_trip_if_newcwv_paces(tmp_path: Path) -> None:
     spreads = {}
     for control in ("catnip_newcwv", "catnip_newcwv_p"):
@@ -134,7 +135,6 @@ with socket.create_server(("", int(sys.argv[2]))) as server:
 """
 
 
-@pytest.mark.alone
 def test_paced_segments_of_many_connections_leave_one_by_one(tmp_path: Path) -> None:
     agent = [str(emulation.program(emulation.AGENT))]
     with api.link(rate="500Mbit", delay=f"{DELAY_MS}ms", queue="drop-tail:5000", tolerance="100ms") as link:
