@@ -77,7 +77,7 @@ audit: build  ## Check licences, sources and known faults of what we build on (m
 
 msrv:  ## Check that the oldest Rust that Cargo.toml names builds everything (minutes)
 	@tools/need.sh lint
-	rustup --quiet toolchain install --profile minimal $(OLDEST)
+	rustup --quiet toolchain install --profile minimal --component rustfmt $(OLDEST)
 	CARGO_TARGET_DIR=target/msrv cargo +$(OLDEST) check --quiet --workspace $(WITHOUT_AGENT) --all-targets
 
 OLDEST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

@@ -54,6 +54,17 @@ class Kept:
             self._of[layer].add(report.nodeid, cpu_s, self._wall_s.pop(report.nodeid))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the tests of a file in one process: they share servers, names and devices.
+
+    Agents see the controllers of all others in the kernel, so that their files are one group.
+    """
+    for item in items:
+        agents = item.path.name.startswith(("test_agent", "test_linux"))
+        item.add_marker(pytest.mark.xdist_group("agents" if agents else item.path.name))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

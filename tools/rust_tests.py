@@ -65,13 +65,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--layer", required=True, help="name of the file in build/durations/")
+    parser.add_argument("--only", choices=["together", "alone"], help="which programs; both by default")
     arguments, cargo = parser.parse_known_args()
-    tests = [test for program in programs(cargo) for test in listed(*program)]
-    known = durations.read(arguments.layer, "rust")
+    chosen = [one for one in programs(cargo) if arguments.only in {None, _when(one[2])}]
+    tests = [test for program in chosen for test in listed(*program)]
+    kind = "rust-alone" if arguments.only == "alone" else "rust"
+    known = durations.read(arguments.layer, kind)
     # The longest first, so that the last core is not left alone with one.
     tests.sort(key=lambda test: -known.get(test.shown, 0))
     failed = []
-    with durations.Writer(arguments.layer, "rust") as writer:
+    with durations.Writer(arguments.layer, kind) as writer:
         for outcome in run_all(tests):
             writer.add(outcome.test.shown, outcome.cpu_s, outcome.wall_s)
             if not outcome.passed:
@@ -109,11 +112,15 @@ def listed(program: Path, package: Path, target: str) -> Iterator[Test]:
 
 def run_all(tests: list[Test]) -> Iterator[Outcome]:
     """Outcomes as they come: first of tests that share the cores, then of those that run alone."""
-    alone = [test for test in tests if test.target.endswith("alone")]
+    alone = [test for test in tests if _when(test.target) == "alone"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for future in as_completed([pool.submit(run, test) for test in tests if test not in alone]):
             yield future.result()
     yield from map(run, alone)
+
+
+def _when(target: str) -> str:
+    return "alone" if target.endswith("alone") else "together"
 
 
 def run(test: Test) -> Outcome:

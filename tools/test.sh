@@ -52,7 +52,20 @@ unit() { all "rust unit --lib" "documented" "python unit"; }
 
 integration() { all "rust integration" "of_agent" "of_example" "python integration"; }
 
-system() { all "rust system" "python system"; }
+# First what mostly waits, and what the gate counts beside it: to link that takes a core for a minute. Then what measures time.
+system() {
+  ready_for_python system || return
+  local waiting
+  rust system --only together &
+  waiting=$!
+  [[ " $layers " != *" papers "* ]] || nice cargo build --quiet --release -p catnip-lab --example bench &
+  local result=0
+  pytest system -m "not alone" -n $((2 * $(nproc))) --dist loadgroup || result=1
+  wait $waiting || result=1
+  wait
+  all "rust system --only alone" "pytest system -m alone" || result=1
+  return $result
+}
 
 papers() { all "rust papers" "python papers" "${PYTHON:-python3} benches/gate.py"; }
 
@@ -62,7 +75,7 @@ all() {
   return $result
 }
 
-# rust LAYER [TARGETS]
+# rust LAYER [OPTIONS]: the test programs whose names begin so.
 rust() { tools/rust_tests.py --layer "$1" "${workspace[@]}" "${@:2}" --test "$1*"; }
 
 documented() { cargo test --quiet --doc "${workspace[@]}"; }
@@ -82,26 +95,17 @@ install_programs() {
   ! has_clang || install -m 755 target/debug/catnip-agent $bin/
 }
 
-# python LAYER: side by side, but what measures time runs alone.
-python() {
-  # What is missing for it has been told and counted.
+# python LAYER: as many side by side as there are cores.
+python() { ready_for_python "$1" && pytest "$1" -n "$(nproc)" --dist worksteal; }
+
+# pytest LAYER OPTIONS…
+pytest() { [[ ! -e .venv/packages-dev ]] || $bin/pytest "tests/$1" "${@:2}"; }
+
+# What is missing for tests in Python has been told and counted.
+ready_for_python() {
   [[ -x .venv/bin/maturin ]] || return 0
   make --no-print-directory module PACKAGES=dev || return
-  [[ $1 == unit ]] || install_programs || return
-  [[ -e .venv/packages-dev ]] || return 0
-  local result=0
-  case $1 in
-    # They mostly wait. Tests of one file share servers, names and devices.
-    system)
-      # The cores have time for what the gate counts: to link it takes one of them a minute.
-      [[ " $layers " != *" papers "* ]] || nice cargo build --quiet --release -p catnip-lab --example bench &
-      $bin/pytest "tests/$1" -m "not alone" -n $((2 * $(nproc))) --dist loadfile || result=1
-      wait
-      $bin/pytest "tests/$1" -m alone || result=1
-      ;;
-    *) $bin/pytest "tests/$1" -n "$(nproc)" --dist worksteal || result=1 ;;
-  esac
-  return $result
+  [[ $1 == unit ]] || install_programs
 }
 
 main "$@"
