@@ -54,8 +54,8 @@ class Kept:
             self._of[layer].add(report.nodeid, cpu_s, self._wall_s.pop(report.nodeid))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Keeps the tests of a file in one process: they share servers, names and devices.
 
     Agents see the controllers of all others in the kernel, so that their files are one group.
@@ -63,6 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         agents = item.path.name.startswith(("test_agent", "test_linux"))
         item.add_marker(pytest.mark.xdist_group("agents" if agents else item.path.name))
+    yield
 
 
 @pytest.hookimpl(wrapper=True)
