@@ -358,6 +358,7 @@ def link_segments(host: Host) -> int:
     return int(json.loads(shown.stdout)[0]["gso_max_segs"])
 
 
+@pytest.mark.alone
 def test_what_is_wrong_is_said_in_one_line_and_nothing_is_attached(host: Host) -> None:
     for words, named in {
         ("--device", "nowhere"): "--device: nowhere",
