@@ -162,7 +162,7 @@ impl Outline {
     }
 }
 
-/// What a list says of a scenario, beside its variants.
+/// Keys of a scenario that a list shows beside its variants.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {

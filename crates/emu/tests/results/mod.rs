@@ -1,4 +1,4 @@
-//! What a run of the program printed.
+//! Readers of the output of a run of the program.
 
 use serde_json::Value;
 use std::process::Output;
