@@ -55,18 +55,6 @@ class Kept:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Keeps the tests of a file in one process: they share servers, names and devices.
-
-    Agents see the controllers of all others in the kernel, so that their files are one group.
-    """
-    for item in items:
-        agents = item.path.name.startswith(("test_agent", "test_linux"))
-        item.add_marker(pytest.mark.xdist_group("agents" if agents else item.path.name))
-    yield
-
-
-@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

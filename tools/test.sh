@@ -54,13 +54,12 @@ integration() { all "rust integration" "of_agent" "of_example" "python integrati
 
 # First what mostly waits, and what the gate counts beside it: to link that takes a core for a minute. Then what measures time.
 system() {
-  ready_for_python system || return
-  local waiting
-  rust system --only together &
-  waiting=$!
-  [[ " $layers " != *" papers "* ]] || nice cargo build --quiet --release -p catnip-lab --example bench &
   local result=0
-  pytest system -m "not alone" -n $((2 * $(nproc))) --dist loadgroup || result=1
+  ready_for_python system || result=1
+  rust system --only together &
+  local waiting=$!
+  [[ " $layers " != *" papers "* ]] || nice cargo build --quiet --release -p catnip-lab --example bench &
+  pytest system -m "not alone" -n $((2 * $(nproc))) --dist loadfile || result=1
   wait $waiting || result=1
   wait
   all "rust system --only alone" "pytest system -m alone" || result=1

@@ -3,11 +3,13 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -37,7 +39,7 @@ def trouble() -> int:
 
 
 def loaded() -> set[tuple[str, int]]:
-    """Programs and maps of BPF that are ours, by kind and number; a link keeps one of them."""
+    """Our programs and maps of BPF, by kind and number, but those that agents hold, as of other tests."""
     found = set()
     for kind in ("prog", "map"):
         shown = subprocess.run(
@@ -46,7 +48,21 @@ def loaded() -> set[tuple[str, int]]:
         for one in json.loads(shown.stdout or "[]"):
             if one.get("name", "").startswith(("catnip_", "agent_bp", "flows", "newcwv")):
                 found.add((kind, one["id"]))
-    return found
+    return found - held_by_agents()
+
+
+def held_by_agents() -> set[tuple[str, int]]:
+    """Programs and maps that a living agent has open, or that a link of it keeps."""
+    held = set()
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # It has just ended.
+            if comm.read_text() == "catnip-agent\n":
+                for about in comm.with_name("fdinfo").iterdir():
+                    held |= {
+                        (kind, int(of))
+                        for kind, of in re.findall(r"(prog|map)_id:\s*(\d+)", about.read_text())
+                    }
+    return held
 
 
 def settled(before: set[tuple[str, int]]) -> bool:
