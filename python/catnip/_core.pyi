@@ -16,6 +16,7 @@ __all__ = [
     "__version__",
     "bytes",
     "evaluate_model",
+    "evaluate_model_at",
     "fingerprint",
     "hysteresis_samples",
     "kinds",
@@ -115,6 +116,7 @@ def models() -> list[
     ]
 ]: ...
 def evaluate_model(name: str, inputs: Sequence[NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]: ...
+def evaluate_model_at(name: str, values: Sequence[float]) -> dict[str, float]: ...
 def hysteresis_samples(
     packets: int,
     p: float,

@@ -4,14 +4,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
-from catnip import _core, models, stats
+from catnip import _core, models
 from catnip._core import InputError, Scenario
 from catnip.interval import Interval
-from catnip.measures import Floats
+
+if TYPE_CHECKING:
+    from catnip.measures import Floats
 
 PACKETS_AT_MOST = 100_000
 REQUEST_BYTES = 40
@@ -111,62 +111,71 @@ STEADY_PACKETS = 2000
 
 def latency(model: Latency, case: Case) -> float:
     """What a model says, seconds; NaN where it is not defined (the set-up beyond 50 % loss)."""
-    return float(latencies(model, case, {})[()])
+    if model.simulated == "download" and case.p >= 0.5:
+        return math.nan
+    at = vars(case) | {"p_high": min(case.p_high, case.p), "rate": model.rate}
+    made = models.at(model.name, **_symbols(model.name, at))
+    return made[models.MODELS[model.name].quantities[0].name]
 
 
-def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> Floats:
+def latencies(model: Latency, case: Case, varied: Mapping[str, Any]) -> "Floats":
     """The same over arrays: `varied` replaces fields of the case, packets, p or rtt_s."""
-    symbols = _symbols(case, varied) | ({"rate": model.rate} if model.rate else {})
-    if model.simulated == "download" and np.max(symbols["pl"]) >= 0.5:
+    import numpy as np  # noqa: PLC0415 -- a single run needs no arrays, and is over before they are loaded
+
+    at = vars(case) | {"rate": model.rate} | dict(varied)
+    at["p_high"] = np.minimum(case.p_high, at["p"])
+    symbols = _symbols(model.name, at)
+    if model.simulated == "download" and np.max(at["p"]) >= 0.5:
         return np.full(np.broadcast(*symbols.values()).shape, math.nan)
-    return next(iter(_evaluate(model.name, symbols).values()))
+    return next(iter(models.evaluate(model.name, **symbols).values()))
 
 
 def rate(name: str, case: Case) -> float:
     """What a steady-state model says, packets per second; infinite where nothing limits it."""
     if case.p == 0 and name in ("pftk_td_only", "tfrc_rfc5348"):
         return math.inf
-    symbols = _symbols(case, {})
+    symbols = _symbols(name, vars(case))
     if name == "mathis":
         symbols["C"] = math.sqrt(1.5 / case.b)
-    return float(_evaluate(name, symbols)["rate_pps"])
+    return models.at(name, **symbols)["rate_pps"]
 
 
-def _evaluate(name: str, symbols: Mapping[str, Any]) -> dict[str, Floats]:
-    """Gives a model those of the symbols that it knows."""
-    own = {p.name: symbols[p.name] for p in models.MODELS[name].parameters if p.name in symbols}
-    return models.evaluate(name, **own)
-
-
-def _symbols(case: Case, varied: Mapping[str, Any]) -> dict[str, Any]:
-    """The case in the symbols of the papers."""
-    n, p, rtt_s = (varied.get(key, getattr(case, key)) for key in ("packets", "p", "rtt_s"))
-    return {
-        "N": n,
-        "data": n,
-        "p": p,
-        "pl": p,
-        "p_high": np.minimum(case.p_high, p),
-        "RTT_s": rtt_s,
-        "delay_s": np.asarray(rtt_s) / 2,
-        "T0_s": case.t0_s,
-        "t_RTO_s": case.t0_s,
-        "Ts_s": case.first_timeout_s,
-        "Wmax": case.w_max,
-        "b": case.b,
-        "w1": case.w1,
-        "delack_s": case.delack_s,
+def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a case in the symbols of the papers: those that a model knows."""
+    symbols = {
+        "N": at["packets"],
+        "data": at["packets"],
+        "p": at["p"],
+        "pl": at["p"],
+        "p_high": at["p_high"],
+        "RTT_s": at["rtt_s"],
+        "delay_s": at["rtt_s"] / 2,
+        "T0_s": at["t0_s"],
+        "t_RTO_s": at["t0_s"],
+        "Ts_s": at["first_timeout_s"],
+        "Wmax": at["w_max"],
+        "b": at["b"],
+        "w1": at["w1"],
+        "delack_s": at["delack_s"],
     }
+    if at.get("rate"):
+        symbols["rate"] = at["rate"]
+    known = (parameter.name for parameter in models.MODELS[name].parameters)
+    return {symbol: symbols[symbol] for symbol in known if symbol in symbols}
 
 
 def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
     """The mean of simulated transfers, seconds: until the last packet is acknowledged, or all is there."""
+    from catnip import stats  # noqa: PLC0415 -- as above
+
     rows = _transfers(case, what, trials, seed)
     return stats.mean(rows["received_s" if what == "download" else "acked_s"] - rows["start_s"])
 
 
 def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, Interval]:
     """What simulated transfers come to over their whole time, packets per second."""
+    from catnip import stats  # noqa: PLC0415 -- as above
+
     reno, cubic = (_transfers(case, what, trials, seed) for what in ("reno", "cubic"))
     return {
         "goodput": stats.mean(case.packets / (reno["acked_s"] - reno["start_s"])),
@@ -175,8 +184,10 @@ def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, I
     }
 
 
-def _transfers(case: Case, what: Simulated, trials: int, seed: int) -> dict[str, Floats]:
+def _transfers(case: Case, what: Simulated, trials: int, seed: int) -> "dict[str, Floats]":
     """Columns of the table of connections, a row per trial."""
+    import numpy as np  # noqa: PLC0415 -- as above
+
     scenario = Scenario.parse("case.toml", scenario_text(case, what, trials))
     rows = scenario.run(scenario.variants, list(range(seed, seed + trials)), ["connections"])["connections"]
     return {key: np.asarray(rows[key], float) for key in ("start_s", "received_s", "acked_s", "sent")}
@@ -269,8 +280,10 @@ def probability(text: str) -> float:
     return value
 
 
-def spread(first: float, last: float, count: int, whole: bool) -> Floats:
+def spread(first: float, last: float, count: int, whole: bool) -> "Floats":
     """Values from first to last, evenly apart; whole ones without repetition."""
+    import numpy as np  # noqa: PLC0415 -- as above
+
     values = np.linspace(first, last, count)
     return np.unique(np.round(values)) if whole else values
 

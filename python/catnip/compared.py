@@ -7,19 +7,17 @@ trusted is worked out from them.
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
 
 from catnip import case
 from catnip.case import LATENCIES, RATES, Case, Latency, Rate
 from catnip.interval import Interval
-from catnip.measures import Floats
 
 LIMIT = 0.15
 """A model is trusted where it is at most this far from the mean of the simulated transfers."""
@@ -34,6 +32,8 @@ Model: TypeAlias = Latency | Rate
 MODELS: Sequence[Model] = (*LATENCIES, *RATES)
 PathKey: TypeAlias = tuple[float, ...]
 """The fields of a case that are in `PATH`, in this order."""
+Cell: TypeAlias = tuple[int, int]
+"""Of a grid: the places of a size and of a loss."""
 PATH = {
     "rtt_s": "round trip",
     "t0_s": "timeout",
@@ -128,7 +128,7 @@ class Grid:
 
     packets: Sequence[int]
     p: Sequence[float]
-    errors: Floats
+    errors: Sequence[Sequence[float]]
     """By size and loss."""
 
 
@@ -146,15 +146,15 @@ def trusted_for(model: Model, asked: Case | None = None) -> str:
 
 def regions(grid: Grid, is_rate: bool) -> list[Region]:
     """Of the rectangles of points within the limit the one with most of them, then that with most others."""
-    is_within = np.abs(grid.errors) <= LIMIT
-    told = np.zeros_like(is_within)
+    is_within = [[abs(error) <= LIMIT for error in row] for row in grid.errors]
+    told: set[Cell] = set()
     found: list[Region] = []
     while len(found) < REGIONS and (best := _largest(is_within, told)):
         rows, columns = best
-        new = int((~told[rows, columns]).sum())
-        if new < (1 if not found else NEW_POINTS):
+        new = _cells(rows, columns) - told
+        if len(new) < (1 if not found else NEW_POINTS):
             break
-        told[rows, columns] = True
+        told |= new
         packets = None if is_rate else (grid.packets[rows.start], grid.packets[rows.stop - 1])
         found.append(Region(packets, (grid.p[columns.start], grid.p[columns.stop - 1])))
     return found
@@ -180,8 +180,8 @@ def nearby(model: Model, asked: Case, set_up: bool = False) -> Nearby:
         reasons.append(f"{100 * asked.p:g} % loss ({_span(100 * grid.p[0], 100 * grid.p[-1])} %)")
     if reasons or rows is None or columns is None:
         return Nearby(math.nan, math.nan, ", ".join(reasons))
-    errors = grid.errors[rows, columns]
-    return Nearby(float(errors.min()), float(errors.max()))
+    errors = [error for row in grid.errors[rows] for error in row[columns]]
+    return Nearby(min(errors), max(errors))
 
 
 def path_like(asked: Case) -> str:
@@ -272,19 +272,18 @@ def _fields(path: Sequence[float]) -> dict[str, Any]:
 def _grids(model: str) -> Mapping[PathKey, Grid]:
     # One column of many: the points as a whole take several times as long to make.
     head, rows = _rows()
-    error, packets, p = (head.index(key) for key in (model, "packets", "p"))
-    path = [head.index(key) for key in PATH]
-    by_path: dict[PathKey, dict[tuple[int, float], float]] = {}
+    error, packets, p, first = (head.index(key) for key in (model, "packets", "p", next(iter(PATH))))
+    by_path: dict[tuple[str, ...], dict[tuple[int, float], float]] = {}
     for row in rows:
         if row[error]:
-            at = tuple(_fields([float(row[place]) for place in path]).values())
-            by_path.setdefault(at, {})[int(row[packets]), float(row[p])] = float(row[error])
-    return {path: _grid(errors) for path, errors in by_path.items()}
+            errors = by_path.setdefault(tuple(row[first : first + len(PATH)]), {})
+            errors[int(row[packets]), float(row[p])] = float(row[error])
+    return {tuple(_fields([*map(float, path)]).values()): _grid(of) for path, of in by_path.items()}
 
 
 def _grid(errors: Mapping[tuple[int, float], float]) -> Grid:
     packets, p = (sorted({at[axis] for at in errors}) for axis in (0, 1))
-    return Grid([*map(int, packets)], p, np.array([[errors[int(n), loss] for loss in p] for n in packets]))
+    return Grid([*map(int, packets)], p, [[errors[int(n), loss] for loss in p] for n in packets])
 
 
 def _likeliest(grids: Mapping[PathKey, Grid], asked: Case) -> PathKey:
@@ -307,33 +306,38 @@ def _distances(path: PathKey, asked: Case) -> dict[str, float]:
     }
 
 
-def _largest(is_within: NDArray[np.bool_], told: NDArray[np.bool_]) -> tuple[slice, slice] | None:
+def _largest(is_within: Sequence[Sequence[bool]], told: Set[Cell]) -> tuple[slice, slice] | None:
     """Of all rectangles of true cells the one with most that are not told, and of those the largest."""
     best: tuple[slice, slice] | None = None
     most = (0, 0)
     for first in range(len(is_within)):
         for end in range(first + 1, len(is_within) + 1):
             rows = slice(first, end)
-            for columns in _runs(np.logical_and.reduce(is_within[rows])):
-                new = int((~told[rows, columns]).sum())
-                if new and (new, told[rows, columns].size) > most:
-                    best, most = (rows, columns), (new, told[rows, columns].size)
+            for columns in _runs([all(column) for column in zip(*is_within[rows], strict=True)]):
+                cells = _cells(rows, columns)
+                new = len(cells - told)
+                if new and (new, len(cells)) > most:
+                    best, most = (rows, columns), (new, len(cells))
     return best
 
 
-def _runs(values: NDArray[np.bool_]) -> Iterator[slice]:
+def _cells(rows: slice, columns: slice) -> Set[Cell]:
+    return set(product(range(rows.start, rows.stop), range(columns.start, columns.stop)))
+
+
+def _runs(values: Sequence[bool]) -> Iterator[slice]:
     """Where values are true, one after the other."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], values, [False]])))
-    return (slice(int(start), int(end)) for start, end in zip(edges[::2], edges[1::2], strict=True))
+    for is_true, places in groupby(range(len(values)), values.__getitem__):
+        if is_true:
+            first, *others = places
+            yield slice(first, first + 1 + len(others))
 
 
 def _around(compared: Sequence[float], value: float) -> slice | None:
     """The place of a value, or of the two between which it lies; None beyond the ends."""
     if not compared[0] <= value <= compared[-1]:
         return None
-    return slice(
-        int(np.searchsorted(compared, value, "right")) - 1, int(np.searchsorted(compared, value)) + 1
-    )
+    return slice(bisect_right(compared, value) - 1, bisect_left(compared, value) + 1)
 
 
 def _says(model: Model, at: Case) -> float:

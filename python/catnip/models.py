@@ -20,19 +20,21 @@ source of each model.
 from __future__ import annotations  # signatures as they are written here
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from catnip import _core
 from catnip._core import InputError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
 Values: TypeAlias = Any
 """A float if all arguments are numbers, otherwise an array of float64."""
 
-Floats: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = "NDArray[np.float64]"
 Rate: TypeAlias = Literal["receive", "send", "approx"]
 
 MATHIS_C = math.sqrt(1.5)
@@ -107,17 +109,27 @@ def evaluate(name: str, **parameters: ArrayLike) -> dict[str, Floats]:
     Flags are 0 or 1; `rate` is "receive", "send", "approx" or their codes 0, 1, 2.
     """
     model = _model(name)
+    return _evaluate(model, _given(model, parameters))
+
+
+def at(name: str, **parameters: float | str) -> dict[str, float]:
+    """The same for a number of each parameter; who needs only these does without NumPy."""
+    return _core.evaluate_model_at(name, _given(_model(name), parameters))
+
+
+def _given(model: Model, parameters: Mapping[str, Any]) -> list[Any]:
+    """A value for each parameter of a model, or its default."""
     known = [parameter.name for parameter in model.parameters]
     for given in parameters:
         if given not in known:
-            raise InputError(f"{name}: {given}: expected one of {', '.join(known)}")
-    values: list[ArrayLike] = []
+            raise InputError(f"{model.name}: {given}: expected one of {', '.join(known)}")
+    values: list[Any] = []
     for parameter in model.parameters:
         value = parameters.get(parameter.name, parameter.default)
         if value is None:
-            raise InputError(f"{name}: {parameter.name}: expected a value, as there is no default")
+            raise InputError(f"{model.name}: {parameter.name}: expected a value, as there is no default")
         values.append(_rate(value) if parameter.name == "rate" and isinstance(value, str) else value)
-    return _evaluate(model, values)
+    return values
 
 
 def _model(name: str) -> Model:
@@ -133,6 +145,8 @@ def _rate(name: str) -> float:
 
 
 def _floats(model: Model, parameter: Parameter, value: ArrayLike) -> Floats:
+    import numpy as np  # noqa: PLC0415 -- a single run needs no arrays, and is over before they are loaded
+
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -140,6 +154,8 @@ def _floats(model: Model, parameter: Parameter, value: ArrayLike) -> Floats:
 
 
 def _evaluate(model: Model, values: list[ArrayLike]) -> dict[str, Floats]:
+    import numpy as np  # noqa: PLC0415 -- as above
+
     arrays = [_floats(model, *pair) for pair in zip(model.parameters, values, strict=True)]
     try:
         arrays = list(np.broadcast_arrays(*arrays))
@@ -151,8 +167,11 @@ def _evaluate(model: Model, values: list[ArrayLike]) -> dict[str, Floats]:
     return {name: column.reshape(shape) for name, column in columns.items()}
 
 
-def _main(name: str, *values: ArrayLike) -> Values:
+def _main(name: str, *values: Any) -> Values:
     model = MODELS[name]
+    numbers = [float(value) for value in values if isinstance(value, int | float)]
+    if len(numbers) == len(values):
+        return _core.evaluate_model_at(name, numbers)[model.quantities[0].name]
     result = _evaluate(model, list(values))[model.quantities[0].name]
     return result if result.shape else float(result)
 
@@ -475,7 +494,7 @@ def hysteresis_trace(
         "last_cycle_loss": last_cycle_loss,
     }
     cycles = int(evaluate("hysteresis", **setting)["cycles"])
-    return evaluate("hysteresis_trace", **setting, rule=rules.index(rule), cycle=np.arange(1, cycles + 1))
+    return evaluate("hysteresis_trace", **setting, rule=rules.index(rule), cycle=range(1, cycles + 1))
 
 
 def hysteresis_sampled(

@@ -78,7 +78,7 @@ def test_regions_are_the_largest_rectangles_of_good_points() -> None:
     random = np.random.default_rng(1)
     for _ in range(100):
         is_good = random.random((5, 6)) < 0.75
-        grid = Grid(range(1, 6), [p / 10 for p in range(6)], np.where(is_good, 0.1, 0.2))
+        grid = Grid(range(1, 6), [p / 10 for p in range(6)], np.where(is_good, 0.1, 0.2).tolist())
         found = compared.regions(grid, is_rate=False)
         sizes = [
             is_good[a : b + 1, c : d + 1].size

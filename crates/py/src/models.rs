@@ -6,6 +6,7 @@ use catnip_model::{Chain, Hysteresis, MODELS, Model, ModelError, Options, Partia
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 
 /// Below this many values a thread costs more than it saves.
 const VALUES_PER_THREAD: usize = 4096;
@@ -13,6 +14,7 @@ const VALUES_PER_THREAD: usize = 4096;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(models, module)?)?;
     module.add_function(wrap_pyfunction!(evaluate_model, module)?)?;
+    module.add_function(wrap_pyfunction!(evaluate_model_at, module)?)?;
     module.add_function(wrap_pyfunction!(hysteresis_samples, module)?)?;
     module.add_function(wrap_pyfunction!(wzk_chain_samples, module)?)
 }
@@ -45,12 +47,7 @@ fn evaluate_model<'py>(
     name: &str,
     inputs: Vec<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let model =
-        by_name(name).ok_or_else(|| InputError::new_err(format!("{name:?}: there is no such model")))?;
-    if inputs.len() != model.parameters.len() {
-        let expected = model.parameters.len();
-        return Err(InputError::new_err(format!("{name}: {} arrays: expected {expected}", inputs.len())));
-    }
+    let model = with_parameters(name, inputs.len())?;
     // Copied, as another thread may write to them while the interpreter is released.
     let inputs: Vec<Vec<f64>> =
         inputs.iter().map(|array| array.as_slice().map(<[f64]>::to_vec)).collect::<Result<_, _>>()?;
@@ -59,15 +56,40 @@ fn evaluate_model<'py>(
         return Err(InputError::new_err(format!("{name}: expected arrays of equal length")));
     }
     let columns = py.detach(|| evaluate_all(model, &inputs, len)).map_err(|(i, error)| {
-        let (parameter, value, expected) = (error.parameter, error.value, &error.expected);
         let index = if len > 1 { format!(" at index {i}") } else { String::new() };
-        InputError::new_err(format!("{name}: {parameter} = {value}{index}: expected {expected}"))
+        out_of_range(name, &error, &index)
     })?;
     let out = PyDict::new(py);
     for (quantity, column) in model.quantities.iter().zip(columns) {
         out.set_item(quantity.name, column.into_pyarray(py))?;
     }
     Ok(out)
+}
+
+/// Every quantity of a model for a value of each of its parameters, in the order of `models()`.
+#[pyfunction]
+fn evaluate_model_at(py: Python<'_>, name: &str, values: Vec<f64>) -> PyResult<BTreeMap<&'static str, f64>> {
+    let model = with_parameters(name, values.len())?;
+    let mut out = vec![0.0; model.quantities.len()];
+    py.detach(|| (model.evaluate)(&values, &mut out)).map_err(|error| out_of_range(name, &error, ""))?;
+    Ok(model.quantities.iter().map(|quantity| quantity.name).zip(out).collect())
+}
+
+/// The model of this name, which has so many parameters.
+fn with_parameters(name: &str, count: usize) -> PyResult<&'static Model> {
+    let model =
+        by_name(name).ok_or_else(|| InputError::new_err(format!("{name:?}: there is no such model")))?;
+    let expected = model.parameters.len();
+    if count == expected {
+        Ok(model)
+    } else {
+        Err(InputError::new_err(format!("{name}: {count} parameters: expected {expected}")))
+    }
+}
+
+fn out_of_range(name: &str, error: &ModelError, index: &str) -> PyErr {
+    let ModelError { parameter, value, expected, .. } = error;
+    InputError::new_err(format!("{name}: {parameter} = {value}{index}: expected {expected}"))
 }
 
 /// One column per quantity, or the first value that is refused, with its index.
