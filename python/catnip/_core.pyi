@@ -1,6 +1,6 @@
 """The compiled simulator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, final
 
@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 _StrPath: TypeAlias = str | PathLike[str]
-_Table: TypeAlias = dict[str, NDArray[Any] | list[str] | list[bool]]
+_Column: TypeAlias = NDArray[Any] | list[str] | list[bool]
+_Table: TypeAlias = dict[str, _Column]
+_Interval: TypeAlias = tuple[float, float, float, int]
 
 __all__ = [
+    "QUANTILES",
+    "SUMMARY_TABLES",
     "InputError",
     "Scenario",
+    "Times",
     "__version__",
     "bytes",
     "evaluate_model",
@@ -22,16 +27,23 @@ __all__ = [
     "kinds",
     "models",
     "outline",
+    "paired_difference",
     "profiles",
     "read_har",
     "schema",
     "seconds",
+    "summarize",
+    "summarize_runs",
+    "summarize_tables",
+    "t_quantile",
     "tables",
     "trace",
     "wzk_chain_samples",
 ]
 
 __version__: str
+SUMMARY_TABLES: dict[str, tuple[str, ...]]
+QUANTILES: list[str]
 
 class InputError(ValueError):
     """Bad input; the message is one line: what was read, the key, what is wrong with its value."""
@@ -83,6 +95,32 @@ class Scenario:
         qlog: _StrPath | None,
     ) -> None: ...
 
+@final
+class Times:
+    """How long things have taken or, if they are not over, have lasted."""
+
+    def __new__(
+        cls, waited_s: Sequence[float], is_over: Sequence[bool], run: Sequence[int], runs: int
+    ) -> Times: ...
+    def quantile(self, share: float) -> tuple[_Interval, list[float]] | None: ...
+    def restricted_mean(self, horizon_s: float) -> tuple[_Interval, list[float]]: ...
+    def curve(self, most: int) -> tuple[list[float], list[float]]: ...
+
+def summarize_runs(
+    scenario: Scenario,
+    variants: list[str],
+    seeds: list[int],
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]: ...
+def summarize_tables(
+    tables: Mapping[str, dict[str, _Column]], variants: int, seeds: list[int]
+) -> list[dict[str, Any]]: ...
+def summarize(
+    read: Callable[[str, int], Mapping[str, _Column]], variants: int, seeds: list[int]
+) -> list[dict[str, Any]]: ...
+def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> _Interval | None: ...
+def t_quantile(degrees: float, share: float) -> float: ...
 def trace(
     *,
     profile: str,

@@ -4,16 +4,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from catnip._core import Scenario
-from catnip.tables import Column, Table
+from catnip.tables import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Progress: TypeAlias = Callable[[int, int], None]
-Rows: TypeAlias = dict[str, NDArray[Any]]
+Rows: TypeAlias = "dict[str, NDArray[Any]]"
 
 PART_S = 3.0
 """About so long a run goes on before what it has done is safe."""
@@ -70,42 +70,3 @@ def axes_of(scenario: Scenario, variants: Sequence[str]) -> dict[str, list[Any]]
 
 def _shifted(progress: Progress, before: int, total: int, done: int, _of: int) -> None:
     progress(before + done, total)
-
-
-class InMemory:
-    """Keeps some columns of some tables."""
-
-    def __init__(self, wanted: Mapping[str, Sequence[str]]) -> None:
-        self._wanted = wanted
-        self._done = 0
-        self._parts: dict[tuple[str, int], list[Rows]] = {}
-
-    def done(self) -> int:
-        """See `Keeper`."""
-        return self._done
-
-    def keep(self, made: Mapping[str, Table], variant: int, _first: int, end: int) -> None:
-        """See `Keeper`."""
-        for name, columns in self._wanted.items():
-            table = {key: _compact(made[name][key]) for key in columns if key != "variant"}
-            of_row = np.asarray(made[name]["variant"])
-            numbers = np.unique(of_row)
-            for number in numbers:
-                chosen = slice(None) if len(numbers) == 1 else of_row == number
-                part = {key: values[chosen] for key, values in table.items()}
-                self._parts.setdefault((name, variant + int(number)), []).append(part)
-            # Even without rows a table has its columns.
-            self._parts.setdefault((name, -1), [{key: values[:0] for key, values in table.items()}])
-        self._done = end
-
-    def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """See `Keeper`."""
-        parts = self._parts.get((table, variant), self._parts[table, -1])
-        if len(parts) > 1:
-            whole = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-            parts[:] = [whole]
-        return {key: parts[0][key] for key in columns if key != "variant"}
-
-
-def _compact(column: Column) -> NDArray[Any]:
-    return np.asarray(column, dtype=str if isinstance(column, list) else None)

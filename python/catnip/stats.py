@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from catnip import _core
 from catnip.interval import Interval
 
 Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
@@ -57,19 +58,11 @@ def pseudo_values(statistic: Statistic, runs: int) -> NDArray[np.float64]:
     return _sample([runs * whole - (runs - 1) * statistic(np.delete(every, run)) for run in every])
 
 
-def t_quantile(degrees: int, share: float) -> float:
-    """Quantile of Student's t distribution."""
-    # A single run needs none, and the library takes longer to load than a short run lasts.
-    from scipy.special import stdtrit  # noqa: PLC0415
-
-    return float(stdtrit(degrees, share))
-
-
 def _around(centre: float, deviates: NDArray[np.float64], confidence: float) -> Interval:
     n = len(deviates)
     if n == 1:
         return Interval(centre, math.nan, math.nan, n)
-    half = t_quantile(n - 1, (1 + confidence) / 2) * float(deviates.std(ddof=1)) / math.sqrt(n)
+    half = _core.t_quantile(n - 1, (1 + confidence) / 2) * float(deviates.std(ddof=1)) / math.sqrt(n)
     return Interval(centre, centre - half, centre + half, n)
 
 

@@ -18,6 +18,7 @@ from catnip.tables import SERIES, TABLES
 from conftest import Run
 
 SMALL = "catnip-e2"
+SINGLE_TRANSFERS = "hysteresis-priority"
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,12 @@ def test_help_is_there_without_what_commands_need(catnip: Run) -> None:
         (["--help"], {"numpy", "rich", "scipy"}, 140),
         (["run", "--help"], {"numpy", "rich", "scipy"}, 145),
         (["list"], {"numpy", "rich", "scipy"}, 145),
-        (["run", SMALL, "--seeds", "1"], {"rich", "scipy", "matplotlib", "pandas", "pyarrow"}, 270),
+        (["run", SMALL, "--seeds", "1"], {"numpy", "rich", "scipy", "matplotlib", "pandas", "pyarrow"}, 155),
+        (
+            ["run", SINGLE_TRANSFERS, "--seeds", "3"],
+            {"numpy", "rich", "scipy", "matplotlib", "pandas", "pyarrow"},
+            155,
+        ),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
 )

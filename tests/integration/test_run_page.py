@@ -8,9 +8,8 @@ import pytest
 from test_runs import PIPE
 
 from catnip import run_page, runs, summary
-from catnip._core import Scenario
+from catnip._core import Scenario, Times
 from catnip.cli.options import BAD_INPUT
-from catnip.survival import Times
 from conftest import Run
 
 
@@ -89,9 +88,8 @@ def test_what_lies_along_an_axis_of_numbers_is_drawn_in_their_order() -> None:
 
 
 def test_a_curve_keeps_its_ends_and_is_fine_where_few_are_left() -> None:
-    seeds = np.ones(10_000, dtype=np.uint64)
-    times = Times.of(np.arange(1, 10_001, dtype=float), np.ones(10_000, dtype=bool), seeds, [1])
-    at_s, longer = times.curve(300)
+    times = Times(range(1, 10_001), [True] * 10_000, [0] * 10_000, 1)
+    at_s, longer = map(np.array, times.curve(300))
     assert len(at_s) <= 300
     assert (at_s[0], at_s[-1]) == (1, 10_000)
     np.testing.assert_allclose(longer, 1 - at_s / 10_000, atol=1e-9)

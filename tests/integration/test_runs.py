@@ -165,14 +165,14 @@ def test_where_memory_ends_there_is_one_line(pipe: Path, tmp_path: Path) -> None
     assert not list((tmp_path / "out").glob("*.parquet"))
 
 
-def test_runs_are_kept_by_variant_whatever_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = Scenario.parse("pipe.toml", PIPE)
-    wanted = {"groups": ["variant", "seed", "group"], "pages": ["variant", "time_s"]}
-    by_part = []
+def test_a_summary_is_the_same_of_runs_of_tables_and_of_parts_on_a_disk(
+    catnip: Run, pipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = Scenario.load(pipe)
+    of_runs = summary.of_runs(scenario, scenario.variants, [1, 2, 3])
+    tables = scenario.run(scenario.variants, [1, 2, 3], list(summary.TABLES))
+    assert str(summary.of_tables(tables, scenario.variants, [1, 2, 3])) == str(of_runs)
+    alone = catnip("run", pipe, "--seeds", 3, "--json").out
     for part_s in (0.0, 100.0):
         monkeypatch.setattr(runs, "PART_S", part_s)
-        kept = runs.InMemory(wanted)
-        runs.complete(kept, scenario, scenario.variants, [1, 2, 3], list(wanted))
-        by_part.append([kept.rows("groups", ["seed"], variant)["seed"].tolist() for variant in range(4)])
-        assert [len(kept.rows("pages", ["time_s"], variant)["time_s"]) for variant in range(4)] == [0] * 4
-    assert by_part == [[[1, 2, 3]] * 4] * 2
+        assert catnip("run", pipe, "--seeds", 3, "--json", "--out", tmp_path / str(part_s)).out == alone

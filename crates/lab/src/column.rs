@@ -68,6 +68,14 @@ impl Texts {
     }
 }
 
+impl<T: AsRef<str>> FromIterator<T> for Texts {
+    fn from_iter<I: IntoIterator<Item = T>>(names: I) -> Self {
+        let mut made = Self::default();
+        names.into_iter().for_each(|name| made.push(name.as_ref()));
+        made
+    }
+}
+
 impl Index<usize> for Texts {
     type Output = str;
     fn index(&self, row: usize) -> &str {

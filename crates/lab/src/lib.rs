@@ -26,6 +26,7 @@ mod series;
 mod single_flow;
 mod site_file;
 mod sla;
+pub mod summary;
 mod table;
 mod tcp;
 mod text;

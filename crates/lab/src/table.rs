@@ -18,6 +18,21 @@ impl Table {
         Self { columns: name.headings().into_iter().map(|heading| (heading.name, heading.empty)).collect() }
     }
 
+    /// Some columns, of equal length.
+    pub fn of(columns: Vec<(&'static str, Column)>) -> Self {
+        Self { columns }
+    }
+
+    /// The column of this name.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none.
+    pub fn column(&self, name: &str) -> &Column {
+        let found = self.columns.iter().find(|(other, _)| *other == name);
+        &found.unwrap_or_else(|| panic!("there is no column {name}")).1
+    }
+
     /// The columns in order.
     pub fn columns(&self) -> &[(&'static str, Column)] {
         &self.columns

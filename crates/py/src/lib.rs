@@ -2,6 +2,7 @@
 
 mod memory;
 mod models;
+mod summary;
 
 use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::tmix::{self, ConnectionVector, Side};
@@ -17,6 +18,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -29,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InputError", module.py().get_type::<InputError>())?;
     module.add_class::<PyScenario>()?;
     models::register(module)?;
+    summary::register(module)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(profiles, module)?)?;
     module.add_function(wrap_pyfunction!(kinds, module)?)?;
@@ -211,34 +214,8 @@ impl PyScenario {
             .map(|name| name.parse())
             .collect::<Result<Vec<TableName>, _>>()
             .map_err(|error: ParseError| bad_input(BadInput::new("", "tables", error.to_string())))?;
-        if variants.is_empty() || seeds.is_empty() {
-            let key = if seeds.is_empty() { "seeds" } else { "variants" };
-            return Err(bad_input(BadInput::new(&self.shown(), key, "0: at least one is needed")));
-        }
-        let total = variants.len() * seeds.len();
-        let request = RunRequest {
-            variants: variants.iter().map(String::as_str).collect(),
-            seeds,
-            tables: names,
-            threads,
-            every,
-        };
-        let mut failure = None;
-        let mut report = |done: usize| {
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                progress.as_ref().map(|call| call.call1(py, (done, total))).transpose()
-            });
-            failure = told.err();
-            failure.is_none()
-        };
-        let result = py.detach(|| catnip_lab::run_all(&self.0, &request, &mut report));
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        let all = result.map_err(bad_input)?.expect("it stops only after a failure");
         let out = PyDict::new(py);
-        for (name, table) in all {
+        for (name, table) in self.tables(py, &variants, seeds, names, threads, progress, every)? {
             out.set_item(name.name(), to_dict(py, table)?)?;
         }
         Ok(out)
@@ -295,6 +272,39 @@ fn interval(text: &str) -> PyResult<Span> {
 }
 
 impl PyScenario {
+    /// The tables of every variant with every seed.
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn tables(
+        &self,
+        py: Python<'_>,
+        variants: &[String],
+        seeds: Vec<u64>,
+        tables: Vec<TableName>,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+        every: Option<Span>,
+    ) -> PyResult<BTreeMap<TableName, Table>> {
+        if variants.is_empty() || seeds.is_empty() {
+            let key = if seeds.is_empty() { "seeds" } else { "variants" };
+            return Err(bad_input(BadInput::new(&self.shown(), key, "0: at least one is needed")));
+        }
+        let total = variants.len() * seeds.len();
+        let variants = variants.iter().map(String::as_str).collect();
+        let request = RunRequest { variants, seeds, tables, threads, every };
+        let mut failure = None;
+        let mut report = |done: usize| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                progress.as_ref().map(|call| call.call1(py, (done, total))).transpose()
+            });
+            failure = told.err();
+            failure.is_none()
+        };
+        let result = py.detach(|| catnip_lab::run_all(&self.0, &request, &mut report));
+        failure.map_or(Ok(()), Err)?;
+        Ok(result.map_err(bad_input)?.expect("it stops only after a failure"))
+    }
+
     /// Where it came from, as messages call it.
     fn shown(&self) -> String {
         self.0.path.display().to_string()

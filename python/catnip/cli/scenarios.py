@@ -24,7 +24,7 @@ from catnip.tables import SERIES, TABLES, USUAL
 from catnip.voice import note
 
 if TYPE_CHECKING:
-    from catnip.runs import Keeper
+    from catnip.runs import Keeper, Progress
     from catnip.summary import Read, Summary
 
 
@@ -120,8 +120,8 @@ def run(
     _check_outputs(out, report, plot)
 
     with Progress(quiet=as_json) as progress:
-        settings = {"threads": threads, "every": series, "progress": progress.task(loaded.id)}
-        summaries = _summarized(loaded, chosen, numbers, out, written, settings)
+        told = progress.task(loaded.id)
+        summaries = _summarized(loaded, chosen, numbers, out, written, threads, series, told)
     if report is not None or plot is not None:
         _draw(loaded, numbers, summaries, against, report, plot)
     if logs:
@@ -183,20 +183,22 @@ def _summarized(
     seeds: Sequence[int],
     out: Path | None,
     written: set[str],
-    settings: Mapping[str, Any],
+    threads: int,
+    series: str | None,
+    progress: "Progress",
 ) -> "dict[str, Summary]":
     """Does the runs, and writes the tables if there is a folder for them."""
-    from catnip import runs, summary  # noqa: PLC0415 -- their libraries are slow to load
+    from catnip import summary  # noqa: PLC0415 -- help needs none of it
 
     if out is None:
-        kept = runs.InMemory(summary.TABLES)
-        runs.complete(kept, scenario, variants, seeds, list(summary.TABLES), **settings)
-        return summary.summarize(_reader(kept), variants, seeds)
+        return summary.of_runs(scenario, variants, seeds, threads, progress)
     from catnip import results  # noqa: PLC0415 -- only what is written needs it
 
     manifest = results.Manifest.of(scenario, variants, seeds)
     needed = written | set(summary.TABLES)
-    with results.carried_out(out, scenario, manifest, needed, **settings) as made:
+    with results.carried_out(
+        out, scenario, manifest, needed, threads=threads, every=series, progress=progress
+    ) as made:
         summaries = summary.summarize(_reader(made), variants, seeds)
         made.write(out, written)
     note(f"the tables are in {out}")

@@ -1,0 +1,193 @@
+//! How long things take when some have not ended yet: quantiles and means of times that are cut short.
+//!
+//! The curve is that of Kaplan and Meier (JASA 53, 1958). How much it varies is learned by leaving out blocks of seeds in turn (Tukey's
+//! jackknife): seeds are independent of each other, transfers of one run are not.
+
+use super::interval::{Interval, around, half_width};
+use std::collections::BTreeSet;
+
+/// Seeds are left out in no more parts than these.
+const BLOCKS: usize = 50;
+/// Rounding must not move a whole step of the curve.
+const ROUNDING: f64 = 1e-12;
+
+/// A number, its interval, and a value for each block of seeds whose mean it is, for differences.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// The number.
+    pub interval: Interval,
+    /// A value for each block.
+    pub values: Vec<f64>,
+}
+
+/// How long things have taken or, if they are not over, have lasted.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// Ascending; of equal ones first what is over.
+    waits: Vec<Wait>,
+    blocks: usize,
+    /// The share that takes longer than each.
+    lasting: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    waited_s: f64,
+    is_over: bool,
+    block: usize,
+}
+
+impl Times {
+    /// How long each has waited, in seconds, whether that was all, and the number of its run, of so many. The same runs are in the same
+    /// blocks whatever the times.
+    pub fn new(waits: impl IntoIterator<Item = (f64, bool, usize)>, runs: usize) -> Self {
+        let blocks = runs.min(BLOCKS);
+        let mut waits: Vec<Wait> = waits
+            .into_iter()
+            .map(|(waited_s, is_over, run)| Wait { waited_s, is_over, block: run * blocks / runs })
+            .collect();
+        waits.sort_by(|a, b| a.waited_s.total_cmp(&b.waited_s).then(b.is_over.cmp(&a.is_over)));
+        let lasting = lasting(waits.iter());
+        Self { waits, blocks, lasting }
+    }
+
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "a collection of nothing is no special case")]
+    pub fn len(&self) -> usize {
+        self.waits.len()
+    }
+
+    /// The longest wait; 0 without any.
+    pub fn longest_s(&self) -> f64 {
+        self.waits.last().map_or(0.0, |last| last.waited_s)
+    }
+
+    /// Until when it is known how many take longer: if the longest is over, that is none, and this is infinite.
+    pub fn known_until_s(&self) -> f64 {
+        // Of equal ones those that are not over are last.
+        self.waits.last().filter(|last| !last.is_over).map_or(f64::INFINITY, |last| last.waited_s)
+    }
+
+    /// The mean of the time or the horizon, whichever is less.
+    pub fn restricted_mean(&self, horizon_s: f64) -> Estimate {
+        self.varied(|times| times.mean(horizon_s))
+    }
+
+    /// The least time within which such a share is over; `None` if too few are.
+    ///
+    /// The interval is Woodruff's (JASA 47, 1952): the shares that an interval around `share` of those that are over by then reaches
+    /// to, read off the same curve.
+    pub fn quantile(&self, share: f64) -> Option<Estimate> {
+        let at_s = self.reached(share)?;
+        if self.blocks == 1 {
+            let interval = Interval { mean: at_s, low: f64::NAN, high: f64::NAN, n: 1 };
+            return Some(Estimate { interval, values: vec![at_s] });
+        }
+        let shares = self.varied(|times| 1.0 - times.lasting_at(at_s)).values;
+        let reach = half_width(&shares);
+        let (low, high) = (self.reached(share - reach), self.reached(share + reach));
+        // So long it takes for the share to rise by the reach: that is how shares become times.
+        let low_s = low.unwrap_or(f64::INFINITY);
+        let rise_s = high.map_or(at_s - low_s, |high_s| (high_s - low_s) / 2.0);
+        let slope_s = if reach > 0.0 { rise_s / reach } else { 0.0 };
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let interval =
+            Interval { mean: at_s, low: low_s, high: high.unwrap_or(f64::INFINITY), n: self.blocks };
+        let values = shares.iter().map(|share| at_s - slope_s * (share - mean)).collect();
+        Some(Estimate { interval, values })
+    }
+
+    /// Times at which something is over, and the share that takes longer: so many points at most.
+    ///
+    /// They are closer to each other where few are left, which is what quantiles are read from.
+    pub fn curve(&self, most: usize) -> (Vec<f64>, Vec<f64>) {
+        let over = self.waits.iter().zip(&self.lasting).filter(|(wait, _)| wait.is_over);
+        let points: Vec<(f64, f64)> = over.map(|(wait, &lasting)| (wait.waited_s, lasting)).collect();
+        let count = points.len();
+        if count <= most {
+            return points.into_iter().unzip();
+        }
+        // From the last point on, by equal factors.
+        let factor = (count as f64).ln() / (most - 1) as f64;
+        let rank = |step: usize| count - (factor * step as f64).exp().round_ties_even() as usize;
+        let chosen: BTreeSet<usize> = (0..most).map(rank).collect();
+        chosen.into_iter().map(|rank| points[rank]).unzip()
+    }
+
+    /// An estimate from all, and from all but each block.
+    fn varied(&self, estimate: impl Fn(&Self) -> f64) -> Estimate {
+        let whole = estimate(self);
+        if self.blocks == 1 {
+            let interval = Interval { mean: whole, low: f64::NAN, high: f64::NAN, n: 1 };
+            return Estimate { interval, values: vec![whole] };
+        }
+        let blocks = self.blocks as f64;
+        let value = |block| blocks * whole - (blocks - 1.0) * estimate(&self.without(block));
+        let values: Vec<f64> = (0..self.blocks).map(value).collect();
+        Estimate { interval: around(whole, &values), values }
+    }
+
+    fn without(&self, block: usize) -> Self {
+        let waits: Vec<Wait> = self.waits.iter().copied().filter(|wait| wait.block != block).collect();
+        let lasting = lasting(waits.iter());
+        Self { waits, blocks: self.blocks, lasting }
+    }
+
+    fn lasting_at(&self, at_s: f64) -> f64 {
+        let by_then = self.waits.partition_point(|wait| wait.waited_s <= at_s);
+        if by_then == 0 { 1.0 } else { self.lasting[by_then - 1] }
+    }
+
+    /// When such a share is over, if that is known.
+    fn reached(&self, share: f64) -> Option<f64> {
+        let place = if share <= 0.0 {
+            0
+        } else {
+            self.lasting.partition_point(|&lasting| lasting > 1.0 - share + ROUNDING)
+        };
+        self.waits.get(place).map(|wait| wait.waited_s)
+    }
+
+    /// The area beneath the curve, up to the horizon.
+    fn mean(&self, horizon_s: f64) -> f64 {
+        let steps = self.waits.iter().zip(&self.lasting).map(|(wait, &lasting)| (wait.waited_s, lasting));
+        let (mut area, mut from_s, mut share) = (0.0, 0.0, 1.0);
+        for (at_s, lasting) in steps.chain([(horizon_s, 0.0)]) {
+            let until_s = at_s.min(horizon_s);
+            area += share * (until_s - from_s);
+            (from_s, share) = (until_s, lasting);
+        }
+        area
+    }
+}
+
+/// The estimated share that takes longer than each.
+fn lasting<'a>(waits: impl ExactSizeIterator<Item = &'a Wait>) -> Vec<f64> {
+    let count = waits.len();
+    let mut share = 1.0;
+    let left = waits.enumerate().map(|(before, wait)| {
+        let at_risk = (count - before) as f64;
+        share *= if wait.is_over { (at_risk - 1.0) / at_risk } else { 1.0 };
+        share
+    });
+    left.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_same_runs_are_in_the_same_blocks_whatever_the_times() {
+        for runs in [1, 2, 49, 50, 51, 120, 1000] {
+            let blocks_of = |step: usize| {
+                let made = Times::new((0..runs).step_by(step).map(|run| (run as f64, true, run)), runs);
+                made.waits.iter().map(|wait| (wait.waited_s as usize, wait.block)).collect::<BTreeMap<_, _>>()
+            };
+            let (all, some) = (blocks_of(1), blocks_of(3));
+            assert!(some.iter().all(|(run, block)| all[run] == *block));
+            assert_eq!(all.values().collect::<BTreeSet<_>>().len(), runs.min(BLOCKS));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Summaries: of runs, of tables, and what they are made of.
+
+use crate::{PyScenario, bad_input};
+use catnip_lab::summary::{self, Estimate, Interval, OfGroup, Rows, Summary};
+use catnip_lab::{Column, InputError as BadInput, Table, TableName, Texts};
+use numpy::{Element, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use std::collections::BTreeMap;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let tables = PyDict::new(module.py());
+    for (table, columns) in summary::TABLES {
+        tables.set_item(table.name(), PyTuple::new(module.py(), columns)?)?;
+    }
+    module.add("SUMMARY_TABLES", tables)?;
+    module.add("QUANTILES", summary::QUANTILES.map(|(measure, _)| measure))?;
+    module.add_class::<Times>()?;
+    module.add_function(wrap_pyfunction!(summarize_runs, module)?)?;
+    module.add_function(wrap_pyfunction!(summarize_tables, module)?)?;
+    module.add_function(wrap_pyfunction!(summarize, module)?)?;
+    module.add_function(wrap_pyfunction!(paired_difference, module)?)?;
+    module.add_function(wrap_pyfunction!(t_quantile, module)?)
+}
+
+/// Mean, lower and upper bound, and the number of independent values.
+type IntervalTuple = (f64, f64, f64, usize);
+
+/// Runs every variant with every seed and summarizes each variant, as `summarize` does.
+#[pyfunction]
+#[pyo3(signature = (scenario, variants, seeds, threads = 0, progress = None))]
+fn summarize_runs<'py>(
+    py: Python<'py>,
+    scenario: &PyScenario,
+    variants: Vec<String>,
+    seeds: Vec<u64>,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let names = summary::TABLES.map(|(name, _)| name).to_vec();
+    let tables = scenario.tables(py, &variants, seeds.clone(), names, threads, progress, None)?;
+    let made = py.detach(|| summary::of_tables(&tables, variants.len(), &seeds));
+    made.iter().map(|summary| told(py, summary)).collect()
+}
+
+/// Summarizes so many variants of whole tables, whose rows are in the order of variants.
+#[pyfunction]
+fn summarize_tables<'py>(
+    py: Python<'py>,
+    tables: BTreeMap<String, Bound<'py, PyDict>>,
+    variants: usize,
+    seeds: Vec<u64>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let read = |(name, _): (TableName, _)| {
+        let given = tables
+            .get(name.name())
+            .ok_or_else(|| wrong("tables", &format!("there is no {}", name.name())))?;
+        Ok((name, table(name, given, true)?))
+    };
+    let tables: BTreeMap<TableName, Table> =
+        summary::TABLES.into_iter().map(read).collect::<PyResult<_>>()?;
+    let made = py.detach(|| summary::of_tables(&tables, variants, &seeds));
+    made.iter().map(|summary| told(py, summary)).collect()
+}
+
+/// Summarizes so many variants; `read(table, number)` gives the columns of a variant, and is called again for each of them. The seeds
+/// ascend. Of each variant a dict: `groups` and `links` by name, and `hops`.
+#[pyfunction]
+fn summarize<'py>(
+    py: Python<'py>,
+    read: Bound<'py, PyAny>,
+    variants: usize,
+    seeds: Vec<u64>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let read = |name: TableName, variant: usize| {
+        let given = read.call1((name.name(), variant))?.cast_into::<PyDict>()?;
+        Ok::<_, PyErr>(Rows::all(table(name, &given, false)?))
+    };
+    summary::summarize(read, variants, &seeds)?.iter().map(|summary| told(py, summary)).collect()
+}
+
+/// The mean of ours - theirs where both are numbers; None if they cannot be paired.
+#[pyfunction]
+fn paired_difference(ours: Vec<f64>, theirs: Vec<f64>) -> Option<IntervalTuple> {
+    summary::paired_difference(&ours, &theirs).map(tuple)
+}
+
+/// A quantile of Student's t distribution.
+#[pyfunction]
+fn t_quantile(degrees: f64, share: f64) -> f64 {
+    summary::t_quantile(degrees, share)
+}
+
+/// How long things have taken or, if they are not over, have lasted.
+#[pyclass(module = "catnip._core", frozen)]
+struct Times(summary::Times);
+
+#[pymethods]
+impl Times {
+    /// How long each has waited, in seconds, whether that was all, and the number of its run, of so many.
+    #[new]
+    fn new(waited_s: Vec<f64>, is_over: Vec<bool>, run: Vec<usize>, runs: usize) -> PyResult<Self> {
+        if waited_s.len() != is_over.len() || waited_s.len() != run.len() {
+            return Err(wrong("is_over, run", "expected as many as waited_s"));
+        }
+        if run.iter().any(|&run| run >= runs) {
+            return Err(wrong("run", &format!("expected numbers below {runs}")));
+        }
+        let waits = waited_s
+            .into_iter()
+            .zip(is_over)
+            .zip(run)
+            .map(|((waited_s, is_over), run)| (waited_s, is_over, run));
+        Ok(Self(summary::Times::new(waits, runs)))
+    }
+
+    /// The least time within which such a share is over, with a value for each block of runs; None if too few are.
+    fn quantile(&self, share: f64) -> Option<(IntervalTuple, Vec<f64>)> {
+        self.0.quantile(share).map(|Estimate { interval, values }| (tuple(interval), values))
+    }
+
+    /// The mean of the time or the horizon, whichever is less, with a value for each block of runs.
+    fn restricted_mean(&self, horizon_s: f64) -> (IntervalTuple, Vec<f64>) {
+        let Estimate { interval, values } = self.0.restricted_mean(horizon_s);
+        (tuple(interval), values)
+    }
+
+    /// Times at which something is over, and the share that takes longer: so many points at most.
+    fn curve(&self, most: usize) -> (Vec<f64>, Vec<f64>) {
+        self.0.curve(most)
+    }
+}
+
+fn wrong(key: &str, what: &str) -> PyErr {
+    bad_input(BadInput::new("", key, what))
+}
+
+fn tuple(of: Interval) -> IntervalTuple {
+    (of.mean, of.low, of.high, of.n)
+}
+
+fn told<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
+    let (groups, links) = (PyDict::new(py), PyDict::new(py));
+    for (name, of) in &summary.groups {
+        groups.set_item(&**name, told_group(py, of)?)?;
+    }
+    for (name, measured) in &summary.links {
+        links.set_item(&**name, intervals(py, measured)?)?;
+    }
+    let out = PyDict::new(py);
+    out.set_item("groups", groups)?;
+    out.set_item("links", links)?;
+    out.set_item("hops", summary.hops)?;
+    Ok(out)
+}
+
+fn told_group<'py>(py: Python<'py>, of: &OfGroup) -> PyResult<Bound<'py, PyDict>> {
+    let values = PyDict::new(py);
+    for (measure, of) in &of.values {
+        values.set_item(measure, of)?;
+    }
+    let out = PyDict::new(py);
+    out.set_item("kind", &*of.kind)?;
+    out.set_item("started", of.started)?;
+    out.set_item("finished", of.finished)?;
+    out.set_item("means", intervals(py, &of.means)?)?;
+    out.set_item("restricted_s", of.restricted_s.map(tuple))?;
+    out.set_item("horizon_s", of.horizon_s)?;
+    out.set_item("curve", &of.curve)?;
+    out.set_item("values", values)?;
+    Ok(out)
+}
+
+fn intervals<'py>(py: Python<'py>, measured: &[(&'static str, Interval)]) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for &(measure, interval) in measured {
+        out.set_item(measure, tuple(interval))?;
+    }
+    Ok(out)
+}
+
+/// The columns of a table that a summary needs, with or without that of variants.
+fn table(name: TableName, given: &Bound<'_, PyDict>, variants: bool) -> PyResult<Table> {
+    let [(_, wanted)] = summary::TABLES.iter().filter(|(one, _)| *one == name).collect::<Vec<_>>()[..] else {
+        unreachable!("a summary reads no other table than its own")
+    };
+    let columns = name
+        .headings()
+        .into_iter()
+        .filter(|heading| wanted.contains(&heading.name) && (variants || heading.name != "variant"));
+    let read = |heading: catnip_lab::Heading| {
+        let key = format!("{}.{}", name.name(), heading.name);
+        let values = given.get_item(heading.name)?.ok_or_else(|| wrong(&key, "there is no such column"))?;
+        let column = match heading.empty {
+            Column::Float(_) => Column::Float(numbers(&key, &values)?),
+            Column::Integer(_) => Column::Integer(numbers(&key, &values)?),
+            Column::Text(_) => Column::Text(texts(&values)?),
+        };
+        Ok((heading.name, column))
+    };
+    let columns: Vec<_> = columns.map(read).collect::<PyResult<_>>()?;
+    Ok(Table::of(columns))
+}
+
+/// An array of the very type in one step, any other sequence one by one.
+fn numbers<'py, T: Element + Clone + for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+    key: &str,
+    values: &Bound<'py, PyAny>,
+) -> PyResult<Vec<T>> {
+    match values.extract::<PyReadonlyArray1<'py, T>>() {
+        Ok(array) => Ok(array.as_array().iter().cloned().collect()),
+        Err(_) => values.extract().map_err(|error: PyErr| wrong(key, &error.to_string())),
+    }
+}
+
+fn texts(values: &Bound<'_, PyAny>) -> PyResult<Texts> {
+    values.extract::<Vec<Bound<'_, PyString>>>()?.iter().map(|name| name.to_str()).collect()
+}
