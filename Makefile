@@ -121,7 +121,7 @@ validate:  ## Compare with the paper and ns-2 at full length, rewrite validation
 	$(BIN)/catnip reproduce linux-tcp --report validation/linux-tcp.html --table validation/linux-tcp.md --figures docs/figures
 	$(BIN)/catnip reproduce newcwv --report validation/newcwv.html --table validation/newcwv.md --figures docs/figures
 	$(BIN)/catnip reproduce today --report validation/today.html --table validation/today.md --figures docs/figures
-	$(BIN)/python -m catnip.model_plots docs/models
+	$(BIN)/python tools/model_pages.py docs/models
 
 qdisc:  ## Boot a newer kernel in an emulator and test the router in it (two minutes and, once, 125 MB; ARGS=SEED)
 	@tools/need.sh qdisc

@@ -13,12 +13,14 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from catnip import paths, runs, summary, telling
 from catnip._core import InputError, Scenario
-from catnip.cli.emulation import program
-from catnip.papers import outcome
-from catnip.summary import Summary
-from catnip.tables import SERIES, USUAL, Table
+from catnip.analysis import summary
+from catnip.analysis.summary import Summary
+from catnip.base import paths
+from catnip.base.programs import program
+from catnip.report import model, summary_tables
+from catnip.store import runs
+from catnip.store.tables import SERIES, USUAL, Table
 
 if TYPE_CHECKING:
     import pandas
@@ -126,18 +128,18 @@ class Results:
 
     def _repr_html_(self) -> str:
         """As `catnip run` prints it."""
-        told = telling.tables(self.title, self.seeds, self.summary)
+        told = summary_tables.tables(self.title, self.seeds, self.summary)
         return "".join(map(_html, told))
 
 
 def _results() -> ModuleType:
     """Tables on disk; it needs the library for Parquet, which others do without."""
-    from catnip import results  # noqa: PLC0415 -- as said
+    from catnip.store import results  # noqa: PLC0415 -- as said
 
     return results
 
 
-def _html(table: outcome.Table) -> str:
+def _html(table: model.Table) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in table.rows)
     body = "".join(f"<tr>{cells}</tr>" for cells in rows)

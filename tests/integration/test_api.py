@@ -12,8 +12,10 @@ import pytest
 from pytest import approx
 
 import catnip
-from catnip import InputError, api, paths, summary
-from catnip.cli.emulation import cannot_emulate
+from catnip import InputError, api
+from catnip.analysis import summary
+from catnip.base import paths
+from catnip.base.programs import cannot_emulate
 from conftest import Run
 from pages import blocks
 
@@ -128,7 +130,7 @@ def test_what_is_wrong_is_said_in_one_line(arguments: dict[str, Any], says: str)
 
 
 def test_a_summary_needs_its_tables(tmp_path: Path) -> None:
-    from catnip import results  # noqa: PLC0415
+    from catnip.store import results  # noqa: PLC0415
 
     scenario = paths.scenario("slow-start")
     made = scenario.run(scenario.variants, [1], ["runs"])

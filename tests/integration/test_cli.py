@@ -10,11 +10,15 @@ from pathlib import Path
 import click
 import pytest
 
-from catnip import __version__, cli, paths, results
+from catnip import __version__, cli
+from catnip.analysis import claims
+from catnip.base import paths
+from catnip.base.progress import Progress
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
-from catnip.papers import claims, outcome, runner
-from catnip.progress import Progress
-from catnip.tables import SERIES, TABLES
+from catnip.papers import runner
+from catnip.report import model
+from catnip.store import results
+from catnip.store.tables import SERIES, TABLES
 from conftest import Run
 
 SMALL = "catnip-e2"
@@ -384,11 +388,11 @@ def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
         seeds: int | None,
         first_seed: int,
         progress: Progress,
-    ) -> outcome.Reproduction:
+    ) -> model.Reproduction:
         assert (name, chosen, quick, seeds, first_seed) == ("catnip", ["CAT-E1"], True, 3, 5)
         progress.task("one loss")(1, 2)
         claim = claims.at_most("CAT-E1", "loss, %", 2.0, 1.0 if failing else 3.0)
-        return outcome.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
+        return model.Reproduction("Title", "Headline.", [claim], seeds=[5, 6, 7])
 
     monkeypatch.setattr(runner, "reproduce", reproduce)
     report, table = tmp_path / "new" / "report.html", tmp_path / "table.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from catnip import extras
+from catnip.base import extras
 from catnip.cli.options import BAD_INPUT
 from conftest import Run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from catnip import paths
+from catnip.base import paths
 from catnip.cli.options import BAD_INPUT
 from conftest import Run
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import paths
 from catnip._core import InputError
+from catnip.base import paths
+from catnip.base.progress import Progress
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv import real, replay
 from catnip.papers.newcwv.real import (
@@ -26,8 +27,7 @@ from catnip.papers.newcwv.real import (
 )
 from catnip.papers.newcwv.replay import Connection, Exchange
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
-from catnip.progress import Progress
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 TRACE = """SEQ 100000 2 0 0
 w 65535 65535

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from catnip import paths
 from catnip._core import Scenario
+from catnip.base import paths
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -42,7 +42,7 @@ def test_the_package_knows_its_checkout() -> None:
 
 def test_an_installed_copy_knows_of_no_checkout(elsewhere: Path) -> None:
     assert run(
-        elsewhere, "-c", "from catnip import paths; print(paths.PACKAGE, paths.checkout())"
+        elsewhere, "-c", "from catnip.base import paths; print(paths.PACKAGE, paths.checkout())"
     ).split() == [
         str(elsewhere / "catnip"),
         "None",
@@ -51,7 +51,7 @@ def test_an_installed_copy_knows_of_no_checkout(elsewhere: Path) -> None:
 
 def test_an_installed_copy_lists_and_runs_the_same_scenarios(elsewhere: Path) -> None:
     ours = {Path(one.path).relative_to(paths.PACKAGE) for one in paths.outlines()}
-    listed = "from catnip import paths\nfor one in paths.outlines(): print(one.path)"
+    listed = "from catnip.base import paths\nfor one in paths.outlines(): print(one.path)"
     theirs = {Path(path).relative_to(elsewhere / "catnip") for path in run(elsewhere, "-c", listed).split()}
     assert theirs == ours
     assert "Single-loss profile" in run(elsewhere, "-m", "catnip", "run", "catnip-e1", "--seeds", "1")

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from catnip import _core, cli, paths, results
+from catnip import _core, cli
+from catnip.base import paths
 from catnip.cli.options import BAD_INPUT, EXIT_CODES
+from catnip.store import results
 from conftest import Run
 
 ROOT = Path(__file__).resolve().parents[2]

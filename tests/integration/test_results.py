@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from catnip import InputError, _core, paths, provenance, results, runs, summary
+from catnip import InputError, _core
 from catnip._core import Scenario
-from catnip.cli import emulation
-from catnip.tables import USUAL, Table
+from catnip.analysis import summary
+from catnip.base import paths, programs, provenance
+from catnip.store import results, runs
+from catnip.store.tables import USUAL, Table
 from conftest import Run
 
 MANIFEST = results.Manifest(
@@ -90,7 +92,7 @@ def test_a_table_without_rows_has_the_types_of_one_with_rows(tmp_path: Path) -> 
 
 def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None:
     try:
-        emulator = emulation.program()
+        emulator = programs.program()
     except InputError as missing:
         pytest.skip(str(missing))
     file = tmp_path / "tiny.toml"

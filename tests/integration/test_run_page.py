@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from test_runs import PIPE
 
-from catnip import run_page, runs, summary
 from catnip._core import Scenario, Times
+from catnip.analysis import summary
 from catnip.cli.options import BAD_INPUT
+from catnip.report import run_page
+from catnip.store import runs
 from conftest import Run
 
 

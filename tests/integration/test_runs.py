@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import results, runs, summary
 from catnip._core import Scenario
+from catnip.analysis import summary
 from catnip.cli.options import BAD_INPUT, INTERRUPTED
+from catnip.store import results, runs
 from conftest import Run
 
 PIPE = """

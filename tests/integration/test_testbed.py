@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from catnip import InputError, paths
+from catnip import InputError
+from catnip.base import paths, programs
+from catnip.base.progress import Progress
 from catnip.cli import emulation
 from catnip.cli.options import BAD_INPUT
 from catnip.papers.testbed import runs
 from catnip.papers.testbed.runs import Point, Runs
-from catnip.progress import Progress
 from conftest import Run
 
 
@@ -32,23 +33,23 @@ def test_a_server_that_is_missing_is_named_with_its_package(monkeypatch: pytest.
 def test_without_the_emulator_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CATNIP_EMU", str(tmp_path / "none"))
     with pytest.raises(InputError, match=r"CATNIP_EMU: .*none is not a program"):
-        emulation.program()
+        programs.program()
 
 
 def test_the_emulator_of_a_wheel_is_found_wherever_it_was_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    program = tmp_path / "bin" / emulation.PROGRAM
+    program = tmp_path / "bin" / programs.PROGRAM
     program.parent.mkdir()
     program.touch(0o755)
     told = tmp_path / "catnip_net-1.dist-info"
     told.mkdir()
     (told / "METADATA").write_text("Name: catnip-net\n")
-    (told / "RECORD").write_text(f"bin/{emulation.PROGRAM},,\n")
+    (told / "RECORD").write_text(f"bin/{programs.PROGRAM},,\n")
     monkeypatch.delenv("CATNIP_EMU", raising=False)
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.syspath_prepend(tmp_path)
-    assert emulation.program() == program
+    assert programs.program() == program
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import paths, tracing
-from catnip.tables import Table
+from catnip.analysis import traces
+from catnip.base import paths
+from catnip.store.tables import Table
 from conftest import Run
 
 HEADER = ["time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size"]
@@ -76,7 +77,7 @@ def test_values_that_an_event_does_not_have_are_blank() -> None:
         "high": [False, False, False],
     }
     file = io.StringIO()
-    tracing.write_csv(file, events)
+    traces.write_csv(file, events)
     assert file.getvalue().splitlines()[1:] == [
         "0.000000,send,0,10.333,,0,1000",
         "1.017600,rto,,1,5,8,",

@@ -4,13 +4,13 @@ import json
 
 from pytest import approx
 
-from catnip import compared
-from catnip.compared import Point
+from catnip.modelling import accuracy
+from catnip.modelling.accuracy import Point
 from conftest import Run
 
 
 def test_stored_errors_are_those_of_the_models_against_the_stored_means() -> None:
-    for one in compared.points():
+    for one in accuracy.points():
         again = Point.of(one.simulated, one.case, one.mean)
         assert again.errors == approx(one.errors, abs=1e-4), one.case
 

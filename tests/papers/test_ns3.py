@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import catnip
-from catnip import paths
+from catnip.base import paths
 
 TABLE = paths.REFERENCE / "ns3" / "dumbbell.csv"
 SEEDS = 10

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from catnip.base.progress import Progress
 from catnip.papers import runner
 from catnip.papers.testbed import latency
-from catnip.progress import Progress
 from published import published
 
 ROOT = Path(__file__).resolve().parents[2]

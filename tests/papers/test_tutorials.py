@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from catnip import measures, paths
 from catnip._core import Scenario
-from catnip.cli import emulation
+from catnip.analysis import measures
+from catnip.base import paths, programs
 from conftest import Run
 from pages import blocks
 
@@ -65,7 +65,7 @@ def test_a_tutorial_answers_what_it_prints(page: str, count: int, commands: int,
 
 
 @pytest.mark.skipif(
-    bool(emulation.cannot_mark() or emulation.cannot_control()), reason=f"no agent: {emulation.cannot_mark()}"
+    bool(programs.cannot_mark() or programs.cannot_control()), reason=f"no agent: {programs.cannot_mark()}"
 )
 def test_the_packets_of_an_nginx_are_marked_as_the_tutorial_says(tmp_path: Path) -> None:
     build, follow = blocks("agent.md", "sh")

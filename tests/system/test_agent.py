@@ -19,9 +19,9 @@ import pytest
 import catnip
 from agents import PORT, Host, fetch_all, verified
 from catnip import context
-from catnip.cli import emulation
+from catnip.base import programs
 
-REASON = emulation.cannot_control() or emulation.cannot_mark()
+REASON = programs.cannot_control() or programs.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
 
 
@@ -385,7 +385,7 @@ def test_what_is_wrong_is_said_in_one_line_and_nothing_is_attached(host: Host) -
 
 
 def test_who_has_no_privileges_is_told_so(host: Host) -> None:
-    command = ["setpriv", "--reuid=65534", "--clear-groups", str(emulation.program(emulation.AGENT)), "start"]
+    command = ["setpriv", "--reuid=65534", "--clear-groups", str(programs.program(programs.AGENT)), "start"]
     done = host.link.run([*command, "--device", host.device], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("error: privileges: CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON missing"), (
@@ -409,7 +409,7 @@ def test_who_has_no_privileges_is_told_so(host: Host) -> None:
     ],
 )
 def test_what_a_machine_lacks_is_told_in_one_line(host: Host, without: list[str], said: str) -> None:
-    agent = [*without, str(emulation.program(emulation.AGENT))]
+    agent = [*without, str(programs.program(programs.AGENT))]
     done = host.link.run([*agent, "start", "--device", host.device], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith(said), done.stderr

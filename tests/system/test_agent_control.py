@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from catnip import api
-from catnip.cli import emulation
+from catnip.base import programs
 from catnip.papers.linux.runs import capturing, device
 from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
 
-REASON = emulation.cannot_control() or emulation.cannot_mark()
+REASON = programs.cannot_control() or programs.cannot_mark()
 # Controllers are the whole kernel's: other agents would be seen.
 pytestmark = [
     pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}"),
@@ -136,7 +136,7 @@ with socket.create_server(("", int(sys.argv[2]))) as server:
 
 
 def test_paced_segments_of_many_connections_leave_one_by_one(tmp_path: Path) -> None:
-    agent = [str(emulation.program(emulation.AGENT))]
+    agent = [str(programs.program(programs.AGENT))]
     with api.link(rate="500Mbit", delay=f"{DELAY_MS}ms", queue="drop-tail:5000", tolerance="100ms") as link:
         start = [*agent, "start", "--device", device(link), "--mark", "none", "--controllers", "all"]
         link.run(start, check=True, timeout=60)
@@ -173,7 +173,7 @@ def test_paced_segments_of_many_connections_leave_one_by_one(tmp_path: Path) -> 
 
 
 def test_an_agent_tells_whose_controllers_it_has() -> None:
-    agent = [str(emulation.program(emulation.AGENT))]
+    agent = [str(programs.program(programs.AGENT))]
     with api.link() as first, api.link() as second:
         start = [*agent, "start", "--mark", "none"]
         alone = first.run(start, capture_output=True, text=True, timeout=60)

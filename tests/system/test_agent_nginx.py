@@ -7,9 +7,9 @@ import pytest
 
 import catnip
 from agents import LEAST_AGREEMENT, Host, fetch_all, verified
-from catnip.cli import emulation
+from catnip.base import programs
 
-REASON = emulation.cannot_control() or emulation.cannot_mark()
+REASON = programs.cannot_control() or programs.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
 
 

@@ -17,9 +17,9 @@ import pytest
 
 import catnip
 from agents import PORT, Host, fetch_all, verified
-from catnip.cli import emulation
+from catnip.base import programs
 
-REASON = emulation.cannot_control() or emulation.cannot_mark()
+REASON = programs.cannot_control() or programs.cannot_mark()
 pytestmark = [
     pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}"),
     pytest.mark.skipif(not shutil.which("bpftool"), reason="no bpftool"),

@@ -11,9 +11,9 @@ from threading import Thread
 import pytest
 
 import catnip
-from catnip.cli import emulation
+from catnip.base import programs
 
-REASON = emulation.cannot_emulate()
+REASON = programs.cannot_emulate()
 pytestmark = [
     pytest.mark.skipif(REASON is not None, reason=f"no emulation: {REASON}"),
     pytest.mark.skipif(

@@ -19,10 +19,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from catnip import cli, results
+from catnip import cli
 from catnip._core import InputError
-from catnip.cli import emulation
+from catnip.base import programs
 from catnip.cli.options import BAD_INPUT, RED
+from catnip.store import results
 from conftest import Run
 
 TWO_HOSTS = """
@@ -48,14 +49,14 @@ bytes = "{size}"
 
 def missing() -> str | None:
     try:
-        emulation.program()
+        programs.program()
     except InputError as error:
         return str(error)
     return None
 
 
 REASON = missing()
-NO_HOSTS = emulation.cannot_emulate()
+NO_HOSTS = programs.cannot_emulate()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"nothing in real time: {REASON}")
 
 
@@ -258,7 +259,7 @@ def test_each_option_of_the_emulator_is_one_of_the_command(catnip: Run) -> None:
         return set(re.findall(r"^\s+(?:-\w, )?(--[\w-]+)", text, re.MULTILINE))
 
     made = subprocess.run(
-        [emulation.program(), "emulate", "--help"], capture_output=True, text=True, check=True
+        [programs.program(), "emulate", "--help"], capture_output=True, text=True, check=True
     )
     assert options(made.stdout)
     assert options(made.stdout) == options(catnip("emulate", "--help").out)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from catnip._core import InputError
-from catnip.cli import emulation
+from catnip.base import programs
 
 PAGE = Path(__file__).parents[2] / "docs" / "emulator.md"
 ROWS = [
@@ -22,10 +22,10 @@ ROWS = [
 
 def missing(command: str) -> str | None:
     try:
-        emulation.program()
+        programs.program()
     except InputError as error:
         return str(error)
-    if cannot := emulation.cannot_emulate():
+    if cannot := programs.cannot_emulate():
         return cannot
     if "--user" in command and os.geteuid() != 0:
         return "only root runs commands as others"

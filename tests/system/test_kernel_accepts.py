@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from catnip.cli.emulation import cannot_control
+from catnip.base.programs import cannot_control
 
 SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "15"))
 """`make soak` takes ten minutes."""

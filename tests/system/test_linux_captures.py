@@ -15,11 +15,11 @@ import pytest
 
 from catnip import api
 from catnip._core import InputError
+from catnip.base.progress import Progress, side_by_side
 from catnip.papers.linux import captures, stack
 from catnip.papers.linux.captures import FULL, STATE
 from catnip.papers.linux.runs import Runs, capturing, catch_up, why_not
 from catnip.papers.linux.stack import BASE, LAST
-from catnip.progress import Progress, side_by_side
 
 FOR_S = 10.0
 

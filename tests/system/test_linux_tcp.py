@@ -5,12 +5,12 @@ import os
 import pytest
 
 from catnip._core import InputError
-from catnip.cli import emulation
-from catnip.cli.emulation import cannot_control
+from catnip.base import programs
+from catnip.base.programs import cannot_control
+from catnip.base.progress import Progress
 from catnip.papers.linux_tcp import agreement, runs
 from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, SEGMENTS, Case, scripted
 from catnip.papers.linux_tcp.runs import Pair, Runs, Transfer
-from catnip.progress import Progress
 
 
 def test_there_are_hundreds_of_cases_of_all_kinds_on_all_paths() -> None:
@@ -80,6 +80,6 @@ def test_who_may_not_choose_the_kernel_s_congestion_control_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(emulation, "cannot_emulate", lambda: None)
+    monkeypatch.setattr(programs, "cannot_emulate", lambda: None)
     with Progress(quiet=True) as progress, pytest.raises(InputError, match="linux-tcp: not root"):
         _ = Runs(True, None, 1, progress).pairs

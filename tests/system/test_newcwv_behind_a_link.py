@@ -3,14 +3,14 @@
 import pytest
 from pytest import approx
 
-from catnip.cli.emulation import cannot_control
+from catnip.base.programs import cannot_control
+from catnip.base.progress import Progress
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv import real
 from catnip.papers.newcwv.real import (
     FREE,
 )
 from catnip.papers.newcwv.runs import NEW_RENO
-from catnip.progress import Progress
 
 
 @pytest.mark.alone

@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 import origins
-from catnip import extras
-from catnip.cli import emulation
+from catnip.base import extras, programs
 from catnip.cli.options import BAD_INPUT, NOT_LOADED, NOTHING_FINISHED, RED
 from catnip.web import network, site
 from catnip.web.site import Exchange, Request, Response
@@ -42,11 +41,11 @@ curl -sS https://{API}:8443/nothing
 """
 
 
-def missing(*programs: str) -> str | None:
+def missing(*names: str) -> str | None:
     """Why there is nothing to record and replay here."""
-    if why := emulation.cannot_emulate():
+    if why := programs.cannot_emulate():
         return why
-    for name in ("curl", "openssl", "ip", "unshare", "mount", *programs):
+    for name in ("curl", "openssl", "ip", "unshare", "mount", *names):
         if not shutil.which(name):
             return f"{name} is not installed"
     allowed = subprocess.run([*AT_ORIGINS[:4], "true"], capture_output=True, text=True, check=False)

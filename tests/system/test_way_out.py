@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from catnip._core import InputError
-from catnip.cli import emulation
+from catnip.base import programs
 
 NEEDS = ("ip", "unshare", "nsenter", "runuser", "nft", "dnsmasq", "slirp4netns", "pasta")
 
 
 def missing() -> str | None:
     try:
-        emulation.program()
+        programs.program()
     except InputError as error:
         return f"nothing in real time: {error}"
     if os.geteuid() != 0:
@@ -82,7 +82,7 @@ def machine() -> Iterator[Machine]:
     with tempfile.TemporaryDirectory(prefix="catnip-way-out-") as folder:
         place = Path(folder)
         place.chmod(0o755)
-        shutil.copy(emulation.program(), place / "catnip-emu")
+        shutil.copy(programs.program(), place / "catnip-emu")
         (place / "server.py").write_text(SERVER)
         (place / "fetch.py").write_text(FETCH)
         commands = {

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import bursts, paths, resampling, results
+from catnip.analysis import bursts, resampling
+from catnip.base import paths
 from catnip.cli.options import BAD_INPUT
-from catnip.tables import USUAL, Column, Table
+from catnip.store import results
+from catnip.store.tables import USUAL, Column, Table
 from conftest import Run
 
 COUNTS = ("variant", "seed", "connection", "first_byte", "bytes")

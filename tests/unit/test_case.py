@@ -7,9 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from catnip import InputError, case, paths
-from catnip.case import Case
+from catnip import InputError
+from catnip.base import paths
 from catnip.cli.options import BAD_INPUT
+from catnip.modelling import case
+from catnip.modelling.case import Case
 from conftest import Run
 
 SENDERS = ("Reno", "Partial CATNIP", "CATNIP")

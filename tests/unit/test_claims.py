@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from catnip.interval import Interval
-from catnip.papers import claims
-from catnip.papers.claims import Claim, at_least, at_most, exactly, reported, within
+from catnip.analysis import claims
+from catnip.analysis.claims import Claim, at_least, at_most, exactly, reported, within
+from catnip.analysis.interval import Interval
 
 OURS = Interval(2.0, 1.0, 3.0, 30)
 FEW = Interval(2.0, 1.0, 3.0, 29)

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
 
+import model_pages
 import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import case, compared, model_plots
-from catnip.case import Case, Latency
-from catnip.compared import LIMIT, MODELS, Grid, Model, Nearby
+from catnip.modelling import accuracy, case
+from catnip.modelling.accuracy import LIMIT, MODELS, Grid, Model, Nearby
+from catnip.modelling.case import Case, Latency
 from conftest import Run
 
-with compared.FILE.open(encoding="utf-8", newline="") as lines:
+with accuracy.FILE.open(encoding="utf-8", newline="") as lines:
     ROWS = list(csv.DictReader(lines))
 HYSTERESIS, CARDWELL, PARTIAL = (
     next(one for one in case.LATENCIES if one.name == name)
@@ -28,14 +29,14 @@ def errors(model: Model, path: Case) -> dict[tuple[int, float], float]:
     return {
         (int(row["packets"]), float(row["p"])): float(row[model.key])
         for row in ROWS
-        if row[model.key] and all(float(row[key]) == getattr(path, key) for key in compared.PATH)
+        if row[model.key] and all(float(row[key]) == getattr(path, key) for key in accuracy.PATH)
     }
 
 
-@pytest.mark.parametrize("path", model_plots.PATHS, ids=lambda path: f"{path.rtt_s} s, {path.b} per ACK")
+@pytest.mark.parametrize("path", model_pages.PATHS, ids=lambda path: f"{path.rtt_s} s, {path.b} per ACK")
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.key}")
 def test_no_claimed_region_holds_a_point_beyond_the_limit(model: Model, path: Case) -> None:
-    for region in compared.trust(model, path):
+    for region in accuracy.trust(model, path):
         low, high = region.packets or (1, 10**9)
         held = [
             off
@@ -49,10 +50,10 @@ def test_no_claimed_region_holds_a_point_beyond_the_limit(model: Model, path: Ca
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.key}")
 def test_every_model_was_compared_at_every_point_of_every_path(model: Model) -> None:
     sizes: Sequence[int] = (20_000,)
-    losses: Sequence[float] = model_plots.STEADY_LOSSES
+    losses: Sequence[float] = model_pages.STEADY_LOSSES
     if isinstance(model, Latency):
-        sizes, losses = (*model_plots.SIZES, *model_plots.LONGER), model_plots.COMPARED_LOSSES
-    for path in model_plots.PATHS:
+        sizes, losses = (*model_pages.SIZES, *model_pages.LONGER), model_pages.COMPARED_LOSSES
+    for path in model_pages.PATHS:
         assert set(errors(model, path)) == {(n, p) for n in sizes for p in losses}
 
 
@@ -65,13 +66,13 @@ def test_every_model_was_compared_at_every_point_of_every_path(model: Model) -> 
     ],
 )
 def test_stored_means_are_what_is_simulated_today(what: case.Simulated, at: Case) -> None:
-    stored = next(one.mean for one in compared.points() if (one.simulated, one.case) == (what, at))
-    now = case.simulated(at, what, stored.n, model_plots.SEED)
+    stored = next(one.mean for one in accuracy.points() if (one.simulated, one.case) == (what, at))
+    now = case.simulated(at, what, stored.n, model_pages.SEED)
     assert (now.mean, now.low, now.high) == approx((stored.mean, stored.low, stored.high), rel=1e-5)
 
 
 def test_the_file_reads_as_it_was_written() -> None:
-    assert compared.text(compared.points()) == compared.FILE.read_text(encoding="utf-8")
+    assert accuracy.text(accuracy.points()) == accuracy.FILE.read_text(encoding="utf-8")
 
 
 def test_regions_are_the_largest_rectangles_of_good_points() -> None:
@@ -79,7 +80,7 @@ def test_regions_are_the_largest_rectangles_of_good_points() -> None:
     for _ in range(100):
         is_good = random.random((5, 6)) < 0.75
         grid = Grid(range(1, 6), [p / 10 for p in range(6)], np.where(is_good, 0.1, 0.2).tolist())
-        found = compared.regions(grid, is_rate=False)
+        found = accuracy.regions(grid, is_rate=False)
         sizes = [
             is_good[a : b + 1, c : d + 1].size
             for a, b in combinations_with_replacement(range(5), 2)
@@ -106,23 +107,23 @@ def test_regions_are_the_largest_rectangles_of_good_points() -> None:
     ],
 )
 def test_a_case_outside_of_what_was_compared_is_said_to_be_outside(asked: Case, reason: str) -> None:
-    near = compared.nearby(HYSTERESIS, asked)
+    near = accuracy.nearby(HYSTERESIS, asked)
     assert reason in near.outside
     assert (str(near), near.mark, near.is_trusted) == ("not compared", "?", False)
 
 
 def test_a_path_that_differs_by_less_than_the_factor_is_the_same_path() -> None:
     at, like = Case(23, 0.05), Case(23, 0.05, rtt_s=0.21, w_max=20, t0_s=1.2, first_timeout_s=2.5)
-    assert compared.nearby(HYSTERESIS, like) == compared.nearby(HYSTERESIS, at)
-    assert compared.nearby(HYSTERESIS, replace(at, rtt_s=0.06)) == compared.nearby(
+    assert accuracy.nearby(HYSTERESIS, like) == accuracy.nearby(HYSTERESIS, at)
+    assert accuracy.nearby(HYSTERESIS, replace(at, rtt_s=0.06)) == accuracy.nearby(
         HYSTERESIS, replace(at, rtt_s=0.05)
     )
 
 
 def test_loss_of_high_packets_was_compared_with_no_model_that_knows_it() -> None:
     asked = Case(23, 0.05, p_high=0.01)
-    assert compared.nearby(PARTIAL, asked).outside == "1 % loss of HIGH packets (none)"
-    assert not compared.nearby(HYSTERESIS, asked).outside
+    assert accuracy.nearby(PARTIAL, asked).outside == "1 % loss of HIGH packets (none)"
+    assert not accuracy.nearby(HYSTERESIS, asked).outside
 
 
 def test_between_compared_points_all_around_count() -> None:
@@ -133,7 +134,7 @@ def test_between_compared_points_all_around_count() -> None:
         (Case(1000, 0.02), [(500, 0.01), (500, 0.03), (2000, 0.01), (2000, 0.03)]),
         (Case(20_000, 0.2), [(20_000, 0.2)]),
     ):
-        near = compared.nearby(HYSTERESIS, asked)
+        near = accuracy.nearby(HYSTERESIS, asked)
         values = [by_point[at] for at in around]
         assert (near.low, near.high) == (min(values), max(values))
 
@@ -154,14 +155,14 @@ def test_how_far_a_model_is_reads_as_low_and_high(near: Nearby, words: str, mark
 
 
 def test_hysteresis_is_low_for_twenty_thousand_packets_at_one_percent(catnip: Run) -> None:
-    near = compared.nearby(HYSTERESIS, Case(20_000, 0.01))
+    near = accuracy.nearby(HYSTERESIS, Case(20_000, 0.01))
     assert near.high < -0.4
     assert not near.is_trusted
-    assert compared.nearby(CARDWELL, Case(20_000, 0.01)).is_trusted
+    assert accuracy.nearby(CARDWELL, Case(20_000, 0.01)).is_trusted
     ended = catnip("model", "--packets", 20_000, "--loss", "1%", "--trials", 0)
     row = next(line for line in ended.out.splitlines() if line.strip().startswith("hysteresis"))
     assert f"{-100 * near.low:.0f} % low" in row
-    assert compared.trusted_for(HYSTERESIS) in row
+    assert accuracy.trusted_for(HYSTERESIS) in row
 
 
 def test_json_says_what_the_table_says(catnip: Run) -> None:
@@ -170,7 +171,7 @@ def test_json_says_what_the_table_says(catnip: Run) -> None:
     hysteresis = said["latency_trust"]["hysteresis"]
     assert (hysteresis["trusted"], hysteresis["within"], hysteresis["not_compared"]) == (False, LIMIT, None)
     assert hysteresis["near"]["high"] < -0.4
-    assert hysteresis["regions"][0]["packets"] == [*(compared.trust(HYSTERESIS)[0].packets or ())]
+    assert hysteresis["regions"][0]["packets"] == [*(accuracy.trust(HYSTERESIS)[0].packets or ())]
     assert said["rate_trust"]["pftk_throughput"]["trusted"]
     far = json.loads(catnip(*arguments, "--rtt", "2s").out)["latency_trust"]["hysteresis"]
     assert (far["trusted"], far["near"]) == (False, None)

@@ -9,7 +9,7 @@ from pytest import approx
 
 from catnip.papers.diffserv import beyond, schemes, traffic
 from catnip.papers.diffserv.runs import ByGroup, Port, Result, Runs, Times, reduced
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 SEEDS = [3, 4]
 

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from catnip.analysis.interval import Interval
 from catnip.figures import bursts, ccdf, pages, style
 from catnip.figures.transfers import sequence_plots, single_loss_profile
-from catnip.interval import Interval
 from catnip.papers.diffserv.figures import COMPARED
 from catnip.papers.diffserv.runs import SCHEMES
 from catnip.papers.newcwv.beyond import HOSTS, MARKED

@@ -9,17 +9,17 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from catnip import measures, paths
 from catnip._core import InputError
-from catnip.cli import emulation
-from catnip.measures import PortLoss
+from catnip.analysis import measures
+from catnip.analysis.measures import PortLoss
+from catnip.base import paths, programs
+from catnip.base.progress import Progress
 from catnip.papers import runner
 from catnip.papers.linux import captures, network, stack
 from catnip.papers.linux.captures import follow
 from catnip.papers.linux.runs import Runs
 from catnip.papers.linux.stack import BASE, HALF, LAST, MARKED, OTHERS, Run
 from catnip.papers.testbed.wan import BUFFERS_KB
-from catnip.progress import Progress
 
 
 def runs(quick: bool = True) -> Runs:
@@ -161,7 +161,7 @@ def test_each_cell_each_buffer_and_each_kind_of_mark_is_claimed() -> None:
 
 def test_who_may_not_run_an_agent_is_told_so_before_the_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(emulation, "cannot_emulate", lambda: None)
+    monkeypatch.setattr(programs, "cannot_emulate", lambda: None)
     for measure in (stack.red_runs, captures.damaged, network.wan_red_runs):
         with pytest.raises(InputError, match="linux: not root"):
             measure(runs())

@@ -3,8 +3,8 @@
 import numpy as np
 from pytest import approx
 
-from catnip import measures
-from catnip.tables import Table
+from catnip.analysis import measures
+from catnip.store.tables import Table
 
 SEEDS = [3, 4]
 

@@ -3,11 +3,13 @@
 import re
 from pathlib import Path
 
+import model_pages
 import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import case, model_plots, models
+from catnip import models
+from catnip.modelling import case
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "models"
 PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
@@ -46,22 +48,22 @@ def test_every_link_leads_somewhere(name: str) -> None:
 
 
 def test_every_figure_is_drawn_and_shown_on_its_page() -> None:
-    assert {file.stem for file in (FOLDER / "figures").glob("*.svg")} == set(model_plots.FIGURES)
-    for name in model_plots.FIGURES:
+    assert {file.stem for file in (FOLDER / "figures").glob("*.svg")} == set(model_pages.FIGURES)
+    for name in model_pages.FIGURES:
         assert f"](figures/{name}.svg)" in PAGES[name]
 
 
 def test_simulations_are_repeatable_and_where_the_page_says() -> None:
-    goodput = model_plots.simulate_steady([0.05], seeds=4)
-    assert goodput == model_plots.simulate_steady([0.05], seeds=4)
+    goodput = model_pages.simulate_steady([0.05], seeds=4)
+    assert goodput == model_pages.simulate_steady([0.05], seeds=4)
     assert goodput[0.05].mean == approx(models.pftk_throughput(0.05), rel=0.1)
 
 
 def test_cubic_meets_the_tables_of_the_rfc() -> None:
-    for rtt_s, table in model_plots.RFC9438_WINDOWS.items():
+    for rtt_s, table in model_pages.RFC9438_WINDOWS.items():
         window = models.cubic(np.array(list(table)), RTT_s=rtt_s) * rtt_s
         assert window == approx(np.array(list(table.values())), rel=0.025)
 
 
 def test_which_model_to_trust_is_what_the_data_say() -> None:
-    assert model_plots.with_trust(PAGES["index"]) == PAGES["index"]
+    assert model_pages.with_trust(PAGES["index"]) == PAGES["index"]

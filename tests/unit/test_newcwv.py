@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from catnip import bursts
+from catnip.analysis import bursts
+from catnip.base.progress import Progress
 from catnip.papers.newcwv import beyond, gains, single
 from catnip.papers.newcwv.printed import printed, table_gains
 from catnip.papers.newcwv.runs import NEW_CWV, SEGMENT, SHARED, Runs
-from catnip.progress import Progress
 
 
 def made(values: Mapping[Any, Any]) -> Runs:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from catnip.numbering import runs_of
-from catnip.output import span
+from catnip.base.ranges import runs_of
+from catnip.report.output import span
 
 
 @pytest.mark.parametrize(

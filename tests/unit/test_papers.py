@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from catnip._core import InputError
-from catnip.interval import Interval
+from catnip.analysis.interval import Interval
 from catnip.papers import reference, runner, statement
 from catnip.papers.runner import PAPERS, judge
 from catnip.papers.statement import Computed, Row, Statement

@@ -10,8 +10,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from catnip import models, resampling, stats
-from catnip.interval import Interval
+from catnip import models
+from catnip.analysis import resampling, stats
+from catnip.analysis.interval import Interval
 from catnip.papers import runner
 from catnip.papers.catnip import components, pages, printed
 from catnip.papers.catnip.runs import Result

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from catnip import paths, provenance, report
+from catnip.analysis import claims
+from catnip.analysis.claims import at_most, reported, within
+from catnip.analysis.interval import Interval
+from catnip.base import paths, provenance
 from catnip.figures.style import ON_DARK, PAPER
 from catnip.figures.transfers import single_loss_profile
-from catnip.interval import Interval
-from catnip.papers import claims, runner
-from catnip.papers.claims import at_most, reported, within
-from catnip.papers.outcome import Command, Figure, Reproduction, Table
+from catnip.papers import runner
+from catnip.report import html
+from catnip.report.model import Command, Figure, Reproduction, Table
 
 PROFILE = single_loss_profile(
     k=[1, 2, 3, 4], ours_s=[7.6, 2.4, 2.5, 1.9], ns2_s=[7.7, 2.4, 2.5, 1.9], no_loss_s=1.07,
@@ -41,7 +43,7 @@ COMMIT = 40 * "a"
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return report.render(OUTCOME, COMMAND, COMMIT)
+    return html.render(OUTCOME, COMMAND, COMMIT)
 
 
 class Elements(HTMLParser):
@@ -101,7 +103,7 @@ def test_everything_is_shown(page: str) -> None:
 
 def test_a_page_of_many_seeds_is_as_short_as_one_of_few(page: str) -> None:
     assert "seeds 1 to 20000, 30000<" in page
-    assert len(page) - len(report.render(replace(OUTCOME, seeds=[1]), COMMAND, COMMIT)) < 50
+    assert len(page) - len(html.render(replace(OUTCOME, seeds=[1]), COMMAND, COMMIT)) < 50
 
 
 def test_a_figure_says_what_draws_it_again(page: str) -> None:
@@ -113,16 +115,16 @@ def test_the_page_says_what_makes_it_again(page: str) -> None:
     assert COMMAND.line("--report report.html") in page
     assert f"<dd>{COMMIT}</dd>" in page
     assert "byte by byte" in page
-    assert all(f"{name} " in page for name in report.LIBRARIES)
+    assert all(f"{name} " in page for name in html.LIBRARIES)
 
 
 def test_a_page_that_cannot_be_made_again_says_so() -> None:
-    changed = text(report.render(OUTCOME, COMMAND, f"{COMMIT}+"))
+    changed = text(html.render(OUTCOME, COMMAND, f"{COMMIT}+"))
     assert f"{COMMIT}, with changes that are in no commit" in changed
     assert f"commit {COMMIT[:12]}, changed, seeds" in changed
     assert "byte by byte" not in changed
-    assert "no checkout" in report.render(OUTCOME, COMMAND, None)
-    assert "no seed repeats" in text(report.render(replace(OUTCOME, is_repeatable=False), COMMAND, COMMIT))
+    assert "no checkout" in html.render(OUTCOME, COMMAND, None)
+    assert "no seed repeats" in text(html.render(replace(OUTCOME, is_repeatable=False), COMMAND, COMMIT))
 
 
 def test_a_deviation_leads_to_its_reason_which_is_in_the_page(page: str) -> None:
@@ -141,7 +143,7 @@ def test_a_page_finds_every_reason(name: str) -> None:
         if one.deviation
     ]
     outcome = Reproduction("T", "H", made, seeds=[1], experiments=runner.experiments(name))
-    page = report.render(outcome, COMMAND, COMMIT)
+    page = html.render(outcome, COMMAND, COMMIT)
     assert {f"why-{one.note}" for one in made} <= set(Elements(page).all("id"))
 
 
@@ -149,7 +151,7 @@ def test_without_the_document_a_reason_is_named_only(
     page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "deviations", lambda: tmp_path / "deviations.md")
-    alone = report.render(OUTCOME, COMMAND, COMMIT)
+    alone = html.render(OUTCOME, COMMAND, COMMIT)
     assert f"deviations.md#{LOSS.note}" in alone
     assert "why-" not in alone
 
@@ -183,11 +185,11 @@ def test_every_table_names_itself_and_its_headers(page: str) -> None:
 
 
 def test_the_same_outcome_gives_the_same_page(page: str) -> None:
-    assert report.render(OUTCOME, COMMAND, COMMIT) == page
+    assert html.render(OUTCOME, COMMAND, COMMIT) == page
 
 
 def test_a_report_without_figures_and_tables() -> None:
-    alone = report.render(Reproduction("T", "H", [], seeds=[1]), COMMAND, COMMIT)
+    alone = html.render(Reproduction("T", "H", [], seeds=[1]), COMMAND, COMMIT)
     assert "<figure" not in alone
     assert "<tbody>" not in alone
 

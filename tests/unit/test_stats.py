@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from catnip import stats
-from catnip.interval import Interval
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 
 T_2, T_3 = 4.302653, 3.182446  # 97.5 % quantiles of Student's t with 2 and 3 degrees of freedom
 

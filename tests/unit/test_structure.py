@@ -22,6 +22,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = {path.parent.name: path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
 LAYERS = ["base cli context law linux", "net model", "tcp", "sim wire", "lab", "agent emu py"]
+PYTHON_LAYERS = [
+    "context models",
+    "base",
+    "store",
+    "analysis",
+    "modelling figures testbed",
+    "report",
+    "api web",
+    "papers",
+    "cli",
+]
 ROOTS = sorted([*ROOT.glob("crates/*/src/lib.rs"), *ROOT.glob("crates/*/src/main.rs")])
 
 NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|r(#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\[^']+|[^'\\])'""", re.DOTALL)
@@ -43,6 +54,23 @@ def test_no_circle_among_the_files_of_a_crate(root: Path) -> None:
 
 def test_no_circle_among_the_modules_of_the_python_package() -> None:
     assert circle(python(ROOT / "python" / "catnip")) == ""
+
+
+def test_a_part_of_the_python_package_imports_only_those_of_the_layers_below_it() -> None:
+    package = ROOT / "python" / "catnip"
+    level = {part: number for number, layer in enumerate(PYTHON_LAYERS) for part in layer.split()}
+    parts = {path.parent if path.name == "__init__.py" else path for path in package.glob("*.py")}
+    parts |= {path.parent for path in package.glob("*/__init__.py")}
+    assert sorted(level) == sorted(path.stem for path in parts if path.stem not in ("catnip", "__main__"))
+    for module, uses in python(package).items():
+        for here, there in ((part_of(module), part_of(other)) for other in uses):
+            if here in level and there in level and here != there:
+                assert level[there] < level[here], f"{module} imports from {there}"
+
+
+def part_of(module: str) -> str:
+    """The part of the package in which a module is."""
+    return ".".join(module.split(".")[1:2])
 
 
 def test_a_crate_uses_those_of_the_layers_below_it() -> None:

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from pytest import approx
 
-from catnip import summary
-from catnip.summary import Summary
-from catnip.tables import Column, Table
+from catnip.analysis import summary
+from catnip.analysis.summary import Summary
+from catnip.store.tables import Column, Table
 
 SEEDS = [3, 4]
 NAN = math.nan

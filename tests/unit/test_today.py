@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from catnip import paths
+from catnip.base import paths
+from catnip.base.progress import Progress
 from catnip.papers import reference, runner
-from catnip.papers.today import worth
+from catnip.papers.today import quantities
 from catnip.papers.today.cells import BASE, PLACES, QUEUES, STEPS, step
 from catnip.papers.today.runs import OLD, OLD_QUEUES, OLD_VARIANT, Pages, Result, Runs, reduced
-from catnip.progress import Progress
 
 TABLE = Path(reference.__file__).parent / "today" / "reference" / "today_pages.csv"
 SPREAD = 2.3
@@ -25,8 +25,8 @@ SPREAD = 2.3
 
 def test_the_pages_of_today_are_what_the_almanac_and_the_recipe_beside_them_say() -> None:
     made = []
-    for page, percentile in enumerate(worth.WEIGHED, 1):
-        almanac = partial(worth.almanac, percentile=percentile)
+    for page, percentile in enumerate(quantities.WEIGHED, 1):
+        almanac = partial(quantities.almanac, percentile=percentile)
         html = round(1024 * almanac("HTML of a page"))
         others = int(almanac("requests")) - 1
         parts = [math.exp(SPREAD * NormalDist().inv_cdf((n + 0.5) / others)) for n in range(others)]
@@ -143,19 +143,21 @@ def test_changes_are_those_of_quantiles_of_all_pages_and_rates_of_all_runs() -> 
     base = result({0: [1.0, 2.0, 3.0], 1: [3.0, 4.0, 5.0]}, [2.0, 4.0])
     half = result({0: [0.5, 1.0, 1.5], 1: [1.5, 2.0, 2.5]}, [1.0, 2.0])
     runs = known({BASE: {"DropTail": base, "CATNIP-Good": half}})
-    assert worth.page_s(runs, "ten", BASE, "DropTail", "median").mean == 3.0
-    change = worth.change_pct(runs, "ten", BASE, "CATNIP-Good", "95th percentile")
+    assert quantities.page_s(runs, "ten", BASE, "DropTail", "median").mean == 3.0
+    change = quantities.change_pct(runs, "ten", BASE, "CATNIP-Good", "95th percentile")
     assert (change.mean, change.low, change.high, change.n) == pytest.approx((-50, -50, -50, 2))
-    others = worth.change_pct(runs, "ten", BASE, "DropTail", "median", "CATNIP-Good", "other")
+    others = quantities.change_pct(runs, "ten", BASE, "DropTail", "median", "CATNIP-Good", "other")
     assert others.mean == pytest.approx(100)
-    files = worth.file_change_pct(runs, "ten", BASE, "CATNIP-Good")
+    files = quantities.file_change_pct(runs, "ten", BASE, "CATNIP-Good")
     assert (files.mean, files.low, files.high) == pytest.approx((-50, -50, -50))
 
 
 def test_a_change_has_the_spread_of_leaving_out_one_run() -> None:
     base = result({0: [1.0], 1: [1.0], 2: [1.0]}, [1.0, 1.0, 1.0])
     ours = result({0: [1.0], 1: [1.5], 2: [2.0]}, [1.0, 1.0, 1.0])
-    change = worth.change_pct(known({BASE: {"DropTail": base, "RED": ours}}), "ten", BASE, "RED", "median")
+    change = quantities.change_pct(
+        known({BASE: {"DropTail": base, "RED": ours}}), "ten", BASE, "RED", "median"
+    )
     # Medians without each run: 1.75, 1.5, 1.25; pseudo values 1, 1.5, 2: a t-interval with two degrees.
     assert change.mean == pytest.approx(50)
     assert change.high - change.mean == pytest.approx(4.302653 * 50 / math.sqrt(3), rel=1e-6)

@@ -13,8 +13,8 @@ from importlib import import_module
 import click
 from click.shell_completion import shell_complete
 
-from catnip import extras
 from catnip._core import InputError, __version__
+from catnip.base import extras
 from catnip.cli.options import BAD_INPUT, INTERRUPTED, told_exit_codes
 
 COMMANDS = {

@@ -6,13 +6,15 @@ from typing import Any
 
 import click
 
-from catnip import _core, output, paths
+from catnip import _core
 from catnip._core import InputError, Scenario
+from catnip.base import paths
 from catnip.cli.options import BAD_INPUT, OUTPUT_FILE, Changes, common, set_option
+from catnip.report import output
 
 SCHEMA = Path(__file__).resolve().parent.parent / "scenario.schema.json"
 """What editors read; it comes with the package."""
-TEMPLATE = Path(__file__).resolve().parent.parent / "templates" / "scenario.toml"
+TEMPLATE = Path(__file__).with_name("template.toml")
 
 
 @click.command(epilog="Example: catnip check my.toml")

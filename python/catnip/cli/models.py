@@ -7,12 +7,15 @@ from typing import Any
 
 import click
 
-from catnip import _core, case, compared, extras, output, voice
+from catnip import _core
 from catnip._core import InputError, __version__
-from catnip.case import Case, Simulated
+from catnip.analysis.interval import Interval
+from catnip.base import extras, verbosity
 from catnip.cli.options import DRAWING, check_writable, common
-from catnip.compared import Model, Nearby
-from catnip.interval import Interval
+from catnip.modelling import accuracy, case
+from catnip.modelling.accuracy import Model, Nearby
+from catnip.modelling.case import Case, Simulated
+from catnip.report import output
 
 MODEL_POINTS, SIMULATED_POINTS = 60, 9
 SIMULATED: Mapping[Simulated, str] = {
@@ -113,7 +116,7 @@ def model(
 
 def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
     simulated = {what: case.simulated(asked, what, trials, seed) for what in SIMULATED} if trials else {}
-    voice.note(f"simulated {len(simulated) * trials} transfers")
+    verbosity.note(f"simulated {len(simulated) * trials} transfers")
     times = {model.key: case.latency(model, asked) for model in case.LATENCIES}
     rates = {model.key: case.rate(model.name, asked) for model in case.RATES}
     if as_json:
@@ -124,8 +127,8 @@ def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
                 "simulated": {what: output.interval(mean) for what, mean in simulated.items()} or None,
                 "latency_s": {key: output.finite(value) for key, value in times.items()},
                 "rate_pps": {key: output.finite(value) for key, value in rates.items()},
-                "latency_trust": {one.key: compared.document(one, asked) for one in case.LATENCIES},
-                "rate_trust": {one.key: compared.document(one, asked) for one in case.RATES},
+                "latency_trust": {one.key: accuracy.document(one, asked) for one in case.LATENCIES},
+                "rate_trust": {one.key: accuracy.document(one, asked) for one in case.RATES},
             }
         )
         return
@@ -157,8 +160,8 @@ def _one(asked: Case, trials: int, seed: int, as_json: bool) -> None:
     ]
     output.print_table("Steady state", ("model", "packets/s", "kbit/s", *TRUST), steady)
     click.echo(
-        f"Trust it for: where it was within {100 * compared.LIMIT:g} % of the mean of simulated transfers, on"
-        f" the compared path most like this one ({compared.path_like(asked)}).\nNear this case: how far off"
+        f"Trust it for: where it was within {100 * accuracy.LIMIT:g} % of the mean of simulated transfers, on"
+        f" the compared path most like this one ({accuracy.path_like(asked)}).\nNear this case: how far off"
         " it was at the compared points around; ! is more than that."
     )
     for reason, models in _reasons(asked).items():
@@ -172,8 +175,8 @@ def _shown(value: float, text: object) -> str:
 
 def _trust(model: Model, asked: Case) -> tuple[str, str]:
     """How far a model is near a case, and where it can be trusted."""
-    said = compared.trusted_for(model, asked)
-    near = compared.nearby(model, asked)
+    said = accuracy.trusted_for(model, asked)
+    near = accuracy.nearby(model, asked)
     mark = "" if near.outside else near.mark
     return f"{near} {mark}".rstrip(), f"{said}; {model.note}" if model.note else said
 
@@ -182,7 +185,7 @@ def _reasons(asked: Case) -> dict[str, list[str]]:
     """Why models were not compared with simulations of such a case."""
     reasons: dict[str, list[str]] = {}
     for listed, what in ((case.LATENCIES, "times"), (case.RATES, "rates")):
-        all_of = {one.label: compared.nearby(one, asked).outside for one in listed}
+        all_of = {one.label: accuracy.nearby(one, asked).outside for one in listed}
         for reason in dict.fromkeys(filter(None, all_of.values())):
             labels = [label for label, said in all_of.items() if said == reason]
             reasons.setdefault(reason, []).extend([f"all {what}"] if len(labels) == len(listed) else labels)
@@ -210,7 +213,7 @@ def _sweep(
         else []
         for what in SWEPT
     }
-    voice.note(f"simulated {sum(map(len, simulated.values())) * trials} transfers")
+    verbosity.note(f"simulated {sum(map(len, simulated.values())) * trials} transfers")
     scale, unit = {"packets": (1, "packets"), "p": (100, "loss, %"), "rtt_s": (1e3, "round trip, ms")}[key]
     if plot is not None:
         from catnip.figures.latency import Curve, Panel, latency_panels  # noqa: PLC0415 -- slow to load
@@ -236,7 +239,7 @@ def _sweep(
                     label: [output.finite(float(y)) for y in curve] for label, curve in curves.items()
                 },
                 "trusted": {
-                    one.label: [compared.nearby(one, case.with_value(asked, key, x)).is_trusted for x in fine]
+                    one.label: [accuracy.nearby(one, case.with_value(asked, key, x)).is_trusted for x in fine]
                     for one in shown
                 },
                 "simulated": {
@@ -252,7 +255,7 @@ def _sweep(
     for i, x in enumerate(coarse):
         at = case.with_value(asked, key, x)
         means = [str(simulated[what][i]) if trials else "–" for what in SWEPT]
-        near = [compared.nearby(one, at) for one in shown]
+        near = [accuracy.nearby(one, at) for one in shown]
         told += near
         by_models = [
             f"{case.latency(one, at):.3f} {of.mark}".rstrip() for one, of in zip(shown, near, strict=True)
@@ -260,7 +263,7 @@ def _sweep(
         rows.append((f"{scale * x:g}", *means, *by_models))
     columns = (unit, *(SIMULATED[what] for what in SWEPT), *(one.label for one in shown))
     output.print_table("Transfer time, s", columns, rows)
-    for note in compared.notes(told):
+    for note in accuracy.notes(told):
         click.echo(note)
 
 

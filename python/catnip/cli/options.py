@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from catnip._core import __version__
-from catnip.voice import Loudness, speak
+from catnip.base.verbosity import Loudness, speak
 
 CLAIM_FAILED = 1
 BAD_INPUT = 2
@@ -60,7 +60,7 @@ DRAWING = _Drawing(path_type=Path, dir_okay=False)
 
 def _scenario_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """For completion: file names without ending, and files."""
-    from catnip import paths  # noqa: PLC0415 -- only a shell asks
+    from catnip.base import paths  # noqa: PLC0415 -- only a shell asks
 
     names = (path.stem for path in paths.scenario_files())
     return [

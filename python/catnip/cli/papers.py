@@ -5,13 +5,15 @@ from pathlib import Path
 
 import click
 
-from catnip import extras, output, provenance
 from catnip._core import InputError
+from catnip.analysis import claims
+from catnip.base import extras, provenance
+from catnip.base.progress import Progress
+from catnip.base.verbosity import note
 from catnip.cli.options import CLAIM_FAILED, OUTPUT_FILE, OUTPUT_FOLDER, SEED_COUNT, check_writable, common
-from catnip.papers import claims, runner
-from catnip.papers.outcome import Command
-from catnip.progress import Progress
-from catnip.voice import note
+from catnip.papers import runner
+from catnip.report import output
+from catnip.report.model import Command
 
 
 @click.command(epilog="Example: catnip reproduce catnip --experiment CAT-E4 --quick")
@@ -64,7 +66,7 @@ def reproduce(
     with Progress(quiet=as_json) as progress:
         outcome = runner.reproduce(paper_name, ids or None, quick, seeds, seed, progress)
     if report is not None:
-        from catnip.report import render  # noqa: PLC0415 -- only a report needs it
+        from catnip.report.html import render  # noqa: PLC0415 -- only a report needs it
 
         command = Command(paper_name, ids, _options(quick, seeds, seed))
         report.write_text(render(outcome, command, provenance.commit()), encoding="utf-8")

@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catnip import extras, output, paths, summary
 from catnip._core import InputError, Scenario
-from catnip.cli.emulation import CALLED, program
+from catnip.analysis import summary
+from catnip.base import extras, paths
+from catnip.base.programs import CALLED, program
+from catnip.base.progress import Progress
+from catnip.base.verbosity import Loudness, loudness, note
 from catnip.cli.options import OUTPUT_FILE, OUTPUT_FOLDER, common, scenario_argument
-from catnip.progress import Progress
-from catnip.tables import Table
-from catnip.telling import document, print_summary
-from catnip.voice import Loudness, loudness, note
+from catnip.report import output
+from catnip.report.summary_tables import document, print_summary
+from catnip.store.tables import Table
 from catnip.web.commands import ENDING
 
 if TYPE_CHECKING:
-    from catnip.results import Manifest
+    from catnip.store.results import Manifest
 
 POLL_S = 0.1
 
@@ -98,7 +100,7 @@ def emulate(
     extras.need("emulate", "pyarrow")
     loaded = paths.scenario(scenario)
     chosen = _variant(loaded, variant)
-    from catnip import results  # noqa: PLC0415 -- needs the library for Parquet
+    from catnip.store import results  # noqa: PLC0415 -- needs the library for Parquet
 
     emulator = program()
     manifest = results.Manifest.of(loaded, [chosen], [seed])
@@ -217,7 +219,7 @@ def _keep(
     out: Path, manifest: "Manifest", tables: Mapping[str, Table], certificate: Mapping[str, Any]
 ) -> str | None:
     """Puts the results in their place; says why it cannot."""
-    from catnip import results  # noqa: PLC0415 -- needs the library for Parquet
+    from catnip.store import results  # noqa: PLC0415 -- needs the library for Parquet
 
     try:
         results.write(out, manifest, tables, certificate)

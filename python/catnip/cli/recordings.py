@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from catnip import _core, output
+from catnip import _core
 from catnip._core import __version__
+from catnip.base.verbosity import note
 from catnip.cli.options import OUTPUT_FILE, check_writable, voice
-from catnip.voice import note
+from catnip.report import output
 
 COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catnip import _core, extras, paths
+from catnip import _core
 from catnip._core import InputError, Scenario
+from catnip.base import extras, paths
+from catnip.base.verbosity import note
 from catnip.cli.options import (
     DRAWING,
     NOTHING_FINISHED,
@@ -20,12 +22,11 @@ from catnip.cli.options import (
     scenario_argument,
     set_option,
 )
-from catnip.tables import SERIES, TABLES, USUAL
-from catnip.voice import note
+from catnip.store.tables import SERIES, TABLES, USUAL
 
 if TYPE_CHECKING:
-    from catnip.runs import Keeper, Progress
-    from catnip.summary import Read, Summary
+    from catnip.analysis.summary import Read, Summary
+    from catnip.store.runs import Keeper, Progress
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -92,9 +93,16 @@ def run(
 
     Leaves with 4 if nothing has finished, or nothing has begun.
     """
-    from catnip import output, runs  # noqa: PLC0415 -- help and bad options need none of these
-    from catnip.progress import Progress  # noqa: PLC0415
-    from catnip.telling import bases, document, print_differences, print_predictions, print_summary  # noqa: PLC0415
+    from catnip.base.progress import Progress  # noqa: PLC0415
+    from catnip.report import output  # noqa: PLC0415 -- help and bad options need none of these
+    from catnip.report.summary_tables import (  # noqa: PLC0415
+        bases,
+        document,
+        print_differences,
+        print_predictions,
+        print_summary,
+    )
+    from catnip.store import runs  # noqa: PLC0415 -- help and bad options need none of these
 
     asked_for = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
     asked_for |= set(SERIES) if series is not None else set()
@@ -144,9 +152,9 @@ def _predicted(scenario: Scenario, variants: Sequence[str]) -> dict[str, dict[st
     flows = {name: flow for name in variants if (flow := scenario.single_flow(name))}
     if not flows:
         return {}
-    from catnip import compared  # noqa: PLC0415 -- few scenarios are a single transfer
+    from catnip.modelling import accuracy  # noqa: PLC0415 -- few scenarios are a single transfer
 
-    return {name: compared.predictions(flow) for name, flow in flows.items()}
+    return {name: accuracy.predictions(flow) for name, flow in flows.items()}
 
 
 @click.command("list", epilog="Example: catnip list --json")
@@ -156,7 +164,7 @@ def list_(seed: int, as_json: bool) -> None:
 
     --json has the columns of the tables too, with their types and units.
     """
-    from catnip import output  # noqa: PLC0415 -- help needs none of it
+    from catnip.report import output  # noqa: PLC0415 -- help needs none of it
 
     scenarios, profiles, kinds = paths.outlines(), _core.profiles(), _core.kinds()
     note(f"read {len(scenarios)} scenarios")
@@ -188,11 +196,11 @@ def _summarized(
     progress: "Progress",
 ) -> "dict[str, Summary]":
     """Does the runs, and writes the tables if there is a folder for them."""
-    from catnip import summary  # noqa: PLC0415 -- help needs none of it
+    from catnip.analysis import summary  # noqa: PLC0415 -- help needs none of it
 
     if out is None:
         return summary.of_runs(scenario, variants, seeds, threads, progress)
-    from catnip import results  # noqa: PLC0415 -- only what is written needs it
+    from catnip.store import results  # noqa: PLC0415 -- only what is written needs it
 
     manifest = results.Manifest.of(scenario, variants, seeds)
     needed = written | set(summary.TABLES)
@@ -226,8 +234,10 @@ def _draw(
     plot: Path | None,
 ) -> None:
     """Writes the report and the drawing."""
-    from catnip import provenance, run_page, runs  # noqa: PLC0415 -- slow to load
-    from catnip.papers.outcome import RunOfScenario  # noqa: PLC0415
+    from catnip.base import provenance  # noqa: PLC0415 -- slow to load
+    from catnip.report import run_page  # noqa: PLC0415 -- slow to load
+    from catnip.report.model import RunOfScenario  # noqa: PLC0415
+    from catnip.store import runs  # noqa: PLC0415 -- slow to load
 
     axes = runs.axes_of(scenario, list(summaries))
     drawn = run_page.figures(scenario, seeds, summaries, axes)
@@ -236,7 +246,7 @@ def _draw(
             raise InputError(f"--plot: {plot}: nothing has taken any time, and there is no axis")
         plot.write_text(drawn[-1].svg, encoding="utf-8")
     if page is not None:
-        from catnip import report  # noqa: PLC0415 -- needs a library of its own
+        from catnip.report import html  # noqa: PLC0415 -- needs a library of its own
 
         finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
         headline = (
@@ -245,12 +255,12 @@ def _draw(
         tables = run_page.tables(scenario, seeds, summaries, axes, against)
         outcome = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
         page.write_text(
-            report.render_run(outcome, provenance.command_line(), provenance.commit()), encoding="utf-8"
+            html.render_run(outcome, provenance.command_line(), provenance.commit()), encoding="utf-8"
         )
 
 
 def _reader(keeper: "Keeper") -> "Read":
-    from catnip import summary  # noqa: PLC0415
+    from catnip.analysis import summary  # noqa: PLC0415
 
     return lambda table, variant: keeper.rows(table, summary.TABLES[table], variant)
 
@@ -258,7 +268,7 @@ def _reader(keeper: "Keeper") -> "Read":
 def _print_what_would_be_run(
     scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], tables: Sequence[str], as_json: bool
 ) -> None:
-    from catnip import output  # noqa: PLC0415
+    from catnip.report import output  # noqa: PLC0415
 
     count = len(variants) * len(seeds)
     if as_json:

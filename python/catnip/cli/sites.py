@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from catnip import extras, output
 from catnip._core import InputError, __version__
-from catnip.cli.emulation import program
+from catnip.base import extras
+from catnip.base.programs import program
+from catnip.base.progress import Progress
+from catnip.base.verbosity import Loudness, loudness, note
 from catnip.cli.options import NOT_LOADED, NOTHING_FINISHED, RED, SEED_COUNT, common, voice
-from catnip.progress import Progress
-from catnip.voice import Loudness, loudness, note
+from catnip.report import output
 from catnip.web import commands, loads, site
 from catnip.web.chromium import LONGEST_S, find
 from catnip.web.loads import Behind, Timed, Visit, Way

@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
-from catnip import _core, extras, output, paths, tracing
+from catnip import _core
 from catnip._core import InputError, __version__
+from catnip.analysis import traces
+from catnip.base import extras, paths
+from catnip.base.verbosity import note
 from catnip.cli.options import (
     DRAWING,
     STDOUT,
@@ -16,7 +19,7 @@ from catnip.cli.options import (
     common,
     scenario_argument,
 )
-from catnip.voice import note
+from catnip.report import output
 
 
 @click.command(epilog="Example: catnip trace --profile ns2-2.35 --recovery newreno --drop 20,22 --csv -")
@@ -57,18 +60,18 @@ def trace(
     if plot is not None:
         from catnip.figures.transfers import sequence_plots  # noqa: PLC0415 -- slow to load
 
-        sent = [(row["time"], row["seq"]) for row in tracing.rows(events) if row["event"] == "send"]
+        sent = [(row["time"], row["seq"]) for row in traces.rows(events) if row["event"] == "send"]
         times, seqs = zip(*sent, strict=True)
         plot.write_text(sequence_plots([(f"{packets} packets", times, seqs)]), encoding="utf-8")
     if csv == STDOUT:
-        tracing.write_csv(sys.stdout, events)
+        traces.write_csv(sys.stdout, events)
         return
     if csv is not None:
         with csv.open("w", encoding="utf-8", newline="") as file:
-            tracing.write_csv(file, events)
-    outline = tracing.outline(events)
+            traces.write_csv(file, events)
+    outline = traces.outline(events)
     if as_json:
-        output.print_json({"version": __version__, "outline": outline, "events": list(tracing.rows(events))})
+        output.print_json({"version": __version__, "outline": outline, "events": list(traces.rows(events))})
     else:
         output.print_outline(outline)
 
@@ -119,7 +122,7 @@ def tmix(
         return
     if out is not None:
         out.write_text(text, encoding="ascii")
-    outline = tracing.connections_outline(connections)
+    outline = traces.connections_outline(connections)
     if as_json:
         output.print_json({"version": __version__, "scenario": loaded.id, "seed": seed, "outline": outline})
     else:

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
+from catnip.analysis.interval import Interval
 from catnip.figures import style
 from catnip.figures.style import NO_LOOKS, STYLE, WIDTH, Look
-from catnip.interval import Interval
 
 LEAST_SHARE = 0.01
 

@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from catnip.analysis.interval import Interval
 from catnip.figures import style
 from catnip.figures.style import FAINT, INK, NO_LOOKS, STYLE, WIDTH
-from catnip.interval import Interval
 
 
 @dataclass(frozen=True)

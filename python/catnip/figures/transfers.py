@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from catnip.base.ranges import runs_of
 from catnip.figures import style
 from catnip.figures.style import BLUE, FAINT, INK, PAPER, STYLE, VERMILION, WIDTH
-from catnip.numbering import runs_of
 
 
 def single_loss_profile(

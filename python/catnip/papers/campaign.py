@@ -6,9 +6,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from catnip import paths
-from catnip.progress import Progress
-from catnip.tables import Table
+from catnip.base import paths
+from catnip.base.progress import Progress
+from catnip.store.tables import Table
 
 Made = TypeVar("Made")
 

@@ -3,7 +3,7 @@
 import csv
 from functools import cache
 
-from catnip import paths
+from catnip.base import paths
 
 
 @cache

@@ -7,13 +7,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol, cast
 
-from catnip.interval import Interval
-from catnip.papers import claims, reference, statement
-from catnip.papers.claims import Claim
-from catnip.papers.outcome import Figure, Reproduction, Table
+from catnip.analysis import claims
+from catnip.analysis.claims import Claim
+from catnip.analysis.interval import Interval
+from catnip.base.progress import Progress
+from catnip.papers import reference, statement
 from catnip.papers.quantity import Quantities
 from catnip.papers.statement import Claims, Computed, Printed, Row, Statement, Words
-from catnip.progress import Progress
+from catnip.report.model import Figure, Reproduction, Table
 
 PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "testbed", "today")
 

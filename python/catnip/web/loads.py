@@ -10,10 +10,10 @@ from subprocess import PIPE
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from catnip import stats
 from catnip._core import InputError
-from catnip.interval import Interval
-from catnip.output import interval
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
+from catnip.report.output import interval
 from catnip.web import commands
 from catnip.web.chromium import Load
 

@@ -25,7 +25,7 @@ from mitmproxy.master import Master
 from mitmproxy.options import Options
 
 from catnip._core import InputError
-from catnip.voice import note
+from catnip.base.verbosity import note
 
 CREATED = "mitmproxy-ca-cert.pem"
 """What the library calls the certificate of its authority."""

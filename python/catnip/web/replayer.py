@@ -16,7 +16,7 @@ from dns.rdatatype import RdataType
 from dns.rrset import from_text
 from mitmproxy.http import Headers, HTTPFlow, Response
 
-from catnip.voice import note
+from catnip.base.verbosity import note
 from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Origin, Site
 

@@ -5,12 +5,12 @@ ns-2 2.35 at the same settings is the first oracle, the paper's tables and direc
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.catnip import components, figures, pages, printed, transfers
 from catnip.papers.catnip.figures import FIGURES, headline
 from catnip.papers.catnip.runs import Runs
-from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
-from catnip.progress import Progress
+from catnip.report.model import Table
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 

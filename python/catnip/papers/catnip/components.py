@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from catnip import _core, measures, paths
-from catnip.papers import driven
+from catnip import _core
+from catnip.analysis import measures
+from catnip.base import paths
+from catnip.papers import component_results
 from catnip.papers.catnip import printed, transfers
 from catnip.papers.catnip.runs import Result, Runs
 from catnip.papers.quantity import Quantities
@@ -143,7 +145,7 @@ def dropped_of_a_burst(runs: Runs) -> str:
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
     """CAT-S8 to S11, S14, S19, S22, S23: what tests of components keep, by the first of their seeds."""
-    return driven.alone(says)[0]
+    return component_results.alone(says)[0]
 
 
 @measured

@@ -6,11 +6,11 @@ from statistics import fmean
 
 import numpy as np
 
-from catnip import stats
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 from catnip.figures.pages import Series, page_bars
 from catnip.figures.style import BASE
 from catnip.figures.transfers import sequence_plots, single_loss_profile
-from catnip.interval import Interval
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.pages import average_gain
 from catnip.papers.catnip.runs import Result, Runs
@@ -22,7 +22,7 @@ from catnip.papers.catnip.transfers import (
     timeouts_by_lost_packet,
     trace,
 )
-from catnip.papers.outcome import Figure, Table
+from catnip.report.model import Figure, Table
 
 LOOKS = {
     "Reno over DropTail": BASE,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from catnip import stats
-from catnip.interval import Interval
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.runs import Result, Runs
 from catnip.papers.quantity import Quantities

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from catnip import measures, paths, stats
 from catnip._core import Scenario
-from catnip.interval import Interval
-from catnip.measures import Floats, PortLoss
-from catnip.progress import Progress
-from catnip.tables import Table
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats, PortLoss
+from catnip.base import paths
+from catnip.base.progress import Progress
+from catnip.store.tables import Table
 
 TABLES = ["pages", "ports", "connections", "runs"]
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from catnip import _core, stats
-from catnip.interval import Interval
+from catnip import _core
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 from catnip.papers.catnip import printed
 from catnip.papers.catnip.runs import Result, Runs
 from catnip.papers.quantity import Quantities

@@ -6,11 +6,11 @@ everything HIGH.
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.diffserv import beyond, components, printed, schemes, traffic
 from catnip.papers.diffserv.figures import FIGURES, headline, tables
 from catnip.papers.diffserv.runs import Runs
 from catnip.papers.quantity import Quantities
-from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 

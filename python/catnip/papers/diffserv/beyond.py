@@ -5,9 +5,10 @@ from itertools import combinations
 
 import numpy as np
 
-from catnip import measures, paths, stats
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base import paths
 from catnip.papers.diffserv.runs import (
     COUNTED_S,
     DROP_TAIL,

@@ -1,6 +1,6 @@
 """IDS-S8 to S19: single parts, driven and measured by crates/lab/tests/papers/components_diffserv.rs."""
 
-from catnip.papers import driven
+from catnip.papers import component_results
 from catnip.papers.diffserv.runs import Runs
 from catnip.papers.quantity import Quantities
 
@@ -10,4 +10,4 @@ measured = Quantities()
 @measured
 def driven_alone(_runs: Runs, says: str) -> float:
     """The largest value of a statement over its seeds."""
-    return max(driven.alone(says))
+    return max(component_results.alone(says))

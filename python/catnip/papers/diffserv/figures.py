@@ -5,11 +5,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from catnip import stats
+from catnip.analysis import stats
+from catnip.analysis.claims import show, show_interval
+from catnip.analysis.measures import Floats
 from catnip.figures.ccdf import Curve, Panel, ccdf_panels, over_rates
 from catnip.figures.style import RAMP
-from catnip.measures import Floats
-from catnip.papers.claims import show, show_interval
 from catnip.papers.diffserv import beyond, schemes
 from catnip.papers.diffserv.runs import (
     APPL_110,
@@ -29,8 +29,8 @@ from catnip.papers.diffserv.runs import (
     Runs,
     Times,
 )
-from catnip.papers.outcome import Figure, Table
 from catnip.papers.reference import published
+from catnip.report.model import Figure, Table
 
 Measure: TypeAlias = Callable[[Result], Floats]
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import measures, paths, stats
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base import paths
 from catnip.papers.campaign import Campaign
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 WARM_UP_S, END_S = 50, 350
 COUNTED_S = END_S - WARM_UP_S

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from catnip import stats
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
 from catnip.papers.diffserv.runs import (
     DROP_TAIL,
     GROUPS,

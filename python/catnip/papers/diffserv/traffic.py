@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from catnip import _core, measures, paths, stats
-from catnip.interval import Interval
+from catnip import _core
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.base import paths
 from catnip.papers.diffserv.runs import COUNTED_S, DROP_TAIL, GROUPS, RTTS_MS, WEB_10, WEB_11, Runs, typists
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number

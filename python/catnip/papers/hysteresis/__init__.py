@@ -5,11 +5,11 @@ The simulations of the paper's design are made anew; the models' values are chec
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.hysteresis import accuracy, components, marking, printed
 from catnip.papers.hysteresis.figures import FIGURES, headline, tables
 from catnip.papers.hysteresis.trials import PAPER_TRIALS, Trials
 from catnip.papers.quantity import Quantities
-from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
 from catnip.papers.hysteresis.predictions import COMPARED, HYSTERESIS, Model
 from catnip.papers.hysteresis.trials import LONG, LOSSES, RENO, SHORT, Trials
 from catnip.papers.quantity import Quantities

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from catnip import _core, measures, models, paths, stats
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip import _core, models
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base import paths
 from catnip.papers import check_values, reference
 from catnip.papers.hysteresis.trials import FULL, LOSSES, PAPER_TRIALS, PARTIAL, RENO, Trials
 from catnip.papers.quantity import Quantities

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from catnip import stats
+from catnip.analysis import stats
+from catnip.analysis.claims import show
+from catnip.analysis.interval import Interval
 from catnip.figures.latency import Curve, Panel, distributions, latency_panels
 from catnip.figures.style import BASE
-from catnip.interval import Interval
-from catnip.papers.claims import show
 from catnip.papers.hysteresis import predictions
 from catnip.papers.hysteresis.accuracy import FLOWS, errors, errors_of
 from catnip.papers.hysteresis.marking import MARKED
@@ -30,7 +30,7 @@ from catnip.papers.hysteresis.trials import (
     SHORT,
     Trials,
 )
-from catnip.papers.outcome import Figure, Table
+from catnip.report.model import Figure, Table
 
 PARTIAL_MODEL, RENO_SIMULATED = "Partial CATNIP, model", "Reno, simulated"
 LOOKS = {

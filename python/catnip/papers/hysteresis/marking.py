@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import ks_2samp
 
-from catnip import stats
-from catnip.interval import Interval
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 from catnip.papers.hysteresis import predictions
 from catnip.papers.hysteresis.trials import FULL, LOSSES, PARTIAL, RENO, SHORT, Trials
 from catnip.papers.quantity import Quantities

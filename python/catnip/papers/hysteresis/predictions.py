@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from catnip import models
-from catnip.measures import Floats
+from catnip.analysis.measures import Floats
 
 Predicts = Callable[[Sequence[int], float], Floats]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from catnip import paths
-from catnip.measures import Floats
-from catnip.progress import Progress
+from catnip.analysis.measures import Floats
+from catnip.base import paths
+from catnip.base.progress import Progress
 
 SIZES_KB = (1, 4, 8, 16, 32, 50, 64, 90, 110, 128, 160, 180, 200)
 KILOBYTES = {math.ceil(size * 1024 / 1433): size for size in SIZES_KB}

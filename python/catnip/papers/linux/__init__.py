@@ -6,13 +6,13 @@ What the simulator says of the same stands beside it.
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.linux import bursts, captures, network, stack, windows
 from catnip.papers.linux.figures import FIGURES, headline, tables
 from catnip.papers.linux.runs import Runs
 from catnip.papers.newcwv import printed as newcwv_printed
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import printed as testbed_printed
-from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from catnip import bursts, stats
-from catnip.interval import Interval
+from catnip.analysis import bursts, stats
+from catnip.analysis.interval import Interval
 from catnip.papers.linux.runs import Runs, controllers
 from catnip.papers.newcwv import real
 from catnip.papers.newcwv.real import FREE, KERNEL_CWV, KERNEL_PACED, OF_THE_KERNEL, RENO, SHARED
-from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
+from catnip.report.model import Table
 
 measured = Quantities()
 

@@ -25,11 +25,11 @@ from typing import TypeAlias
 from catnip import api
 from catnip._core import InputError
 from catnip.api import Link
-from catnip.cli.emulation import AGENT, program
+from catnip.base.programs import AGENT, program
+from catnip.base.progress import side_by_side
 from catnip.papers.linux.runs import TRIES, Runs, capturing
-from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
-from catnip.progress import side_by_side
+from catnip.report.model import Table
 from catnip.testbed import site
 
 measured = Quantities()

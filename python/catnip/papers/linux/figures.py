@@ -4,14 +4,14 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from catnip.analysis.interval import Interval
 from catnip.figures.bursts import grouped_bars
-from catnip.interval import Interval
 from catnip.papers.linux import bursts, captures, network, stack
 from catnip.papers.linux.runs import Runs
 from catnip.papers.linux.stack import BASE, HALF, KERNEL, LAST, MARKED, OTHERS, SIMULATED, SPM
-from catnip.papers.outcome import Figure, Table
 from catnip.papers.testbed.printed import table_xi
 from catnip.papers.testbed.wan import BUFFERS_KB
+from catnip.report.model import Figure, Table
 
 
 def _cells(runs: Runs, control: str) -> Figure:

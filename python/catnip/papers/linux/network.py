@@ -5,16 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from catnip import paths, stats
-from catnip.cli.emulation import AGENT, program
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base import paths
+from catnip.base.programs import AGENT, program
+from catnip.base.progress import side_by_side
 from catnip.papers.linux.runs import Runs
-from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import wan
 from catnip.papers.testbed.wan import ALL_PAGES, BUFFERS_KB, Emulated
-from catnip.progress import side_by_side
+from catnip.report.model import Table
 
 measured = Quantities()
 

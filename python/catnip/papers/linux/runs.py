@@ -12,7 +12,7 @@ from pathlib import Path
 from catnip import api
 from catnip._core import InputError
 from catnip.api import Link
-from catnip.cli.emulation import AGENT, cannot_control, cannot_mark, program
+from catnip.base.programs import AGENT, cannot_control, cannot_mark, program
 from catnip.papers.campaign import Campaign
 from catnip.papers.testbed.runs import can_run
 

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import measures, paths, results, stats
 from catnip._core import InputError
-from catnip.cli.emulation import AGENT, program
-from catnip.interval import Interval
-from catnip.measures import Floats, PortLoss
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats, PortLoss
+from catnip.base import paths
+from catnip.base.programs import AGENT, program
+from catnip.base.progress import side_by_side
 from catnip.papers import reference
 from catnip.papers.linux.runs import RED, TRIES, Runs
 from catnip.papers.quantity import Quantities
-from catnip.progress import side_by_side
+from catnip.store import results
 
 measured = Quantities()
 

@@ -20,10 +20,10 @@ import numpy as np
 from catnip import api, context
 from catnip._core import InputError
 from catnip.api import Link
-from catnip.cli.emulation import AGENT, program
+from catnip.base.programs import AGENT, program
+from catnip.base.progress import side_by_side
 from catnip.papers.linux.runs import Runs, capturing, device
 from catnip.papers.quantity import Quantities
-from catnip.progress import side_by_side
 
 measured = Quantities()
 

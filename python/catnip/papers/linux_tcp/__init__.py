@@ -6,11 +6,11 @@ simulated one. Both links lose, delay and mark the same packets, which a case na
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.linux_tcp import agreement, figures
 from catnip.papers.linux_tcp.agreement import headline, tables
 from catnip.papers.linux_tcp.runs import Runs
 from catnip.papers.quantity import Quantities
-from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 

@@ -3,13 +3,13 @@
 import platform
 from collections.abc import Callable, Sequence
 
-from catnip import stats
-from catnip.interval import Interval
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, RATE
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Setting
 from catnip.papers.linux_tcp.runs import Pair, Runs
-from catnip.papers.outcome import Table
 from catnip.papers.quantity import Quantities
+from catnip.report.model import Table
 
 measured = Quantities()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from catnip.figures.sequences import Sequence as Drawn
 from catnip.figures.sequences import overlaid
 from catnip.papers.linux_tcp.runs import Pair, Runs
-from catnip.papers.outcome import Figure
+from catnip.report.model import Figure
 
 SHOWN = (("head", "cubic", 10), ("burst", "reno", 50), ("tail", "cubic", 50), ("acks", "reno", 100))
 """Kind, controller and delay of what is drawn: the first case of each."""

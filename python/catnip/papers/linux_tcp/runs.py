@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from catnip import api
 from catnip._core import InputError
-from catnip.cli.emulation import cannot_control
+from catnip.base.programs import cannot_control
+from catnip.base.progress import Progress, side_by_side
 from catnip.papers.linux_tcp import sender
 from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, SEGMENTS, Case, scripted
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
-from catnip.progress import Progress, side_by_side
 
 SIDE_BY_SIDE, LONG_SIDE_BY_SIDE, FLOWS_SIDE_BY_SIDE = 6, 30, 4
 """Few where the link is full: who watches it must keep up with each packet."""

@@ -6,11 +6,11 @@ that are both remembered and marked.
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.newcwv import beyond, gains, printed, real, single
 from catnip.papers.newcwv.figures import FIGURES, headline, tables
 from catnip.papers.newcwv.runs import SHARED, Runs
 from catnip.papers.quantity import Quantities
-from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from catnip import bursts, measures, stats
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import bursts, measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
 from catnip.papers.newcwv.runs import BEYOND, Runs
 from catnip.papers.quantity import Quantities
 

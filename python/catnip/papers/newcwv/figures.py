@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from catnip.bursts import IDLE_S, SIZES_BYTES
+from catnip.analysis.bursts import IDLE_S, SIZES_BYTES
+from catnip.analysis.claims import show_interval
+from catnip.analysis.measures import Floats
 from catnip.figures.bursts import DOTS, LINE, Map, Strip, Track, grouped_bars, heat_maps, strips
 from catnip.figures.style import BASE, RAMP
-from catnip.measures import Floats
-from catnip.papers.claims import show_interval
 from catnip.papers.newcwv import beyond, gains, real, single
 from catnip.papers.newcwv.printed import table_gains
 from catnip.papers.newcwv.runs import (
@@ -24,7 +24,7 @@ from catnip.papers.newcwv.runs import (
     Rows,
     Runs,
 )
-from catnip.papers.outcome import Figure, Table
+from catnip.report.model import Figure, Table
 
 SIZES = [f"> {size // 1000} KB" for size in SIZES_BYTES]
 SILENCES = [f"{idle}" for idle in IDLE_S]

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from catnip import bursts, measures, stats
-from catnip.bursts import IDLE_S, SIZES_BYTES
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import bursts, measures, stats
+from catnip.analysis.bursts import IDLE_S, SIZES_BYTES
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
 from catnip.papers.newcwv.runs import FREE, NEW_CWV, NEW_RENO, PACED, SEGMENT, SHARED, Runs
 from catnip.papers.quantity import Quantities
 

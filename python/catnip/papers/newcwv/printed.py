@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from catnip.bursts import IDLE_S, SIZES_BYTES
-from catnip.measures import Floats
+from catnip.analysis.bursts import IDLE_S, SIZES_BYTES
+from catnip.analysis.measures import Floats
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import rows
 

@@ -18,17 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from catnip import bursts, measures, paths, resampling, results, stats
 from catnip._core import InputError
-from catnip.bursts import Pairs, Rows
-from catnip.cli.emulation import cannot_control, program
-from catnip.interval import Interval
+from catnip.analysis import bursts, measures, resampling, stats
+from catnip.analysis.bursts import Pairs, Rows
+from catnip.analysis.interval import Interval
+from catnip.base import paths
+from catnip.base.programs import cannot_control, program
+from catnip.base.progress import side_by_side
 from catnip.papers.campaign import Campaign
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
-from catnip.papers.outcome import Table as ReportTable
 from catnip.papers.quantity import Quantities
-from catnip.progress import side_by_side
-from catnip.tables import Table as ResultTable
+from catnip.report.model import Table as ReportTable
+from catnip.store import results
+from catnip.store.tables import Table as ResultTable
 
 measured = Quantities()
 

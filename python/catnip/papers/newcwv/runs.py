@@ -5,10 +5,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from catnip import bursts, measures, paths
-from catnip.bursts import Pairs
+from catnip.analysis import bursts, measures
+from catnip.analysis.bursts import Pairs
+from catnip.base import paths
 from catnip.papers.campaign import Campaign
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 SEEDS, BEYOND_SEEDS, QUICK_SEEDS = 30, 5, 2
 """The paper has five iterations (cwvp10); with thirty a verdict is settled."""

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import measures, paths, stats
 from catnip._core import trace
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base import paths
 from catnip.papers.newcwv.runs import SEGMENT, Rows, Runs
 from catnip.papers.quantity import Quantities
 

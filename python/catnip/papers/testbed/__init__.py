@@ -7,11 +7,11 @@ paper's time stands beside it.
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import figures, latency, printed, systems, wan
 from catnip.papers.testbed.figures import FIGURES, headline, tables
 from catnip.papers.testbed.runs import SERVERS, Runs
-from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from catnip import stats
+from catnip.analysis import stats
 from catnip.figures.latency import Curve, Panel, latency_panels
-from catnip.papers.outcome import Figure, Table
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import latency, wan
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, TODAY, packets
 from catnip.papers.testbed.runs import SIZES_KB, Runs
+from catnip.report.model import Figure, Table
 
 measured = Quantities()
 

@@ -8,14 +8,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from catnip import _core, measures, paths, stats
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip import _core
+from catnip.analysis import measures, stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base import paths
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import number
 from catnip.papers.testbed.estimators import ESTIMATORS, HIGH, LOW, NEW, PAPER, TODAY, packets
 from catnip.papers.testbed.runs import SIZES_KB, Measured, Point, Runs
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 measured = Quantities()
 

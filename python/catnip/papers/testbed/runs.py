@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from catnip import paths, resampling
 from catnip._core import InputError
-from catnip.cli.emulation import cannot_emulate, program
-from catnip.interval import Interval
-from catnip.measures import Floats
-from catnip.progress import Progress
+from catnip.analysis import resampling
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base import paths
+from catnip.base.programs import cannot_emulate, program
+from catnip.base.progress import Progress
 
 SIZES_KB = (3, 10, 30)
 FILES = {f"{size}": size * 1024 for size in SIZES_KB} | {"bulk": 1 << 20}

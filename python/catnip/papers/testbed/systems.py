@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from catnip import _core, models, stats, testbed
-from catnip.interval import Interval
+from catnip import _core, models, testbed
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 from catnip.papers import check_values
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed import latency

@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import paths, results, stats
 from catnip._core import InputError
-from catnip.cli.emulation import program
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats, PortLoss, page_times, port_loss, select
+from catnip.base import paths
+from catnip.base.programs import program
+from catnip.base.progress import side_by_side
 from catnip.figures.bursts import grouped_bars
-from catnip.interval import Interval
-from catnip.measures import Floats, PortLoss, page_times, port_loss, select
 from catnip.papers import reference
-from catnip.papers.outcome import Figure, Table
 from catnip.papers.quantity import Quantities
 from catnip.papers.testbed.runs import RED, TRIES, Runs
-from catnip.progress import side_by_side
+from catnip.report.model import Figure, Table
+from catnip.store import results
 
 measured = Quantities()
 

@@ -6,17 +6,17 @@ the kernel, against RFCs and against other simulators elsewhere.
 
 from collections.abc import Sequence
 
+from catnip.base.progress import Progress
 from catnip.papers.quantity import Quantities
-from catnip.papers.today import worth
+from catnip.papers.today import quantities
 from catnip.papers.today.cells import TEN
 from catnip.papers.today.figures import FIGURES, headline, tables
 from catnip.papers.today.runs import Runs
-from catnip.progress import Progress
 
 __all__ = ["FIGURES", "LIVE", "MEASURED", "PRINTED", "headline", "seeds", "start", "tables"]
 
-MEASURED = Quantities(worth.measured)
-PRINTED = worth.printed
+MEASURED = Quantities(quantities.measured)
+PRINTED = quantities.printed
 LIVE: tuple[str, ...] = ()
 
 

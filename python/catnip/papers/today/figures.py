@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from catnip.analysis.claims import show_interval
+from catnip.analysis.interval import Interval
 from catnip.figures.bursts import Map, grouped_bars, heat_maps
 from catnip.figures.style import RAMP
-from catnip.interval import Interval
-from catnip.papers.claims import show_interval
-from catnip.papers.outcome import Figure, Table
-from catnip.papers.today import worth
+from catnip.papers.today import quantities
 from catnip.papers.today.cells import (
     ALONE,
     BASE,
@@ -23,6 +22,7 @@ from catnip.papers.today.cells import (
     UNMARKED,
 )
 from catnip.papers.today.runs import OLD_QUEUES, OTHERS, Runs
+from catnip.report.model import Figure, Table
 
 GOOD = "CATNIP-Good"
 TAIL = "95th percentile"
@@ -31,7 +31,7 @@ LOOKS = {
     GOOD: 0,
     "CATNIP-RED": 1,
     FQ_CODEL: 3,
-    **{name: RAMP + 2 * place for place, name in enumerate(worth.QUANTILES)},
+    **{name: RAMP + 2 * place for place, name in enumerate(quantities.QUANTILES)},
     "file transfer": 1,
 }
 
@@ -39,7 +39,7 @@ LOOKS = {
 def steps(runs: Runs) -> Figure:
     """TDY-E1."""
     values = {
-        queue: [worth.gain_in_the_old_network_pct(runs, step, queue) for step in STEPS]
+        queue: [quantities.gain_in_the_old_network_pct(runs, step, queue) for step in STEPS]
         for queue in OLD_QUEUES
         if queue != DROP_TAIL
     }
@@ -84,20 +84,20 @@ FIGURES: Mapping[str, Callable[[Runs], Figure]] = {
 
 def headline(runs: Runs) -> str:
     """The answer, with its intervals."""
-    first, *_, last = (worth.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
+    first, *_, last = (quantities.gain_in_the_old_network_pct(runs, step, GOOD) for step in STEPS)
     said = [
         f"In the paper's own network CATNIP-Good makes pages {_pct(first)} faster with the paper's hosts"
         f" and {_pct(last)} with those of today."
     ]
     for place, where in PLACES.items():
-        good, fair = (worth.change_pct(runs, place, BASE, queue, TAIL) for queue in (GOOD, FQ_CODEL))
-        others = worth.file_change_pct(runs, place, BASE, GOOD)
+        good, fair = (quantities.change_pct(runs, place, BASE, queue, TAIL) for queue in (GOOD, FQ_CODEL))
+        others = quantities.file_change_pct(runs, place, BASE, GOOD)
         said.append(
             f"Where {where.says} share a line with a file transfer, marks and CATNIP-Good change the 95th"
             f" percentile of page times by {_pct(good)} against DropTail, and the rate of the file transfer"
             f" by {_pct(others)}; FQ-CoDel, which needs no marks, changes the former by {_pct(fair)}."
         )
-    bare, alone = (worth.change_pct(runs, "ten", cell, GOOD, TAIL) for cell in (UNMARKED, ALONE))
+    bare, alone = (quantities.change_pct(runs, "ten", cell, GOOD, TAIL) for cell in (UNMARKED, ALONE))
     said.append(
         f"If nobody marks handshakes, what the ten pages gain turns into {_pct(bare)}; without the file"
         f" transfer it is {_pct(alone)}."
@@ -118,12 +118,12 @@ def _where(runs: Runs, place: str) -> Table:
     """A row for each cell: what queues that look at marks make of page times."""
     rows = []
     for cell in PLACES[place].cells():
-        over = [_against(worth.change_pct(runs, place, cell, queue, TAIL)) for queue in CONTEXT]
+        over = [_against(quantities.change_pct(runs, place, cell, queue, TAIL)) for queue in CONTEXT]
         beside = [
-            _against(worth.change_pct(runs, place, cell, GOOD, quantile, FQ_CODEL))
-            for quantile in worth.QUANTILES
+            _against(quantities.change_pct(runs, place, cell, GOOD, quantile, FQ_CODEL))
+            for quantile in quantities.QUANTILES
         ]
-        base = show_interval(worth.page_s(runs, place, cell, DROP_TAIL, TAIL))
+        base = show_interval(quantities.page_s(runs, place, cell, DROP_TAIL, TAIL))
         rows.append((cell, base, *over, *beside))
     columns = (
         "",
@@ -145,12 +145,12 @@ def _others(runs: Runs) -> Table:
     rows = []
     for place, where in PLACES.items():
         for queue in OTHER_QUEUES:
-            file = _against(worth.file_change_pct(runs, place, BASE, queue))
+            file = _against(quantities.file_change_pct(runs, place, BASE, queue))
             unmarked = [
-                _against(worth.change_pct(runs, place, HALF, queue, quantile, group=OTHERS))
+                _against(quantities.change_pct(runs, place, HALF, queue, quantile, group=OTHERS))
                 for quantile in ("median", TAIL)
             ]
-            marked = _against(worth.change_pct(runs, place, HALF, queue, TAIL))
+            marked = _against(quantities.change_pct(runs, place, HALF, queue, TAIL))
             rows.append((where.says, queue, file, *unmarked, marked))
     columns = (
         "",
@@ -171,7 +171,9 @@ def _all_queues(runs: Runs, place: str) -> Table:
     rows = []
     for queue in QUEUES:
         made = runs.cell(place, BASE)[queue]
-        times = [show_interval(worth.page_s(runs, place, BASE, queue, name)) for name in worth.QUANTILES]
+        times = [
+            show_interval(quantities.page_s(runs, place, BASE, queue, name)) for name in quantities.QUANTILES
+        ]
         loss = [f"{100 * float(np.nanmean(made.loss[priority])):.2f}" for priority in ("high", "low")]
         line = (
             f"{made.file_mbps.mean():.2f}",
@@ -197,10 +199,10 @@ def _all_queues(runs: Runs, place: str) -> Table:
 
 def _queues(runs: Runs, place: str, title: str) -> Figure:
     values = {
-        name: [worth.change_pct(runs, place, BASE, queue, name) for queue in OTHER_QUEUES]
-        for name in worth.QUANTILES
+        name: [quantities.change_pct(runs, place, BASE, queue, name) for queue in OTHER_QUEUES]
+        for name in quantities.QUANTILES
     }
-    values["file transfer"] = [worth.file_change_pct(runs, place, BASE, queue) for queue in OTHER_QUEUES]
+    values["file transfer"] = [quantities.file_change_pct(runs, place, BASE, queue) for queue in OTHER_QUEUES]
     caption = (
         f"Hosts as Linux has them; {PLACES[place].says} beside a file transfer. Page times below zero are"
         " shorter than behind DropTail; the file transfer below zero is slower."
@@ -211,7 +213,7 @@ def _queues(runs: Runs, place: str, title: str) -> Figure:
 
 def _map(runs: Runs, place: str, says: str) -> Map:
     changes = [
-        [worth.change_pct(runs, place, cell, queue, TAIL) for queue in OTHER_QUEUES]
+        [quantities.change_pct(runs, place, cell, queue, TAIL) for queue in OTHER_QUEUES]
         for cell in PLACES[place].cells()
     ]
     means = np.array([[one.mean for one in row] for row in changes])

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import measures, paths
-from catnip.measures import Floats
+from catnip.analysis import measures
+from catnip.analysis.measures import Floats
+from catnip.base import paths
 from catnip.papers.campaign import Campaign
 from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PLACES, QUEUES, Place, step
 

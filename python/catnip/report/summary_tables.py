@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from catnip._core import InputError, Scenario, __version__
-from catnip.interval import Interval
-from catnip.output import finite, interval, print_table, span
-from catnip.papers.outcome import Table as Told
-from catnip.runs import axes_of
-from catnip.summary import OfGroup, Summary
+from catnip.analysis.interval import Interval
+from catnip.analysis.summary import OfGroup, Summary
+from catnip.report.model import Table as Told
+from catnip.report.output import finite, interval, print_table, span
+from catnip.store.runs import axes_of
 
 if TYPE_CHECKING:
-    from catnip.compared import Nearby, Prediction
+    from catnip.modelling.accuracy import Nearby, Prediction
 
 Summaries: TypeAlias = Mapping[str, Summary]
 Axes: TypeAlias = Mapping[str, Sequence[Any]]
@@ -165,10 +165,10 @@ def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
                 rows.append((name, _mean(of, "completed_s"), *said))
                 told += (one.near for one in row.values())
     if labels and rows:
-        from catnip import compared  # noqa: PLC0415 -- few scenarios are a single transfer
+        from catnip.modelling import accuracy  # noqa: PLC0415 -- few scenarios are a single transfer
 
         print_table("Models beside the simulated mean", ("variant", "completed after, s", *labels), rows)
-        for note in compared.notes(told):
+        for note in accuracy.notes(told):
             click.echo(note)
 
 
@@ -184,7 +184,7 @@ def document(
     other = bases(against, axes, list(summaries)) if against is not None else {}
     trusted = {}
     if predicted:
-        from catnip.compared import near_document  # noqa: PLC0415 -- few scenarios are a single transfer
+        from catnip.modelling.accuracy import near_document  # noqa: PLC0415 -- few scenarios are a single transfer
 
         trusted = {
             name: {label: near_document(one.near) for label, one in row.items()}

@@ -11,13 +11,14 @@ from unicodedata import combining, east_asian_width
 
 import click
 
-from catnip import _core, paths
+from catnip import _core
 from catnip._core import InputError, __version__
-from catnip.interval import Interval
-from catnip.numbering import runs_of
-from catnip.papers.outcome import Reproduction
-from catnip.papers.outcome import Table as ReportTable
-from catnip.paths import Outline
+from catnip.analysis.interval import Interval
+from catnip.base import paths
+from catnip.base.paths import Outline
+from catnip.base.ranges import runs_of
+from catnip.report.model import Reproduction
+from catnip.report.model import Table as ReportTable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +65,7 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
     """The headline, every claim, the count of verdicts and the files made."""
     from rich.text import Text  # noqa: PLC0415
 
-    from catnip.papers import claims  # noqa: PLC0415
+    from catnip.analysis import claims  # noqa: PLC0415
 
     console = _console()
     console.print(Text(outcome.title, style="bold"), Text(outcome.headline), sep="\n\n")
@@ -113,7 +114,7 @@ def tables_document() -> dict[str, Any]:
 
 def markdown(outcome: Reproduction, file: Path) -> str:
     """The claims as a Markdown page; links lead from `file` to docs/deviations.md, if it is here."""
-    from catnip.papers import claims  # noqa: PLC0415
+    from catnip.analysis import claims  # noqa: PLC0415
 
     reasons = paths.deviations()
     deviations = os.path.relpath(reasons, file.resolve().parent) if reasons.is_file() else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from catnip.papers.claims import Claim
+    from catnip.analysis.claims import Claim
 
 
 @dataclass(frozen=True)

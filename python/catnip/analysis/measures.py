@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]

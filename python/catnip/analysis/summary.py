@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from catnip import _core
 from catnip._core import Scenario
-from catnip.interval import Interval
-from catnip.tables import Column, Table
+from catnip.analysis.interval import Interval
+from catnip.store.tables import Column, Table
 
 if TYPE_CHECKING:
-    from catnip.runs import Progress
+    from catnip.store.runs import Progress
 
 TABLES: Mapping[str, Sequence[str]] = _core.SUMMARY_TABLES
 """Tables that a summary takes, and what of them."""

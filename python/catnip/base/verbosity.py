@@ -5,7 +5,7 @@ from time import perf_counter
 
 import click
 
-_KEY = "catnip.voice"
+_KEY = "catnip.base.verbosity"
 
 
 class Loudness(Enum):

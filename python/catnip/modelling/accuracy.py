@@ -1,6 +1,6 @@
 """How far the models are from simulated transfers, and so what each can be trusted for.
 
-`python -m catnip.model_plots` simulates the points of compared.csv; all that is said of where a model can be
+`tools/model_pages.py` simulates the points of accuracy.csv; all that is said of where a model can be
 trusted is worked out from them.
 """
 
@@ -15,9 +15,9 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from catnip import case
-from catnip.case import LATENCIES, RATES, Case, Latency, Rate
-from catnip.interval import Interval
+from catnip.analysis.interval import Interval
+from catnip.modelling import case
+from catnip.modelling.case import LATENCIES, RATES, Case, Latency, Rate
 
 LIMIT = 0.15
 """A model is trusted where it is at most this far from the mean of the simulated transfers."""
@@ -26,7 +26,7 @@ PATH_FACTOR = 1.25
 REGIONS = 2
 """No more are named of a model; each holds `NEW_POINTS` or more that are in none before."""
 NEW_POINTS = 4
-FILE = Path(__file__).with_name("compared.csv")
+FILE = Path(__file__).with_name("accuracy.csv")
 
 Model: TypeAlias = Latency | Rate
 MODELS: Sequence[Model] = (*LATENCIES, *RATES)
@@ -229,7 +229,7 @@ def notes(told: Sequence[Nearby]) -> list[str]:
 
 
 def text(points: Iterable[Point]) -> str:
-    """The points as compared.csv holds them."""
+    """The points as accuracy.csv holds them."""
     keys = [one.key for one in MODELS]
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
@@ -244,14 +244,14 @@ def text(points: Iterable[Point]) -> str:
 
 @cache
 def points() -> Sequence[Point]:
-    """Every point of compared.csv."""
+    """Every point of accuracy.csv."""
     head, rows = _rows()
     return [_point(dict(zip(head, row, strict=True))) for row in rows]
 
 
 @cache
 def _rows() -> tuple[list[str], list[list[str]]]:
-    """Names of the columns of compared.csv, and its rows as texts."""
+    """Names of the columns of accuracy.csv, and its rows as texts."""
     with FILE.open(encoding="utf-8", newline="") as lines:
         head, *rows = csv.reader(lines)
     return head, rows

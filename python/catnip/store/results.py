@@ -24,10 +24,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from catnip import provenance, runs
 from catnip._core import InputError, Scenario, __version__
-from catnip.runs import Progress, Rows
-from catnip.tables import TABLES, Column, Table
+from catnip.base import provenance
+from catnip.store import runs
+from catnip.store.runs import Progress, Rows
+from catnip.store.tables import TABLES, Column, Table
 
 ROW_GROUP = 1 << 20
 QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")

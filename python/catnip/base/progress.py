@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from catnip.voice import Loudness, loudness, note
+from catnip.base.verbosity import Loudness, loudness, note
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

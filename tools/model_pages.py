@@ -1,7 +1,7 @@
 """What docs/models shows: every model beside simulations of the same transfers, drawn and in tables.
 
-`python -m catnip.model_plots docs/models` writes figures, accuracy.md and a part of index.md there, and also
-compared.csv, from which commands tell where models can be trusted; `make validate` calls it. The same code
+`tools/model_pages.py docs/models` writes figures, accuracy.md and a part of index.md there, and also
+accuracy.csv, from which commands tell where models can be trusted; `make validate` calls it. The same code
 gives the same bytes.
 """
 
@@ -24,13 +24,16 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from catnip import case, compared, models, paths, stats
+from catnip import models
 from catnip._core import Scenario
-from catnip.case import Case, Simulated
-from catnip.compared import Point
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
+from catnip.base import paths
 from catnip.figures import style
 from catnip.figures.style import FAINT, INK, LOOKS, PAPER, STYLE, WIDTH
-from catnip.interval import Interval
+from catnip.modelling import accuracy, case
+from catnip.modelling.accuracy import Point
+from catnip.modelling.case import Case, Simulated
 
 TRIALS, SEED = 10_000, 1
 SHORT, LONG = (1, 3, 6, 12, 23, 36), (46, 65, 79, 92, 115, 129, 143)
@@ -358,7 +361,7 @@ def figures(means: Means, goodput: Mapping[float, Interval]) -> dict[str, str]:
     }
 
 
-def accuracy(means: Means, goodput: Mapping[float, Interval], elsewhere: Mapping[Case, Interval]) -> str:
+def accuracy_page(means: Means, goodput: Mapping[float, Interval], elsewhere: Mapping[Case, Interval]) -> str:
     """The numbers behind the figures as a page."""
     width = 100 * max((one.high - one.low) / 2 / one.mean for one in means.values())
     trials = next(iter(means.values())).n
@@ -441,7 +444,7 @@ LOSS_GROUPS = {
 
 
 def with_trust(page: str) -> str:
-    """A page with what compared.csv says of where models can be trusted, in place of what is said there."""
+    """A page with what accuracy.csv says of where models can be trusted, in place of what is said there."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{trust()}\n{END}{after}"
@@ -451,7 +454,7 @@ def trust() -> str:
     """Where each model is within the limit, on each path; and the closest ones to each kind of transfer."""
     columns = [f"round trip {1e3 * path.rtt_s:g} ms{', an ACK per packet' * (path.b == 1)}" for path in PATHS]
     trusted = [
-        [f"{one.label}, {unit}", *(compared.trusted_for(one, path) for path in PATHS)]
+        [f"{one.label}, {unit}", *(accuracy.trusted_for(one, path) for path in PATHS)]
         for listed, unit in ((case.LATENCIES, "time"), (case.RATES, "rate"))
         for one in listed
     ]
@@ -459,7 +462,7 @@ def trust() -> str:
         [name, *(_closest(sizes, losses) for losses in LOSS_GROUPS.values())]
         for name, sizes in GROUPS.items()
     ]
-    width = 100 * max((one.mean.high - one.mean.low) / 2 / one.mean.mean for one in compared.points())
+    width = 100 * max((one.mean.high - one.mean.low) / 2 / one.mean.mean for one in accuracy.points())
     return "\n".join(
         [
             "",
@@ -480,7 +483,7 @@ def _closest(sizes: Sequence[int], losses: Sequence[float]) -> str:
     """The models within the limit at all of these points of the first path, best first."""
     cells = [
         one.errors
-        for one in compared.points()
+        for one in accuracy.points()
         if one.simulated == "reno"
         and one.case == replace(PATHS[0], packets=one.case.packets, p=one.case.p)
         and one.case.packets in sizes
@@ -488,7 +491,7 @@ def _closest(sizes: Sequence[int], losses: Sequence[float]) -> str:
     ]
     ends = {key: (min(at[key] for at in cells), max(at[key] for at in cells)) for key in cells[0]}
     by_worst = sorted(ends, key=lambda key: max(-ends[key][0], ends[key][1]))
-    good = [key for key in by_worst if max(-ends[key][0], ends[key][1]) <= compared.LIMIT][:2]
+    good = [key for key in by_worst if max(-ends[key][0], ends[key][1]) <= accuracy.LIMIT][:2]
     labels = {one.key: one.label for one in case.LATENCIES}
     said = (f"{labels[key]} {_signed(*ends[key])}" for key in good)
     return "; ".join(said) or "none"
@@ -627,11 +630,11 @@ def main(folder: Path) -> None:
     """Writes accuracy.md and a section of index.md into the folder, and the figures into its figures/."""
     points, goodput = simulate(), simulate_steady()
     means, elsewhere = means_of(points), elsewhere_of(points)
-    compared.FILE.write_text(compared.text(points), encoding="utf-8")
+    accuracy.FILE.write_text(accuracy.text(points), encoding="utf-8")
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in figures(means, goodput).items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
-    (folder / "accuracy.md").write_text(accuracy(means, goodput, elsewhere), encoding="utf-8")
+    (folder / "accuracy.md").write_text(accuracy_page(means, goodput, elsewhere), encoding="utf-8")
     index = folder / "index.md"
     index.write_text(with_trust(index.read_text(encoding="utf-8")), encoding="utf-8")
 

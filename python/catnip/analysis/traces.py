@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 FIELDS = ("time", "event", "seq", "cwnd", "ssthresh", "dupacks", "size")
 

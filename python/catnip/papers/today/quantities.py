@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import stats
-from catnip.interval import Interval
-from catnip.measures import Floats
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
 from catnip.papers.catnip.pages import average_gain
 from catnip.papers.catnip.printed import paper_gain_pct
 from catnip.papers.quantity import Quantities

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from catnip._core import Scenario
-from catnip.tables import Table
+from catnip.store.tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

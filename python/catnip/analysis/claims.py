@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 from rich.table import Table
 from rich.text import Text
 
-from catnip.interval import Interval
+from catnip.analysis.interval import Interval
 
 Value: TypeAlias = float | str | None
 Verdict: TypeAlias = Literal["pass", "fail", "deviation", "reported"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from catnip import telling
 from catnip._core import Scenario
+from catnip.analysis.summary import OfGroup, Summary
 from catnip.figures import lines
 from catnip.figures.lines import FEW, Line, Panel
-from catnip.papers.outcome import Figure, Table
-from catnip.summary import OfGroup, Summary
+from catnip.report import summary_tables
+from catnip.report.model import Figure, Table
 
 Summaries = Mapping[str, Summary]
 Axes = Mapping[str, Sequence[Any]]
@@ -54,9 +54,9 @@ def tables(
     """What `catnip run` prints; differences to the first variant unless something else is asked for."""
     several = len(summaries) > 1 and len(seeds) > 1
     base = against or (next(iter(summaries)) if several else None)
-    told = telling.tables(scenario.title, seeds, summaries)
+    told = summary_tables.tables(scenario.title, seeds, summaries)
     if base is not None:
-        told += list(telling.differences(base, axes, summaries))
+        told += list(summary_tables.differences(base, axes, summaries))
     return [replace(table, title=_one_line(table.title)) for table in told if table.rows]
 
 
@@ -94,7 +94,7 @@ def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
     others = [other for other in axes if other != key]
     series: dict[str, dict[Any, str]] = {}
     for place, name in enumerate(summaries):
-        label = ", ".join(f"{_short(other)}={telling.shown(axes[other][place])}" for other in others)
+        label = ", ".join(f"{_short(other)}={summary_tables.shown(axes[other][place])}" for other in others)
         series.setdefault(label or "all", {})[axes[key][place]] = name
     for group, of in _by_group(summaries).items():
         for measure, called in SWEPT.items():
@@ -109,7 +109,7 @@ def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
                     )
                     drawn.append(Line(label, [x for x, _ in known], means, low, high, dots=True))
             if drawn and len(drawn) <= FEW:
-                names_ = () if are_numbers else [telling.shown(level) for level in order]
+                names_ = () if are_numbers else [summary_tables.shown(level) for level in order]
                 yield Panel(f"{group}: {called}", _short(key), called, drawn, names_)
 
 
@@ -125,7 +125,7 @@ def _longest(axes: Axes) -> str:
     """The axis with the most values, of several one of numbers."""
 
     def length(key: str) -> tuple[int, bool]:
-        return len(set(map(telling.shown, axes[key]))), None not in map(_number, axes[key])
+        return len(set(map(summary_tables.shown, axes[key]))), None not in map(_number, axes[key])
 
     return max(axes, key=length)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from catnip._core import InputError, Scenario, outline
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 PAPERS = PACKAGE / "papers"
 MEASURED = PACKAGE / "measured"
 """What tests of single components keep."""

@@ -11,13 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from catnip import paths
 from catnip._core import __version__
+from catnip.analysis import claims
+from catnip.analysis.claims import Claim
+from catnip.base import paths
 from catnip.figures import style
-from catnip.output import span
-from catnip.papers import claims
-from catnip.papers.claims import Claim
-from catnip.papers.outcome import Command, Figure, Reproduction, RunOfScenario, Table
+from catnip.report.model import Command, Figure, Reproduction, RunOfScenario, Table
+from catnip.report.output import span
 
 LIBRARIES = ("matplotlib", "numpy", "scipy")
 """Those on which the bytes of a page depend."""
@@ -47,7 +47,7 @@ def render_run(outcome: RunOfScenario, command: str, commit: str | None) -> str:
 
 def _page(template: str, outcome: Reproduction | RunOfScenario, commit: str | None, **more: Any) -> str:
     environment = Environment(
-        loader=PackageLoader("catnip"),
+        loader=PackageLoader("catnip.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from catnip import _core
-from catnip.interval import Interval
+from catnip.analysis.interval import Interval
 
 Statistic: TypeAlias = Callable[[NDArray[np.intp]], float]
 """Of some runs, which it is told by their numbers from 0."""

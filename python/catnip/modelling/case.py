@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from catnip import _core, models
 from catnip._core import InputError, Scenario
-from catnip.interval import Interval
+from catnip.analysis.interval import Interval
 
 if TYPE_CHECKING:
-    from catnip.measures import Floats
+    from catnip.analysis.measures import Floats
 
 PACKETS_AT_MOST = 100_000
 REQUEST_BYTES = 40
@@ -166,7 +166,7 @@ def _symbols(name: str, at: Mapping[str, Any]) -> dict[str, Any]:
 
 def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
     """The mean of simulated transfers, seconds: until the last packet is acknowledged, or all is there."""
-    from catnip import stats  # noqa: PLC0415 -- as above
+    from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
     rows = _transfers(case, what, trials, seed)
     return stats.mean(rows["received_s" if what == "download" else "acked_s"] - rows["start_s"])
@@ -174,7 +174,7 @@ def simulated(case: Case, what: Simulated, trials: int, seed: int) -> Interval:
 
 def simulated_rates(case: Case, trials: int, seed: int) -> dict[SimulatedRate, Interval]:
     """What simulated transfers come to over their whole time, packets per second."""
-    from catnip import stats  # noqa: PLC0415 -- as above
+    from catnip.analysis import stats  # noqa: PLC0415 -- as above
 
     reno, cubic = (_transfers(case, what, trials, seed) for what in ("reno", "cubic"))
     return {

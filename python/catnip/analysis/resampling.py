@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import bootstrap
 
-from catnip import stats
-from catnip.interval import Interval
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
 
 
 def mean(values: ArrayLike, confidence: float = 0.95, resamples: int = 2000) -> Interval:

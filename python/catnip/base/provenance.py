@@ -5,7 +5,7 @@ import subprocess
 import sys
 from functools import partial
 
-from catnip import paths
+from catnip.base import paths
 
 WRITTEN = (":!validation/*.html", ":!validation/*.md", ":!docs/figures", ":!docs/models")
 """Files in the checkout that come of runs, as git leaves them out."""

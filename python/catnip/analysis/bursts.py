@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from catnip import measures, resampling, stats
-from catnip.interval import Interval
-from catnip.tables import Table
+from catnip.analysis import measures, resampling, stats
+from catnip.analysis.interval import Interval
+from catnip.store.tables import Table
 
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = Mapping[str, NDArray[Any]]

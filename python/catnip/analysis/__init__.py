@@ -1,0 +1,1 @@
+"""Numbers from tables: means, intervals, summaries, claims."""

@@ -1,0 +1,1 @@
+"""Analytical models beside simulated transfers."""
