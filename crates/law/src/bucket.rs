@@ -1,15 +1,15 @@
-//! A token bucket: a packet conforms if there are as many tokens as it has bytes, and takes them. Tokens are counted in billionths of a
-//! bit, of which a whole number comes each nanosecond, so that what has conformed in any interval never exceeds rate × time + depth, not
-//! even by a bit.
+//! Token bucket: a packet conforms if the bucket holds as many tokens as the packet has bytes, and then takes them. Tokens are counted in
+//! billionths of a bit, of which an integer number arrives each nanosecond. The conforming data of any interval therefore never exceeds
+//! rate × time + depth, not even by a bit.
 
-/// A byte's tokens.
+/// Tokens per byte.
 const BYTE: u64 = 8 * 1_000_000_000;
-/// The deepest bucket, bytes.
+/// Maximum depth of a bucket, bytes.
 pub const DEEPEST: u64 = u64::MAX / BYTE;
-/// No time at all.
+/// Time that is never reached.
 pub const NEVER: u64 = u64::MAX;
 
-/// A bucket, and what was in it when somebody looked last.
+/// Token bucket, with its tokens at the last update.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
@@ -20,20 +20,20 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket that is full at time zero, with tokens that come at a rate in bits per second, above zero. It holds so many bytes, at
-    /// most [`DEEPEST`].
+    /// Creates a bucket that is full at time zero. Its rate, in bits per second, is above zero; its depth, in bytes, is limited to
+    /// [`DEEPEST`].
     pub fn new(rate: u64, depth: u64) -> Self {
         let depth = depth.min(DEEPEST) * BYTE;
         Self { rate, depth, tokens: depth, since: 0 }
     }
 
-    /// Are there tokens for a packet of `len` bytes?
+    /// Returns true if there are tokens for a packet of `len` bytes.
     #[inline]
     pub fn conforms(&self, now: u64, len: u32) -> bool {
         self.level(now) >= cost(len)
     }
 
-    /// The packet takes its tokens, if they are there.
+    /// Takes the tokens of a packet of `len` bytes if there are enough. Returns true in this case.
     #[inline]
     pub fn admits(&mut self, now: u64, len: u32) -> bool {
         let level = self.level(now);
@@ -45,7 +45,8 @@ impl Bucket {
         conforms
     }
 
-    /// From when on a packet of `len` bytes conforms if no other one takes tokens before it; [`NEVER`] if the bucket is too small for it.
+    /// Returns the time from which a packet of `len` bytes conforms if no other packet takes tokens before; [`NEVER`] if the bucket is too
+    /// small for it.
     pub fn ready_at(&self, len: u32) -> u64 {
         if cost(len) > self.depth {
             return NEVER;
@@ -58,7 +59,7 @@ impl Bucket {
     fn level(&self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.since);
         let missing = self.depth - self.tokens;
-        // What comes in so many nanoseconds is no more than what is missing, so that nothing overflows.
+        // The product cannot overflow, because it is at most the number of missing tokens.
         if elapsed > missing / self.rate { self.depth } else { self.tokens + elapsed * self.rate }
     }
 }

@@ -1,7 +1,7 @@
-//! Laws that hold in two places: in simulated hosts, and in the kernel of a real one. Each is integer arithmetic on plain numbers and has a
-//! twin, a header of C without calls into the kernel (`crates/agent/bpf/law`), which is compared with it bit by bit.
+//! Control laws that both simulated hosts and the Linux kernel apply. Each is integer arithmetic on plain numbers and has a twin, a C
+//! header that calls no kernel functions (`crates/agent/bpf/law`). A test compares both bit by bit.
 //!
-//! Times are nanoseconds, windows and places in a stream are bytes unless their names say segments.
+//! Times are in nanoseconds, windows and stream offsets in bytes unless their names contain `segments`.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,40 +1,42 @@
-//! New congestion window validation (RFC 7661): what the path was seen to carry, and what it means for a window.
+//! New congestion window validation (RFC 7661): measurement of the data that the path has carried, and its effect on the window.
 
-/// RFC 7661, section 4.5.1: "divide the pipeACK Sampling Period into several (e.g., five) equal-length measurement periods".
+/// Measurement periods per sampling period. RFC 7661, section 4.5.1: "divide the pipeACK Sampling Period into several (e.g., five)
+/// equal-length measurement periods".
 pub const PERIODS: usize = 5;
-/// The least sampling period: "This specification defines the pipeACK Sampling Period as Max(3*RTT, 1 second)."
+/// Minimum sampling period, nanoseconds: "This specification defines the pipeACK Sampling Period as Max(3*RTT, 1 second)."
 pub const LEAST_PERIOD: u64 = 1_000_000_000;
-/// Section 4.4: "The NVP SHOULD NOT exceed five minutes."
+/// Non-validated period, nanoseconds. Section 4.4: "The NVP SHOULD NOT exceed five minutes."
 pub const NON_VALIDATED_PERIOD: u64 = 300_000_000_000;
-/// Section 4.2: a pipeACK that is 'undefined'; no loss is being repaired; no ssthresh was set.
+/// Undefined value: a pipeACK that is 'undefined' (section 4.2), no loss recovery, or no ssthresh.
 pub const UNDEFINED: u64 = u64::MAX;
 
-/// What the path was seen to carry in a round trip (section 4.2).
+/// pipeACK: data that the path has carried in a round trip (section 4.2).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeAck {
-    /// The sampling period.
+    /// Sampling period.
     period: u64,
-    /// When the largest sample of each measurement period was taken, the oldest first.
+    /// Times of the largest samples of the measurement periods, oldest first.
     taken: [u64; PERIODS],
-    /// That sample, bytes; [`UNDEFINED`]: there was none.
+    /// Largest samples of the measurement periods, bytes; [`UNDEFINED`]: no sample.
     best: [u64; PERIODS],
-    /// When the newest measurement period began.
+    /// Start of the newest measurement period.
     newest_began: u64,
-    /// A round trip is being measured: from this byte, below `round_until`.
+    /// First byte of the round trip in measurement, if below `round_until`.
     round_from: u64,
-    /// It is over once everything before this is acknowledged.
+    /// End of the round trip in measurement, which is over once all data before this byte is acknowledged.
     round_until: u64,
-    /// Everything before this byte had arrived when it heard last.
+    /// SND.UNA at the last ACK.
     una: u64,
-    /// 1: the last sample alone counts.
+    /// 1 if only the last sample counts.
     last_only: u32,
-    /// 1: there was a sample.
+    /// 1 once there was a sample.
     is_defined: u32,
 }
 
 impl PipeAck {
-    /// Undefined. It is the largest sample of the sampling period, or the last one, if it is no older than that.
+    /// Creates an undefined pipeACK. Its value is the largest sample of the sampling period, or with `last_only` the last sample if that is
+    /// not older than the sampling period.
     pub const fn new(last_only: bool) -> Self {
         Self {
             period: LEAST_PERIOD,
@@ -49,26 +51,27 @@ impl PipeAck {
         }
     }
 
-    /// Forgets all samples, and the one that was being taken.
+    /// Discards all samples, and the measurement in progress.
     pub fn reset(&mut self) {
         *self = Self { period: self.period, una: self.una, ..Self::new(self.last_only != 0) };
     }
 
-    /// An ACK within a recovery says that everything before `una` has arrived.
+    /// Handles an ACK within a recovery, of all data before `una`.
     pub fn on_ack_while_reduced(&mut self, una: u64) {
         self.una = una;
     }
 
-    /// An ACK outside of recovery says that everything before `una` has arrived, of which it newly acknowledges so many bytes;
-    /// everything before `next` was sent. `srtt` is 0 without a measured round trip.
+    /// Handles an ACK outside of recovery, of all data before `una`, which newly acknowledges `acked` bytes. All data before `next` is
+    /// sent. `srtt` is 0 without an RTT sample.
     pub fn on_ack(&mut self, now: u64, una: u64, acked: u64, next: u64, srtt: u64) {
         if srtt > 0 {
             self.period = (srtt * 3).max(LEAST_PERIOD);
         }
-        // "caching the value of HighACK and, after one RTT, measuring the difference between the cached HighACK value and the
-        // current HighACK value": a round trip is over when what was out at its start is acknowledged. The first one, and that
-        // after a silence, begin with the first ACK of what is out.
-        // With RACK an ACK counts what it reports, too, and a short segment as a full one: what it heard last is the better bound.
+        // "caching the value of HighACK and, after one RTT, measuring the difference between the cached HighACK value and the current
+        // HighACK value": a round trip is over when the data in flight at its start is acknowledged. The first round trip, and the first
+        // after an idle period, begin with the first ACK of the data in flight.
+        // With RACK `acked` includes data reported by SACK, and a short segment counts as a full one. The last `una` is therefore the
+        // better bound.
         let before = self.una.max(una.saturating_sub(acked));
         self.una = una;
         if self.round_from >= self.round_until {
@@ -80,7 +83,7 @@ impl PipeAck {
         }
     }
 
-    /// Bytes; [`UNDEFINED`]: no sample was ever taken.
+    /// Returns pipeACK in bytes; [`UNDEFINED`] before the first sample.
     pub fn at(&self, now: u64) -> u64 {
         if self.is_defined == 0 {
             return UNDEFINED;
@@ -116,35 +119,35 @@ impl PipeAck {
     }
 }
 
-/// The windows of a sender, bytes.
+/// Windows of a sender, bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// cwnd.
+    /// Congestion window.
     pub cwnd: u64,
-    /// ssthresh; [`UNDEFINED`]: as high as can be.
+    /// Slow-start threshold; [`UNDEFINED`]: as high as possible.
     pub ssthresh: u64,
 }
 
-/// A window that was borne out by what the path has carried stays for five minutes of silence or of little use, does not grow unused, and
-/// answers to loss by what was in use.
+/// State of newCWV: a window that was validated by pipeACK is kept for five minutes of idleness or of little use, does not grow unused, and
+/// is reduced after a loss according to the data that was in use.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewCwv {
     pipe_ack: PipeAck,
-    /// When the window was last borne out, or last adjusted because it was not.
+    /// Time at which the window was last validated, or last reduced because it was not.
     valid_at: u64,
-    /// What the path has carried, as of the last event, bytes.
+    /// pipeACK as of the last event, bytes.
     measured: u64,
-    /// A loss is being repaired that was noticed in the non-validated phase: the larger of pipeACK and LossFlightSize, bytes.
+    /// Larger of pipeACK and LossFlightSize, bytes, during the recovery from a loss detected in the non-validated phase.
     lost_unvalidated: u64,
     initial_window: u64,
     segment: u64,
 }
 
 impl NewCwv {
-    /// Section 4.1: "A sender starts a TCP connection in the validated phase and initialises the pipeACK variable to the
-    /// 'undefined' value."
+    /// Creates the state of a new connection. Section 4.1: "A sender starts a TCP connection in the validated phase and initialises the
+    /// pipeACK variable to the 'undefined' value."
     pub const fn new(last_only: bool, initial_window: u64, segment: u64) -> Self {
         Self {
             pipe_ack: PipeAck::new(last_only),
@@ -156,34 +159,34 @@ impl NewCwv {
         }
     }
 
-    /// pipeACK as of the last event, bytes; [`UNDEFINED`] if it is that.
+    /// Returns pipeACK as of the last event, bytes, or [`UNDEFINED`].
     pub fn pipe_ack(&self) -> u64 {
         self.measured
     }
 
-    /// Section 4.3: "Validated phase: pipeACK >=(1/2)*cwnd, or pipeACK is undefined".
+    /// Returns true in the validated phase. Section 4.3: "Validated phase: pipeACK >=(1/2)*cwnd, or pipeACK is undefined".
     pub fn is_validated(&self, cwnd: u64) -> bool {
         self.measured == UNDEFINED || self.measured.saturating_mul(2) >= cwnd
     }
 
-    /// An ACK within a recovery.
+    /// Handles an ACK within a recovery.
     pub fn on_ack_while_reduced(&mut self, una: u64) {
         self.pipe_ack.on_ack_while_reduced(una);
     }
 
-    /// An ACK outside of recovery, see [`PipeAck::on_ack`], behind which comes a [look](Self::look).
+    /// Handles an ACK outside of recovery, see [`PipeAck::on_ack`]. The caller must call [`look`](Self::look) afterwards.
     pub fn on_ack(&mut self, now: u64, una: u64, acked: u64, next: u64, srtt: u64) {
         self.pipe_ack.on_ack(now, una, acked, next, srtt);
     }
 
-    /// May an ACK open the window? Section 4.3: while validated "the standard methods are used to increase cwnd". Section 4.4: otherwise
-    /// "a sender that is cwnd-limited MAY use the standard TCP method", and one that is not "MUST NOT increase the cwnd".
+    /// Returns true if an ACK may open the window. Section 4.3: while validated "the standard methods are used to increase cwnd". Section
+    /// 4.4: otherwise "a sender that is cwnd-limited MAY use the standard TCP method", and one that is not "MUST NOT increase the cwnd".
     pub fn grows(&self, cwnd: u64, cwnd_limited: bool) -> bool {
         self.is_validated(cwnd) || cwnd_limited
     }
 
-    /// Duplicate ACKs or marks tell of congestion, with so much in flight. The window for the repair, or [`UNDEFINED`]: what the standard
-    /// says.
+    /// Handles congestion detected by duplicate ACKs or marks, with `in_flight` bytes in flight. Returns the window for the recovery, or
+    /// [`UNDEFINED`] if the standard response applies.
     pub fn on_congestion(&mut self, cwnd: u64, in_flight: u64) -> u64 {
         self.lost_unvalidated = UNDEFINED;
         if self.is_validated(cwnd) {
@@ -195,14 +198,14 @@ impl NewCwv {
         (used / 2).max(self.segment)
     }
 
-    /// Section 4.4: "If the Retransmission Timeout (RTO) expires while in the non-validated phase, the sender MUST exit the
-    /// non-validated phase. It then resumes using the standard TCP RTO mechanism".
+    /// Handles a timeout. Section 4.4: "If the Retransmission Timeout (RTO) expires while in the non-validated phase, the sender MUST exit
+    /// the non-validated phase. It then resumes using the standard TCP RTO mechanism".
     pub fn on_timeout(&mut self, now: u64) {
         self.start_over(now);
     }
 
-    /// A repair is complete, in which so much was retransmitted. The window and ssthresh from now on, or [`UNDEFINED`]: what the standard
-    /// says.
+    /// Handles the end of a recovery in which `retransmitted` bytes were retransmitted. Returns the new value of cwnd and ssthresh, or
+    /// [`UNDEFINED`] if the standard response applies.
     pub fn on_recovered(&mut self, now: u64, retransmitted: u64) -> u64 {
         // Section 4.4.1: "cwnd = (Max(pipeACK,LossFlightSize) - R)/2", "MUST NOT be reduced below 1 TCP Maximum Segment Size",
         // and "ssthresh [is] equal to cwnd at the end of the loss recovery".
@@ -214,8 +217,8 @@ impl NewCwv {
         window
     }
 
-    /// Looks at what was measured, and gives up a part of a window that was not used for long. True if it did, and has to look once more.
-    /// Section 4.5.2: "Each time a sender transmits a new segment, this timestamp can be used to determine if the NVP has expired."
+    /// Updates pipeACK and reduces a window that was not validated for too long. Returns true after a reduction, and must then be called
+    /// again. Section 4.5.2: "Each time a sender transmits a new segment, this timestamp can be used to determine if the NVP has expired."
     pub fn look(&mut self, now: u64, windows: &mut Windows) -> bool {
         self.measured = self.pipe_ack.at(now);
         if self.is_validated(windows.cwnd) {
@@ -226,15 +229,15 @@ impl NewCwv {
             return false;
         }
         self.valid_at += NON_VALIDATED_PERIOD;
-        // Section 4.4.3: "ssthresh = max(ssthresh, 3*cwnd/4)", then "cwnd = max((1/2)*cwnd, IW)", which is no increase: "not
+        // Section 4.4.3: "ssthresh = max(ssthresh, 3*cwnd/4)", then "cwnd = max((1/2)*cwnd, IW)", which must not increase cwnd: "not
         // greater than".
         windows.ssthresh = windows.ssthresh.max(windows.cwnd / 4 * 3 + windows.cwnd % 4 * 3 / 4);
         windows.cwnd = (windows.cwnd / 2).max(self.initial_window).min(windows.cwnd);
         true
     }
 
-    /// Section 4.4.1: "After completing the loss recovery phase, the sender MUST re-initialise the pipeACK variable to the
-    /// 'undefined' value."
+    /// Resets the state. Section 4.4.1: "After completing the loss recovery phase, the sender MUST re-initialise the pipeACK variable to
+    /// the 'undefined' value."
     fn start_over(&mut self, now: u64) {
         self.pipe_ack.reset();
         self.measured = UNDEFINED;

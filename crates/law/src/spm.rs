@@ -1,47 +1,47 @@
-//! Selective packet marking (CATNIP paper, section III-B): the packets whose loss would cost a timeout.
+//! Selective packet marking (CATNIP paper, section III-B): marks packets whose loss would cost a timeout.
 
-/// What it looks at.
+/// Parameters of the marking.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Leading packets of a document that are crucial (catp25).
+    /// Number of leading packets of a document that are crucial (catp25).
     pub leading: u32,
-    /// Trailing ones (catp26).
+    /// Number of trailing packets of a document that are crucial (catp26).
     pub trailing: u32,
-    /// What is sent while the window is below so many segments is crucial, too (catp27).
+    /// Window, in segments, below which all packets are crucial (catp27).
     pub small_window: u32,
 }
 
-/// Where a packet stands.
+/// Position of a packet in its document, and window of its sender.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where in its document its data begins.
+    /// Offset of the packet's data in its document, bytes.
     pub offset: u64,
-    /// Length of the document, or [`UNKNOWN`].
+    /// Length of the document, bytes, or [`UNKNOWN`].
     pub bytes: u64,
-    /// cwnd.
+    /// Congestion window, bytes.
     pub window: u64,
 }
 
-/// The length of a document of which nobody has said it: where it ends is not marked.
+/// Value for an unknown document length, with which trailing packets are not marked.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// Why a packet is crucial.
+/// Reason for which a packet is crucial.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is not.
+    /// Packet that is not crucial.
     None = 0,
-    /// It is one of the first.
+    /// Leading packet of a document.
     Leading = 1,
-    /// It is one of the last.
+    /// Trailing packet of a document.
     Trailing = 2,
-    /// The window is small.
+    /// Packet sent under a small window.
     SmallWindow = 3,
 }
 
-/// The first reason for which a packet is crucial, in segments of so many bytes.
+/// Returns the first reason for which a packet is crucial, with segments of `segment` bytes.
 #[inline]
 pub fn reason(rules: &Rules, place: &Place, segment: u32) -> Reason {
     let segments = |count: u32| count as u64 * segment as u64;

@@ -1,13 +1,13 @@
 //! Marking by the state of TCP (Noureddine and Tobagi, "Improving the performance of interactive TCP applications using service
 //! differentiation", 2002, section VI-A, Algorithm 1).
 
-/// Windows in segments.
+/// Thresholds of the window, segments.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// The largest window whose packets are all HIGH.
+    /// Largest window whose packets are all HIGH.
     pub high: u32,
-    /// The largest window whose packets are MED at least.
+    /// Largest window whose packets are all MED or HIGH.
     pub med: u32,
 }
 
@@ -15,21 +15,21 @@ pub struct Thresholds {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Dropped last.
+    /// Packet that is dropped last.
     High = 0,
-    /// Dropped before those.
+    /// Packet that is dropped before HIGH ones.
     Med = 1,
-    /// Dropped first.
+    /// Packet that is dropped first.
     Low = 2,
 }
 
-/// What [`level`] draws in the plain version: no share is ever kept.
+/// Value that [`level`] draws in the plain version: no packet above a threshold is protected by chance.
 pub const NEVER: u32 = u32::MAX;
 
-/// The level of a packet that is sent under a window of so many segments; `is_protected` are SYNs and what repairs a loss. The randomized
-/// version draws 32 random bits where it needs them; the plain one has [`NEVER`].
+/// Returns the drop precedence of a packet sent under a window of `window` segments. `is_protected` holds for SYNs and for packets of a
+/// loss recovery. The randomized version draws 32 random bits where needed, the plain version draws [`NEVER`].
 ///
-/// The paper's comparison sign is lost; a threshold is the largest window that it protects.
+/// The comparison sign of the paper is lost; here a threshold is the largest window that it protects.
 #[inline]
 pub fn level(
     thresholds: &Thresholds,
@@ -46,7 +46,7 @@ pub fn level(
     }
 }
 
-/// With the probability of a threshold's share of the window.
+/// Returns true with a probability of threshold / window.
 fn keeps(threshold: u32, window: u32, draw: u32) -> bool {
     (draw as u64) * (window as u64) < (threshold as u64) << 32
 }

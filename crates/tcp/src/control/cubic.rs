@@ -3,12 +3,12 @@ use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Hal
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
-/// CUBIC as configuration.
+/// Configuration of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicSpec {
-    /// Section 4.7: a flow that loses below its last maximum gives more room.
+    /// Fast convergence (RFC 9438, section 4.7): a flow with a loss below its last maximum releases more bandwidth.
     pub fast_convergence: bool,
-    /// Before congestion avoidance.
+    /// Slow start algorithm.
     pub slow_start: SlowStartKind,
 }
 
@@ -36,7 +36,7 @@ impl Kind for CubicSpec {
 }
 
 impl ControlKind for CubicSpec {
-    /// Larger than the others.
+    /// Boxed, because it is larger than the other controllers.
     type Control = Box<Cubic>;
     fn build(&self, start: &Start) -> Box<Cubic> {
         Box::new(Cubic::new(start, *self))
@@ -48,47 +48,47 @@ impl ControlKind for CubicSpec {
 pub struct Cubic {
     spec: CubicSpec,
     segment: f64,
-    /// Segments, all windows.
+    /// Congestion window. All windows are in segments.
     cwnd: f64,
     ssthresh: f64,
     ssthresh_was_set: bool,
-    /// cwnd just before the last reduction, or less by fast convergence.
+    /// cwnd just before the last reduction, or less after fast convergence.
     w_max: f64,
-    /// cwnd at the last reduction, up to which the Reno-friendly window grows with alpha.
+    /// cwnd at the last reduction. Below it the Reno-friendly window grows by alpha_cubic.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
-    /// What the last episode took, in case that it was none.
+    /// State before the last episode, to restore if it proves spurious.
     undo: Option<Box<Cubic>>,
     grow_unused: bool,
     byte_counting: bool,
-    /// What is cut is the window, not what is in flight.
+    /// True if a reduction is computed from cwnd, not from the data in flight.
     cuts_window: bool,
     slow_start: SlowStart,
 }
 
-/// A stage of congestion avoidance.
+/// Stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
-    /// Seconds from its start until the cubic function is at `w_max`.
+    /// Time from the start of the stage to the plateau, seconds.
     k: f64,
-    /// What the cubic function is at then, segments.
+    /// Plateau of the cubic function, segments.
     plateau: f64,
-    /// What Reno would have, segments.
+    /// Reno-friendly window, segments.
     w_est: f64,
 }
 
-/// RFC 9438, section 5: "it is RECOMMENDED to set C = 0.4" (section 5.1), segments per cubic second.
+/// Scaling factor C, segments per cubic second. RFC 9438, section 5: "it is RECOMMENDED to set C = 0.4" (section 5.1).
 const C: f64 = 0.4;
-/// Section 4.6: "beta_cubic SHOULD be set to 0.7".
+/// Decrease factor. Section 4.6: "beta_cubic SHOULD be set to 0.7".
 const BETA: f64 = 0.7;
-/// Section 4.3: "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)".
+/// Growth of the Reno-friendly window per round trip, segments. Section 4.3: "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)".
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// Least ssthresh, segments.
+/// Minimum ssthresh, segments.
 const MIN_SSTHRESH: f64 = 2.0;
 
 impl Cubic {
-    /// The state of a new connection.
+    /// Creates the state of a new connection.
     pub fn new(start: &Start, spec: CubicSpec) -> Self {
         Self {
             spec,
@@ -111,9 +111,9 @@ impl Cubic {
         bytes as f64 / self.segment
     }
 
-    /// Section 4.2: a stage begins with the first ACK of congestion avoidance. After a timeout, or where slow start ended without
-    /// a loss, there is no maximum to come back to: "K is set to 0 and W_max is set to the congestion window size at the
-    /// beginning of the current congestion avoidance stage".
+    /// Returns a new stage, which begins with the first ACK of congestion avoidance (section 4.2). After a timeout, or after slow start
+    /// without a loss, there is no maximum to return to: "K is set to 0 and W_max is set to the congestion window size at the beginning of
+    /// the current congestion avoidance stage".
     fn begin(&self, now: Time) -> Epoch {
         let (k, plateau) = match self.w_max > self.cwnd {
             true => (((self.w_max - self.cwnd) / C).cbrt(), self.w_max),
@@ -195,9 +195,9 @@ impl CongestionControl for Cubic {
             self.undo = Some(Box::new(self.clone()));
         }
         self.slow_start.on_congestion(event.cause == Cause::Restart);
-        // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh alone.
+        // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh unchanged.
         if !event.repeated {
-            // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two; what was sent beyond cwnd does not count.
+            // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two segments; data sent beyond cwnd does not count.
             let flight =
                 if self.cuts_window { self.cwnd } else { self.segments(event.in_flight).min(self.cwnd) };
             self.ssthresh = (flight * BETA).max(MIN_SSTHRESH);
@@ -212,13 +212,13 @@ impl CongestionControl for Cubic {
             Cause::Loss | Cause::Mark => self.cwnd = self.ssthresh,
             Cause::Restart => {
                 self.cwnd = 1.0;
-                // Section 4.8: after a timeout the next stage begins at its own window.
+                // Section 4.8: after a timeout the plateau of the next stage is its initial window.
                 self.w_max = 0.0;
             }
         }
     }
 
-    /// Section 4.9: what the episode took is given back.
+    /// Restores the state before the episode (section 4.9), but keeps a larger cwnd.
     fn on_spurious(&mut self, _now: Time) {
         if let Some(before) = self.undo.take() {
             let cwnd = before.cwnd.max(self.cwnd);
@@ -226,8 +226,8 @@ impl CongestionControl for Cubic {
         }
     }
 
-    /// Section 4.2: the time since the stage began does not count periods in which cwnd was "not updated due to application-limited
-    /// behavior".
+    /// Excludes the idle period from the time of the stage. Section 4.2: the time since its start does not count periods in which cwnd was
+    /// "not updated due to application-limited behavior".
     fn on_idle(&mut self, idle: &Idle) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle.silence).min(idle.now);

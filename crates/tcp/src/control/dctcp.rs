@@ -4,16 +4,16 @@ use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Pha
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Share};
 
-/// DCTCP as configuration.
+/// Configuration of [`Dctcp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DctcpSpec {
-    /// What the last window weighs in the estimate, g.
+    /// Weight of the last window in the estimate, g.
     pub gain: Share,
-    /// Before congestion avoidance.
+    /// Slow start algorithm.
     pub slow_start: SlowStartKind,
 }
 
-/// RFC 8257, section 4.2.
+/// Default gain (RFC 8257, section 4.2).
 const GAIN: Share = Share(1.0 / 16.0);
 
 impl Kind for DctcpSpec {
@@ -43,31 +43,31 @@ impl ControlKind for DctcpSpec {
         Box::new(Dctcp {
             reno: Reno::new(start).with(self.slow_start),
             gain: self.gain.0,
-            // Section 3.3: it begins with the most careful estimate.
+            // Section 3.3: the initial estimate is the most conservative one.
             alpha: 1.0,
             marks: MarkShare::default(),
         })
     }
 }
 
-/// DCTCP (RFC 8257): the extent of congestion is estimated from the share of the data that was marked, and the window is cut in
-/// proportion. Whatever else happens is Reno's.
+/// DCTCP (RFC 8257): estimates the extent of congestion from the share of marked data, and reduces the window in proportion. All other
+/// behaviour is Reno's.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: Reno,
     gain: f64,
-    /// DCTCP.Alpha: the estimated share.
+    /// DCTCP.Alpha: estimated share of marked data.
     alpha: f64,
     marks: MarkShare,
 }
 
 impl Dctcp {
-    /// The estimated share of its data that is marked.
+    /// Returns the estimated share of marked data.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// Section 3.3, steps 1 to 8 for each ACK.
+    /// Updates the estimate (section 3.3, steps 1 to 8 for each ACK).
     fn observe(&mut self, ack: &Ack) {
         if let Some(share) = self.marks.on_ack(ack, true) {
             self.alpha = self.alpha * (1.0 - self.gain) + self.gain * share;
@@ -97,7 +97,7 @@ impl CongestionControl for Dctcp {
         match event.cause {
             // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
             Cause::Mark => self.reno.cut_by_marks(event, self.alpha),
-            // A loss is answered as Reno answers it (section 3.5).
+            // The response to a loss is Reno's (section 3.5).
             Cause::Loss | Cause::Restart => self.reno.on_congestion(event),
         }
     }
@@ -129,7 +129,7 @@ mod tests {
         control
     }
 
-    /// Everything before `una` is acknowledged of what was sent before `next`, and one segment of it was marked or not.
+    /// ACK of one segment, marked or not, up to segment `una`; all segments before `next` are sent.
     fn ack(una: u64, next: u64, marked: bool) -> Ack {
         Ack {
             now: Time::ZERO,
@@ -161,10 +161,10 @@ mod tests {
     fn the_estimate_moves_by_a_sixteenth_per_window_towards_the_share_that_was_marked() {
         let mut control = dctcp(100, "dctcp");
         assert_eq!(control.alpha(), 1.0);
-        // RFC 8257, section 3.3: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M". The first ACK ends a window of its own.
+        // RFC 8257, section 3.3: "DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M". The first ACK ends an observation window of its own.
         control.on_ack(&ack(1, 11, false));
         assert_eq!(control.alpha(), 15.0 / 16.0);
-        // Three of ten are marked.
+        // Three of ten segments are marked.
         (2..=11).for_each(|una| control.on_ack(&ack(una, 30, una <= 4)));
         assert_eq!(control.alpha(), 15.0 / 16.0, "the window ends with the first ACK beyond it");
         control.on_ack(&ack(12, 40, false));
@@ -177,7 +177,7 @@ mod tests {
         let mut control = dctcp(100, "dctcp:gain=100%");
         control.on_ack(&ack(1, 11, false));
         assert_eq!(control.alpha(), 0.0);
-        // Two of eleven.
+        // Two of eleven segments are marked.
         (2..=12).for_each(|una| control.on_ack(&ack(una, 30, una <= 3)));
         let before = control.control().cwnd;
         control.on_congestion(&mark());

@@ -1,77 +1,78 @@
 use catnip_base::{Span, Time};
 
-/// What an ACK says of the path, to a controller that decides by itself about window and rate (Linux's rate_sample, and where the
-/// connection stands). Segments count as Linux counts them: a short one as a full one.
+/// Delivery information of an ACK, for a controller that sets cwnd and the pacing rate itself (Linux's rate_sample, and state of the
+/// connection). Segments count as in Linux: a short segment counts as a full one.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
-    /// When the ACK arrived.
+    /// Arrival time of the ACK.
     pub now: Time,
-    /// Segments that are newly known to have arrived.
+    /// Segments newly delivered, acknowledged or reported by SACK.
     pub arrived: u32,
-    /// Segments newly found lost.
+    /// Segments newly detected as lost.
     pub lost: u32,
-    /// How fast segments arrive, if this ACK can tell.
+    /// Delivery rate sample of this ACK, if any.
     pub rate: Option<RateSample>,
-    /// The round trip of the latest segment that has arrived, if it was sent once.
+    /// RTT sample of the most recently sent segment that has arrived, if any.
     pub rtt: Option<Span>,
-    /// It acknowledges a short segment alone, for which the other side may have waited.
+    /// True if the ACK acknowledges a single short segment, so that the peer may have delayed the ACK.
     pub may_be_delayed: bool,
-    /// Smoothed round trip, once there was a sample.
+    /// SRTT, once there was a sample.
     pub srtt: Option<Span>,
-    /// Segments in the network before this ACK, and after it.
+    /// Segments in flight before this ACK.
     pub before: u32,
-    /// See [`Self::before`].
+    /// Segments in flight after this ACK.
     pub in_network: u32,
-    /// Segments that have arrived in all, and the time when one did last.
+    /// Total number of segments delivered.
     pub delivered: u64,
-    /// See [`Self::delivered`].
+    /// Time of the last delivery.
     pub delivered_at: Time,
-    /// Of the segments that were found lost since the last ACK that told of any, the one that says most.
+    /// Loss sample with the highest loss rate among the segments detected as lost since the previous ACK.
     pub loss: Option<LossSample>,
-    /// Segments found lost in all, each time that it was.
+    /// Total number of segments detected as lost; each detection of the same segment counts.
     pub lost_in_all: u64,
-    /// Is a loss being repaired?
+    /// State of loss recovery.
     pub repair: Repair,
-    /// When the next segment may leave, as far as pacing goes.
+    /// Earliest departure time of the next segment under pacing.
     pub next_departure: Time,
 }
 
-/// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation): from when the segment was sent that tells most until now.
+/// Delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation): deliveries since the transmission of the most recently sent segment
+/// among the newly delivered ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// Segments that have arrived in between.
+    /// Segments delivered since then.
     pub delivered: u32,
-    /// In how long; `None`: too short to be true.
+    /// Sampling interval; `None` if it is implausibly short, below the minimum RTT.
     pub interval: Option<Span>,
-    /// Segments that had arrived in all when it was sent.
+    /// Total number of segments delivered when that segment was sent.
     pub prior_delivered: u64,
-    /// Segments found lost in between.
+    /// Segments detected as lost since then.
     pub lost: u32,
-    /// Segments in the network when it had been sent.
+    /// Segments in flight when that segment was sent, itself included.
     pub in_network: u32,
-    /// The application had less to send than there was room for.
+    /// True if the sender was application-limited when that segment was sent.
     pub is_app_limited: bool,
 }
 
-/// What a lost segment says: how much was lost of what was out when it left.
+/// Loss sample of a lost segment: losses relative to the data in flight when the segment was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossSample {
-    /// Segments found lost since it left, this one included.
+    /// Segments detected as lost since the segment was sent, itself included.
     pub lost: u32,
-    /// Segments in the network when it had left.
+    /// Segments in flight when the segment was sent, itself included.
     pub in_network: u32,
-    /// The application had less to send than there was room for.
+    /// True if the sender was application-limited when the segment was sent.
     pub is_app_limited: bool,
 }
 
-/// How a connection gets over a loss.
+/// State of loss recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Repair {
-    /// There is none.
+    /// No recovery.
     #[default]
     None,
     /// Fast recovery.
     Recovery,
-    /// The timer has expired.
+    /// Recovery after a timeout.
     Loss,
 }

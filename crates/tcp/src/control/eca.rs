@@ -3,7 +3,7 @@ use super::{ControlKind, Reno, Start};
 use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 
-/// Early congestion avoidance as configuration.
+/// Configuration of early congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcaSpec(pub EcaRule);
 
@@ -27,8 +27,8 @@ impl Kind for EcaSpec {
     }
 }
 
-/// Early congestion avoidance (CATNIP paper, section III-B): a source that knows the size of its document leaves slow start before the
-/// burst that would end it. It is a slow start of Reno's here, and goes with other controllers as one of theirs.
+/// Early congestion avoidance (CATNIP paper, section III-B): a source with a known document size leaves slow start before the burst that
+/// would finish the document. This kind is Reno with such a slow start; other controllers offer it as one of their slow starts.
 impl ControlKind for EcaSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
@@ -44,7 +44,7 @@ mod tests {
     use crate::testing::{SEGMENT, ns2, rfc};
     use catnip_base::Time;
 
-    /// Early congestion avoidance with a window of so many segments, in slow start.
+    /// Returns a controller in slow start with early congestion avoidance and a window of `window` segments.
     fn eca(rule: EcaRule, window: u32) -> Reno {
         EcaSpec(rule).build(&rfc(RecoveryKind::Reno, window).start())
     }
@@ -65,7 +65,7 @@ mod tests {
         });
     }
 
-    /// cwnd and ssthresh, bytes, after an ACK that finds so many segments unsent.
+    /// Returns cwnd and ssthresh in bytes after an ACK with `unsent` segments unsent.
     fn after_ack(rule: EcaRule, window: u32, unsent: u64) -> (u64, Option<u64>) {
         let mut control = eca(rule, window);
         hears_ack(&mut control, unsent);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn last_round_opens_linearly_while_at_most_two_windows_are_unsent() {
-        // The rule that gives the paper's idle page times: no ssthresh, only this ACK counts.
+        // This rule gives the paper's idle page times. It sets no ssthresh and applies to each ACK anew.
         assert_eq!(after_ack(EcaRule::LastRound, 4, 9), (5000, None));
         for unsent in [8, 1, 0] {
             assert_eq!(after_ack(EcaRule::LastRound, 4, unsent), (4250, None), "{unsent} unsent");
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn final_window_leaves_windows_alone_that_are_too_small_for_a_fast_retransmit() {
-        // Three duplicates (catp23) take four segments.
+        // Three duplicate ACKs (catp23) need a window of four segments.
         assert_eq!(after_ack(EcaRule::FinalWindow, 3, 1), (4000, None));
         assert_eq!(after_ack(EcaRule::FinalWindow, 4, 1), (4250, Some(4000)));
     }
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn one_more_round_ends_slow_start_once_growing_linearly_costs_at_most_one_round() {
-        // From a window of 4 on, linear rounds send 5, 6, 7, 8, 9: 5, 11, 18, 26, 35 in all; doubled ones 8, 16, 32: 8, 24,
-        // 56. So 18 segments take 3 rounds instead of 2, and 19 take 4; 26 take 4 instead of 3, and 27 take 5.
+        // Starting from a window of 4, linear rounds send 5, 6, 7, 8, 9 segments: 5, 11, 18, 26, 35 in total; doubled ones send 8, 16, 32:
+        // 8, 24, 56. Therefore 18 segments take 3 rounds instead of 2, and 19 take 4; 26 take 4 instead of 3, and 27 take 5.
         for (unsent, acts) in [(1, true), (11, true), (18, true), (19, false), (24, false), (25, true)] {
             let expected = if acts { (4250, Some(4000)) } else { (5000, None) };
             assert_eq!(after_ack(EcaRule::OneMoreRound, 4, unsent), expected, "{unsent} unsent");
@@ -137,7 +137,7 @@ mod tests {
             let expected = if acts { (4250, Some(4000)) } else { (5000, None) };
             assert_eq!(after_ack(EcaRule::OneMoreRound, 4, unsent), expected, "{unsent} unsent");
         }
-        // From 1 on: 2, 5, 9, 14, 20, 27 in all; doubled 2, 6, 14, 30. 20 take 5 instead of 4, 21 take 6.
+        // Starting from 1: 2, 5, 9, 14, 20, 27 in total; doubled 2, 6, 14, 30. 20 segments take 5 rounds instead of 4, 21 take 6.
         for (unsent, ssthresh) in [(14, Some(1000)), (20, Some(1000)), (21, None), (30, None)] {
             assert_eq!(after_ack(EcaRule::OneMoreRound, 1, unsent), (2000, ssthresh), "{unsent} unsent");
         }
@@ -177,7 +177,8 @@ mod tests {
                 let text = format!("{control}:slow-start={rule}");
                 text.parse::<ControlSpec>().unwrap().build(&start)
             };
-            // At most two windows are unsent: a segment per window, which a quarter of the window brings a quarter of. Linux counts whole ones.
+            // With at most two windows unsent, a window of ACKs adds one segment, and each of four ACKs adds about a quarter. Linux counts
+            // whole segments.
             let mut gentle = build("eca");
             assert_eq!(gentle.phase(8 * SEGMENT), Phase::CongestionAvoidance, "{control}");
             assert_eq!(gentle.phase(9 * SEGMENT), Phase::SlowStart, "{control}");

@@ -4,10 +4,10 @@ use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Span, Time};
 
-/// CUBIC with the arithmetic of Linux, as configuration.
+/// Configuration of [`LinuxCubic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinuxCubicSpec {
-    /// Before congestion avoidance.
+    /// Slow start algorithm.
     pub slow_start: SlowStartKind,
 }
 
@@ -50,67 +50,67 @@ impl ControlKind for LinuxCubicSpec {
     }
 }
 
-/// CUBIC (RFC 9438) in the arithmetic of Linux (net/ipv4/tcp_cubic.c, 6.18). It rounds targets up to whole segments, which small windows
-/// feel: from nine segments after a loss at fourteen it grows by one per round trip, where the RFC's formulas grow by a half.
+/// CUBIC (RFC 9438) in the arithmetic of Linux (net/ipv4/tcp_cubic.c, 6.18). Targets are rounded up to whole segments, which affects small
+/// windows: from nine segments after a loss at fourteen, cwnd grows by one segment per round trip, and by a half with the RFC's formulas.
 #[derive(Clone, Debug)]
 pub struct LinuxCubic {
     segment: u64,
-    /// Segments, all windows.
+    /// Congestion window. All windows are in segments.
     cwnd: u64,
     ssthresh: u64,
-    /// Segments acknowledged towards the next one of cwnd (snd_cwnd_cnt).
+    /// Segments acknowledged towards the next segment of cwnd (snd_cwnd_cnt).
     counted: u64,
-    /// The window before the last reduction, or less by fast convergence; 0 after a timeout.
+    /// Window before the last reduction, or less after fast convergence; 0 after a timeout.
     last_max: u64,
-    /// delay_min.
+    /// Minimum RTT, delay_min.
     least_rtt: Option<Span>,
     epoch: Option<Epoch>,
-    /// cwnd and ssthresh before the last episode, in case that it was none.
+    /// cwnd and ssthresh before the last episode, to restore if it proves spurious.
     before: Option<(u64, u64)>,
     grow_unused: bool,
     slow_start: SlowStart,
 }
 
-/// A stage of congestion avoidance.
+/// Stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
     law: Law,
-    /// Segments acknowledged in it that the friendly window has not used.
+    /// Segments acknowledged in the stage that the Reno-friendly window has not used.
     acked: u64,
-    /// What Reno would have (tcp_cwnd).
+    /// Reno-friendly window (tcp_cwnd).
     friendly: u64,
-    /// Segments to be acknowledged for one more of cwnd (cnt), and the window and tick for which that was found.
+    /// Acknowledged segments per segment of growth (cnt), and the window and tick for which this was computed.
     count: u64,
     found: Option<(u64, u64)>,
 }
 
-/// The cubic function of a stage: segments over time.
+/// Cubic function of a stage: window over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Law {
-    /// Where it is flat.
+    /// Window at the plateau.
     origin: u64,
-    /// When that is, in 1/1024 s after its start.
+    /// Time from the start of the stage to the plateau, 1/1024 s.
     k: u64,
 }
 
-/// 717/1024: what is left of a window (RFC 9438, section 4.6, takes 0.7).
+/// Decrease factor, 717/1024 (RFC 9438, section 4.6, has 0.7).
 const BETA: u64 = 717;
 const SCALE: u64 = 1024;
 /// C = 0.4 segments per cubic second, as 410/1024.
 const C: u64 = 410;
-/// The cubic function is counted in 2^-40 segments: 1024 parts of C, and of a second three times.
+/// Fraction bits of the cubic function, which is computed in units of 2^-40 segments: ten bits of C, and three times ten bits of seconds.
 const FRACTION: u32 = 40;
-/// beta_scale: 8/15 of a segment per round trip, RFC 9438's alpha_cubic.
+/// beta_scale: 8/15 of a segment per round trip, alpha_cubic of RFC 9438.
 const FRIENDLY: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
-/// CONFIG_HZ of 250.
+/// Tick of CONFIG_HZ = 250.
 const TICK: Span = Span::from_millis(4);
 const TICKS_PER_SECOND: u64 = 250;
-/// Least ssthresh, segments.
+/// Minimum ssthresh, segments.
 const MIN_SSTHRESH: u64 = 2;
 
 impl Law {
-    /// From this window on, up to the one at which something was lost.
+    /// Creates the function that starts at `cwnd` and has its plateau at `last_max`, the window of the last loss, if that is larger.
     fn new(cwnd: u64, last_max: u64) -> Self {
         match last_max.checked_sub(cwnd) {
             None | Some(0) => Self { origin: cwnd, k: 0 },
@@ -118,7 +118,7 @@ impl Law {
         }
     }
 
-    /// The window so many ticks after its start.
+    /// Returns the window `ticks` after the start of the stage.
     fn target(self, ticks: u64) -> u64 {
         let t = (ticks << 10) / TICKS_PER_SECOND;
         let distance = u128::from(t.abs_diff(self.k));
@@ -128,7 +128,7 @@ impl Law {
 }
 
 impl LinuxCubic {
-    /// bictcp_update, and tcp_cong_avoid_ai with what it finds.
+    /// Opens the window in congestion avoidance: bictcp_update, and tcp_cong_avoid_ai with its result.
     fn avoid(&mut self, now: Time, acked: u64) {
         let (cwnd, tick) = (self.cwnd, ticks(now));
         let mut epoch = match self.epoch {
@@ -138,7 +138,7 @@ impl LinuxCubic {
                 Epoch { start: now, law, acked, friendly: cwnd, count: 1, found: None }
             }
         };
-        // "The CUBIC function can update ca->cnt at most once per jiffy", and every 32nd of a second while the window is the same.
+        // "The CUBIC function can update ca->cnt at most once per jiffy", and every 32nd of a second while the window is unchanged.
         let is_fresh =
             epoch.found.is_some_and(|(window, then)| window == cwnd && tick - then <= TICKS_PER_SECOND / 32);
         if !is_fresh {
@@ -152,7 +152,7 @@ impl LinuxCubic {
                     epoch.count = epoch.count.min(20);
                 }
             }
-            // RFC 9438, section 4.3: no slower than Reno.
+            // RFC 9438, section 4.3: growth at least as fast as Reno's.
             let each = (cwnd * FRIENDLY) >> 3;
             if let Some(more) = epoch.acked.checked_sub(1).map(|acked| acked / each.max(1)) {
                 epoch.acked -= more * each;
@@ -167,7 +167,7 @@ impl LinuxCubic {
         self.count(epoch.count, acked);
     }
 
-    /// tcp_cong_avoid_ai: one segment more for so many that are acknowledged.
+    /// Adds a segment to the window for each `each` acknowledged segments (tcp_cong_avoid_ai).
     fn count(&mut self, each: u64, acked: u64) {
         if self.counted >= each {
             self.counted = 0;
@@ -178,7 +178,7 @@ impl LinuxCubic {
         self.counted %= each;
     }
 
-    /// cubictcp_acked: "Discard delay samples right after fast recovery".
+    /// Updates the minimum RTT (cubictcp_acked): "Discard delay samples right after fast recovery".
     fn observe(&mut self, ack: &Ack) {
         let is_settled = self.epoch.is_none_or(|epoch| ack.now.since(epoch.start) >= Span::from_secs(1));
         if let Some(rtt) = ack.rtt.filter(|_| is_settled) {
@@ -250,7 +250,7 @@ impl CongestionControl for LinuxCubic {
         }
     }
 
-    /// What the episode took is given back.
+    /// Restores cwnd and ssthresh unless they have grown beyond the old values.
     fn on_spurious(&mut self, _now: Time) {
         if let Some((cwnd, ssthresh)) = self.before.take() {
             self.cwnd = self.cwnd.max(cwnd);
@@ -258,7 +258,7 @@ impl CongestionControl for LinuxCubic {
         }
     }
 
-    /// CA_EVENT_TX_START: silence is no time of the stage.
+    /// Excludes the idle period from the time of the stage (CA_EVENT_TX_START).
     fn on_idle(&mut self, idle: &Idle) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle.silence).min(idle.now);
@@ -271,12 +271,12 @@ impl CongestionControl for LinuxCubic {
     }
 }
 
-/// jiffies.
+/// Returns the time in jiffies.
 fn ticks(at: Time) -> u64 {
     at.since(Time::ZERO).in_units_of(TICK)
 }
 
-/// The greatest number whose cube is no greater.
+/// Returns the largest integer whose cube is at most `of`.
 fn cube_root(of: u64) -> u64 {
     let mut root = 0u64;
     for bit in (0..22).rev() {

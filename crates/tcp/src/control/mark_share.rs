@@ -1,17 +1,17 @@
 use super::Ack;
 
-/// The share of the data that was marked, observed window by window (RFC 8257, section 3.3, steps 1 to 5).
+/// Share of marked data, observed per window of data (RFC 8257, section 3.3, steps 1 to 5).
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkShare {
-    /// The window that is observed ends here.
+    /// End of the observation window.
     window_end: u64,
-    /// Bytes acknowledged in it, and of these, marked.
+    /// Bytes acknowledged in the observation window, and marked bytes among them.
     acked: u64,
     marked: u64,
 }
 
 impl MarkShare {
-    /// Counts what an ACK says: the share once it ends the window, which then has to be due to end.
+    /// Counts an ACK. Returns the share if the ACK ends the observation window and `is_due` is true.
     pub(super) fn on_ack(&mut self, ack: &Ack, is_due: bool) -> Option<f64> {
         self.acked += ack.bytes;
         self.marked += ack.marked;

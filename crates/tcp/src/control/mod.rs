@@ -1,5 +1,5 @@
-//! Congestion control: how fast to grow, how much to cut. A controller is told of each episode once; which losses
-//! belong to the same episode is the sender's business. A controller is one file, and one line of [`ControlSpec`].
+//! Congestion control: growth of the window, and its reduction at congestion. A controller is notified once of each congestion episode; the
+//! sender decides which losses belong to the same episode. A controller is one file, and one line of [`ControlSpec`].
 
 mod bbr;
 mod bbr3;
@@ -30,154 +30,154 @@ use catnip_base::notation::{Custom, Registry};
 use catnip_base::{FlowContext, Span, Time, kinds};
 use std::fmt::Debug;
 
-/// What a controller starts from.
+/// Initial values of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Data bytes in a full segment.
+    /// Data bytes of a full segment.
     pub segment_bytes: u32,
-    /// cwnd, segments.
+    /// Initial cwnd, segments.
     pub window: u32,
-    /// ssthresh, segments; `None`: as high as possible.
+    /// Initial ssthresh, segments; `None`: as high as possible.
     pub ssthresh: Option<u64>,
-    /// What half of the window means.
+    /// Quantity that a congestion event halves.
     pub halving: Halving,
-    /// cwnd grows even while the application or the receive window keeps it unused.
+    /// True if cwnd grows even while the application or the receive window keeps it unused.
     pub grow_unused: bool,
-    /// cwnd grows by what an ACK acknowledges, however much, instead of by one segment at most.
+    /// True if cwnd grows by all bytes that an ACK acknowledges; false if it grows by one segment per ACK at most.
     pub byte_counting: bool,
 }
 
-/// What is halved at a congestion event, and how.
+/// Quantity that a congestion event halves, and its rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halving {
     /// min(cwnd, receive window) in whole segments; halves are rounded down (ns-2 with `precisionReduce_` off).
     WholeSegments,
     /// min(cwnd, receive window); ssthresh is rounded down to segments (ns-2 with `precisionReduce_` on).
     Window,
-    /// The data in flight (RFC 5681, equation 4).
+    /// Data in flight (RFC 5681, equation 4).
     Flight,
 }
 
 /// An ACK of new data.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// When it arrived.
+    /// Arrival time.
     pub now: Time,
-    /// Bytes that it newly acknowledges.
+    /// Bytes newly acknowledged. With RACK also bytes newly reported by SACK, in whole segments.
     pub bytes: u64,
-    /// Bytes sent and not acknowledged, before this ACK.
+    /// Bytes in flight before this ACK.
     pub in_flight: u64,
-    /// First byte not acknowledged, after it.
+    /// SND.UNA after this ACK.
     pub una: u64,
-    /// Next byte of new data to send.
+    /// Next byte of new data to send (SND.MAX).
     pub next: u64,
-    /// Bytes that the application has handed over and that were never sent.
+    /// Bytes that the application has written and that were never sent.
     pub unsent: u64,
-    /// Bytes that are newly known to have arrived, acknowledged or reported.
+    /// Bytes newly delivered, acknowledged or reported by SACK.
     pub delivered: u64,
-    /// Of the bytes that it acknowledges, those whose packets were marked, as far as ECN-Echo says.
+    /// Acknowledged bytes whose packets were marked, as reported by ECN-Echo.
     pub marked: u64,
-    /// The round trip that it measures, if it measures one.
+    /// RTT sample of this ACK, if any.
     pub rtt: Option<Span>,
-    /// Smoothed round trip by a fine clock, once there was a sample.
+    /// SRTT by a fine-grained clock, once there was a sample.
     pub srtt: Option<Span>,
-    /// Was the window the reason why no more was sent?
+    /// True if cwnd limited the sender.
     pub cwnd_limited: bool,
 }
 
-/// A congestion episode begins.
+/// Start of a congestion episode.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// When it was noticed.
+    /// Detection time.
     pub now: Time,
-    /// How.
+    /// Congestion signal.
     pub cause: Cause,
     /// Bytes sent and not acknowledged.
     pub in_flight: u64,
-    /// What the other side can take in, bytes.
+    /// Peer's receive window, bytes.
     pub receive_window: u64,
-    /// The timer expired again for the same data.
+    /// True if the retransmission timer expired again for the same data.
     pub repeated: bool,
 }
 
-/// How congestion is noticed.
+/// Congestion signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Duplicate ACKs or SACK.
+    /// Loss detected by duplicate ACKs or SACK.
     Loss,
-    /// ECN-Echo: nothing was lost, and nothing is to be repaired.
+    /// ECN-Echo: no data is lost, and none has to be retransmitted.
     Mark,
-    /// The timer, or Tahoe's answer to duplicate ACKs: the window starts anew.
+    /// Timeout, or Tahoe's response to duplicate ACKs: slow start from the loss window.
     Restart,
 }
 
-/// The repair of a loss is over.
+/// End of a loss recovery, or of a window reduction without a loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Recovered {
-    /// When its end was noticed.
+    /// Time at which the end was detected.
     pub now: Time,
-    /// Bytes that partial ACKs took from the window (ns-2's NewReno); at least one segment stays.
+    /// Bytes by which partial ACKs have deflated the window (ns-2's NewReno); at least one segment remains.
     pub taken: u64,
-    /// Bytes that were retransmitted and have arrived, each counted once.
+    /// Retransmitted bytes that have arrived, each counted once.
     pub retransmitted: u64,
 }
 
-/// The first segment after a silence is about to leave; nothing is in flight.
+/// End of an idle period: the first segment after it is about to be sent, and no data is in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
-    /// Now.
+    /// Current time.
     pub now: Time,
-    /// Since the last segment was sent.
+    /// Time since the last segment was sent.
     pub silence: Span,
-    /// The retransmission timeout.
+    /// RTO.
     pub rto: Span,
-    /// The restart window, bytes (RFC 5681, section 4.1).
+    /// Restart window, bytes (RFC 5681, section 4.1).
     pub restart_window: u64,
 }
 
-/// A data segment has left.
+/// Transmission of a data segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When.
+    /// Transmission time.
     pub now: Time,
-    /// Bytes sent and not acknowledged, these included.
+    /// Bytes sent and not acknowledged, this segment included.
     pub in_flight: u64,
-    /// Nothing more is there to be sent.
+    /// True if no more data is waiting to be sent.
     pub drained: bool,
-    /// A full segment, bytes.
+    /// Size of a full segment, bytes.
     pub segment: u64,
-    /// What the other side can take in, bytes.
+    /// Peer's receive window, bytes.
     pub receive_window: u64,
-    /// The retransmission timeout.
+    /// RTO.
     pub rto: Span,
 }
 
 impl Sent {
-    /// No further segment fits into this window, or that of the other side.
+    /// Returns true if no further segment fits into `cwnd` or the peer's receive window.
     pub fn fills(&self, cwnd: u64) -> bool {
         self.in_flight + self.segment > cwnd.min(self.receive_window)
     }
 }
 
-/// How the window grows.
+/// Growth phase of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It doubles per round trip.
+    /// Slow start: cwnd doubles per round trip.
     SlowStart,
-    /// It grows by one segment per round trip.
+    /// Congestion avoidance: cwnd grows by one segment per round trip.
     CongestionAvoidance,
 }
 
-/// What a controller allows.
+/// Windows set by a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
     /// Congestion window, bytes.
     pub cwnd: u64,
-    /// Slow-start threshold, bytes, once one was set.
+    /// Slow-start threshold, bytes, once it was set.
     pub ssthresh: Option<u64>,
 }
 
-/// The contract of every controller; it maps one to one onto Linux's `tcp_congestion_ops`.
+/// Interface of every congestion controller; it maps one to one onto Linux's `tcp_congestion_ops`.
 ///
 /// A controller whose window never changes:
 ///
@@ -204,83 +204,85 @@ pub struct Control {
 /// assert_eq!(Fixed(14_480).cwnd(), 14_480);
 /// ```
 pub trait CongestionControl: Debug + Send {
-    /// What is allowed now.
+    /// Returns the current windows.
     fn control(&self) -> Control;
-    /// The window of it, bytes: what each packet asks for.
+    /// Returns cwnd in bytes; the sender calls it for each packet.
     #[inline]
     fn cwnd(&self) -> u64 {
         self.control().cwnd
     }
-    /// How the next ACK would open the window while so many bytes wait to be sent.
+    /// Returns the phase in which the next ACK opens the window while `unsent` bytes wait to be sent.
     fn phase(&self, unsent: u64) -> Phase;
-    /// New data was acknowledged outside of recovery.
+    /// Handles an ACK of new data outside of recovery.
     fn on_ack(&mut self, ack: &Ack);
-    /// New data was acknowledged while the window is being reduced, which it does by itself.
+    /// Handles an ACK during a window reduction that the sender carries out (RFC 6937).
     fn on_ack_while_reduced(&mut self, _ack: &Ack) {}
-    /// Does it decide about window and rate by itself, at every ACK? Nothing else changes its window then.
+    /// Returns true if the controller sets cwnd and the pacing rate itself at every ACK. The sender then applies neither proportional rate
+    /// reduction nor window validation.
     #[inline]
     fn steers(&self) -> bool {
         false
     }
-    /// What an ACK says of the path, whatever is being repaired: for one that steers (Linux's cong_control).
+    /// Handles the delivery information of an ACK in any recovery state, for a controller that [steers](Self::steers) (Linux's
+    /// cong_control).
     fn on_delivery(&mut self, _delivery: &Delivery) {}
-    /// The rate at which segments leave, bytes per second: of one that steers.
+    /// Returns the pacing rate, bytes per second, of a controller that steers.
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
-    /// It keeps the window small for reasons of its own: how fast what is out now arrives says nothing of the path.
+    /// Returns true if the controller keeps cwnd small on purpose: delivery rates of data then in flight are not those of the path.
     fn holds_back(&self) -> bool {
         false
     }
-    /// The handshake has measured a round trip.
+    /// Handles the RTT sample of the handshake.
     fn on_handshake(&mut self, _now: Time, _rtt: Span) {}
-    /// A segment leaves while none is in the network, after the application had nothing to send.
+    /// Handles the transmission of a segment after an application-limited period, with no segment in flight before it.
     fn on_restart(&mut self, _now: Time) {}
-    /// An episode begins.
+    /// Handles the start of a congestion episode.
     fn on_congestion(&mut self, event: &Congestion);
-    /// The repair of a loss is over.
+    /// Handles the end of a loss recovery, or of a window reduction without a loss.
     fn on_recovered(&mut self, _end: &Recovered) {}
-    /// The last episode was none: nothing was lost.
+    /// Undoes the response to the last congestion episode, which was spurious: no data was lost.
     fn on_spurious(&mut self, _now: Time) {}
-    /// Does it want to hear of each segment that leaves?
+    /// Returns true if the sender must call [`Self::on_sent`] for each segment.
     #[inline]
     fn hears_of_sent(&self) -> bool {
         false
     }
-    /// A data segment has left.
+    /// Handles the transmission of a data segment.
     fn on_sent(&mut self, _sent: &Sent) {}
-    /// The first segment after a silence is about to leave.
+    /// Handles the end of an idle period, just before its first segment is sent.
     fn on_idle(&mut self, _idle: &Idle) {}
-    /// The application hands over a message and says what it knows about it.
+    /// Handles a message that the application writes, with its context.
     fn on_message(&mut self, _now: Time, _context: &FlowContext) {}
-    /// Another party has decided: the window is this from here on, and so is the threshold if one is given; bytes.
+    /// Sets cwnd, and ssthresh if one is given, to values decided outside of the controller, bytes.
     fn adopt(&mut self, cwnd: u64, ssthresh: Option<u64>);
-    /// The window is no larger than this from here on, bytes.
+    /// Limits cwnd to `cwnd` bytes.
     fn restrict(&mut self, cwnd: u64) {
-        // A controller may keep fractions of a byte.
+        // A controller may store fractions of a byte.
         if self.control().cwnd >= cwnd {
             self.adopt(cwnd, None);
         }
     }
 }
 
-/// A kind of controller: plain data from which a connection builds its own.
+/// Kind of controller: plain data from which each connection builds its own controller.
 pub trait ControlKind: Send + Sync {
-    /// What a connection has.
+    /// Controller of a connection.
     type Control;
-    /// The state of a new connection.
+    /// Builds the controller of a new connection.
     fn build(&self, start: &Start) -> Self::Control;
 }
 
 macro_rules! controls {
     ($($Kind:ident($Spec:ty) => $Control:ty),+ $(,)?) => {
         kinds! {
-            /// Which controller a connection uses.
+            /// Congestion controller of a connection, as configuration.
             pub enum ControlSpec { $($Kind($Spec)),+ }
         }
 
-        /// The controller of a connection: those that are built in are known to the compiler, one from outside is behind a
-        /// pointer.
+        /// Controller of a connection: an enum of the built-in controllers, so that calls are dispatched statically, and a pointer to an
+        /// external one.
         #[derive(Debug)]
         pub enum AnyControl {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Control)),+
@@ -373,11 +375,11 @@ controls! {
     Custom(Custom<CustomControl>) => Box<dyn CongestionControl>,
 }
 
-/// Controllers from outside, by name: `controls.add(|control: MyControl| Arc::new(control))`, and then
+/// Registry of external controllers by name: `controls.add(|control: MyControl| Arc::new(control))`, and then
 /// `controls.read(text, ControlSpec::Custom)`.
 pub type CustomControls = Registry<CustomControl>;
 
-/// A kind from outside, of which only the trait is known.
+/// Kind of an external controller, known by its trait only.
 pub type CustomControl = dyn ControlKind<Control = Box<dyn CongestionControl>>;
 
 #[cfg(test)]

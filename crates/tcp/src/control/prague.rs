@@ -4,20 +4,20 @@ use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Pha
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
-/// Prague as configuration.
+/// Configuration of [`Prague`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PragueSpec {
-    /// The round trip that shorter ones behave as if they had.
+    /// Reference RTT: flows with a shorter RTT behave as if they had this RTT.
     pub rtt: Span,
-    /// Rounds after slow start until they do.
+    /// Rounds after slow start until the behaviour becomes independent of the RTT.
     pub after: u32,
-    /// Before congestion avoidance.
+    /// Slow start algorithm.
     pub slow_start: SlowStartKind,
 }
 
 const REFERENCE_RTT: Span = Span::from_millis(25);
 const ROUNDS: u32 = 500;
-/// What the last window weighs in the estimate.
+/// Weight of the last window in the estimate.
 const GAIN: f64 = 1.0 / 16.0;
 
 impl Kind for PragueSpec {
@@ -53,7 +53,7 @@ impl ControlKind for PragueSpec {
             rtt: self.rtt,
             after: self.after,
             marks: MarkShare::default(),
-            // The first mark halves, as a loss would.
+            // The first mark halves the window, as a loss would.
             alpha: 1.0,
             was_marked: false,
             rounds: 0,
@@ -65,34 +65,34 @@ impl ControlKind for PragueSpec {
 }
 
 /// Prague, the scalable congestion control of L4S (RFC 9331, section 4; draft-briscoe-iccrg-prague-congestion-control-03, section 2.4):
-/// DCTCP's cut in proportion to marks, an increase that marks do not stop, and less dependence on the round trip. A loss is answered as
-/// Reno answers it. What leaves is for the sender's pacing to spread.
+/// DCTCP's reduction in proportion to marks, an increase that marks do not stop, and less dependence on the RTT. The response to a loss is
+/// Reno's. Pacing is left to the sender.
 #[derive(Clone, Debug)]
 pub struct Prague {
     reno: Reno,
     rtt: Span,
     after: u32,
     marks: MarkShare,
-    /// The estimated share of its data that is marked.
+    /// Estimated share of marked data.
     alpha: f64,
-    /// Without a mark nothing says that anybody on the path marks.
+    /// True once a mark was received; until then the path may have no AQM that marks.
     was_marked: bool,
-    /// Windows observed since slow start.
+    /// Observation windows since slow start.
     rounds: u32,
-    /// When the estimate was made, and when the window was cut for a mark.
+    /// Time of the last estimate, and time of the last reduction for a mark.
     estimated: Time,
     cut: Option<Time>,
-    /// A loss is being repaired.
+    /// True during a loss recovery.
     repairs: bool,
 }
 
 impl Prague {
-    /// The estimated share of its data that is marked.
+    /// Returns the estimated share of marked data.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// Does it behave as if its round trip were at least the reference?
+    /// Returns true if the flow behaves as if its RTT were at least the reference RTT.
     fn is_independent(&self) -> bool {
         self.rounds >= self.after && !self.reno.is_in_slow_start()
     }
@@ -112,8 +112,9 @@ impl Prague {
         }
     }
 
-    /// By what was not marked: slow start, or a segment per round trip. A short round trip has many of these in the reference, and
-    /// each counts for more than it: its segment per round trip is more bytes per second. So both take their share.
+    /// Opens the window for unmarked data, in slow start or by a segment per round trip. An RTT below the reference RTT has more round
+    /// trips per reference RTT, and a segment per round trip is a larger increase of the rate; the ratio of the RTTs therefore applies
+    /// twice.
     fn grow(&mut self, unmarked: &Ack) {
         if unmarked.bytes == 0 {
             return;
@@ -126,7 +127,8 @@ impl Prague {
         self.reno.avoid(unmarked, pace);
     }
 
-    /// By half of the share that is marked, once per round trip, and not more often than once per reference.
+    /// Reduces the window by half of the marked share, once per round trip, and at most once per reference RTT if the flow is
+    /// RTT-independent.
     fn on_mark(&mut self, event: &Congestion) {
         self.was_marked = true;
         if self.is_independent() && self.cut.is_some_and(|cut| event.now < cut + self.rtt) {
@@ -196,7 +198,7 @@ mod tests {
         control
     }
 
-    /// At so many milliseconds, over a round trip of so many: one segment more is acknowledged, and of these bytes so many were marked.
+    /// ACK of one more segment at `at_ms` milliseconds, with an RTT of `rtt_ms` milliseconds and `marked` marked bytes.
     fn ack(at_ms: u64, rtt_ms: u64, una: u64, next: u64, marked: u64) -> Ack {
         Ack {
             now: Time::ZERO + Span::from_millis(at_ms),
@@ -257,7 +259,7 @@ mod tests {
 
     #[test]
     fn over_a_short_round_trip_it_gains_estimates_and_cuts_as_over_the_reference() {
-        // Draft, section 2.4: a round trip of 5 ms grows by a segment times (5/25)² per round.
+        // Draft, section 2.4: with an RTT of 5 ms the window grows by (5/25)² segments per round.
         let mut control = prague(20, "prague:after=0");
         control.on_congestion(&episode(0, Cause::Mark));
         let start = control.control().cwnd;
@@ -266,13 +268,13 @@ mod tests {
         control.on_ack(&ack(2, 50, 2, 20, 0));
         let gained = control.control().cwnd - start;
         assert!(gained.abs_diff(SEGMENT / 10 / 25 + SEGMENT / 10) <= 1, "a long one is its own: {gained}");
-        // Cut at 0 ms, not again before 25 ms.
+        // After the reduction at 0 ms there is none before 25 ms.
         let grown = control.control().cwnd;
         control.on_congestion(&episode(24, Cause::Mark));
         assert_eq!(control.control().cwnd, grown);
         control.on_congestion(&episode(25, Cause::Mark));
         assert!(control.control().cwnd < grown);
-        // Estimated at 30 ms, not again before 55 ms, however many windows end.
+        // After the estimate at 30 ms there is none before 55 ms, for any number of windows.
         control.on_ack(&ack(30, 5, 100, 120, 0));
         let alpha = control.alpha();
         control.on_ack(&ack(54, 5, 200, 220, 0));

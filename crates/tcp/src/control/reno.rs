@@ -5,10 +5,10 @@ use super::{
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
-/// Slow start and congestion avoidance, as configuration.
+/// Configuration of [`Reno`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RenoSpec {
-    /// Before congestion avoidance.
+    /// Slow start algorithm.
     pub slow_start: SlowStartKind,
 }
 
@@ -33,28 +33,28 @@ impl ControlKind for RenoSpec {
     }
 }
 
-/// Slow start and congestion avoidance (RFC 5681, section 3.1), counted in segments with fractions as ns-2 does.
+/// Slow start and congestion avoidance (RFC 5681, section 3.1), counted in segments with fractions as in ns-2.
 #[derive(Clone, Debug)]
 pub struct Reno {
-    /// Segments.
+    /// Congestion window, segments.
     cwnd: f64,
-    /// Segments.
+    /// Slow-start threshold, segments.
     ssthresh: f64,
     ssthresh_was_set: bool,
     segment: f64,
     halving: Halving,
     grow_unused: bool,
     byte_counting: bool,
-    /// cwnd and ssthresh before the last episode, in case that it was none.
+    /// cwnd and ssthresh before the last episode, to restore if it proves spurious.
     before: Option<(f64, f64)>,
     slow_start: SlowStart,
 }
 
-/// Least ssthresh, segments (RFC 5681, equation 4).
+/// Minimum ssthresh, segments (RFC 5681, equation 4).
 const MIN_SSTHRESH: f64 = 2.0;
 
 impl Reno {
-    /// The state of a new connection.
+    /// Creates the state of a new connection.
     pub fn new(start: &Start) -> Self {
         Self {
             cwnd: f64::from(start.window),
@@ -69,26 +69,26 @@ impl Reno {
         }
     }
 
-    /// The same with this slow start.
+    /// Sets the slow start algorithm.
     pub fn with(self, slow_start: SlowStartKind) -> Self {
         Self { slow_start: SlowStart::from(slow_start).byte_counting(self.byte_counting), ..self }
     }
 
-    /// Whole segments of cwnd.
+    /// Returns cwnd rounded down to whole segments.
     fn whole_cwnd(&self) -> f64 {
         self.cwnd.floor()
     }
 
-    /// Below the threshold, whatever early congestion avoidance makes of it.
+    /// Returns true if cwnd is below ssthresh, even if early congestion avoidance grows it linearly.
     #[inline]
     pub(super) fn is_in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Opens the window by one ACK's worth as if in this phase.
+    /// Opens the window for one ACK as in `phase`.
     #[inline]
     fn grow(&mut self, phase: Phase, ack: &Ack) {
-        // RFC 3168, section 6.1.2: the window "SHOULD NOT" grow by an ACK that says ECN-Echo.
+        // RFC 3168, section 6.1.2: the window "SHOULD NOT" grow on an ACK with ECN-Echo.
         if !self.grow_unused && !ack.cwnd_limited || ack.marked > 0 {
             return;
         }
@@ -108,14 +108,14 @@ impl Reno {
         }
     }
 
-    /// Congestion avoidance at another pace: so many segments for each window that is acknowledged.
+    /// Opens the window as in congestion avoidance, by `pace` segments per window of acknowledged data.
     pub(super) fn avoid(&mut self, ack: &Ack, pace: f64) {
         if self.grow_unused || ack.cwnd_limited {
             self.cwnd += pace * self.segments(ack.bytes) / self.cwnd.max(1.0);
         }
     }
 
-    /// A mark: the window goes down by half of this share of it, and slow start ends there (RFC 8257, section 3.3).
+    /// Reduces the window by half of the marked `share` and ends slow start (RFC 8257, section 3.3).
     pub(super) fn cut_by_marks(&mut self, event: &Congestion, share: f64) {
         let before = self.cwnd;
         self.on_congestion(event);
@@ -123,7 +123,7 @@ impl Reno {
         self.ssthresh = self.cwnd;
     }
 
-    /// Leaves slow start where it stands.
+    /// Ends slow start at the current window.
     fn end_slow_start(&mut self) {
         self.ssthresh = self.whole_cwnd();
         self.ssthresh_was_set = true;
@@ -173,10 +173,10 @@ impl CongestionControl for Reno {
         let half = match self.halving {
             Halving::WholeSegments => (self.cwnd.floor().min(limit) / 2.0).floor(),
             Halving::Window => self.cwnd.min(limit) / 2.0,
-            // RFC 5681, section 3.2: what limited transmit, or a recovery, sent beyond cwnd does not count.
+            // RFC 5681, section 3.2: data that limited transmit or a recovery has sent beyond cwnd does not count.
             Halving::Flight => (self.segments(event.in_flight).min(self.cwnd) / 2.0).max(MIN_SSTHRESH),
         };
-        // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh alone.
+        // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh unchanged.
         if event.repeated && self.halving == Halving::Flight {
             self.cwnd = 1.0;
             return;
@@ -196,7 +196,7 @@ impl CongestionControl for Reno {
         }
     }
 
-    /// RFC 5682, section 3.1, and Linux: what the episode took is given back, and what has grown since stays.
+    /// Restores cwnd and ssthresh unless they have grown beyond the old values (RFC 5682, section 3.1, and Linux).
     fn on_spurious(&mut self, _now: Time) {
         if let Some((cwnd, ssthresh)) = self.before.take() {
             self.cwnd = self.cwnd.max(cwnd);
@@ -239,13 +239,13 @@ mod tests {
         }
     }
 
-    /// Congestion with so many segments in flight, and a receive window of 20 segments.
+    /// Congestion event with `in_flight` segments in flight and a receive window of 20 segments.
     fn congestion(cause: Cause, in_flight: u64) -> Congestion {
         let (in_flight, receive_window) = (in_flight * SEGMENT, 20 * SEGMENT);
         Congestion { now: Time::ZERO, cause, in_flight, receive_window, repeated: false }
     }
 
-    /// cwnd and ssthresh, bytes.
+    /// Returns cwnd and ssthresh in bytes.
     fn state(control: &Reno) -> (u64, Option<u64>) {
         (control.control().cwnd, control.control().ssthresh)
     }
@@ -265,7 +265,7 @@ mod tests {
         let mut control = reno(8, Halving::Flight);
         control.on_congestion(&congestion(Cause::Loss, 8));
         assert_eq!(control.phase(0), Phase::CongestionAvoidance);
-        // RFC 5681, equation 3: "cwnd += SMSS*SMSS/cwnd", 4 + 1/4, and 4.25 + 1/4.25, whatever was acknowledged.
+        // RFC 5681, equation 3: "cwnd += SMSS*SMSS/cwnd", 4 + 1/4, and 4.25 + 1/4.25, for any number of acknowledged bytes.
         control.on_ack(&ack(SEGMENT));
         assert_eq!(control.control().cwnd, 4250);
         control.on_ack(&ack(2 * SEGMENT));
@@ -290,15 +290,15 @@ mod tests {
     #[test]
     fn what_was_sent_beyond_cwnd_does_not_count_as_flight() {
         let mut control = reno(8, Halving::Flight);
-        // RFC 5681, section 3.2, step 2: limited transmit has sent two more.
+        // RFC 5681, section 3.2, step 2: limited transmit has sent two more segments.
         control.on_congestion(&congestion(Cause::Loss, 10));
         assert_eq!(state(&control), (4000, Some(4000)));
     }
 
     #[test]
     fn ns_2_halves_the_window_and_the_receive_window_bounds_it() {
-        // ns-2: halfwin is half of window(), which is min(cwnd, wnd), as an integer with precisionReduce_ off. What is in
-        // flight does not count. ssthresh is an integer in both cases.
+        // ns-2: halfwin is half of window(), which is min(cwnd, wnd), as an integer with precisionReduce_ off. The data in flight does not
+        // count. ssthresh is an integer in both cases.
         for (halving, window, cwnd, ssthresh) in [
             (Halving::WholeSegments, 8, 4000, 4000),
             (Halving::WholeSegments, 7, 3000, 3000),
@@ -333,7 +333,7 @@ mod tests {
         // RFC 5681, section 3.1: "the value of ssthresh is held constant."
         control.on_congestion(&again);
         assert_eq!(state(&control), (1000, Some(4000)));
-        // ns-2 halves whenever the timer expires.
+        // ns-2 halves ssthresh whenever the timer expires.
         let mut control = reno(8, Halving::WholeSegments);
         control.on_congestion(&congestion(Cause::Restart, 8));
         control.on_congestion(&again);
@@ -366,8 +366,8 @@ mod tests {
                 phase
             })
             .collect();
-        // RFC 5681, section 3.1: "When cwnd and ssthresh are equal, the sender may use either slow start or congestion
-        // avoidance." Here it avoids congestion: windows 1, 2, 3, then 4.
+        // RFC 5681, section 3.1: "When cwnd and ssthresh are equal, the sender may use either slow start or congestion avoidance." This
+        // implementation uses congestion avoidance: windows 1, 2, 3, then 4.
         use Phase::{CongestionAvoidance, SlowStart};
         assert_eq!(phases, [SlowStart, SlowStart, SlowStart, CongestionAvoidance, CongestionAvoidance]);
     }
@@ -376,7 +376,7 @@ mod tests {
     fn ssthresh_begins_as_high_as_possible_or_at_the_receive_window() {
         // RFC 5681, section 3.1: "The initial value of ssthresh SHOULD be set arbitrarily high".
         assert_eq!(Reno::new(&rfc(RecoveryKind::Reno, 1000).start()).phase(0), Phase::SlowStart);
-        // ns-2: ssthresh_ = wnd_, here 20 segments. Nobody has set it, so nobody is told.
+        // ns-2: ssthresh_ = wnd_, here 20 segments. No congestion event has set ssthresh, so it is not reported.
         let at = |window| Reno::new(&ns2(RecoveryKind::Reno, window).start());
         assert_eq!(at(19).phase(0), Phase::SlowStart);
         assert_eq!(at(20).phase(0), Phase::CongestionAvoidance);

@@ -1,4 +1,4 @@
-//! A path for the tests of controllers that steer.
+//! Path for tests of controllers that set cwnd and the pacing rate themselves.
 
 use super::{CongestionControl, ControlKind, Delivery, RateSample, Repair};
 use catnip_base::{Span, Time};
@@ -6,7 +6,7 @@ use catnip_base::{Span, Time};
 pub(super) const SEGMENT: u32 = 1000;
 pub(super) const RTT: Span = Span::from_millis(100);
 
-/// A controller on a path that delivers so many segments per round trip, told of one ACK per round.
+/// Controller on a path that delivers a given number of segments per round trip, with one ACK per round.
 pub(super) struct Path<C> {
     pub(super) control: C,
     pub(super) now: Time,
@@ -51,7 +51,7 @@ impl<C: CongestionControl> Path<C> {
         }
     }
 
-    /// A round in which so many arrive.
+    /// Runs a round in which `arrived` segments arrive; `change` modifies the ACK.
     pub(super) fn round(&mut self, arrived: u32, change: impl FnOnce(&mut Delivery)) {
         self.now += RTT + Span::from_micros(1);
         self.delivered += u64::from(arrived);
@@ -64,7 +64,7 @@ impl<C: CongestionControl> Path<C> {
         self.control.control().cwnd / u64::from(SEGMENT)
     }
 
-    /// The pacing rate in segments per round trip.
+    /// Returns the pacing rate in segments per round trip.
     pub(super) fn paced(&self) -> f64 {
         self.control.pacing_rate().unwrap_or(0) as f64 * RTT.as_secs() / f64::from(SEGMENT)
     }

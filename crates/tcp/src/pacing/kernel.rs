@@ -1,18 +1,18 @@
 use super::Leaving;
 use catnip_base::{Span, Time};
 
-/// Pacing as Linux does it by itself (tcp_internal_pacing): at twice the window per smoothed round trip in slow start and at 1.2 times
-/// after it, or at the rate of a controller that has one. The first ten segments leave at once, and one that was late is followed the
-/// sooner, by half of its own time at most.
+/// Pacing of Linux without a pacing qdisc (tcp_internal_pacing): twice the window per SRTT in slow start and 1.2 times the window
+/// afterwards, or the rate of a controller that sets one. The first ten segments are not paced. A segment that is sent late shortens the
+/// interval to the next one by its delay, but at most by half.
 #[derive(Clone, Debug, Default)]
 pub struct KernelPacing {
     next_at: Time,
     sent: u32,
 }
 
-/// Segments that leave before the rate counts.
+/// Segments sent before pacing begins.
 const UNPACED: u32 = 10;
-/// tcp_pacing_ss_ratio and tcp_pacing_ca_ratio, per cent.
+/// Pacing ratios (tcp_pacing_ss_ratio and tcp_pacing_ca_ratio), per cent.
 const SLOW_START_PCT: u128 = 200;
 const AVOIDANCE_PCT: u128 = 120;
 const NANOS: u128 = 1_000_000_000;
@@ -32,7 +32,7 @@ impl KernelPacing {
     }
 }
 
-/// How long a segment takes at the rate, if there is one.
+/// Returns the time of a segment at the pacing rate, if there is one.
 fn takes(leaving: &Leaving) -> Option<Span> {
     let nanos = match leaving.rate {
         Some(rate) => u128::from(leaving.bytes) * NANOS / u128::from(rate.max(1)),
@@ -58,7 +58,7 @@ mod tests {
         Leaving { now: ms(at), is_new: true, bytes: 1000, cwnd: 10_000, in_slow_start, srtt, rate }
     }
 
-    /// When the segment after one sent at 1000 ms may leave, as many as are not paced having left.
+    /// Returns the release time of the segment after one sent at 1000 ms, which follows the unpaced segments.
     fn next(in_slow_start: bool, rate: Option<u64>) -> Time {
         let mut pacing = KernelPacing::default();
         for _ in 0..UNPACED {

@@ -1,4 +1,4 @@
-//! Pacing: when may the next segment go on the wire?
+//! Pacing: transmission times of segments.
 
 mod kernel;
 mod rate;
@@ -11,14 +11,14 @@ pub use rbplw::Rbplw;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time, as_text};
 
-/// How a connection paces.
+/// Pacing of a connection, as configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PacingKind {
-    /// Not at all.
+    /// No pacing.
     None,
     /// See [`Rbplw`].
     Rbplw,
-    /// See [`RatePacing`], with its windows per round trip, and the segments that may leave at once.
+    /// See [`RatePacing`], with the windows per round trip and the burst size in segments.
     Rate(f64, u32),
     /// See [`KernelPacing`].
     Kernel,
@@ -73,40 +73,40 @@ impl Kind for PacingKind {
     }
 }
 
-/// What the sender knows when a round begins, before the window grows.
+/// State of the sender at the beginning of a round, before the window grows.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundStart {
-    /// Segments never sent so far.
+    /// Segments not sent yet.
     pub unsent_segments: u64,
-    /// Segments that the round can send.
+    /// Segments that can be sent in the round.
     pub next_window_segments: u64,
-    /// Smoothed round trip by a fine clock, if there was a sample.
+    /// SRTT by a fine-grained clock, once there was a sample.
     pub srtt: Option<Span>,
 }
 
-/// A segment that was sent.
+/// Transmission of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaving {
-    /// When.
+    /// Transmission time.
     pub now: Time,
-    /// For the first time.
+    /// True if this is the first transmission of the segment.
     pub is_new: bool,
-    /// Its data.
+    /// Data in the segment, bytes.
     pub bytes: u64,
-    /// The window, or what is out if that is more, bytes.
+    /// cwnd, or with RACK the data in flight if it is more, bytes.
     pub cwnd: u64,
-    /// The window is below half of its threshold.
+    /// True if cwnd is below half of ssthresh, or ssthresh was never set.
     pub in_slow_start: bool,
-    /// Smoothed round trip, if there was a sample.
+    /// SRTT, once there was a sample.
     pub srtt: Option<Span>,
-    /// The rate that the controller decides on, bytes per second, if it does.
+    /// Pacing rate of the controller, bytes per second, if the controller sets one.
     pub rate: Option<u64>,
 }
 
-/// When may the next segment go?
+/// Pacing state of a connection.
 #[derive(Clone, Debug)]
 pub enum Pacing {
-    /// At once.
+    /// No pacing.
     None,
     /// See [`Rbplw`].
     Rbplw(Rbplw),
@@ -117,7 +117,7 @@ pub enum Pacing {
 }
 
 impl Pacing {
-    /// The pacing that a configuration asks for.
+    /// Creates the pacing of this kind.
     pub fn new(kind: PacingKind) -> Self {
         match kind {
             PacingKind::None => Self::None,
@@ -127,12 +127,12 @@ impl Pacing {
         }
     }
 
-    /// The pacing of Linux, which controllers with a rate of their own have.
+    /// Creates the pacing of Linux, which is also used for controllers with a pacing rate of their own.
     pub fn kernel() -> Self {
         Self::Kernel(KernelPacing::default())
     }
 
-    /// Another message begins.
+    /// Handles the beginning of a message.
     #[inline]
     pub fn on_message(&mut self) {
         if let Self::Rbplw(pacing) = self {
@@ -140,13 +140,13 @@ impl Pacing {
         }
     }
 
-    /// Does it want to hear of rounds?
+    /// Returns true if the sender must call [`Self::on_round`].
     #[inline]
     pub fn counts_rounds(&self) -> bool {
         matches!(self, Self::Rbplw(_))
     }
 
-    /// A round begins: the first ACK beyond what was sent when the previous one began.
+    /// Handles the beginning of a round: the first ACK beyond the data sent when the previous round began.
     #[inline]
     pub fn on_round(&mut self, round: &RoundStart) {
         if let Self::Rbplw(pacing) = self {
@@ -154,13 +154,13 @@ impl Pacing {
         }
     }
 
-    /// Do retransmissions wait for their turn, too?
+    /// Returns true if retransmissions are paced, too.
     #[inline]
     pub fn paces_retransmissions(&self) -> bool {
         matches!(self, Self::Rate(_) | Self::Kernel(_))
     }
 
-    /// The earliest time for the next segment.
+    /// Returns the earliest transmission time of the next segment.
     #[inline]
     pub fn release_at(&self) -> Time {
         match self {
@@ -171,7 +171,7 @@ impl Pacing {
         }
     }
 
-    /// A segment was sent, new or again.
+    /// Handles the transmission of a new or retransmitted segment.
     #[inline]
     pub fn on_sent(&mut self, leaving: &Leaving) {
         match self {

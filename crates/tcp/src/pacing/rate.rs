@@ -1,20 +1,19 @@
 use super::Leaving;
 use catnip_base::{Span, Time};
 
-/// Pacing by rate: segments leave at K windows per smoothed round trip, retransmissions included. The first one after a silence
-/// leaves at once, with as many more as a burst may have, and the others follow at that rate, so that a window that was kept over the
-/// silence makes no burst (RFC 7661, section 4.4.2: "a rate-based pacing algorithm in which a sender paces out the cwnd over its
-/// estimate of the RTT").
+/// Pacing by rate: segments, retransmissions included, are sent at K windows per SRTT. After an idle period a burst is sent at once and the
+/// following segments at the pacing rate, so that a window that was kept over the idle period makes no larger burst (RFC 7661, section
+/// 4.4.2: "a rate-based pacing algorithm in which a sender paces out the cwnd over its estimate of the RTT").
 #[derive(Clone, Debug)]
 pub struct RatePacing {
     windows_per_rtt: f64,
-    /// Segments that may leave at once after a silence.
+    /// Burst size after an idle period, segments.
     burst: u32,
     next_at: Time,
 }
 
 impl RatePacing {
-    /// So many windows per smoothed round trip, and so many segments at once.
+    /// Creates pacing at `windows_per_rtt` windows per SRTT, with bursts of `burst` segments.
     pub fn new(windows_per_rtt: f64, burst: u32) -> Self {
         Self { windows_per_rtt, burst, next_at: Time::ZERO }
     }
@@ -23,12 +22,12 @@ impl RatePacing {
         self.next_at
     }
 
-    /// Without a round trip there is no rate.
+    /// Handles a transmission. Pacing begins with the first RTT sample.
     pub(super) fn on_sent(&mut self, &Leaving { now, bytes, cwnd, srtt, .. }: &Leaving) {
         let Some(srtt) = srtt else { return };
         let share = bytes as f64 / (self.windows_per_rtt * cwnd.max(1) as f64);
         let takes = Span::from_secs_f64(srtt.as_secs() * share);
-        // A silence earns a burst and no more.
+        // An idle period allows for one burst at most.
         let earned = takes * u64::from(self.burst - 1);
         let earliest = Time::ZERO + now.since(Time::ZERO).saturating_sub(earned);
         self.next_at = self.next_at.max(earliest) + takes;
@@ -43,7 +42,7 @@ mod tests {
         Time::ZERO + Span::from_millis(n)
     }
 
-    /// Of ten segments of 1000 bytes in 200 ms.
+    /// Returns a segment sent under a window of ten segments of 1000 bytes, with an SRTT of 200 ms.
     fn leaving(at: u64, bytes: u64) -> Leaving {
         let srtt = Some(Span::from_millis(200));
         Leaving { now: ms(at), is_new: true, bytes, cwnd: 10_000, in_slow_start: false, srtt, rate: None }

@@ -6,7 +6,7 @@ use catnip_law::last_window;
 pub(super) const USAGE: Usage =
     ("rbplw", "rate-based pacing of the last window: it is spread over one round trip");
 
-/// Rate-based pacing of the last window (CATNIP paper, section III-B): its [law](last_window), round by round.
+/// Rate-based pacing of the last window (CATNIP paper, section III-B): its [law](last_window), applied to each round.
 #[derive(Clone, Debug, Default)]
 pub struct Rbplw {
     gap: Option<Span>,
@@ -14,7 +14,7 @@ pub struct Rbplw {
 }
 
 impl Rbplw {
-    /// Each message has a last window of its own.
+    /// Resets the pacing, because each message has a last window of its own.
     pub(super) fn on_message(&mut self) {
         *self = Self::default();
     }
@@ -50,7 +50,7 @@ mod tests {
         RoundStart { unsent_segments, next_window_segments, srtt: Some(Span::from_millis(200)) }
     }
 
-    /// When the segment after one sent at 1000 ms may go, if the rounds before began like this.
+    /// Returns the release time of the segment after one sent at 1000 ms, after these rounds.
     fn next_after(rounds: &[RoundStart]) -> Time {
         let mut pacing = Rbplw::default();
         rounds.iter().for_each(|round| pacing.on_round(round));

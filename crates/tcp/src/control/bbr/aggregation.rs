@@ -1,11 +1,11 @@
 use super::{Bandwidth, arrives, micros};
 use catnip_base::Time;
 
-/// How many segments are acknowledged at once beyond what the bandwidth explains: so many more may be out, so that the silence between
-/// two such ACKs is filled. The largest excess of the last five to ten rounds counts.
+/// ACK aggregation: segments acknowledged at once in excess of the bandwidth estimate. The window is larger by this excess, which fills the
+/// gap between two such ACKs. The largest excess of the last five to ten rounds counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::control) struct Aggregation {
-    /// Of these rounds, and of those before.
+    /// Largest excess of the current rounds, and of the five rounds before, segments.
     extra: [u32; 2],
     rounds: u32,
     epoch: Time,
@@ -13,13 +13,13 @@ pub(in crate::control) struct Aggregation {
 }
 
 const ROUNDS: u32 = 5;
-/// An epoch that has seen so many segments ends.
+/// Acknowledged segments after which an epoch ends.
 const LONGEST_EPOCH: u32 = 1 << 20;
-/// The excess is at most what arrives in this time, microseconds.
+/// Limit of the excess: arrivals in this time, microseconds.
 const MOST_US: u64 = 100_000;
 
 impl Aggregation {
-    /// An ACK tells of so many segments more.
+    /// Handles an ACK of `arrived` more segments.
     pub(in crate::control) fn on_ack(
         &mut self,
         now: Time,
@@ -38,7 +38,7 @@ impl Aggregation {
         let expected = |since: Time| arrives(bw, micros(now.since(since)));
         let mut usual = expected(self.epoch);
         if u64::from(self.acked) <= usual || self.acked + arrived >= LONGEST_EPOCH {
-            // What came was no more than that: the epoch begins anew.
+            // There is no excess, or the epoch is too long: a new epoch begins.
             (self.acked, self.epoch, usual) = (0, now, 0);
         }
         self.acked += arrived;
@@ -46,12 +46,12 @@ impl Aggregation {
         self.extra[0] = self.extra[0].max(extra as u32);
     }
 
-    /// Another epoch, after a silence.
+    /// Starts a new epoch, after an idle period.
     pub(in crate::control) fn restart(&mut self, now: Time) {
         (self.epoch, self.acked) = (now, 0);
     }
 
-    /// Segments that the window has room for besides.
+    /// Returns the additional segments that the window allows.
     pub(in crate::control) fn room(&self, bw: Bandwidth) -> u32 {
         let most = arrives(bw, MOST_US);
         u64::from(self.extra[0].max(self.extra[1])).min(most) as u32

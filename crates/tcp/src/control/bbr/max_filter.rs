@@ -1,14 +1,13 @@
-/// The largest of the values of a sliding window of rounds, by the three that may become it (Kathleen Nichols's algorithm; Linux's
-/// win_minmax).
+/// Maximum over a sliding window of rounds, from its three best candidates (Kathleen Nichols's algorithm; Linux's win_minmax).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MaxFilter {
-    /// Best first, each later than the one before: its round and value.
+    /// Rounds and values of the candidates, best first, each later than the one before.
     best: [(u32, u64); 3],
     rounds: u32,
 }
 
 impl MaxFilter {
-    /// Of so many rounds.
+    /// Creates a filter over a window of `rounds` rounds.
     pub(super) fn new(rounds: u32) -> Self {
         Self { best: [(0, 0); 3], rounds }
     }
@@ -17,7 +16,7 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Another value, in this round.
+    /// Adds a value of round `round`.
     pub(super) fn add(&mut self, round: u32, value: u64) {
         let new = (round, value);
         let [first, second, third] = &mut self.best;
@@ -32,14 +31,14 @@ impl MaxFilter {
         }
         let age = round - first.0;
         if age > self.rounds {
-            // The best one has passed; and the second one may have, too.
+            // The best candidate has left the window, and the second one may have left it, too.
             for _ in 0..2 {
                 if round - self.best[0].0 > self.rounds {
                     self.best = [self.best[1], self.best[2], new];
                 }
             }
         } else if second.0 == first.0 && age > self.rounds / 4 {
-            // A quarter of the window without a second one: take it from the rest.
+            // A quarter of the window has passed without a second candidate: take it from the rest of the window.
             (*second, *third) = (new, new);
         } else if third.0 == second.0 && age > self.rounds / 2 {
             *third = new;

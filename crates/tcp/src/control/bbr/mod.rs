@@ -15,7 +15,7 @@ pub(super) use pace::Pace;
 use policer::{Policer, Verdict};
 pub(super) use window::Losses;
 
-/// BBR as configuration.
+/// Configuration of [`Bbr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BbrSpec;
 
@@ -42,39 +42,40 @@ impl ControlKind for BbrSpec {
     }
 }
 
-/// Segments per microsecond, times 2^24.
+/// Bandwidth, segments per microsecond times 2^24.
 pub(super) type Bandwidth = u64;
 
 const BW_SCALE: u32 = 24;
-/// Gains are in units of 1/256.
+/// Gain of 1; gains are in units of 1/256.
 pub(super) const UNIT: u64 = 256;
-/// 2/ln 2: the least that doubles the rate per round.
+/// 2/ln 2: minimum gain that doubles the rate per round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Window over the bandwidth-delay product while probing: room for delayed and stretched ACKs.
+/// Window over the bandwidth-delay product in ProbeBW: leaves space for delayed and stretched ACKs.
 const WINDOW_GAIN: u64 = UNIT * 2;
-/// Pacing gains while probing: more, less by what that may have queued, and then as it is.
+/// Pacing gains of the ProbeBW cycle: one phase probes for bandwidth, the next drains the queue that the probe may have built, and the
+/// others cruise.
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// The bandwidth is the largest of as many rounds.
+/// Length of the bandwidth filter, rounds.
 const BANDWIDTH_ROUNDS: u32 = CYCLE.len() as u32 + 2;
-/// The pipe is full when three rounds in a row have not brought a quarter more.
+/// The pipe is full when the bandwidth has not grown by a quarter in three consecutive rounds.
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
 const FULL_ROUNDS: u32 = 3;
 pub(super) const MIN_WINDOW: u32 = 4;
 pub(super) const INITIAL_WINDOW: u32 = 10;
-/// A least round trip that is older is measured anew, with the least window for so long.
+/// Maximum age of the minimum RTT, and duration of its new measurement with the minimum window.
 const MIN_RTT_AGE: Span = Span::from_secs(10);
 pub(super) const PROBE_RTT: Span = Span::from_millis(200);
-/// Pacing stays so many per cent below the bandwidth.
+/// Margin of the pacing rate below the bandwidth, per cent.
 const MARGIN_PCT: u64 = 1;
 
 /// BBR, version 1 (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00), in the arithmetic of Linux's
-/// tcp_bbr.c: a model of the path from the largest delivery rate of ten rounds and the least round trip of ten seconds; what is paced
-/// and what may be out are gains of it.
+/// tcp_bbr.c. It models the path by the largest delivery rate of ten rounds and the minimum RTT of ten seconds; pacing rate and window are
+/// gains times this model.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     segment: u64,
-    /// Segments.
+    /// Congestion window, segments.
     window: u32,
     ssthresh: Option<u32>,
     pace: Pace,
@@ -82,7 +83,7 @@ pub struct Bbr {
     bw: MaxFilter,
     rounds: u32,
     begins_round: bool,
-    /// A round ends with the ACK of a segment that was sent when so many had arrived.
+    /// Delivery count at which the round ends: the next round begins with the ACK of a segment that was sent at or after this count.
     round_end: u64,
     losses: Losses,
     min_rtt: Option<Span>,
@@ -97,7 +98,7 @@ pub struct Bbr {
     cycle_at: Time,
     policer: Policer,
     aggregation: Aggregation,
-    /// The last ACK, for what happens without one.
+    /// Last ACK, for events without an ACK.
     last: Option<Delivery>,
 }
 
@@ -139,7 +140,7 @@ impl Bbr {
         }
     }
 
-    /// Segments per microsecond, scaled.
+    /// Returns the bandwidth estimate: the rate of a detected policer, else the maximum of the filter.
     fn bandwidth(&self) -> Bandwidth {
         self.policer.rate().unwrap_or(self.bw.get())
     }
@@ -155,7 +156,7 @@ impl Bbr {
         Gains { pacing, window }
     }
 
-    /// A round begins with the ACK of a segment that was sent after the round before had ended; the bandwidth is its largest.
+    /// Updates round and bandwidth. A round begins with the ACK of a segment that was sent after the previous round had ended.
     fn update_bandwidth(&mut self, ack: &Delivery) {
         self.begins_round = false;
         let Some(sample) = ack.rate else { return };
@@ -168,7 +169,7 @@ impl Bbr {
         }
         self.watch_for_policer(ack, sample.is_app_limited);
         let bw = bandwidth(sample.delivered, interval);
-        // What the application limits says something only if it is more than was known.
+        // An application-limited sample counts only if it raises the estimate.
         if !sample.is_app_limited || bw >= self.bw.get() {
             self.bw.add(self.rounds, bw);
         }
@@ -186,7 +187,7 @@ impl Bbr {
         }
     }
 
-    /// From a phase drawn at random, but that which drains: nothing was queued yet.
+    /// Enters ProbeBW in a random phase except the draining one, because no probe has built a queue yet.
     fn probe_bandwidth(&mut self, at: &Delivery) {
         let drawn = drawn(at);
         self.mode = Mode::ProbeBw;
@@ -208,7 +209,8 @@ impl Bbr {
         let is_over = if gain == UNIT {
             is_long
         } else if gain > UNIT {
-            // Until what it probes for is out, which needs more than a round trip if that is short; or until it does not fit.
+            // A probe lasts until inflight reaches its target, which may take longer than a short minimum RTT, or until a loss shows that
+            // the path does not hold as much.
             let out = self.out_at_departure(ack, ack.before);
             is_long && (ack.lost > 0 || out >= self.budgeted(self.product(self.bw.get(), gain)))
         } else {
@@ -254,7 +256,7 @@ impl Bbr {
         }
         if has_expired && !self.restarts && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
-            // As Linux does, which has changed the mode by then.
+            // `true` as in Linux, which saves cwnd after the mode has changed to ProbeRTT.
             self.losses.save(self.window, true);
             self.probe_rtt_until = None;
         }
@@ -320,18 +322,19 @@ impl Bbr {
         self.losses.on_ack(ack, &mut self.window)
     }
 
-    /// Segments that the path holds with this bandwidth, times a gain.
+    /// Returns the bandwidth-delay product for `bw` times a gain, segments.
     fn product(&self, bw: Bandwidth, gain: u64) -> u32 {
         self.min_rtt.map_or(INITIAL_WINDOW, |rtt| product(bw, rtt, gain))
     }
 
-    /// What the hosts hold is added, and ACKs for every second segment are no obstacle.
+    /// Adds a budget for segments held by the hosts, rounds up to an even number because of delayed ACKs, and adds two segments while
+    /// probing.
     fn budgeted(&self, window: u32) -> u32 {
         let even = (window + 3 * self.pace.burst() + 1) & !1;
         even + if self.mode == Mode::ProbeBw && self.cycle == 0 { 2 } else { 0 }
     }
 
-    /// Segments in the network when the next one may leave, if so many are now.
+    /// Returns the segments in flight at the departure of the next segment, for `now` segments in flight at present.
     fn out_at_departure(&self, ack: &Delivery, now: u32) -> u32 {
         let wait_us = micros(ack.next_departure.since(ack.now.min(ack.next_departure)));
         let delivered = arrives(self.bandwidth(), wait_us);
@@ -351,28 +354,28 @@ pub(super) fn micros(span: Span) -> u64 {
     span.as_nanos() / 1000
 }
 
-/// Segments in so long.
+/// Returns the bandwidth of `segments` per `interval`.
 pub(super) fn bandwidth(segments: u32, interval: Span) -> Bandwidth {
     (u64::from(segments) << BW_SCALE) / micros(interval).max(1)
 }
 
-/// Segments that a path of this round trip holds, times a gain.
+/// Returns the bandwidth-delay product times a gain, segments.
 pub(super) fn product(bw: Bandwidth, rtt: Span, gain: u64) -> u32 {
     let exact = u128::from(bw) * u128::from(micros(rtt)) * u128::from(gain) / u128::from(UNIT);
     exact.div_ceil(1 << BW_SCALE).min(u128::from(u32::MAX >> 1)) as u32
 }
 
-/// A number drawn at random: the moment itself, which differs among connections, is what is drawn.
+/// Returns a pseudo-random number, derived from the current time and delivery count, which differ among connections.
 pub(super) fn drawn(at: &Delivery) -> u64 {
     (at.now.as_nanos() ^ (at.delivered << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
 }
 
-/// Segments that arrive in this time, in whole ones.
+/// Returns the whole segments that arrive in `time_us` microseconds.
 pub(super) fn arrives(bw: Bandwidth, time_us: u64) -> u64 {
     ((u128::from(bw) * u128::from(time_us)) >> BW_SCALE) as u64
 }
 
-/// Bytes per second at which a bandwidth is paced with a gain.
+/// Returns the pacing rate for a bandwidth and a gain, bytes per second.
 pub(super) fn bytes_per_second(bw: Bandwidth, gain: u64, segment: u64) -> u64 {
     let scaled = u128::from(bw) * u128::from(segment) * u128::from(gain) / u128::from(UNIT);
     ((scaled * u128::from(1_000_000 / 100 * (100 - MARGIN_PCT))) >> BW_SCALE) as u64
@@ -450,7 +453,7 @@ impl CongestionControl for Bbr {
         self.restarts = true;
         self.aggregation.restart(now);
         match self.mode {
-            // No more than the path is known to take: a silence is no reason to probe.
+            // Restarts at the estimated bandwidth: an idle period is no reason to probe.
             Mode::ProbeBw => self.set_rate(None, UNIT),
             Mode::ProbeRtt => {
                 if let Some(last) = self.last {

@@ -1,32 +1,32 @@
 use super::{Bandwidth, bandwidth, bytes_per_second};
 use catnip_base::Span;
 
-/// The rate of BBR, whatever its version: at first an initial window per round trip times a gain, then what the bandwidth says.
+/// Pacing rate of both BBR versions: first the initial window per RTT times a gain, then the bandwidth times a gain.
 #[derive(Clone, Debug)]
 pub(in crate::control) struct Pace {
     segment: u64,
     gain: u64,
-    /// Bytes per second.
+    /// Pacing rate, bytes per second.
     rate: u64,
-    /// The first rate comes from a round trip that was measured.
+    /// True once the initial rate is based on a measured RTT.
     is_known: bool,
 }
 
 impl Pace {
-    /// Of a window of so many segments, as if it went around in a millisecond.
+    /// Creates the rate of a window of `window` segments with an assumed RTT of 1 ms.
     pub(in crate::control) fn new(segment: u64, window: u32, gain: u64) -> Self {
         let mut new = Self { segment, gain, rate: 0, is_known: false };
         new.begin(window, Span::from_millis(1));
         new
     }
 
-    /// A round trip was measured, the first one.
+    /// Handles the first RTT sample.
     pub(in crate::control) fn on_handshake(&mut self, window: u32, rtt: Span) {
         self.is_known = true;
         self.begin(window, rtt);
     }
 
-    /// The rate follows the bandwidth; before the pipe is full it only rises.
+    /// Sets the rate for a bandwidth; before the pipe is full, the rate only rises.
     pub(in crate::control) fn follow(
         &mut self,
         (bw, gain): (Bandwidth, u64),
@@ -47,7 +47,7 @@ impl Pace {
         self.rate
     }
 
-    /// Segments that leave at once (Linux's TSO goal): a millisecond's worth, at least two from 1.2 Mbit/s on.
+    /// Returns the burst size, segments (Linux's TSO goal): a millisecond's worth, and at least two from 1.2 Mbit/s on.
     pub(in crate::control) fn burst(&self) -> u32 {
         let least = if self.rate < 1_200_000 / 8 { 1 } else { 2 };
         ((self.rate >> 10).min(65_215) / self.segment).clamp(least, 0x7f) as u32

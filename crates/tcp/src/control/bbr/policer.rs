@@ -2,11 +2,11 @@ use super::{BW_SCALE, Bandwidth, UNIT, bytes_per_second, micros};
 use crate::control::Delivery;
 use catnip_base::Time;
 
-/// Finds out whether a policer drops what exceeds its tokens: two intervals in a row that begin and end with a loss, lose a fifth and
-/// more, and deliver at the same rate. That rate is then kept for a while.
+/// Detection of a token-bucket policer: two consecutive intervals that begin and end with a loss, have losses of at least a fifth, and have
+/// the same delivery rate. The detected rate is kept for [`KEPT_ROUNDS`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
-    /// Of the interval before; zero: none.
+    /// Rate of the previous interval, or the detected rate; zero if there is none.
     bw: Bandwidth,
     is_policed: bool,
     is_sampling: bool,
@@ -16,38 +16,38 @@ pub(super) struct Policer {
     lost: u64,
 }
 
-/// What a policer decides about the probing for bandwidth.
+/// Effect of policer detection on the probing for bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It goes on.
+    /// No change.
     None,
-    /// The rate has been kept for long enough.
+    /// New probe: the rate was kept long enough.
     ProbeAgain,
 }
 
-/// Rounds of an interval, at least; four times as many at most.
+/// Minimum length of an interval, rounds; the maximum is four times as long.
 const LEAST_ROUNDS: u32 = 4;
-/// A loss of so much, in units of 1/256, makes a policer likely: a fifth.
+/// Lost over delivered segments from which a policer is likely, in units of 1/256: a fifth.
 const THRESHOLD: u64 = 50;
-/// Rates are the same within an eighth, or so many bytes per second.
+/// Tolerance for equal rates: an eighth, or a difference in bytes per second.
 const RATIO: u64 = UNIT / 8;
 const DIFFERENCE: u64 = 4000 / 8;
-/// Rounds for which the rate is kept.
+/// Rounds for which a detected rate is kept.
 const KEPT_ROUNDS: u32 = 48;
 
 impl Policer {
-    /// The rate that is kept, if any.
+    /// Returns the rate of a detected policer.
     pub(super) fn rate(&self) -> Option<Bandwidth> {
         self.is_policed.then_some(self.bw)
     }
 
-    /// Nothing is known.
+    /// Resets the detection.
     pub(super) fn reset(&mut self, at: &Delivery) {
         *self =
             Self { since: at.delivered_at, delivered: at.delivered, lost: at.lost_in_all, ..Self::default() };
     }
 
-    /// An ACK, or a timeout; a round may begin with it.
+    /// Handles an ACK or a timeout, which may begin a round.
     pub(super) fn on_ack(
         &mut self,
         at: &Delivery,
@@ -65,7 +65,7 @@ impl Policer {
             return Verdict::ProbeAgain;
         }
         if !self.is_sampling {
-            // The tokens must be used up first.
+            // Sampling begins with a loss, which shows that the tokens are used up.
             if at.lost == 0 {
                 return Verdict::None;
             }
@@ -93,7 +93,7 @@ impl Policer {
         Verdict::None
     }
 
-    /// An interval is over, with this rate.
+    /// Ends an interval with the rate `bw`.
     fn end(&mut self, at: &Delivery, bw: Bandwidth, segment: u64) {
         let difference = bw.abs_diff(self.bw);
         let is_same =

@@ -1,27 +1,27 @@
 use crate::control::{Delivery, Repair};
 
-/// What losses do to the window of BBR, whatever its version (Linux's bbr_set_cwnd_to_recover_or_restore): in the first round of a recovery
-/// no more leaves than arrives, and behind it the window is what it was.
+/// Effect of losses on the window of both BBR versions (Linux's bbr_set_cwnd_to_recover_or_restore): packet conservation in the first round
+/// of a recovery, and the previous window after the recovery.
 #[derive(Clone, Debug, Default)]
 pub(in crate::control) struct Losses {
-    /// What the repair was at the ACK before.
+    /// Recovery state at the previous ACK.
     pub(in crate::control) repair: Repair,
     conserves: bool,
     prior: u32,
 }
 
 impl Losses {
-    /// The first round of a recovery is over, if there is one.
+    /// Ends packet conservation at the beginning of a round.
     pub(in crate::control) fn on_round(&mut self) {
         self.conserves = false;
     }
 
-    /// A recovery begins with this ACK.
+    /// Returns true if a recovery begins with this ACK.
     pub(in crate::control) fn begin(&self, ack: &Delivery) -> bool {
         ack.repair == Repair::Recovery && self.repair != Repair::Recovery
     }
 
-    /// The window after this ACK, if it is a recovery that decides.
+    /// Updates the window for this ACK. Returns true if packet conservation determines the window.
     pub(in crate::control) fn on_ack(&mut self, ack: &Delivery, window: &mut u32) -> bool {
         let begins = self.begin(ack);
         let before = std::mem::replace(&mut self.repair, ack.repair);
@@ -39,13 +39,13 @@ impl Losses {
         self.conserves
     }
 
-    /// This window is to come back, unless it is small for reasons of its own: then no less than it.
+    /// Saves the window to restore. During a recovery, or if the window is small on purpose, a larger saved window is kept.
     pub(in crate::control) fn save(&mut self, window: u32, is_small: bool) {
         let is_good = self.repair == Repair::None && !is_small;
         self.prior = if is_good { window } else { self.prior.max(window) };
     }
 
-    /// What comes back.
+    /// Returns the window after the recovery: the larger of `window` and the saved one.
     pub(in crate::control) fn restored(&self, window: u32) -> u32 {
         window.max(self.prior)
     }

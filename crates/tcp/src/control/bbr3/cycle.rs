@@ -3,7 +3,7 @@ use crate::control::Delivery;
 use crate::control::bbr::{UNIT, drawn};
 use catnip_base::Span;
 
-/// The cycle of probing for bandwidth: down, cruise, refill, up (section 5.3.3).
+/// ProbeBW cycle: down, cruise, refill, up (section 5.3.3).
 impl Bbr3 {
     /// BBRUpdateProbeBWCyclePhase.
     pub(super) fn update_cycle(&mut self, ack: &Delivery) {
@@ -25,7 +25,7 @@ impl Bbr3 {
         }
     }
 
-    /// BBRStartProbeBW_DOWN: the next probe is drawn here, two to three seconds away and one round more or less.
+    /// BBRStartProbeBW_DOWN: draws the time of the next probe, two to three seconds away, and an initial round count of 0 or 1.
     pub(super) fn start_down(&mut self, ack: &Delivery) {
         (self.rounds.has_loss, self.latest) = (false, Latest::default());
         let drawn = drawn(ack);
@@ -62,7 +62,7 @@ impl Bbr3 {
         matches!(self.state, State::Down | State::Cruise | State::Refill | State::Up)
     }
 
-    /// After two to three seconds, or as soon as Reno would have grown by a segment per round to the same.
+    /// Returns true after the drawn time of two to three seconds, or after as many rounds as Reno needs to grow by the target inflight.
     fn is_time_to_probe(&self, ack: &Delivery) -> bool {
         let reno_rounds = self.target_inflight().min(MOST_RENO_ROUNDS);
         ack.now.since(self.probe.since) > self.probe.wait || self.probe.rounds >= reno_rounds

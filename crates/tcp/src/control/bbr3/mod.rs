@@ -12,7 +12,7 @@ use super::{
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
-/// BBRv3 as configuration.
+/// Configuration of [`Bbr3`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bbr3Spec;
 
@@ -38,21 +38,21 @@ impl ControlKind for Bbr3Spec {
     }
 }
 
-/// BBRv3 (draft-ietf-ccwg-bbr-02). Names in capitals are the draft's. Inflight is counted in segments.
+/// BBRv3 (draft-ietf-ccwg-bbr-02). Names such as BBR.max_bw and BBRCheckProbeRTT are the draft's. Inflight is counted in segments.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     segment: u64,
-    /// Segments.
+    /// Congestion window, segments.
     window: u32,
     pace: Pace,
     state: State,
     rounds: Rounds,
-    /// BBR.max_bw of this cycle of probing and of the one before.
+    /// BBR.max_bw of the current and of the previous ProbeBW cycle.
     max_bw: [Bandwidth; 2],
-    /// BBR.bw_shortterm and BBR.inflight_shortterm: what losses say of now.
+    /// BBR.bw_shortterm and BBR.inflight_shortterm: bounds set by recent losses.
     bw_shortterm: Option<Bandwidth>,
     inflight_shortterm: Option<u32>,
-    /// BBR.inflight_longterm: more than this was too much.
+    /// BBR.inflight_longterm: inflight above which the loss rate was too high.
     inflight_longterm: Option<u32>,
     latest: Latest,
     full: Full,
@@ -60,7 +60,7 @@ pub struct Bbr3 {
     min_rtt: MinRtt,
     aggregation: Aggregation,
     losses: Losses,
-    /// As it was before a loss that may yet turn out to be none.
+    /// Bounds and state before a loss that may prove spurious.
     undo: Undo,
     restarts: bool,
     last: Option<Delivery>,
@@ -78,7 +78,7 @@ enum State {
     ProbeRtt,
 }
 
-/// What an ACK tells of, relative to the probing for bandwidth (BBR.ack_phase).
+/// Phase of the current ACKs relative to the probing for bandwidth (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -93,34 +93,34 @@ struct Rounds {
     begins: bool,
     /// BBR.next_round_delivered.
     end: u64,
-    /// The same for looking at losses, BBR.loss_round_delivered.
+    /// Start of a round for loss accounting, and its end, BBR.loss_round_delivered.
     loss_begins: bool,
     loss_end: u64,
-    /// A loss in this round, and how many ACKs told of some.
+    /// Loss in this round, and number of ACKs with losses.
     has_loss: bool,
     losses: u32,
-    /// Since a recovery began.
+    /// Rounds since a recovery began.
     in_recovery: u32,
 }
 
-/// What the latest round has delivered.
+/// Delivery signals of the latest round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latest {
     bw: Bandwidth,
     inflight: u32,
 }
 
-/// Is the pipe full?
+/// Detection of a full pipe.
 #[derive(Clone, Copy, Debug, Default)]
 struct Full {
     bw: Bandwidth,
     count: u32,
-    /// Since the probing began, and ever: BBR.full_bw_now and BBR.full_bw_reached.
+    /// BBR.full_bw_now, since the probing began, and BBR.full_bw_reached.
     is_now: bool,
     is_reached: bool,
 }
 
-/// The probing for bandwidth.
+/// Probing for bandwidth.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     ack_phase: AckPhase,
@@ -128,11 +128,11 @@ struct Probe {
     wait: Span,
     /// BBR.rounds_since_bw_probe.
     rounds: u32,
-    /// Samples tell of the probing: BBR.bw_probe_samples.
+    /// True if samples reflect the probing: BBR.bw_probe_samples.
     samples: bool,
     up_rounds: u32,
     up_acks: u32,
-    /// Segments acknowledged per segment that inflight_longterm rises; `None`: it does not.
+    /// Acknowledged segments per segment of growth of inflight_longterm; `None` without growth.
     up_count: Option<u32>,
 }
 
@@ -140,7 +140,7 @@ struct Probe {
 struct MinRtt {
     least: Option<Span>,
     at: Time,
-    /// Of the last five seconds.
+    /// Minimum of the last five seconds.
     recent: Option<Span>,
     recent_at: Time,
     is_old: bool,
@@ -157,14 +157,14 @@ struct Undo {
     probes: Option<Probing>,
 }
 
-/// What a loss that was none has ended.
+/// Probing state that a spurious loss has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probing {
     Startup,
     Up,
 }
 
-/// 4 ln 2, and 2: section 5.6.1 and 2.4.
+/// Pacing gain of Startup, 4 ln 2; its window gain is 2 (sections 5.6.1 and 2.4).
 const STARTUP_PACING: u64 = UNIT * 277 / 100;
 const DOWN_PACING: u64 = UNIT * 90 / 100;
 const UP_PACING: u64 = UNIT * 5 / 4;
@@ -172,13 +172,13 @@ const UP_WINDOW: u64 = UNIT * 9 / 4;
 const FULL_ROUNDS: u32 = 3;
 /// BBRStartupFullLossCnt.
 const STARTUP_LOSSES: u32 = 6;
-/// BBRLossThresh, per cent; BBRBeta and BBRHeadroom, in units of 1/256.
+/// BBRLossThresh and BBRHeadroom, per cent; BBRBeta, in units of 1/256.
 const LOSS_PCT: u32 = 2;
 const BETA: u64 = UNIT * 7 / 10;
 const HEADROOM_PCT: u32 = 15;
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
 const MIN_RTT_AGE: Span = Span::from_secs(10);
-/// Rounds after which it probes as soon as Reno would (section 5.3.3.5.1).
+/// Maximum number of rounds until a probe that coexistence with Reno demands (section 5.3.3.5.1).
 const MOST_RENO_ROUNDS: u32 = 63;
 
 impl Bbr3 {
@@ -235,7 +235,7 @@ impl Bbr3 {
         self.max_bw[0].max(self.max_bw[1])
     }
 
-    /// BBR.bw.
+    /// Returns BBR.bw.
     fn bandwidth(&self) -> Bandwidth {
         self.bw_shortterm.map_or(self.max_bandwidth(), |bw| bw.min(self.max_bandwidth()))
     }
@@ -251,7 +251,7 @@ impl Bbr3 {
         }
     }
 
-    /// The draft's BBRUpdateLatestDeliverySignals and BBRUpdateCongestionSignals.
+    /// Updates the signals (BBRUpdateLatestDeliverySignals and BBRUpdateCongestionSignals).
     fn update_signals(&mut self, ack: &Delivery) {
         self.rounds.begins = false;
         self.rounds.loss_begins = false;
@@ -291,7 +291,7 @@ impl Bbr3 {
         self.rounds.losses += 1;
     }
 
-    /// At the end of an ACK that began a round of losses.
+    /// Resets losses and delivery signals after an ACK that began a loss round.
     fn end_loss_round(&mut self, ack: &Delivery) {
         if !self.rounds.loss_begins {
             return;
@@ -331,7 +331,7 @@ impl Bbr3 {
         self.full = Full { bw, count: 0, is_now: false, ..self.full };
     }
 
-    /// Startup ends with a full pipe, or with losses that persist.
+    /// Ends Startup when the pipe is full or losses persist.
     fn end_startup(&mut self, ack: &Delivery) {
         if self.state != State::Startup {
             return;
@@ -389,7 +389,7 @@ impl Bbr3 {
         self.budgeted(self.product(self.bandwidth(), gain))
     }
 
-    /// BBRQuantizationBudget.
+    /// Applies BBRQuantizationBudget.
     fn budgeted(&self, inflight: u32) -> u32 {
         let least = (3 * self.pace.burst()).max(MIN_WINDOW);
         inflight.max(least) + if self.state == State::Up { 2 } else { 0 }
@@ -400,17 +400,17 @@ impl Bbr3 {
     }
 }
 
-/// Of two bounds the one that allows more; `None` allows all.
+/// Returns the larger of two bounds; `None` is no bound.
 fn greater<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     Some(a?.max(b?))
 }
 
-/// IsInflightTooHigh: more than the threshold of what was out when a segment left was lost until it was.
+/// IsInflightTooHigh: returns true if the losses since a segment was sent exceed the threshold share of the inflight at that time.
 fn is_too_high(loss: &LossSample) -> bool {
     loss.lost * 100 > loss.in_network * LOSS_PCT
 }
 
-/// BBRInflightAtLoss: so much was out, of what the segment was the last, when the threshold was reached.
+/// BBRInflightAtLoss: returns the inflight, up to the lost segment, at which the losses reached the threshold.
 fn inflight_at_loss(loss: &LossSample) -> u32 {
     let (inflight, lost) = (f64::from(loss.in_network.max(1) - 1), f64::from(loss.lost.max(1) - 1));
     let threshold = f64::from(LOSS_PCT) / 100.0;
@@ -487,7 +487,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// BBRHandleSpuriousLossDetection: no bound is below what it was, and a probe that the loss has ended goes on.
+    /// BBRHandleSpuriousLossDetection: restores bounds that are now lower, and resumes a probe that the loss has ended.
     fn on_spurious(&mut self, _now: Time) {
         let undo = self.undo;
         self.rounds.has_loss = false;

@@ -2,7 +2,7 @@ use super::*;
 use crate::control::bbr::PROBE_RTT;
 use crate::control::test_path::{Path, RTT, SEGMENT, close};
 
-/// One that has filled a path of so many segments per round trip, and has begun to probe it.
+/// Returns a path that a controller has filled with `segments` per round trip and has begun to probe.
 fn settled(segments: u32) -> Path<Bbr3> {
     let mut path = Path::new(Bbr3Spec);
     for _ in 0..5 {
@@ -12,7 +12,7 @@ fn settled(segments: u32) -> Path<Bbr3> {
     path
 }
 
-/// A loss of so many of a hundred that were out, told by the ACK.
+/// Returns a change that makes an ACK report the loss of `lost` of 100 segments in flight.
 fn loses(lost: u32) -> impl Fn(&mut Delivery) {
     move |ack| {
         ack.lost = lost;
@@ -55,7 +55,7 @@ fn startup_ends_with_six_losses_in_a_round_of_recovery_if_more_than_two_per_cent
         let mut path = Path::new(Bbr3Spec);
         path.round(100, |ack| ack.in_network = 200);
         for _ in 0..2 {
-            // Several ACKs within a round tell of a loss.
+            // Several ACKs within a round report a loss.
             for _ in 1..losses {
                 path.round(0, |ack| {
                     loses(lost)(ack);
@@ -101,7 +101,7 @@ fn probing_goes_down_cruises_refills_for_a_round_and_goes_up_until_no_more_arriv
 
 #[test]
 fn it_probes_after_two_to_three_seconds_or_as_soon_as_reno_would() {
-    // A path of 50 segments: Reno grows by half of that in 50 rounds, which is longer than three seconds here.
+    // With 50 segments per round trip, coexistence with Reno demands a probe after 50 rounds, which is later than three seconds.
     let waited = |segments: u32| {
         let mut path = settled(segments);
         let from = path.now;
@@ -117,7 +117,7 @@ fn it_probes_after_two_to_three_seconds_or_as_soon_as_reno_would() {
 fn a_probe_that_loses_more_than_two_per_cent_sets_the_long_term_bound_to_where_it_did() {
     let mut path = settled(100);
     goes_to(&mut path, State::Up, 100);
-    // Of 100 that were out three were lost: the second was where two per cent of what had left was reached.
+    // Three of 100 segments in flight are lost; the second loss reaches two per cent.
     path.round(100, loses(3));
     assert_eq!(path.control.state, State::Down);
     // lost_prefix = (0.02 * 99 - 2) / 0.98 < 0: no more than 98.

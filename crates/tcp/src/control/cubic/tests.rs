@@ -36,14 +36,14 @@ fn congestion(cause: Cause, in_flight: u64) -> Congestion {
     Congestion { now: Time::ZERO, cause, in_flight, receive_window, repeated: false }
 }
 
-/// A window of so many segments, all in flight, after a loss.
+/// Returns a controller after a loss with a window of `window` segments, all in flight.
 fn after_loss(window: u32) -> Cubic {
     let mut control = cubic(window);
     control.on_congestion(&congestion(Cause::Loss, window.into()));
     control
 }
 
-/// cwnd and ssthresh, bytes.
+/// Returns cwnd and ssthresh in bytes.
 fn state(control: &Cubic) -> (u64, Option<u64>) {
     (control.control().cwnd, control.control().ssthresh)
 }
@@ -61,7 +61,7 @@ fn a_loss_takes_three_tenths_of_what_was_in_flight() {
     // RFC 9438, section 4.6: "ssthresh = flight_size * beta_cubic", "cwnd = max(ssthresh, 2)", "ssthresh = max(ssthresh, 2)".
     assert_eq!(state(&after_loss(100)), (70_000, Some(70_000)));
     assert_eq!(state(&after_loss(2)), (2000, Some(2000)));
-    // What limited transmit sent beyond cwnd does not count (RFC 5681, section 3.2).
+    // Data that limited transmit has sent beyond cwnd does not count (RFC 5681, section 3.2).
     let mut control = cubic(10);
     control.on_congestion(&congestion(Cause::Loss, 12));
     assert_eq!(state(&control), (7000, Some(7000)));
@@ -78,16 +78,16 @@ fn a_timeout_begins_with_one_segment_and_a_second_one_leaves_ssthresh_alone() {
 
 #[test]
 fn the_window_comes_back_to_where_the_loss_was_after_k_seconds_and_grows_as_the_cube_from_there() {
-    // A flow so fast that the Reno-friendly window does not matter: W_max = 1000, cwnd = 700, and by section 4.2
-    // K = cbrt((W_max - cwnd_epoch) / C) = cbrt(300 / 0.4) = 9.0856.
+    // The flow is fast enough for the Reno-friendly window not to matter: W_max = 1000, cwnd = 700, and by section 4.2 K = cbrt((W_max -
+    // cwnd_epoch) / C) = cbrt(300 / 0.4) = 9.0856.
     let mut control = after_loss(1000);
     assert_eq!(control.cwnd, 700.0);
-    // A window of ACKs per round trip of 0.1 s: twenty per millisecond are more than that.
+    // Twenty ACKs per millisecond, more than a window per round trip of 0.1 s.
     for ms in 0..12_000u64 {
         (0..20).for_each(|_| control.on_ack(&ack(Time::ZERO + Span::from_millis(ms), 1)));
         let t = ms as f64 / 1000.0;
-        // "target" is W_cubic(t + RTT), approached by (target - cwnd) / cwnd per ACK: in a round trip of 0.1 s and so many ACKs
-        // the window is there.
+        // "target" is W_cubic(t + RTT), approached by (target - cwnd) / cwnd per ACK. With this many ACKs cwnd reaches it within a round
+        // trip of 0.1 s.
         let target = 0.4 * (t + 0.1 - 9.0856f64).powi(3) + 1000.0;
         if ms > 2000 {
             assert!((control.cwnd - target).abs() < 0.04 * target, "{t} s: {} of {target}", control.cwnd);
@@ -97,8 +97,8 @@ fn the_window_comes_back_to_where_the_loss_was_after_k_seconds_and_grows_as_the_
 
 #[test]
 fn a_slow_flow_grows_at_least_as_reno_would() {
-    // Section 4.3: "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)" per window: 0.529 segments, and one where it has come
-    // back to cwnd_prior.
+    // Section 4.3: growth per window is "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)", 0.529 segments, and one segment from
+    // cwnd_prior on.
     let mut control = after_loss(10);
     let mut last = control.cwnd;
     for round in 0..40 {
@@ -108,7 +108,7 @@ fn a_slow_flow_grows_at_least_as_reno_would() {
         }
         let grown = control.cwnd - last;
         let expected = if last < 10.0 { 0.529 } else { 1.0 };
-        // Whole ACKs per window, and rounds of 20 ms in which the cube has no time to grow.
+        // The number of ACKs per window is an integer, and rounds of 20 ms are too short for the cubic function to grow.
         assert!(grown > 0.8 * expected && grown < 1.2, "round {round}: {last} to {}", control.cwnd);
         last = control.cwnd;
     }
@@ -141,7 +141,7 @@ fn a_flow_that_loses_below_its_last_maximum_aims_lower_if_convergence_is_fast() 
 
 #[test]
 fn a_cut_that_turns_out_to_be_wrong_is_taken_back_once() {
-    // Section 4.9: the state of before the congestion event is restored.
+    // Section 4.9: the state before the congestion event is restored.
     let mut control = after_loss(100);
     control.on_spurious(at(0.1));
     assert_eq!((state(&control), control.phase(0)), ((100_000, None), Phase::SlowStart));
@@ -172,7 +172,7 @@ fn a_window_that_was_not_used_does_not_grow() {
 }
 
 proptest! {
-    /// RFC 9438, figures 1 to 4, as printed, beside the windows that come out.
+    /// Compares the window with figures 1 to 4 of RFC 9438 as printed.
     #[test]
     fn the_window_after_any_ack_is_that_of_the_printed_formulas(
         window in 4u32..2000, steps in prop::collection::vec((0.0f64..0.5, 1u64..4), 1..50)

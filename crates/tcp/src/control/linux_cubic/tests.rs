@@ -5,7 +5,7 @@ fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
-/// Of 1000 bytes a segment, with a window of so many.
+/// Returns a controller with segments of 1000 bytes and a window of `window` segments.
 fn cubic(window: u32) -> Box<LinuxCubic> {
     LinuxCubicSpec { slow_start: SlowStartKind::Standard }.build(&Start {
         segment_bytes: 1000,
@@ -38,8 +38,8 @@ fn event(cause: Cause, repeated: bool) -> Congestion {
 }
 
 proptest! {
-    /// RFC 9438, equation 1: W_cubic(t) = C * (t - K)^3 + W_max, with K of equation 2. Whole segments below the plateau are rounded
-    /// up, above it down; 410/1024 is 0.1 % more than 0.4.
+    /// RFC 9438, equation 1: W_cubic(t) = C * (t - K)^3 + W_max, with K of equation 2. Windows below the plateau are rounded up to whole
+    /// segments, windows above it down; 410/1024 is 0.1 % more than 0.4.
     #[test]
     fn the_law_is_the_rfc_s_to_within_a_segment(cwnd in 2u64..3000, missing in 0u64..3000, ticks in 0u64..5000) {
         let law = Law::new(cwnd, cwnd + missing);
@@ -59,7 +59,7 @@ proptest! {
 
 #[test]
 fn after_a_loss_at_fourteen_it_grows_as_a_kernel_was_seen_to() {
-    // Measured of Linux 6.18: a path of 100 ms, one loss, "cwnd 9" at 217 ms, 10 at 309, 11 at 413, 12 at 514, 13 at 814.
+    // Measured with Linux 6.18: a path of 100 ms, one loss, "cwnd 9" at 217 ms, 10 at 309, 11 at 413, 12 at 514, 13 at 814.
     let mut it = cubic(14);
     it.on_congestion(&event(Cause::Loss, false));
     assert_eq!((it.cwnd, it.ssthresh, it.last_max), (9, 9, 14));
@@ -82,7 +82,7 @@ fn fast_convergence_remembers_less_and_a_timeout_nothing() {
     assert_eq!((it.cwnd, it.last_max), (49, 59));
     it.on_congestion(&event(Cause::Restart, false));
     assert_eq!((it.cwnd, it.ssthresh, it.last_max), (1, 34, 0));
-    // RFC 5681, section 3.1: "repeated" leaves ssthresh alone.
+    // RFC 5681, section 3.1: a repeated timeout leaves ssthresh unchanged.
     it.on_congestion(&event(Cause::Restart, true));
     assert_eq!((it.cwnd, it.ssthresh), (1, 34));
 }

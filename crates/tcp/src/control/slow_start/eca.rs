@@ -2,22 +2,23 @@ use catnip_base::words;
 use catnip_law::eca;
 
 words! {
-    /// When early congestion avoidance stops doubling. The paper prints no rule.
+    /// Rule by which early congestion avoidance stops doubling. The paper prints no rule.
     #[derive(Default)]
     pub enum EcaRule {
-        /// An ACK that finds at most two windows unsent opens the window linearly: the rule that gives the paper's
-        /// idle page times (docs/deviations.md).
+        /// Linear growth for each ACK that finds at most two windows unsent: the rule that gives the paper's idle page times
+        /// (docs/deviations.md).
         #[default]
         LastRound = ("last-round", "with at most two windows unsent"),
-        /// From a window of 4 on, ssthresh becomes the window once the next doubled window would finish the document.
+        /// End of slow start, from a window of 4 segments on, once the next doubled window would finish the document. ssthresh becomes the
+        /// window.
         FinalWindow = ("final-window", "before the doubled window that would finish"),
-        /// ssthresh becomes the window once growing linearly to the end takes at most one round more than doubling.
+        /// End of slow start once linear growth to the end takes at most one round more than doubling. ssthresh becomes the window.
         OneMoreRound = ("one-more-round", "when that costs at most one round"),
     }
 }
 
 impl EcaRule {
-    /// Does a window of so many whole segments open linearly now that so many have yet to be sent?
+    /// Returns true if a window of `window` whole segments opens linearly while `left` segments are unsent.
     pub(super) fn acts(self, window: u64, left: u64) -> bool {
         match self {
             Self::LastRound => eca::last_round(window, left),
@@ -26,7 +27,7 @@ impl EcaRule {
         }
     }
 
-    /// Is slow start over once it has acted?
+    /// Returns true if slow start ends as soon as the rule applies.
     pub(super) fn is_final(self) -> bool {
         self != Self::LastRound
     }

@@ -2,43 +2,44 @@ use super::Growth;
 use crate::control::Ack;
 use catnip_base::{Span, Time};
 
-/// HyStart as Linux has it (net/ipv4/tcp_cubic.c, 6.18): slow start ends, from a window of 16 on, once the least of eight round
-/// trips of a round is longer than the least of all by an eighth, or ACKs in a row have come for half of that least one.
+/// HyStart as in Linux (net/ipv4/tcp_cubic.c, 6.18). From a window of 16 segments on, slow start ends once the minimum RTT of a round with
+/// at least eight samples exceeds the minimum RTT of the connection by an eighth (4 to 16 ms), or once a train of closely spaced ACKs has
+/// lasted for half of that minimum RTT.
 #[derive(Clone, Debug, Default)]
 pub struct HyStart {
     round: Option<Round>,
-    /// The least round trip of all.
+    /// Minimum RTT, reset by a timeout.
     least: Option<Span>,
-    /// It has ended once, and stays silent.
+    /// True once HyStart has ended slow start; HyStart is then inactive until a timeout.
     found: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// It ends once this is acknowledged.
+    /// End of the round: the first ACK beyond this byte begins the next one.
     end: u64,
     started: Time,
-    /// The last ACK of the train.
+    /// Time of the last ACK of the train.
     last_ack: Time,
     least: Option<Span>,
     samples: u32,
 }
 
-/// hystart_low_window, segments.
+/// Minimum window for HyStart (hystart_low_window), segments.
 const LOW_WINDOW: f64 = 16.0;
-/// hystart_ack_delta_us: ACKs this close are a train.
+/// Maximum gap between two ACKs of a train (hystart_ack_delta_us).
 const ACK_DELTA: Span = Span::from_millis(2);
-/// HYSTART_MIN_SAMPLES.
+/// RTT samples of a round before its minimum counts (HYSTART_MIN_SAMPLES).
 const SAMPLES: u32 = 8;
-/// HYSTART_DELAY_MIN, HYSTART_DELAY_MAX.
+/// Limits of the RTT threshold (HYSTART_DELAY_MIN, HYSTART_DELAY_MAX).
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
-/// What a train may be longer because of packets sent at once: four of 64 KB at the pacing rate, and no more than this.
+/// Maximum of hystart_ack_delay, which is the time of four packets of 64 KB at the pacing rate.
 const MOST_ACK_DELAY: Span = Span::from_millis(1);
 const AT_ONCE_BYTES: f64 = 4.0 * 65536.0;
 
 impl HyStart {
-    /// The window grows by all that was acknowledged (tcp_slow_start).
+    /// Handles an ACK; the window grows by all data that it acknowledges (tcp_slow_start).
     pub(super) fn on_ack(&mut self, ack: &Ack, acked: f64, cwnd: f64, segment: f64) -> Growth {
         let mut ends = false;
         if let Some(rtt) = ack.rtt {
@@ -74,7 +75,7 @@ impl HyStart {
     }
 }
 
-/// hystart_ack_delay, at the pacing rate of slow start: two windows per round trip.
+/// hystart_ack_delay: allowance for packets sent at once, at the pacing rate of slow start, two windows per round trip.
 fn ack_delay(ack: &Ack, cwnd_bytes: f64) -> Span {
     let Some(srtt) = ack.srtt else { return Span::ZERO };
     let rate = 2.0 * cwnd_bytes / srtt.as_secs();

@@ -2,28 +2,29 @@ use super::Growth;
 use crate::control::Ack;
 use catnip_base::Span;
 
-/// HyStart++ (RFC 9406): the window grows at a quarter of its pace for five rounds once the least round trip of a round is longer
-/// than that of the one before, and then linearly; if round trips get shorter again it was none of its making, and it doubles on.
+/// HyStart++ (RFC 9406). Once the minimum RTT of a round exceeds that of the previous round by a threshold, the window grows at a quarter
+/// of the pace for five rounds (conservative slow start), and then slow start ends. If the RTT falls again, the increase was spurious, and
+/// the window doubles again.
 #[derive(Clone, Debug, Default)]
 pub struct HyStartPlus {
-    /// The round ends once this is acknowledged.
+    /// End of the round: the first ACK beyond this byte begins the next one.
     round_end: u64,
     last_round: Option<Span>,
     this_round: Option<Span>,
-    /// Round trips measured in this round.
+    /// RTT samples of this round.
     samples: u32,
-    /// Conservative slow start: the round trip it began with, and rounds begun since then.
+    /// Conservative slow start: its baseline RTT, and the rounds begun since.
     conservative: Option<(Span, u32)>,
 }
 
-/// Section 4.3, all of them.
+/// Constants of section 4.3.
 const MIN_THRESHOLD: Span = Span::from_millis(4);
 const MAX_THRESHOLD: Span = Span::from_millis(16);
 const DIVISOR: u64 = 8;
 const SAMPLES: u32 = 8;
 const SLOWER_BY: f64 = 4.0;
 const ROUNDS: u32 = 5;
-/// L, for senders that do not pace.
+/// L, for senders without pacing.
 const MOST_SEGMENTS: f64 = 8.0;
 
 impl HyStartPlus {
@@ -47,14 +48,14 @@ impl HyStartPlus {
         Growth { segments: acked.min(MOST_SEGMENTS) / pace, ends }
     }
 
-    /// Have round trips become longer, or shorter again?
+    /// Enters or leaves conservative slow start, depending on the minimum RTT of this round.
     fn look(&mut self) {
         let Some(this) = self.this_round.filter(|_| self.samples >= SAMPLES) else { return };
         match (self.conservative, self.last_round) {
             (None, Some(last)) => {
                 let eighth = Span::from_nanos(last.as_nanos() / DIVISOR);
                 if this >= last + eighth.clamp(MIN_THRESHOLD, MAX_THRESHOLD) {
-                    // The rest of this round is the first of the five.
+                    // The rest of this round is the first of the five rounds.
                     self.conservative = Some((this, 1));
                 }
             }

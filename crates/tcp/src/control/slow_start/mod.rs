@@ -1,5 +1,5 @@
-//! Slow start: how the window opens before congestion avoidance, and when it stops doubling without a loss. Each kind goes with
-//! each controller that has one.
+//! Slow start: growth of the window before congestion avoidance, and the end of doubling without a loss. Each kind is available to each
+//! controller that has a slow start.
 
 mod eca;
 mod hystart;
@@ -15,10 +15,10 @@ use super::Ack;
 use catnip_base::words;
 
 words! {
-    /// Which slow start a controller has.
+    /// Slow start algorithm of a controller.
     #[derive(Default)]
     pub enum SlowStartKind {
-        /// RFC 5681, section 3.1.
+        /// Standard slow start (RFC 5681, section 3.1).
         #[default]
         Standard = ("standard", "the window doubles per round trip until something is lost (RFC 5681)"),
         /// See [`HyStartPlus`].
@@ -35,7 +35,7 @@ words! {
 }
 
 impl SlowStartKind {
-    /// Early congestion avoidance by this rule.
+    /// Returns the slow start with early congestion avoidance by `rule`.
     pub fn of(rule: EcaRule) -> Self {
         match rule {
             EcaRule::LastRound => Self::Eca,
@@ -45,11 +45,11 @@ impl SlowStartKind {
     }
 }
 
-/// The slow start of a connection.
+/// Slow start state of a connection.
 #[derive(Clone, Debug)]
 pub struct SlowStart {
     rule: Rule,
-    /// Segments that an ACK counts for at most in a standard one.
+    /// Maximum growth per ACK in standard slow start, segments.
     limit: f64,
 }
 
@@ -61,12 +61,12 @@ enum Rule {
     HyStart(Box<HyStart>),
 }
 
-/// What an ACK does to a window in slow start.
+/// Effect of an ACK on the window in slow start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
-    /// It grows by so many segments.
+    /// Growth of the window, segments.
     pub segments: f64,
-    /// Slow start ends there: ssthresh is the window.
+    /// True if slow start ends and ssthresh becomes the window.
     pub ends: bool,
 }
 
@@ -86,24 +86,24 @@ impl From<SlowStartKind> for SlowStart {
 }
 
 impl SlowStart {
-    /// The same; does an ACK count for all that it acknowledges?
+    /// Sets whether an ACK counts for all data that it acknowledges, or for one segment at most.
     pub fn byte_counting(self, byte_counting: bool) -> Self {
         Self { limit: if byte_counting { f64::INFINITY } else { 1.0 }, ..self }
     }
 
-    /// Early congestion avoidance: does a window of so many segments open linearly while so many bytes are unsent?
+    /// Returns true if early congestion avoidance opens a window of `cwnd` segments linearly while `unsent` bytes are unsent.
     #[inline]
     pub fn is_linear(&self, unsent: u64, cwnd: f64, segment: f64) -> bool {
-        // ns-2 may halve a window of one segment.
+        // ns-2 may halve a window of one segment, so the window counts as one segment at least.
         matches!(self.rule, Rule::Eca(rule) if rule.acts((cwnd as u64).max(1), unsent.div_ceil(segment as u64)))
     }
 
-    /// Is it over once it was linear?
+    /// Returns true if linear growth ends slow start permanently.
     pub fn ends_linear(&self) -> bool {
         matches!(self.rule, Rule::Eca(rule) if rule.is_final())
     }
 
-    /// An ACK in slow start finds a window of so many segments of so many bytes.
+    /// Handles an ACK in slow start, for a window of `cwnd` segments of `segment` bytes.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack, cwnd: f64, segment: f64) -> Growth {
         let acked = ack.bytes as f64 / segment;
@@ -114,7 +114,7 @@ impl SlowStart {
         }
     }
 
-    /// Something was lost, or seemed to be; the timer said so or not.
+    /// Handles a congestion event; `by_timer` is true for a timeout.
     pub fn on_congestion(&mut self, by_timer: bool) {
         match &mut self.rule {
             Rule::Standard | Rule::Eca(_) => {}

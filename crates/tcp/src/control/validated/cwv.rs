@@ -5,11 +5,11 @@ use catnip_base::Time;
 /// Congestion window validation (RFC 2861, section 3.2), which decays a window that is not used.
 #[derive(Debug)]
 pub struct Cwv {
-    /// When data was sent last (T_last); `None`: never.
+    /// Time of the last data transmission (T_last); `None` before the first one.
     last: Option<Time>,
-    /// Since when the sender was not limited by the window (T_prev).
+    /// Start of the period in which the window has not limited the sender (T_prev).
     unlimited_since: Time,
-    /// The most that was in use since then, bytes (W_used).
+    /// Maximum data in flight in this period, bytes (W_used).
     used: u64,
 }
 
@@ -18,7 +18,7 @@ impl Cwv {
         Self { last: None, unlimited_since: Time::ZERO, used: 0 }
     }
 
-    /// "After sending a data segment".
+    /// Handles the steps "After sending a data segment".
     pub(super) fn on_sent(&mut self, sent: &Sent, control: &mut impl CongestionControl) {
         let Some(last) = self.last.replace(sent.now) else {
             return self.begin(sent.now);

@@ -2,16 +2,16 @@ use super::remember;
 use crate::control::{CongestionControl, Idle, Sent};
 use catnip_base::Time;
 
-/// What Linux makes of an unused window (net/ipv4/tcp_output.c, `tcp_slow_start_after_idle` on): RFC 2861 with four differences.
-/// A silence never takes the window below the restart window, use below the initial window counts as the initial window, windows
-/// are whole segments, and that of the other side does not matter.
+/// Window validation of Linux (net/ipv4/tcp_output.c, `tcp_slow_start_after_idle` on): RFC 2861 with four differences. An idle period never
+/// reduces the window below the restart window, use below the initial window counts as the initial window, windows are whole segments, and
+/// the peer's receive window does not matter.
 #[derive(Debug)]
 pub struct LinuxRestart {
     initial_window: u64,
     segment: u64,
-    /// Since when the sender was not limited by the window.
+    /// Start of the period in which the window has not limited the sender.
     unlimited_since: Time,
-    /// The most that was in use since then, bytes.
+    /// Maximum data in flight in this period, bytes.
     used: u64,
 }
 
@@ -20,14 +20,14 @@ impl LinuxRestart {
         Self { initial_window, segment, unlimited_since: Time::ZERO, used: 0 }
     }
 
-    /// `tcp_cwnd_restart`: half of the window for each timeout of silence.
+    /// `tcp_cwnd_restart`: halves the window for each RTO of an idle period.
     pub(super) fn on_idle(&mut self, idle: &Idle, control: &mut impl CongestionControl) {
         if idle.silence <= idle.rto {
             return;
         }
         let before = control.control();
         let least = idle.restart_window.min(before.cwnd);
-        // A silence of one timeout and a bit halves once.
+        // An idle period slightly longer than one RTO halves the window once.
         let halvings = (idle.silence.as_nanos() - 1) / idle.rto.as_nanos().max(1);
         let cwnd = (before.cwnd / self.segment) >> halvings.min(63);
         control.adopt((cwnd * self.segment).max(least), remember(&before));

@@ -1,5 +1,5 @@
-//! Congestion window validation: what becomes of a window that is not used. A rule stands around any controller and watches
-//! what was sent and acknowledged; the controller decides all else.
+//! Congestion window validation: treatment of a window that is not used. A rule wraps any controller and observes transmissions and ACKs;
+//! the controller decides everything else.
 
 mod cwv;
 mod linux;
@@ -13,12 +13,12 @@ use super::{Ack, Congestion, CongestionControl, Control, Delivery, Idle, Phase, 
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{FlowContext, ParseError, Span, Time, as_text};
 
-/// Which rule a connection follows.
+/// Window validation rule of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationSpec {
-    /// The window stays as it is.
+    /// No rule: the window stays unchanged.
     None,
-    /// After a silence longer than the timeout it is no larger than the restart window (RFC 5681, section 4.1).
+    /// Restart: after an idle period longer than the RTO the window is at most the restart window (RFC 5681, section 4.1).
     Restart,
     /// See [`LinuxRestart`].
     Linux,
@@ -60,38 +60,38 @@ impl Kind for ValidationSpec {
     }
 }
 
-/// What a rule has found out.
+/// Measurements of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// What the path was seen to carry in a round trip, bytes; `None`: undefined.
+    /// pipeACK: data that the path has carried in a round trip, bytes; `None`: undefined.
     pub pipe_ack: Option<u64>,
-    /// Does that bear out the window?
+    /// True if pipeACK validates the window.
     pub is_validated: bool,
 }
 
-/// A controller and the rule around it.
+/// Controller with a validation rule.
 #[derive(Debug)]
 pub struct Validated<C> {
     control: C,
     rule: Rule,
 }
 
-/// The state of a rule.
+/// State of a rule.
 #[derive(Debug)]
 enum Rule {
     None,
     Restart,
     Linux(LinuxRestart),
     Cwv(Cwv),
-    /// Larger than the others, and few connections have it.
+    /// Boxed, because it is larger than the other rules and few connections use it.
     NewCwv(Box<NewCwv>),
 }
 
 impl<C: CongestionControl> Validated<C> {
-    /// A controller of a new connection whose initial window is this, bytes.
+    /// Creates the controller of a new connection with an initial window of `initial_window` bytes.
     pub fn new(control: C, spec: ValidationSpec, initial_window: u64, segment: u64) -> Self {
         let rule = match spec {
-            // One that steers knows what its window is worth.
+            // A controller that steers needs no validation of its window.
             _ if control.steers() => Rule::None,
             ValidationSpec::None => Rule::None,
             ValidationSpec::Restart => Rule::Restart,
@@ -104,7 +104,7 @@ impl<C: CongestionControl> Validated<C> {
         Self { control, rule }
     }
 
-    /// What the rule has found out, as of the last event, if it looks for it.
+    /// Returns the measurements as of the last event, if the rule takes any.
     pub fn validity(&self) -> Option<Validity> {
         match &self.rule {
             Rule::NewCwv(rule) => Some(rule.validity(self.control.control().cwnd)),
@@ -112,7 +112,7 @@ impl<C: CongestionControl> Validated<C> {
         }
     }
 
-    /// The controller starts anew.
+    /// Replaces the controller by a new one.
     pub(crate) fn replace(&mut self, control: C) {
         self.control = control;
     }
@@ -235,8 +235,8 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
     }
 }
 
-/// ssthresh remembers three quarters of a window that is given up (RFC 2861, section 3.2; RFC 7661, section 4.4.3):
-/// "ssthresh = max(ssthresh, 3*cwnd/4)". One that was never set is higher already.
+/// Returns ssthresh for a window that is given up, of which it keeps three quarters (RFC 2861, section 3.2; RFC 7661, section 4.4.3):
+/// "ssthresh = max(ssthresh, 3*cwnd/4)". An ssthresh that was never set is higher already.
 fn remember(control: &Control) -> Option<u64> {
     control.ssthresh.map(|ssthresh| ssthresh.max(3 * control.cwnd / 4))
 }

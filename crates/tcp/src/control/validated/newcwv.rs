@@ -4,16 +4,16 @@ use catnip_base::{Time, words};
 use catnip_law::newcwv::{self as law, UNDEFINED, Windows};
 
 words! {
-    /// What pipeACK is made of.
+    /// Filter of the pipeACK samples.
     pub enum Filter {
-        /// The largest sample of the sampling period.
+        /// Largest sample of the sampling period.
         Max = ("max", "the largest sample of the sampling period"),
-        /// The last one, if it is no older than that.
+        /// Last sample, if it is not older than the sampling period.
         Last = ("last", "the last sample"),
     }
 }
 
-/// New congestion window validation (RFC 7661): its [law](law::NewCwv), around a controller.
+/// New congestion window validation (RFC 7661): its [law](law::NewCwv), applied to a controller.
 #[derive(Debug)]
 pub struct NewCwv(law::NewCwv);
 
