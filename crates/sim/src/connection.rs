@@ -6,39 +6,39 @@ use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Se
 use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
 use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
 
-/// Both ends of a connection between two hosts of the engine.
+/// Connection between two hosts of the engine.
 #[derive(Debug)]
 pub(crate) struct Connection<E> {
     pub(crate) ends: [E; 2],
-    /// The way of what each end sends.
+    /// Route of the packets that each end sends.
     pub(crate) routes: [Route; 2],
-    /// Of each end's entries in the calendar of timers, only the one with this time is valid.
+    /// Time of each end's valid entry in the calendar of timers; other entries are stale.
     pub(crate) planned: [Time; 2],
-    /// There is nothing to say to the program at an end before it has received so many bytes.
+    /// Number of received bytes below which no event is due for the application at each end.
     pub(crate) news_at: [u64; 2],
     pub(crate) account: Account,
-    /// The program at each end, or [`NOBODY`](crate::record::NOBODY).
+    /// Application at each end, or [`NOBODY`](crate::record::NOBODY).
     pub(crate) programs: [u32; 2],
-    /// What each end sends.
+    /// Stream that each end sends.
     pub(crate) streams: [Stream; 2],
 }
 
-// Each byte of it is one per connection: memory and cache misses of large networks follow. It may shrink; growing needs a reason.
+// Memory use and cache misses of large networks grow with this size. It may shrink; growth needs a reason.
 const _: () = assert!(size_of::<Connection<catnip_tcp::Endpoint>>() <= 984);
 
 impl<E: crate::medium::End> Connection<E> {
-    /// The next thing to say to the program at this end.
+    /// Returns the next event for the application at this end.
     pub(crate) fn news(&mut self, end: usize, config: &TcpConfig) -> Option<News> {
         let (here, peer) = (&self.ends[end], &mut self.streams[1 - end]);
-        // Where no FIN is sent, programs know without.
+        // If the configuration has no FINs, the peer's close is reported without one.
         let ended = peer.closed && (here.peer_closed() || !config.fin);
         let news = peer.news(here.received(), here.is_open(), ended);
         self.news_at[end] = peer.news_at();
         news
     }
 
-    /// The mark of the packet as which a segment of this end leaves. Both are given by value and apart from the way of packets
-    /// that nobody marks, so that theirs stay in registers.
+    /// Returns the mark of the packet that carries a segment of this end. Takes segment and packet by value and is not inlined, so that
+    /// unmarked packets stay in registers on their own path.
     #[inline(never)]
     pub(crate) fn mark(
         &mut self,
@@ -54,13 +54,13 @@ impl<E: crate::medium::End> Connection<E> {
         packet.dscp
     }
 
-    /// What is to be said of it, now or at its end.
+    /// Returns the record of the connection so far.
     pub(crate) fn record(&self) -> ConnectionRecord {
         let of_server = self.ends[SERVER].sender().map(Sender::stats).unwrap_or_default();
         self.account.record(of_server, self.ends.iter().map(E::syn_timeouts).sum())
     }
 
-    /// Both ends have closed, and all that they have sent is acknowledged.
+    /// Returns true if both ends have closed and everything sent is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.streams[CLIENT].closed
             && self.streams[SERVER].closed
@@ -68,39 +68,40 @@ impl<E: crate::medium::End> Connection<E> {
     }
 }
 
-/// What is known of a connection, whoever is at its ends.
+/// State that connections between simulated hosts share with connections to external hosts.
 #[derive(Debug)]
 pub struct Account {
-    /// In order of opening, from 0.
+    /// Number of the connection in order of opening, from 0.
     pub number: u64,
-    /// The program that opened it, or [`NOBODY`](crate::record::NOBODY).
+    /// Application that opened the connection, or [`NOBODY`](crate::record::NOBODY).
     pub app: u32,
-    /// Who is at its ends.
+    /// Client and server.
     pub parties: Parties,
     /// Bytes of the documents that the server has sent.
     pub bytes: u64,
-    /// When it was opened.
+    /// Time at which the connection was opened.
     pub opened: Time,
-    /// How the packets of each end are marked.
+    /// Marker of the packets of each end.
     pub markers: [AnyMarker; 2],
-    /// What the data was marked with that came last to each end.
+    /// Mark of the last data received by each end.
     heard: [Option<Dscp>; 2],
-    /// When the client had the last document.
+    /// Time at which the client had received the last document.
     pub received: Option<Time>,
-    /// When all was over.
+    /// Time at which both ends had closed and everything was acknowledged.
     pub closed: Option<Time>,
-    /// Its packets inside the network; its number is used again only when there are none.
+    /// Packets inside the network; the slot of the connection is reused only when there are none.
     pub in_network: u32,
-    /// An output scheduler knows it by a weight of its own.
+    /// True if an output scheduler may hold a weight for the connection.
     pub(crate) is_weighted: bool,
     /// Data packets of the server that were dropped.
     pub dropped: u32,
-    /// Packets that the server marked HIGH.
+    /// Packets of the server marked HIGH.
     pub sent_high: u32,
 }
 
 impl Account {
-    /// A connection begins that this program has opened, or [`NOBODY`](crate::record::NOBODY); `rng` is for markers that draw.
+    /// Returns the account of a new connection, opened by the application `app` or by [`NOBODY`](crate::record::NOBODY). Markers that mark
+    /// at random use `rng`.
     pub fn new(
         number: u64,
         app: u32,
@@ -130,18 +131,18 @@ impl Account {
         }
     }
 
-    /// Its application wants its packets to be marked otherwise.
+    /// Replaces the marker of an end.
     pub fn set_marker(&mut self, end: usize, service: Service, spec: &MarkerSpec, rng: impl FnOnce() -> Rng) {
         self.markers[end] = spec.build(service, rng);
     }
 
-    /// Are there packets of this end that are marked?
+    /// Returns true if packets of this end are marked.
     #[inline]
     pub fn is_marked(&self, end: usize) -> bool {
         !matches!(self.markers[end], AnyMarker::None)
     }
 
-    /// Marks the packet as which a segment of this end leaves, if its marker looks at such; true if it was marked.
+    /// Marks the packet that carries a segment of this end, if the marker covers such segments. Returns true if the packet was marked.
     #[inline]
     pub fn mark(&mut self, now: Time, end: usize, mut sending: Sending, packet: &mut Packet) -> bool {
         match &mut self.markers[end] {
@@ -161,31 +162,31 @@ impl Account {
         }
     }
 
-    /// A packet enters the network.
+    /// Counts a packet that enters the network.
     #[inline]
     pub fn enters(&mut self) {
         self.in_network += 1;
     }
 
-    /// A packet of this end was marked so.
+    /// Counts a packet of this end with this mark.
     #[inline]
     pub fn counts(&mut self, end: usize, mark: Dscp) {
         self.sent_high += u32::from(mark.colour() == Colour::Green && end == SERVER);
     }
 
-    /// Data with this mark has come to an end.
+    /// Records the mark of data that an end has received.
     #[inline]
     pub fn hears(&mut self, end: usize, mark: Dscp) {
         self.heard[end] = Some(mark);
     }
 
-    /// One of its packets was dropped: data of the server, or anything else.
+    /// Counts a dropped packet: data of the server, or any other packet.
     pub fn loses(&mut self, data_of_server: bool) {
         self.in_network -= 1;
         self.dropped += u32::from(data_of_server);
     }
 
-    /// The sender at this end, if there is one, has sent what takes sequence numbers.
+    /// Returns the event of a sent segment, if this end has a sender and the segment carries data or a FIN.
     pub fn sent(
         &self,
         end: usize,
@@ -205,7 +206,7 @@ impl Account {
         }))
     }
 
-    /// The sender at this end, if there is one, has heard an ACK.
+    /// Returns the event of a received ACK, if this end has a sender and the segment carries neither data, SYN nor FIN.
     pub fn acked(
         &self,
         end: usize,
@@ -219,30 +220,30 @@ impl Account {
         Some(Event::Acked(SenderView { seq: segment.ack, wire_bytes, ..view }))
     }
 
-    /// The timer of the sender at this end, if there is one, has expired.
+    /// Returns the event of an expired retransmission timer, if this end has a sender.
     pub fn timed_out(&self, end: usize, sender: Option<&Sender>) -> Option<Event> {
         let view = |sender| SenderView { retransmission: true, ..SenderView::new(self.number, end, sender) };
         sender.map(view).map(Event::Timeout)
     }
 
-    /// A packet with data from `seq` on was dropped.
+    /// Returns the event of a dropped packet with data from `seq` on.
     pub fn lost(&self, seq: u64, port: PortId, packet: &Packet, why: DropReason) -> Event {
         let (connection, wire_bytes, colour) = (self.number, packet.len, packet.dscp.colour());
         Event::Dropped { connection, seq, wire_bytes, port, colour, why }
     }
 
-    /// A step of what the server sends, whose program has handed over so many bytes.
+    /// Returns a step in the transmission of the server's data, of which its application has `written` so many bytes.
     pub fn served(&self, written: u64, step: ServedStep) -> Served {
         let &Self { number: connection, app, opened, .. } = self;
         Served { connection, app, tcp: self.parties.tcp, opened, written, step }
     }
 
-    /// A connection that is over, once no packet of it is in the network.
+    /// Returns true if the connection is closed and has no packet in the network.
     pub fn is_over(&self) -> bool {
         self.closed.is_some() && self.in_network == 0
     }
 
-    /// What is to be said of a connection, whose server has sent so much and whose handshake was begun again so often.
+    /// Returns the record of the connection so far, from the statistics of the server's sender and the number of handshake retransmissions.
     pub fn record(&self, of_server: SenderStats, syn_timeouts: u32) -> ConnectionRecord {
         let SenderStats { sent, retransmitted, timeouts, fast_retransmits, probes, rtt_samples, rtt_sum } =
             of_server;

@@ -1,37 +1,37 @@
-//! Packets without a connection: nobody answers them and nobody sends them again.
+//! Datagrams: packets without a connection, acknowledgements or retransmissions.
 
 use catnip_base::Span;
 use catnip_net::{NodeId, Route};
 
-/// Datagrams from one host to another, by number.
+/// Number of a flow of datagrams from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId(pub u32);
 
 impl FlowId {
-    /// What a fair queue tells it by: apart from connections, as far as 16 bits go.
+    /// Returns the flow hash for fair queues, distinct from those of connections as far as 16 bits allow.
     pub(crate) fn hash(self) -> u16 {
         !(self.0 as u16)
     }
 }
 
-/// What has become of the datagrams of a flow. Sent + duplicated = received + dropped + in the network.
+/// Counters of the datagrams of a flow. Sent + duplicated = received + dropped + in the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DatagramCounters {
-    /// How many the source has sent.
+    /// Datagrams sent by the source.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes sent by the source.
     pub sent_bytes: u64,
-    /// How many copies of them the network has made.
+    /// Copies of datagrams made by the network.
     pub duplicated: u64,
-    /// How many have arrived.
+    /// Datagrams and copies received by the sink.
     pub received: u64,
-    /// How many the network has dropped.
+    /// Datagrams and copies dropped by the network.
     pub dropped: u64,
-    /// From the source to the sink, seconds.
+    /// Delay from the source to the sink, seconds.
     pub delay_s: Moments,
 }
 
-/// Mean and variance of a sample, in one pass (Welford 1962).
+/// Mean and variance of a sample, computed in one pass (Welford 1962).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     count: u64,
@@ -47,18 +47,18 @@ impl Moments {
         self.squares += off * (value - self.mean);
     }
 
-    /// The mean; NaN without a value.
+    /// Returns the mean; NaN if the sample is empty.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { f64::NAN } else { self.mean }
     }
 
-    /// The unbiased variance; NaN with fewer than two values.
+    /// Returns the unbiased variance; NaN with fewer than two values.
     pub fn variance(&self) -> f64 {
         if self.count < 2 { f64::NAN } else { self.squares / (self.count - 1) as f64 }
     }
 }
 
-/// The flows of a run.
+/// Datagram flows of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Datagrams(Vec<(NodeId, NodeId, Route, DatagramCounters)>);
 
@@ -76,7 +76,7 @@ impl Datagrams {
         self.0[flow.0 as usize].3
     }
 
-    /// From where to where, and on which way.
+    /// Returns the source, destination and route of a flow.
     pub(crate) fn ends(&self, flow: FlowId) -> (NodeId, NodeId, Route) {
         let (from, to, route, _) = self.0[flow.0 as usize];
         (from, to, route)

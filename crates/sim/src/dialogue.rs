@@ -1,84 +1,85 @@
-//! What is said over a connection: messages both ways, and what each end is to hear of them.
+//! Message streams of a connection, and the events that they cause at their receivers.
 
 use catnip_base::FlowContext;
 use std::collections::VecDeque;
 
-/// A part of a stream that its sender hands over at once and that means something as a whole: a request, a document, a
-/// keystroke. Where it ends, the simulated peer knows; a real one reads it in the bytes.
+/// Part of a stream that its sender writes at once and that forms a unit: a request, a document, a keystroke. A simulated peer gets the
+/// boundary from the engine, an external peer from the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Message {
-    /// Its length. A message of nothing is heard as soon as all before it is, without a packet: in the papers, a request takes
+    /// Length, bytes. An empty message is delivered as soon as all messages before it are, without a packet: in the papers, a request takes
     /// no time.
     pub bytes: u64,
-    /// What its sender calls it; an answer has the same.
+    /// Tag chosen by the sender; a response has the tag of its request.
     pub tag: u64,
-    /// The length of the answer that its sender wants.
+    /// Length of the requested response, bytes.
     pub asks: u64,
-    /// What its sender tells TCP of it.
+    /// Information on the message for the sender's TCP.
     pub context: Option<FlowContext>,
 }
 
-/// A message, as the program hears of it to which it was sent.
+/// Message as delivered to the receiving application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Bytes of it that have arrived: all of them, unless its sender is outside and broke off.
+    /// Bytes received: the whole message, unless an external sender has aborted it.
     pub bytes: u64,
-    /// What its sender calls it.
+    /// Tag chosen by the sender.
     pub tag: u64,
-    /// The length of the answer that its sender wants.
+    /// Length of the requested response, bytes.
     pub asks: u64,
 }
 
-/// What one end of a connection says and the other hears: a stream of messages.
+/// Stream of messages from one end of a connection to the other.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// Bytes written so far.
     written: u64,
-    /// End of the messages that have arrived whole.
+    /// End of the messages that have arrived completely.
     heard: u64,
-    /// Messages that have not. The first one stands beside the list: most connections carry one message, and then there is
-    /// no list.
+    /// First message that has not arrived completely. Stored outside the list, since most connections carry a single message and need no
+    /// list.
     first: Option<Underway>,
+    /// Messages after the first.
     later: VecDeque<Underway>,
-    /// The listener wants to hear when so many bytes have arrived.
+    /// Stream offset at which the receiver has requested a progress event.
     notify_at: Option<u64>,
-    /// Its sender will write no more, and has said so; the listener may have yet to hear it.
+    /// True once the sender has closed the stream; the receiver may not have been notified yet.
     pub(crate) closed: bool,
-    /// The listener has heard that, behind all that was written.
+    /// True once the receiver was notified of the close, after all data.
     told_closed: bool,
-    /// The listener has heard that the connection is open, or does not want to.
+    /// True once the receiver was notified that the connection is open, or if the receiver has not requested this event.
     told_open: bool,
-    /// Its sender wants to hear when fewer bytes than these have yet to be sent for the first time.
+    /// Number of unsent bytes below which the sender has requested a notification.
     low_water: Option<u64>,
 }
 
-/// A message that has not arrived whole.
+/// Message that has not arrived completely.
 #[derive(Clone, Copy, Debug)]
 struct Underway {
     end: u64,
     message: Heard,
 }
 
-/// What there is to say to the program at an end.
+/// Event for the application at an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum News {
-    /// The connection is open.
+    /// Opening of the connection.
     Open,
-    /// This message has arrived whole.
+    /// Complete message.
     Message(Heard),
-    /// As many bytes as were asked for have arrived of this message.
+    /// Arrival of the requested number of bytes of the message with this tag.
     Progress(u64),
-    /// The other end will send no more.
+    /// Close of the peer's stream.
     PeerClosed,
 }
 
 impl Stream {
-    /// Nothing is said yet. Does the listener want to hear that the connection is open?
+    /// Returns an empty stream; `tells_open` is true if the receiver requests the event of the open connection.
     pub(crate) fn new(tells_open: bool) -> Self {
         Self { told_open: !tells_open, ..Self::default() }
     }
 
-    /// The sender hands over a message.
+    /// Appends a message.
     pub(crate) fn push(&mut self, message: &Message) {
         let &Message { bytes, tag, asks, .. } = message;
         self.written += bytes;
@@ -90,29 +91,29 @@ impl Stream {
         }
     }
 
-    /// The listener wants to hear when so many bytes of the next message have arrived.
+    /// Requests a progress event for the receiver once `bytes` of the next message have arrived.
     pub(crate) fn notify(&mut self, bytes: u64) {
         self.notify_at = Some(self.heard.saturating_add(bytes));
     }
 
-    /// The sender wants to hear when fewer bytes than these have yet to be sent for the first time.
+    /// Requests a notification of the sender once fewer than `bytes` have not been sent for the first time.
     pub(crate) fn notify_drained(&mut self, bytes: u64) {
         self.low_water = Some(bytes);
     }
 
-    /// Does the sender want to hear of that?
+    /// Returns true if the sender waits for that notification.
     #[inline]
     pub(crate) fn awaits_drain(&self) -> bool {
         self.low_water.is_some()
     }
 
-    /// All before `end` has been sent. Is it time to say so?
+    /// Returns true, once per request, if the data before `end` has been sent and fewer bytes than requested are left.
     pub(crate) fn is_drained(&mut self, end: u64) -> bool {
         let unsent = self.written - end.min(self.written);
         self.low_water.take_if(|low_water| unsent < *low_water).is_some()
     }
 
-    /// There is nothing to say before so many bytes have arrived.
+    /// Returns the number of received bytes below which no event is due.
     pub(crate) fn news_at(&self) -> u64 {
         if !self.told_open {
             return 0;
@@ -121,13 +122,13 @@ impl Stream {
         self.notify_at.map_or(whole, |at| at.min(whole))
     }
 
-    /// Of the next message, how much has arrived if `received` bytes have.
+    /// Returns the number of bytes of the next message that have arrived, given the bytes `received` in total.
     pub(crate) fn arrived(&self, received: u64) -> u64 {
         received - self.heard
     }
 
-    /// The next thing to say, if `received` bytes have arrived on a connection that is `open` for its listener; `ended` if
-    /// behind them comes nothing more.
+    /// Returns the next event due, given the bytes `received` in total. `open` is true if the connection is open for the receiver, `ended`
+    /// if the close of the stream may be reported after its last byte.
     pub(crate) fn news(&mut self, received: u64, open: bool, ended: bool) -> Option<News> {
         let due = self.first.filter(|first| first.end <= received);
         if !self.told_open && (open || due.is_some()) {
@@ -167,7 +168,7 @@ mod tests {
         }
     }
 
-    /// All that is to be said once so many bytes have arrived.
+    /// Returns all events due once `received` bytes have arrived.
     fn said(stream: &mut Stream, received: u64) -> Vec<News> {
         std::iter::from_fn(|| stream.news(received, true, stream.closed)).collect()
     }
@@ -178,7 +179,7 @@ mod tests {
         let (a, b, c) = (message(100, 1), message(0, 2), message(50, 3));
         [a, b, c].into_iter().for_each(|it| stream.says(it));
         assert_eq!((said(&mut stream, 99), stream.news_at()), (vec![News::Open], 100));
-        // A message of nothing comes with the one before it.
+        // An empty message is delivered with the message before it.
         assert_eq!(said(&mut stream, 120), [News::Message(a), News::Message(b)]);
         assert_eq!(stream.news_at(), 150);
         assert_eq!(said(&mut stream, 150), [News::Message(c)]);

@@ -5,17 +5,18 @@ use crate::record::Event;
 use catnip_base::Time;
 use catnip_net::mark::MarkerSpec;
 
-/// What a program can do at its host.
+/// Interface of an application to its host.
 ///
-/// Everything takes effect at once, except that packets leave when all programs have heard what there is to hear now, so that a
-/// message and the close behind it can share a segment.
+/// All operations take effect at once, except that packets leave only after all pending events have been delivered. A message and the close
+/// that follows it can therefore share a segment.
 pub struct Host<'a> {
     pub(crate) engine: &'a mut dyn Engine,
     pub(crate) now: Time,
     pub(crate) program: u32,
 }
 
-/// A connection, as its programs know it. It means nothing to others, and nothing any more once the connection is over.
+/// Handle of a connection for the applications at its ends. Operations of other applications, or after the end of the connection, have no
+/// effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conn {
     pub(crate) id: u32,
@@ -25,39 +26,39 @@ pub struct Conn {
 impl Conn {
     const FOREIGN: u32 = 1 << 31;
 
-    /// A connection with a host outside, under the medium's own number of it.
+    /// Returns the handle of a connection with an external host: `id` is the medium's number, `number` that in order of opening.
     pub fn foreign(id: u32, number: u64) -> Self {
         Self { id: id | Self::FOREIGN, number: number as u32 }
     }
 
-    /// The medium's number of it, if its other end is outside, and the number that it had when it was opened.
+    /// Returns the medium's number and the number in order of opening, if the peer is an external host.
     pub fn as_foreign(self) -> Option<(u32, u32)> {
         (self.id & Self::FOREIGN != 0).then_some((self.id & !Self::FOREIGN, self.number))
     }
 }
 
-/// How an application wants to be treated at its own host (IDS-S18). What is not said stays as it is.
+/// Service that an application requests for a connection at its own host (IDS-S18). `None` leaves a setting unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServiceOptions {
-    /// How its packets are marked from now on.
+    /// Marker of the packets sent from now on.
     pub marker: Option<MarkerSpec>,
-    /// Its share at an output scheduler, relative to that of other connections of its class. That of a connection with a host
-    /// outside stays 1: a scheduler knows it by its addresses and ports.
+    /// Weight at an output scheduler, relative to other connections of the class. The weight of a connection with an external host stays 1,
+    /// because a scheduler identifies that connection by addresses and ports.
     pub weight: Option<u32>,
 }
 
 impl Host<'_> {
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The number of this program in the run.
+    /// Returns the number of this application in the run.
     pub fn program(&self) -> u32 {
         self.program
     }
 
-    /// Opens a connection; this program is at the end that opens it.
+    /// Opens a connection; this application takes the end of the opener.
     pub fn open(&mut self, parties: Parties) -> Conn {
         self.engine.open(self.now, self.program, parties)
     }
@@ -67,49 +68,51 @@ impl Host<'_> {
         self.engine.write(self.now, conn, self.program, message);
     }
 
-    /// Says that no more will be sent; what the other end still sends arrives.
+    /// Closes the connection for sending; data of the other end still arrives (half-close).
     pub fn close(&mut self, conn: Conn) {
         self.engine.close(self.now, conn, self.program);
     }
 
-    /// Asks to hear when so many bytes of the message that comes next have arrived, before all of it.
+    /// Requests [`AppEvent::Progress`](crate::app::AppEvent::Progress) once `bytes` of the next message have arrived, if that is before the
+    /// whole message.
     pub fn notify(&mut self, conn: Conn, bytes: u64) {
         self.engine.notify(conn, self.program, bytes);
     }
 
-    /// Asks to hear once when fewer bytes than these of what this program has written have yet to be sent for the first time, now
-    /// or later (what `TCP_NOTSENT_LOWAT` is to a real program). Over a connection with a host outside nothing is heard.
+    /// Requests one [`AppEvent::Drained`](crate::app::AppEvent::Drained) as soon as fewer than `bytes` of the data written by this
+    /// application have not been sent for the first time (`TCP_NOTSENT_LOWAT` of a Linux socket). Connections with external hosts never
+    /// deliver this event.
     pub fn notify_drained(&mut self, conn: Conn, bytes: u64) {
         self.engine.notify_drained(conn, self.program, bytes);
     }
 
-    /// Says how the packets of a connection are to be treated that leave at this end.
+    /// Sets the treatment of the packets that this end of a connection sends.
     pub fn set_service(&mut self, conn: Conn, options: ServiceOptions) {
         self.engine.set_service(conn, self.program, options);
     }
 
-    /// Sends a packet without a connection, of so many bytes on the wire.
+    /// Sends a datagram of `bytes` on the wire.
     pub fn datagram(&mut self, flow: FlowId, bytes: u32) {
         self.engine.datagram(self.now, flow, bytes);
     }
 
-    /// Asks to hear of this key at that time, and no earlier if that was asked before.
+    /// Sets the timer `key` to expire at `at`, or now if `at` has passed. Replaces an earlier setting of `key`.
     pub fn timer(&mut self, at: Time, key: u64) {
         self.engine.timer(at.max(self.now), self.program, key);
     }
 
-    /// Asks not to hear of this key.
+    /// Cancels the timer `key`.
     pub fn cancel(&mut self, key: u64) {
         self.engine.cancel(self.program, key);
     }
 
-    /// Says something that results keep.
+    /// Records an event in the results.
     pub fn record(&mut self, event: &Event) {
         self.engine.record(self.now, event);
     }
 }
 
-/// The world, as a host sees it.
+/// Operations of the world on behalf of [`Host`].
 pub(crate) trait Engine {
     fn open(&mut self, now: Time, program: u32, parties: Parties) -> Conn;
     fn write(&mut self, now: Time, conn: Conn, program: u32, message: Message);

@@ -1,7 +1,7 @@
-//! The engine of hosts: a fabric with TCP endpoints at its edges, and applications that open connections between them. The
-//! simulator is this engine over numbers; the emulator is the same one over real packets.
+//! Engine of hosts: a network with TCP endpoints at its edges, and applications that open connections between them. The simulator runs this
+//! engine over segments in memory, the emulator over IP packets.
 //!
-//! One [`World`] is one run: a value on one thread that depends on nothing but its configuration and its seed.
+//! A [`World`] is one run: a value on one thread that depends only on its configuration and its seed.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What carries segments from host to host: numbers in the simulator, real packets in the emulator.
+//! Media that carry segments from host to host: values in memory in the simulator, IP packets in the emulator.
 
 mod numbers;
 
@@ -12,53 +12,53 @@ use catnip_net::{DropReason, NodeId, Packet, PortId};
 use catnip_tcp::{Outgoing, Segment, Sender, TcpConfig};
 use std::fmt::Debug;
 
-/// Who has sent the body of a packet.
+/// Sender of the body of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// An end of a connection between two hosts of the engine.
+    /// End of a connection between two hosts of the engine.
     End {
-        /// The number under which the engine knows the connection.
+        /// Slot of the connection in the engine.
         connection: u32,
-        /// [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
+        /// End of the connection: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
         end: usize,
     },
-    /// A source of datagrams, at this time.
+    /// Source of a datagram, and the time of transmission.
     Datagram(FlowId, Time),
-    /// Nobody of whom the engine knows: a real host, or the medium itself.
+    /// Sender outside the engine: an external host, or the medium itself.
     Other,
 }
 
-/// One end of a connection as an engine of hosts needs it.
+/// End of a connection, as used by the engine.
 pub trait End: Debug {
-    /// The application hands over data: see [`catnip_tcp::Sender::write`].
+    /// Accepts data of the application: see [`catnip_tcp::Sender::write`].
     fn write(&mut self, now: Time, bytes: u64, context: Option<FlowContext>, last: bool, config: &TcpConfig);
-    /// Time has passed; true if a retransmission timer expired.
+    /// Processes the timers due at `now`. Returns true if a retransmission timer expired.
     fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool;
-    /// When to be asked again if nothing arrives.
+    /// Returns the time at which the end must run again if no segment arrives.
     fn deadline(&self) -> Option<Time>;
-    /// Data bytes received in order.
+    /// Returns the number of data bytes received in order.
     fn received(&self) -> u64;
-    /// The sending half, if anything was ever written.
+    /// Returns the sending half, if any data was ever written.
     fn sender(&self) -> Option<&Sender>;
-    /// What a marker may know about a segment that leaves.
+    /// Returns the input of a marker for a segment that leaves.
     fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending;
-    /// What selective packet marking may know about data that leaves.
+    /// Returns the input of selective packet marking for data that leaves.
     fn place(&self, seq: u64) -> Place;
-    /// Is the handshake over?
+    /// Returns true if the handshake is complete.
     fn is_open(&self) -> bool;
-    /// Has the other side said that it will send no more, and has everything before that arrived?
+    /// Returns true if the peer's FIN and all data before it have arrived.
     fn peer_closed(&self) -> bool;
-    /// How often a segment of the handshake was sent again for want of an answer.
+    /// Returns the number of retransmissions of handshake segments.
     fn syn_timeouts(&self) -> u32;
 }
 
-/// What packets are made of. A body is a handle of the medium; it is given out with a packet and taken back when the packet
-/// is delivered or dropped.
+/// Carrier of the contents of packets. A body is a handle of the medium, allocated with a packet and released when the packet is delivered
+/// or dropped.
 pub trait Medium: Debug + Sized {
-    /// One end of a connection.
+    /// End of a connection.
     type End: End;
 
-    /// Both ends of a connection, the client's first.
+    /// Creates both ends of a connection, the client's first.
     fn connect(
         &mut self,
         now: Time,
@@ -68,7 +68,7 @@ pub trait Medium: Debug + Sized {
         rng: &mut Rng,
     ) -> [Self::End; 2];
 
-    /// The next segment that this end sends, in a body; `None`: it has nothing to send, or there is no memory.
+    /// Returns the next segment that this end sends, and its body; `None` if the end has nothing to send or no memory is left.
     fn pack(
         &mut self,
         now: Time,
@@ -77,16 +77,16 @@ pub trait Medium: Debug + Sized {
         config: &TcpConfig,
     ) -> Option<(Outgoing, u32)>;
 
-    /// A body for so many bytes that mean nothing; `None`: there is no memory.
+    /// Allocates a body of so many bytes of padding; `None` if no memory is left.
     fn fill(&mut self, now: Time, from: NodeId, to: NodeId, owner: Owner, bytes: u32) -> Option<u32>;
 
-    /// Who has sent this body.
+    /// Returns the sender of a body.
     fn owner(&self, body: u32) -> Owner;
 
-    /// Where in its stream the data of this segment begins, and its length in bytes.
+    /// Returns the offset of a segment's data in its stream and the length of the data, bytes.
     fn data(&self, body: u32) -> (u64, u32);
 
-    /// Hands the segment in a packet to the end for which it is; gives what that end has made of it.
+    /// Delivers the segment in a packet to its destination end. Returns the segment as received; `None` if the end has rejected it.
     fn hear(
         &mut self,
         now: Time,
@@ -95,59 +95,60 @@ pub trait Medium: Debug + Sized {
         config: &TcpConfig,
     ) -> Option<Segment>;
 
-    /// A body like this one, for a copy of its packet; `None`: there is no memory.
+    /// Copies a body for a copy of its packet; `None` if no memory is left.
     fn copy(&mut self, body: u32) -> Option<u32>;
 
-    /// The body is needed no more.
+    /// Releases the body.
     fn release(&mut self, body: u32);
 
-    /// How many bodies are in use.
+    /// Returns the number of bodies in use.
     fn in_use(&self) -> usize;
 
-    /// The packet was marked: says so in its bytes.
+    /// Writes the mark of a packet into its bytes.
     fn stamp(&mut self, _packet: &Packet) {}
 
-    /// Notes where and when a packet enters the network.
+    /// Records the node and the time at which a packet enters the network.
     fn enter(&mut self, _packet: &Packet, _from: NodeId) {}
 
-    /// What was noted then.
+    /// Returns the origin recorded by [`Medium::enter`].
     #[inline(always)]
     fn origin(&self, _body: u32) -> Origin {
         Origin::default()
     }
 
-    /// The bytes of a body; a medium of numbers has none.
+    /// Returns the bytes of a body; empty in [`Numbers`].
     #[inline(always)]
     fn bytes(&self, _body: u32) -> &[u8] {
         &[]
     }
 
-    /// Is this host outside of the engine?
+    /// Returns true if the node is an external host.
     #[inline(always)]
     fn is_outside(&self, _node: NodeId) -> bool {
         false
     }
 
-    /// Connections with hosts outside that are remembered.
+    /// Returns the number of connections with external hosts that still have state.
     fn connections(&self) -> usize {
         0
     }
 
-    /// Tells of the connections with hosts outside that are not over, as [`World::unfinished`](crate::World::unfinished) does.
+    /// Reports the connections with external hosts that are not over, as [`World::unfinished`](crate::World::unfinished) does.
     fn unfinished(&self, _tell: &mut dyn FnMut(Event, u64)) {}
 
-    /// How many bytes of the next message have arrived over a connection with a host outside.
+    /// Returns the number of bytes of the next message that have arrived over a connection with an external host.
     fn arrived(&self, _conn: Conn) -> u64 {
         0
     }
 
-    /// A packet that no end of the engine has sent was copied in the network, as which body [`Medium::copy`] has said.
+    /// Records that the network has copied a packet of [`Owner::Other`]; `copy` is the body returned by [`Medium::copy`].
     fn copied(&mut self, _copy: u32) {}
 
-    /// This bit of a packet that no end of the engine has sent is wrong from now on.
+    /// Inverts a bit of a packet of [`Owner::Other`].
     fn corrupt(&mut self, _body: u32, _bit: u32) {}
 
-    /// A packet that no end of the engine has sent was dropped at a port; its body is still in use. Was it data of a server?
+    /// Records the drop of a packet of [`Owner::Other`] at a port, before its body is released. Returns true if the packet carried data of
+    /// a server.
     fn dropped<W: Watch>(
         &mut self,
         _now: Time,

@@ -1,4 +1,4 @@
-//! Programs at hosts, and the times for which they wait.
+//! Applications at hosts and their timers.
 
 use crate::app::{AnyApp, Application, Wants};
 use crate::parties::TcpId;
@@ -7,25 +7,26 @@ use catnip_base::Time;
 use catnip_net::NodeId;
 use std::collections::BTreeMap;
 
-/// Tells the numbers of servers from those of users.
+/// First number of a server; users have lower numbers.
 pub(crate) const SERVERS: u32 = 1 << 29;
 
-/// The programs of all hosts.
+/// Applications of all hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     pub(crate) users: Vec<Program>,
     pub(crate) servers: Vec<Program>,
-    /// Who answers at a node those who connect with these parameters.
+    /// Listener of each node and set of TCP parameters.
     pub(crate) services: BTreeMap<(NodeId, TcpId), u32>,
-    /// How many users are sources of background traffic.
+    /// Number of users that are sources of background traffic.
     pub(crate) sources: usize,
-    /// Timers that run: theirs, and those of all others.
+    /// Number of running timers of these sources.
     pub(crate) source_timers: usize,
+    /// Number of running timers of all other applications.
     pub(crate) timers: usize,
 }
 
 impl Programs {
-    /// What is wanted at an end with this program, or with [`NOBODY`].
+    /// Returns the events requested by the application with this number; for [`NOBODY`], messages only.
     pub(crate) fn wants(&self, number: u32) -> Wants {
         match number.checked_sub(SERVERS) {
             _ if number == NOBODY => Wants::MESSAGES,
@@ -41,7 +42,7 @@ impl Programs {
         }
     }
 
-    /// How many timers run of sources, or of all others.
+    /// Returns the counter of running timers of background sources, or of all other applications.
     pub(crate) fn running(&mut self, of_sources: bool) -> &mut usize {
         if of_sources { &mut self.source_timers } else { &mut self.timers }
     }
@@ -55,12 +56,12 @@ impl Programs {
     }
 }
 
-/// A program, and the times that it has asked for.
+/// Application with its timers.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) app: AnyApp,
     pub(crate) wants: Wants,
-    /// Of background traffic.
+    /// True for a source of background traffic.
     pub(crate) is_source: bool,
     pub(crate) timers: Timers,
 }
@@ -72,8 +73,8 @@ impl Program {
     }
 }
 
-/// Keys and the times at which a program hears of them, in the order in which it has asked for them. The first one may stand
-/// beside the list, since most programs wait for one.
+/// Timers of an application as pairs of key and expiry time, in the order in which they were set. The first one may be stored outside the
+/// list, since most applications have a single timer.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     first: Option<(u64, Time)>,
@@ -81,10 +82,10 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Another time for a key; false if it had none.
+    /// Sets the expiry time of a key, replacing an earlier one. Returns true if there was one.
     pub(crate) fn plan(&mut self, key: u64, at: Time) -> bool {
         let had_one = self.take(|(other, _)| *other == key).is_some();
-        // What was asked for before stands before it.
+        // Timers that were set earlier come first.
         if self.first.is_none() && self.others.is_empty() {
             self.first = Some((key, at));
         } else {
@@ -93,7 +94,7 @@ impl Timers {
         had_one
     }
 
-    /// Takes out the first one of which this is true.
+    /// Removes the first timer for which `is_it` returns true, and returns its key.
     pub(crate) fn take(&mut self, mut is_it: impl FnMut(&(u64, Time)) -> bool) -> Option<u64> {
         if let Some((key, _)) = self.first.take_if(|first| is_it(first)) {
             return Some(key);

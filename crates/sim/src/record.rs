@@ -1,4 +1,4 @@
-//! What a run tells about itself.
+//! Events and records of a run.
 
 use crate::{FlowId, TcpId};
 use catnip_base::{Span, Time};
@@ -8,80 +8,80 @@ use catnip_tcp::control::Phase;
 use catnip_tcp::control::validated::Validity;
 use std::hash::{Hash, Hasher};
 
-/// Something that happened.
+/// Event of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A data segment left its sender.
+    /// Transmission of a segment with data or a FIN.
     Sent(SenderView),
-    /// An ACK arrived at a sender, which has acted on it but sent nothing yet.
+    /// Arrival of an ACK at a sender, which has processed it but not sent in response yet.
     Acked(SenderView),
-    /// A retransmission timer expired.
+    /// Expiry of a retransmission timer.
     Timeout(SenderView),
-    /// A packet is gone.
+    /// Drop of a packet of a connection.
     Dropped {
-        /// Its connection.
+        /// Number of the connection.
         connection: u64,
-        /// First byte of its data.
+        /// First byte of the data.
         seq: u64,
-        /// Its wire size.
+        /// Size on the wire, bytes.
         wire_bytes: u32,
-        /// Where.
+        /// Port that dropped the packet.
         port: PortId,
-        /// What it was marked with.
+        /// Priority of the packet.
         colour: Colour,
-        /// Why.
+        /// Reason of the drop.
         why: DropReason,
     },
-    /// A connection is over: everything is acknowledged, and its last packet has left the network.
+    /// End of a connection: everything is acknowledged, and the last packet has left the network.
     Connection(ConnectionRecord),
-    /// An object of a page is complete.
+    /// Completion of an object of a page.
     Object(ObjectRecord),
-    /// A page is complete.
+    /// Completion of a page.
     Page(PageRecord),
-    /// A packet without a connection was sent, has arrived or is gone.
+    /// Step of a datagram through the network.
     Datagram {
-        /// Its flow.
+        /// Flow of the datagram.
         flow: FlowId,
-        /// Its size.
+        /// Size on the wire, bytes.
         wire_bytes: u32,
-        /// What happened to it.
+        /// Step of the datagram.
         what: DatagramStep,
     },
-    /// What came over a connection with a real host; its own record follows.
+    /// Response over a connection with an external host; the record of the object or the connection follows.
     Reply(Reply),
-    /// What was typed has come back.
+    /// Arrival of the echo of a keystroke.
     Echo(EchoRecord),
 }
 
-/// A station in the life of a packet without a connection.
+/// Step of a datagram through the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DatagramStep {
-    /// Its source has sent it.
+    /// Transmission by the source.
     Sent,
-    /// It has arrived, so long after it was sent.
+    /// Arrival at the sink, with the delay since transmission.
     Received(Span),
-    /// It was dropped.
+    /// Drop at this port for this reason.
     Dropped(PortId, DropReason),
 }
 
-/// A sender at the time of an event.
+/// State of a sender at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderView {
-    /// Its connection.
+    /// Number of the connection.
     pub connection: u64,
-    /// At which end of it: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
+    /// End of the connection: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
     pub end: usize,
-    /// First byte of the segment sent, or next byte that the ACK asks for.
+    /// First byte of the segment sent, acknowledgement number of the ACK, or SND.UNA at a timeout.
     pub seq: u64,
-    /// Wire size of the segment sent or of the ACK.
+    /// Size of the segment sent or of the ACK on the wire, bytes.
     pub wire_bytes: u32,
-    /// Bytes of data in the segment sent; an ACK and a FIN alone have none.
+    /// Bytes of data in the segment sent; 0 for an ACK or a FIN alone.
     pub data_bytes: u32,
-    /// It carries a FIN.
+    /// True if the segment sent carries a FIN.
     pub fin: bool,
-    /// Colour of the segment sent.
+    /// Priority of the segment sent.
     pub colour: Colour,
-    /// The data was sent before.
+    /// True if the data was sent before; always true at a timeout.
     pub retransmission: bool,
     /// Congestion window, bytes.
     pub cwnd: u64,
@@ -89,16 +89,16 @@ pub struct SenderView {
     pub ssthresh: Option<u64>,
     /// Duplicate ACKs in a row.
     pub dupacks: u32,
-    /// What congestion window validation has found out, if the connection has a rule that looks for it.
+    /// State of congestion window validation, if the connection has a rule that maintains one.
     pub validity: Option<Validity>,
-    /// It repairs a loss that duplicate ACKs or SACK have shown.
+    /// True during loss recovery that duplicate ACKs or SACK have started.
     pub in_recovery: bool,
-    /// How the next ACK would open the window.
+    /// Phase in which the next ACK would increase cwnd.
     pub phase: Phase,
 }
 
 impl SenderView {
-    /// What a sender looks like now, with nothing sent or heard.
+    /// Returns the current state of a sender, without a segment or an ACK.
     pub fn new(connection: u64, end: usize, sender: &Sender) -> Self {
         let control = sender.control();
         Self {
@@ -120,7 +120,7 @@ impl SenderView {
     }
 }
 
-/// Without what follows from all that happened before: a fingerprint hears of that anyway.
+/// Hashes only the fields that do not follow from earlier events, since a fingerprint covers all events.
 impl Hash for SenderView {
     fn hash<H: Hasher>(&self, to: &mut H) {
         (self.connection, self.seq, self.wire_bytes, self.colour, self.retransmission).hash(to);
@@ -128,88 +128,88 @@ impl Hash for SenderView {
     }
 }
 
-/// A step in the life of what the server of a connection sends.
+/// Step in the transmission of a server's data over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Its connection, in order of opening, from 0.
+    /// Number of the connection in order of opening, from 0.
     pub connection: u64,
-    /// The program that opened it, or [`NOBODY`].
+    /// Application that opened the connection, or [`NOBODY`].
     pub app: u32,
-    /// The traffic group, by its TCP parameters.
+    /// TCP parameters, which identify the traffic group.
     pub tcp: TcpId,
-    /// When it was opened.
+    /// Time at which the connection was opened.
     pub opened: Time,
-    /// Bytes that the server's program has handed over so far.
+    /// Bytes written by the server's application so far.
     pub written: u64,
-    /// What happened.
+    /// Kind of the step.
     pub step: ServedStep,
 }
 
-/// What can happen to what a server sends. Bytes count from the first that it ever sends over the connection.
+/// Kind of step in the transmission of a server's data. Bytes count from the first byte that the server sends over the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServedStep {
-    /// A data segment left.
+    /// Transmission of a data segment.
     Sent {
-        /// Its first byte.
+        /// First byte of the segment.
         seq: u64,
-        /// How many there are.
+        /// Length of the data, bytes.
         bytes: u32,
-        /// They were sent before.
+        /// True if the data was sent before.
         retransmission: bool,
     },
-    /// An ACK arrived, alone or with data.
+    /// Arrival of an ACK, alone or with data.
     Acked {
-        /// First byte not acknowledged now; a FIN counts like one.
+        /// SND.UNA after the ACK; a FIN counts as one byte.
         una: u64,
     },
-    /// The retransmission timer expired.
+    /// Expiry of the retransmission timer.
     Timeout,
-    /// A data segment is gone.
+    /// Drop of a data segment.
     Dropped {
-        /// Its first byte.
+        /// First byte of the segment.
         seq: u64,
     },
 }
 
-/// One connection from its opening to its last ACK.
+/// Record of a connection from its opening to its last ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRecord {
-    /// In order of opening, from 0.
+    /// Number of the connection in order of opening, from 0.
     pub connection: u64,
-    /// The application that opened it.
+    /// Application that opened the connection, or [`NOBODY`].
     pub app: u32,
-    /// Bytes of its document.
+    /// Bytes of the documents of the server.
     pub bytes: u64,
-    /// When it was opened.
+    /// Time at which the connection was opened.
     pub opened: Time,
-    /// When the last byte reached the client; [`Time::NEVER`] before.
+    /// Time at which the last byte of the documents reached the client; [`Time::NEVER`] before.
     pub received: Time,
-    /// When the server heard of it; [`Time::NEVER`] before.
+    /// Time at which both ends had closed and everything was acknowledged; [`Time::NEVER`] before.
     pub acked: Time,
-    /// Data segments that the server sent.
+    /// Data segments sent by the server, retransmissions included.
     pub sent: u32,
-    /// Of these, with HIGH priority.
+    /// Packets of the server marked HIGH.
     pub sent_high: u32,
-    /// Of these, retransmissions.
+    /// Data segments retransmitted by the server.
     pub retransmitted: u32,
-    /// Expired timers.
+    /// Expiries of the server's retransmission timer.
     pub timeouts: u32,
-    /// Fast retransmits.
+    /// Fast retransmits of the server.
     pub fast_retransmits: u32,
-    /// Tail loss probes.
+    /// Tail loss probes of the server.
     pub probes: u32,
-    /// Data segments that the network dropped.
+    /// Data segments of the server dropped by the network.
     pub dropped: u32,
-    /// Segments of the handshake that had to be sent again.
+    /// Retransmissions of handshake segments.
     pub syn_timeouts: u32,
-    /// Round trips that the server has measured.
+    /// Round-trip times measured by the server.
     pub rtt_samples: u32,
-    /// All of these, added up.
+    /// Sum of the round-trip times measured by the server.
     pub rtt_sum: Span,
 }
 
 impl ConnectionRecord {
-    /// Of a connection of which nothing has been seen yet.
+    /// Returns the record of a connection without any event.
     pub fn none() -> Self {
         Self {
             connection: 0,
@@ -232,7 +232,8 @@ impl ConnectionRecord {
     }
 }
 
-/// Without the timeouts of the handshake and the round trips, which show in when things happened.
+/// Omits the fields whose effects show in other fields or in the times of events: probes, retransmissions of the handshake, and round-trip
+/// times.
 impl Hash for ConnectionRecord {
     fn hash<H: Hasher>(&self, to: &mut H) {
         (self.connection, self.app, self.bytes).hash(to);
@@ -242,67 +243,67 @@ impl Hash for ConnectionRecord {
     }
 }
 
-/// What a person has typed and seen.
+/// Record of a keystroke and its echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EchoRecord {
-    /// The application.
+    /// Number of the application.
     pub app: u32,
-    /// Counted from 0.
+    /// Number of the keystroke, from 0.
     pub number: u64,
-    /// When it was typed.
+    /// Time of the keystroke.
     pub start: Time,
 }
 
-/// One object of a page.
+/// Record of an object of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectRecord {
-    /// The application.
+    /// Number of the application.
     pub app: u32,
-    /// Which page, from 0.
+    /// Number of the page, from 0.
     pub page: u32,
-    /// Which object, from 0 (the HTML).
+    /// Number of the object, from 0 (the HTML).
     pub object: u32,
-    /// Its size.
+    /// Size of the object, bytes.
     pub bytes: u64,
-    /// When it was asked for.
+    /// Time of the request.
     pub start: Time,
 }
 
-/// One page.
+/// Record of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageRecord {
-    /// The application.
+    /// Number of the application.
     pub app: u32,
-    /// Which page, from 0.
+    /// Number of the page, from 0.
     pub page: u32,
-    /// Its size.
+    /// Size of the page, bytes.
     pub bytes: u64,
-    /// Connections used.
+    /// Number of connections used.
     pub connections: u32,
-    /// When its HTML was asked for.
+    /// Start of the page load.
     pub start: Time,
 }
 
-/// What came back over a connection with a real host.
+/// Response over a connection with an external host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reply {
     /// Number of the connection.
     pub connection: u64,
-    /// The application, or [`NOBODY`].
+    /// Number of the application, or [`NOBODY`].
     pub app: u32,
-    /// What it called the request.
+    /// Tag of the request.
     pub tag: u64,
-    /// The traffic group, by its TCP parameters.
+    /// TCP parameters, which identify the traffic group.
     pub tcp: TcpId,
-    /// HTTP status; 0 without a response.
+    /// HTTP status code; 0 without a response.
     pub status: u16,
-    /// Bytes of the body or bodies.
+    /// Bytes of the response body or bodies.
     pub body_bytes: u64,
-    /// FNV-1a of the (last) body.
+    /// FNV-1a hash of the (last) body.
     pub digest: u64,
-    /// All of it came.
+    /// True if the response is complete.
     pub whole: bool,
 }
 
-/// The application of real clients, which have none.
+/// Number that stands for no application: that of an external client, or of an end without a listener.
 pub const NOBODY: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! Who hears what happens in a world.
+//! Observers of a world.
 
 use crate::parties::Parties;
 use crate::record::{Event, Served};
@@ -6,130 +6,130 @@ use catnip_base::{Span, Time};
 use catnip_net::{DropReason, NodeId, Packet, PortId};
 use catnip_tcp::Segment;
 
-/// Hears what happens. The unit type hears nothing and costs nothing.
+/// Observer of a world. The unit type ignores all events at no cost.
 pub trait Watch {
-    /// Does it want to hear of each segment? If not, those events are not even made.
+    /// True if the watch needs the events of individual segments; otherwise these are not created.
     const PACKETS: bool;
-    /// Something happened at a host, or to a segment.
+    /// Records an event of a host or of a segment.
     fn record(&mut self, now: Time, event: &Event);
-    /// What a server sends has come so far, if it wants to hear of segments.
+    /// Records a step in the transmission of a server's data, if [`Watch::PACKETS`] is true.
     #[inline(always)]
     fn served(&mut self, _now: Time, _what: &Served) {}
-    /// A host of the engine has made this packet, which is recorded and enters the network next. Until it is delivered or
-    /// dropped, no other packet has the same body.
+    /// Records a packet that a host of the engine has created, before it is recorded as sent and enters the network. No other packet has
+    /// the same body until this packet is delivered or dropped.
     #[inline(always)]
     fn made(&mut self, _now: Time, _packet: &Packet, _what: Made<'_>) {}
-    /// A packet has come so far on its way.
+    /// Records a step of a packet through the network.
     #[inline(always)]
     fn packet(&mut self, _now: Time, _packet: &Packet, _origin: Origin, _step: Step<'_>) {}
-    /// Something that never became a packet of the network came to a gateway.
+    /// Records data that reached a gateway and never became a packet of the network.
     fn gate(&mut self, _now: Time, _at: NodeId, _what: Gate<'_>) {}
 }
 
-/// What a host has made a packet of.
+/// Contents of a packet that a host of the engine has created.
 #[derive(Clone, Copy, Debug)]
 pub enum Made<'a> {
-    /// A segment of a connection between two hosts of the engine.
+    /// Segment of a connection between two hosts of the engine.
     Segment {
-        /// Its number, in order of opening.
+        /// Number of the connection, in order of opening.
         connection: u64,
-        /// The end that sends: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
+        /// Sending end: [`CLIENT`](crate::CLIENT) or [`SERVER`](crate::SERVER).
         end: usize,
-        /// Who is at both ends.
+        /// Client and server.
         parties: &'a Parties,
-        /// What the packet carries.
+        /// Segment in the packet.
         segment: &'a Segment,
     },
-    /// Bytes that mean nothing.
+    /// Datagram of padding.
     Datagram {
-        /// The source.
+        /// Source node.
         from: NodeId,
-        /// The sink.
+        /// Destination node.
         to: NodeId,
     },
 }
 
-/// A step on the way of a packet.
+/// Step of a packet through the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// It enters the network; a medium of numbers shows no bytes.
+    /// Entry into the network, with the bytes of the packet; empty in the simulator.
     Sent(&'a [u8]),
-    /// It comes to this port, which may drop it.
+    /// Arrival at this port, which may drop the packet.
     Entered(PortId),
-    /// It has come from this port to the other end of its link.
+    /// Arrival at the far end of this port's link.
     Passed(PortId),
-    /// It has come out of this port as a copy of the packet with this body, and passes what is left behind the wire.
+    /// Creation at this port as a copy of the packet with this body. The copy then passes the remaining stages behind the wire.
     Copied(PortId, u32),
-    /// It has come out of this port with a bit that is wrong.
+    /// Corruption of a bit at this port.
     Corrupted(PortId),
-    /// It is gone.
+    /// Drop at this port for this reason.
     Dropped(PortId, DropReason),
-    /// A host has it.
+    /// Delivery to this host.
     Delivered(NodeId),
-    /// A gateway has written it to its device.
+    /// Write by a gateway to its device.
     Left {
-        /// The gateway.
+        /// Node of the gateway.
         at: NodeId,
-        /// When it was written; it should have been at the time of the event.
+        /// Actual time of the write; the time of the event is the scheduled one.
         actual: Time,
-        /// The device took it.
+        /// True if the device accepted the packet.
         written: bool,
     },
 }
 
-/// Where and when a packet entered the network. In a medium of numbers all of them are the same.
+/// Point and time at which a packet entered the network. All origins are equal in the simulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Counted from 0 in order of entering.
+    /// Number of the packet in order of entry, from 0.
     pub number: u64,
-    /// When.
+    /// Time of entry.
     pub at: Time,
-    /// At this host or gateway.
+    /// Host or gateway of entry.
     pub from: NodeId,
-    /// How long it had waited in a device before it was read, at most.
+    /// Upper bound on the time that the packet waited in a device before it was read.
     pub waited: Span,
 }
 
-/// What became of something that came to a gateway and never was a packet of the network.
+/// Data that reached a gateway and never became a packet of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate<'a> {
-    /// A packet of this length was not let in.
+    /// Refused packet: length in bytes, and reason.
     Refused(u32, Refusal),
-    /// A bridge has handed these bytes over at once; the device may have refused them.
+    /// Data that a bridge forwarded at once.
     Bridged {
-        /// All of them.
+        /// Bytes of the data.
         bytes: &'a [u8],
-        /// The device took them.
+        /// True if the device accepted the data.
         written: bool,
     },
 }
 
-/// Why a packet from a device never enters the network.
+/// Reason for which a packet from a device never enters the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
     /// Neither IPv4 nor IPv6.
     NotIp,
-    /// Cut, or its headers contradict it or themselves.
+    /// Truncated packet, or inconsistent headers.
     Malformed,
     /// Longer than the MTU.
     TooLong,
-    /// Multicast, broadcast or link-local: what no router forwards.
+    /// Multicast, broadcast or link-local destination, which no router forwards.
     LinkScope,
-    /// It leads nowhere, or back where it came from.
+    /// No route, or a route back to the node of arrival.
     NoRoute,
-    /// There is no memory left for packets.
+    /// No memory left for packets.
     NoBuffer,
-    /// It uses ECN, so the historical flag bit says nothing.
+    /// Use of ECN, which makes the historical flag bit meaningless.
     EcnInUse,
-    /// Its source address is not behind the device from which it came.
+    /// Source address that is not behind the device of arrival.
     WrongSource,
 }
 
 impl Refusal {
-    /// How many reasons there are.
+    /// Number of reasons.
     pub const COUNT: usize = 8;
-    /// Every reason with its name in results.
+    /// Reasons with their names in results.
     pub const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::NotIp, "not_ip"),
         (Self::Malformed, "malformed"),
@@ -148,7 +148,7 @@ impl Watch for () {
     fn record(&mut self, _now: Time, _event: &Event) {}
 }
 
-/// Both of them hear everything.
+/// Pair of watches, both of which receive every event.
 impl<A: Watch, B: Watch> Watch for (A, B) {
     const PACKETS: bool = A::PACKETS || B::PACKETS;
     fn record(&mut self, now: Time, event: &Event) {
@@ -176,7 +176,7 @@ impl<A: Watch, B: Watch> Watch for (A, B) {
     }
 }
 
-/// Hears everything, if it is there.
+/// Optional watch, which receives every event if present.
 impl<W: Watch> Watch for Option<W> {
     const PACKETS: bool = W::PACKETS;
     fn record(&mut self, now: Time, event: &Event) {

@@ -18,53 +18,51 @@ use catnip_net::{Calendar, Fabric, NodeId, Out, Packet, PortId, Route, Topology,
 use catnip_tcp::{Endpoint, Sender};
 use std::collections::VecDeque;
 
-/// One run: a network, the hosts at its edges, and the order in which everything happens.
+/// Run of a network with the hosts at its edges: executes all events in order of time.
 ///
-/// It has no clock of its own: [`World::advance`] lets everything happen up to a time, each event at its own, however late
-/// that call is.
+/// The world has no clock of its own: [`World::advance`] executes all events up to a time, each at its own time, however late the call
+/// comes.
 #[derive(Debug)]
 pub struct World<M: Medium, W> {
     fabric: Fabric,
     hosts: Hosts<M, W>,
     programs: Programs,
-    /// What programs have yet to hear.
+    /// Pending events of applications.
     news: VecDeque<(u32, AppEvent)>,
-    /// One of them is hearing something.
+    /// True while pending events are being delivered.
     telling: bool,
-    /// Ends of connections that may have something to send once the program has returned.
+    /// Ends of connections that may have something to send once the application has returned.
     touched: Vec<(u32, usize)>,
-    /// The time of the last event.
+    /// Time of the last event.
     now: Time,
-    /// All events up to here have happened.
+    /// Time up to which all events have been executed.
     told: Time,
     seed: u64,
     tick_phase: Option<Span>,
     tally: Tally,
 }
 
-/// A medium may have hosts of its own, outside of the engine. What happens to them it handles itself, with the whole world at
-/// hand.
+/// Medium that may connect external hosts and handles their events itself, with access to the whole world.
 pub trait Handler: Medium {
-    /// A program opens a connection with a host that is outside.
+    /// Opens a connection of an application with an external host.
     fn open<W: Watch>(_world: &mut World<Self, W>, _now: Time, _program: u32, _parties: Parties) -> Conn {
         unreachable!("nobody is outside of this medium")
     }
 
-    /// A program does something with its end of such a connection, of which the medium knows by this number; what leaves by it
-    /// leaves when the medium is asked to send.
+    /// Performs an operation of an application on a connection with an external host. Packets that result leave with [`Handler::flush`].
     fn act<W: Watch>(_world: &mut World<Self, W>, _now: Time, _conn: Conn, _what: Act) {
         unreachable!("nobody is outside of this medium")
     }
 
-    /// Programs have done something: what they have to send may leave.
+    /// Sends what applications have written to external hosts.
     fn flush<W: Watch>(_world: &mut World<Self, W>, _now: Time) {}
 
-    /// A packet that no end of the engine has sent, or that is for a host outside, is delivered; its body is still in use.
+    /// Handles the delivery of a packet that is of [`Owner::Other`] or for an external host. The body is still in use.
     fn delivered<W: Watch>(_world: &mut World<Self, W>, _now: Time, _node: NodeId, _packet: Packet) {
         unreachable!("nobody is outside of this medium")
     }
 
-    /// A timer of the medium has come: see [`World::plan`].
+    /// Handles the expiry of a timer of the medium: see [`World::plan`].
     fn on_timer<W: Watch>(_world: &mut World<Self, W>, _now: Time, _key: u32) {
         unreachable!("this medium plans nothing")
     }
@@ -72,45 +70,45 @@ pub trait Handler: Medium {
 
 impl Handler for Numbers {}
 
-/// What a program does with its end of a connection.
+/// Operation of an application on its end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Act {
-    /// It sends a message.
+    /// Transmission of a message.
     Send(Message),
-    /// It will send no more.
+    /// Close of the sending direction.
     Close,
-    /// It wants to hear when so many bytes of the next message have arrived.
+    /// Request for a notification when so many bytes of the next message have arrived.
     Notify(u64),
-    /// It wants its packets to be treated so.
+    /// Treatment of outgoing packets.
     Serve(ServiceOptions),
 }
 
-/// Deliveries and timers: some milliseconds.
+/// Number of deliveries and timers between two calls of the callback of [`World::run_while`]: some milliseconds of computing time.
 const STEPS_BETWEEN_QUESTIONS: u32 = 1 << 14;
 
-/// A world whose packets are numbers: the simulator.
+/// World of the simulator, with segments as values in memory.
 pub type Sim<W> = World<Numbers, W>;
 
-/// What has become of the transfers of all hosts.
+/// Totals of the transfers of all hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Connections opened so far.
     pub opened: u64,
     /// Documents whose last byte has arrived.
     pub completed: u64,
-    /// Messages of programs that have neither arrived nor failed.
+    /// Messages of applications that have neither arrived nor failed.
     pub waiting: usize,
-    /// Connections of programs that are not closed.
+    /// Connections of applications that are not closed.
     pub open: usize,
-    /// When the last message arrived.
+    /// Time at which the last message arrived.
     pub last_end: Time,
     /// Data segments that servers have sent, retransmissions included.
     pub data_sent: u64,
-    /// How many of them were dropped.
+    /// Data segments of servers that were dropped.
     pub data_dropped: u64,
 }
 
-/// What a run grows while it lasts: handed from one run to the next, so that only the first one grows it.
+/// Memory allocated by a run, for reuse by the next one.
 #[derive(Debug, Default)]
 pub struct Memory {
     programs: Programs,
@@ -120,7 +118,7 @@ pub struct Memory {
     timers: Calendar,
 }
 
-/// What a timer belongs to, packed into the 32 bits of a calendar entry.
+/// Owner of a timer, packed into the 32 bits of a calendar entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     End { connection: u32, end: usize },
@@ -152,12 +150,12 @@ impl Timer {
 }
 
 impl<W: Watch> World<Numbers, W> {
-    /// A network at time zero with nobody at its edges.
+    /// Creates a world at time zero without applications.
     pub fn new(topology: &Topology, seed: u64, watch: W) -> Self {
         Self::with_memory(topology, seed, watch, Memory::default())
     }
 
-    /// The same in the memory of a run that is over; nothing of that run is left in it.
+    /// Creates a world at time zero in the memory of an earlier run. None of that run's state is left.
     pub fn with_memory(topology: &Topology, seed: u64, watch: W, memory: Memory) -> Self {
         let Memory { mut programs, mut connections, mut numbers, mut datagrams, mut timers } = memory;
         programs.clear();
@@ -170,21 +168,21 @@ impl<W: Watch> World<Numbers, W> {
         Self { hosts, programs, ..world }
     }
 
-    /// The memory, at the end, for another run.
+    /// Consumes the world and returns its memory for another run.
     pub fn into_memory(self) -> Memory {
         let Self { programs, hosts, .. } = self;
         let Hosts { connections, medium: numbers, datagrams, timers, .. } = hosts;
         Memory { programs, connections, numbers, datagrams, timers }
     }
 
-    /// Runs until nothing is left to do or the clock would pass `end`. Background traffic does not count, unless there is
-    /// nothing else: it falls silent when everybody else is done.
+    /// Runs until no event is left or the next one is later than `end`. Sources of background traffic stop when all other activity is over,
+    /// unless the world has no other applications.
     pub fn run(&mut self, end: Time) {
         self.advance(end);
     }
 
-    /// The same, as long as `goes_on` agrees, which is asked every few milliseconds. The time of the next event; `None`: it did not
-    /// agree.
+    /// Runs as [`World::run`] does, as long as `goes_on` returns true, which is called every few milliseconds. Returns the time of the next
+    /// event, or `None` if `goes_on` has returned false.
     pub fn run_while(&mut self, end: Time, goes_on: &mut dyn FnMut() -> bool) -> Option<Time> {
         self.told = self.told.max(end);
         while goes_on() {
@@ -199,7 +197,7 @@ impl<W: Watch> World<Numbers, W> {
 }
 
 impl<M: Handler, W: Watch> World<M, W> {
-    /// A network at time zero with nobody at its edges, whose packets this medium carries.
+    /// Creates a world at time zero without applications, whose packets this medium carries.
     pub fn over(topology: &Topology, seed: u64, medium: M, watch: W) -> Self {
         let hosts = Hosts {
             tcp: Vec::new(),
@@ -225,19 +223,19 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Parameters for connections to come.
+    /// Adds parameters for later connections.
     pub fn add_tcp(&mut self, options: TcpOptions) -> TcpId {
         self.hosts.tcp.push(options);
         TcpId(self.hosts.tcp.len() as u32 - 1)
     }
 
-    /// Packets without a connection, from one host to another; the topology must have a way.
+    /// Adds a flow of datagrams from one host to another. The topology must have a route.
     pub fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId {
         let route = self.fabric.checked_route(from, to);
         self.hosts.datagrams.add_flow(from, to, route)
     }
 
-    /// Adds a program that begins something by itself; it hears [`AppEvent::Start`] at once. Its number is what records call it.
+    /// Adds an application that acts on its own and receives [`AppEvent::Start`] at once. Returns its number, as used in records.
     pub fn add_app(&mut self, app: AnyApp) -> u32 {
         let id = self.programs.users.len() as u32;
         let program = Program::new(app);
@@ -247,8 +245,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         id
     }
 
-    /// Adds a program that answers those who connect to a node with these parameters. Where there is none, what arrives is
-    /// heard by nobody, and a connection is closed when its peer closes it.
+    /// Adds a listener: the application at the accepting end of connections to a node with these parameters. Without a listener, the
+    /// received data is ignored, and a connection is closed when its peer closes it.
     pub fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp) -> u32 {
         let id = SERVERS + self.programs.servers.len() as u32;
         self.programs.servers.push(Program::new(app));
@@ -257,18 +255,18 @@ impl<M: Handler, W: Watch> World<M, W> {
         id
     }
 
-    /// Who answers at a node those who connect with these parameters, or [`NOBODY`].
+    /// Returns the listener at a node for connections with these parameters, or [`NOBODY`].
     pub fn service(&self, node: NodeId, tcp: TcpId) -> u32 {
         self.programs.services.get(&(node, tcp)).copied().unwrap_or(NOBODY)
     }
 
-    /// Gives the clocks of all hosts this phase instead of a random one each.
+    /// Sets the phase of the clock ticks of all later connections; `None` draws a random phase for each end.
     pub fn set_tick_phase(&mut self, phase: Option<Span>) {
         self.tick_phase = phase;
     }
 
-    /// Lets everything happen that is due by `until`; gives the time of the next event. At equal times deliveries come
-    /// before timers, so that an ACK that arrives as its timer expires stops it.
+    /// Executes all events due by `until` and returns the time of the next one. At equal times deliveries precede timers, so that an ACK
+    /// that arrives when the retransmission timer expires stops the timer.
     pub fn advance(&mut self, until: Time) -> Time {
         self.told = self.told.max(until);
         loop {
@@ -278,7 +276,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// The next delivery or timer, if it is due by `until`; else when it is.
+    /// Executes the next delivery or timer if it is due by `until`; otherwise returns its time.
     #[inline(always)]
     fn step(&mut self, until: Time) -> Option<Time> {
         let timer = self.hosts.timers.peek().map_or(Time::NEVER, |(at, _)| at);
@@ -297,73 +295,73 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// The time of the last event; a timer that has been stopped is none.
+    /// Returns the time of the last event. The time of a stopped timer is not an event.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Up to when everything has happened.
+    /// Returns the time up to which all events have been executed.
     pub fn told(&self) -> Time {
         self.told
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
-    /// Between which hosts, by number, packets from outside go that have this hash of a flow and go this way.
+    /// Sets the source and destination host, by number, of external packets with this flow hash on this route.
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
         self.fabric.set_hosts(flow, route, hosts);
     }
 
-    /// What carries the packets.
+    /// Returns the medium.
     pub fn medium(&self) -> &M {
         &self.hosts.medium
     }
 
-    /// The same, to change it.
+    /// Returns the medium mutably.
     pub fn medium_mut(&mut self) -> &mut M {
         &mut self.hosts.medium
     }
 
-    /// What carries the packets, and who hears of them.
+    /// Returns the medium and the watch mutably.
     pub fn parts_mut(&mut self) -> (&mut M, &mut W) {
         (&mut self.hosts.medium, &mut self.hosts.watch)
     }
 
-    /// Who has heard everything.
+    /// Returns the watch.
     pub fn watch(&self) -> &W {
         &self.hosts.watch
     }
 
-    /// The same, to tell it more.
+    /// Returns the watch mutably.
     pub fn watch_mut(&mut self) -> &mut W {
         &mut self.hosts.watch
     }
 
-    /// The same, at the end.
+    /// Consumes the world and returns the watch.
     pub fn into_watch(self) -> W {
         self.hosts.watch
     }
 
-    /// What has become of the packets of a flow.
+    /// Returns the counters of a flow of datagrams.
     pub fn datagrams(&self, flow: FlowId) -> DatagramCounters {
         self.hosts.datagrams.counters(flow)
     }
 
-    /// What has become of transfers.
+    /// Returns the totals of the transfers.
     pub fn tally(&self) -> Tally {
         Tally { data_dropped: self.hosts.data_dropped, ..self.tally }
     }
 
-    /// The same, for a medium that counts its own.
+    /// Returns the totals mutably, for a medium that counts its own transfers.
     pub fn tally_mut(&mut self) -> &mut Tally {
         &mut self.tally
     }
 
-    /// Tells of all that has been begun and is not over, in the order of programs and then of connections: what would be said of
-    /// it at its end, and how many bytes of it have arrived.
+    /// Reports all unfinished activities, first those of applications, then connections: for each the event that its end would record, and
+    /// the number of its bytes that have arrived.
     pub fn unfinished(&self, tell: &mut dyn FnMut(Event, u64)) {
         for (program, number) in self.programs.users.iter().zip(0..) {
             let arrived = &|conn| self.arrived(conn, number);
@@ -373,8 +371,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.hosts.medium.unfinished(tell);
     }
 
-    /// Tells of the connections between hosts of the engine that are not over, in order of opening: what would be said of each at
-    /// its end, how many bytes of the server have arrived, and the server's sender.
+    /// Reports the connections between hosts of the engine that are not over, in order of opening: for each its record so far, the number
+    /// of bytes of the server that have arrived, and the server's sender.
     pub fn each_open(&self, tell: &mut dyn FnMut(ConnectionRecord, u64, Option<&Sender>)) {
         let mut open: Vec<_> = self.hosts.connections.iter().map(|(_, connection)| connection).collect();
         open.sort_unstable_by_key(|connection| connection.account.number);
@@ -386,58 +384,58 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Lets every port serve up to the time until which everything has happened, for who looks at it there.
+    /// Brings the state of every port up to [`World::told`], for inspection.
     pub fn catch_up(&mut self) {
         self.fabric.catch_up(self.told, &mut self.hosts);
     }
 
-    /// Lets the wires of these ports change. To be said before anything is sent.
+    /// Permits changes of the wires of these ports. Must be called before any packet is sent.
     pub fn let_change(&mut self, topology: &Topology, ports: impl IntoIterator<Item = PortId>) {
         ports.into_iter().for_each(|port| self.fabric.let_change(topology, port));
     }
 
-    /// At `now` the wire of this port becomes another one: see [`Fabric::change`].
+    /// Changes the wire of a port at `now`: see [`Fabric::change`].
     pub fn change(&mut self, now: Time, port: PortId, from: &WireSpec, to: &WireSpec, seed: u64) {
         self.advance(now.max(self.told));
         self.catch_up();
         self.fabric.change(port, from, to, seed);
     }
 
-    /// Packets that hosts have sent and of which they have heard no end, neither a delivery nor a drop. Counted by the hosts,
-    /// this is the same number as inside the fabric, or a packet was lost silently.
+    /// Returns the number of packets that hosts have sent and that were neither delivered nor dropped, as counted by the hosts. A
+    /// difference from the number of packets inside the fabric means that a packet was lost without notice.
     pub fn packets_out(&self) -> usize {
         self.hosts.medium.in_use()
     }
 
-    /// Have all users that are no background traffic done what they came for? Not if there is none.
+    /// Returns true if all applications except background sources are done. Returns false if there are none.
     pub fn is_idle(&self) -> bool {
         let programs = &self.programs;
         programs.sources < programs.users.len() && programs.timers == 0 && self.tally.waiting == 0
     }
 
-    /// The parameters of connections.
+    /// Returns the parameters with this number.
     pub fn tcp(&self, tcp: TcpId) -> &TcpOptions {
         &self.hosts.tcp[tcp.0 as usize]
     }
 
-    /// The seed of all random choices.
+    /// Returns the seed of all random choices.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The number and the random stream of a connection that is opened now.
+    /// Assigns a number and a random stream to a new connection.
     pub fn number(&mut self) -> (u64, Rng) {
         let number = self.tally.opened;
         self.tally.opened += 1;
         (number, Rng::new(self.seed, base::Stream::Connection(number as u32)))
     }
 
-    /// Calls the medium's [`Handler::on_timer`] with this key, below 2^30, at that time.
+    /// Schedules a call of the medium's [`Handler::on_timer`] with this key, below 2^30.
     pub fn plan(&mut self, at: Time, key: u32) {
         self.hosts.timers.push(at, Timer::Medium(key).pack());
     }
 
-    /// Tells a program of an event, now or when it has heard what it is hearing.
+    /// Delivers an event to an application, now or after the event that is being handled. Events for [`NOBODY`] are ignored.
     pub fn tell(&mut self, now: Time, program: u32, event: AppEvent) {
         if program != NOBODY {
             self.news.push_back((program, event));
@@ -445,8 +443,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Tells programs what they have yet to hear, unless that is just being done, and sends what they have to say: packets leave
-    /// when all have heard what there is to hear now.
+    /// Delivers all pending events, unless this is already in progress, and sends what applications have written. Packets leave after all
+    /// pending events have been delivered.
     fn tell_news(&mut self, now: Time) {
         if self.telling {
             return;
@@ -474,15 +472,15 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.telling = false;
     }
 
-    /// This end may have something to send.
+    /// Marks an end that may have something to send.
     fn touch(&mut self, id: u32, end: usize) {
-        // A program often does several things with a connection.
+        // Applications often perform several operations on a connection in a row.
         if self.touched.last() != Some(&(id, end)) {
             self.touched.push((id, end));
         }
     }
 
-    /// A packet enters the network at its host.
+    /// Sends a packet into the network at its host.
     #[inline(always)]
     pub fn launch(&mut self, now: Time, from: NodeId, packet: Packet) {
         let hosts = &mut self.hosts;
@@ -492,7 +490,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         self.fabric.arrive(now, from, packet, hosts);
     }
 
-    /// Is there nothing else than background traffic any more, though there was?
+    /// Returns true if only background traffic is left in a world that has other applications.
     fn only_sources_are_left(&self) -> bool {
         self.programs.sources < self.programs.users.len()
             && self.hosts.connections.in_use() == 0
@@ -564,7 +562,7 @@ impl<M: Handler, W: Watch> World<M, W> {
     fn on_app_timer(&mut self, now: Time, number: u32) {
         let program = self.programs.get_mut(number);
         let is_source = program.is_source;
-        // Of one that was moved the calendar has an entry too many.
+        // A timer that was moved leaves a stale entry in the calendar.
         let Some(key) = program.timers.take(|(_, at)| *at == now) else { return };
         self.now = now;
         *self.programs.running(is_source) -= 1;

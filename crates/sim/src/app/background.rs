@@ -4,26 +4,27 @@ use crate::host::Host;
 use catnip_base::{Distribution, Rate, Rng, Span, Stream};
 use std::sync::Arc;
 
-/// What sources of background traffic have in common: bursts of packets at a peak rate, with silence in between.
+/// Configuration of sources of background traffic: bursts of packets at a peak rate, separated by idle periods.
 ///
-/// Bursts and silences have Pareto distributions, which many such sources together make self-similar traffic of (Willinger
-/// et al., "Self-similarity through high-variability", 1997). A period above [`BackgroundConfig::LONGEST`] times the
-/// shortest one counts as that, so that means and variances exist and the load of a run of any length is near what it should be.
+/// Burst and idle periods have Pareto distributions, so that the aggregate of many sources is self-similar traffic (Willinger et al.,
+/// "Self-similarity through high-variability", 1997). Periods are bounded by [`BackgroundConfig::LONGEST`] times the shortest one, so that
+/// means and variances exist and the load of a run of any length is near its expected value.
 #[derive(Clone, Debug)]
 pub struct BackgroundConfig {
     peak: Rate,
     burst_s: Distribution,
-    /// `None`: it never sends. Without length: it never stops.
+    /// Length of idle periods, seconds. `None`: the source never sends. Zero: the source never stops.
     silence_s: Option<Distribution>,
     packet_bytes: Distribution,
 }
 
 impl BackgroundConfig {
-    /// The longest period, in multiples of the shortest one.
+    /// Longest period, in multiples of the shortest one.
     pub const LONGEST: f64 = 1000.0;
 
-    /// Packets of sizes from `packet_bytes`, sent at `peak` during bursts of `burst` on average, with silences of such
-    /// lengths that `mean` (bit/s, not above the peak) comes out; `shapes` are the tail indices of bursts and of silences.
+    /// Returns the configuration of sources that send packets of sizes from `packet_bytes` at `peak` during bursts of `burst` on average.
+    /// The length of idle periods follows from the rate `mean` (bit/s, at most the peak); `shapes` are the tail indices of bursts and of
+    /// idle periods.
     pub fn new(mean: f64, peak: Rate, burst: Span, shapes: [f64; 2], packet_bytes: Distribution) -> Self {
         let silence_s = burst.as_secs() * (peak.bits_per_second() as f64 / mean - 1.0);
         Self {
@@ -35,29 +36,29 @@ impl BackgroundConfig {
     }
 }
 
-/// With this mean and shape, and with a longest value.
+/// Returns the bounded Pareto distribution with this mean and shape.
 fn pareto(mean: f64, shape: f64) -> Distribution {
     let longest = BackgroundConfig::LONGEST;
-    // The mean of min(X, longest) for a least value of 1; the integral of the tail from 1 on.
+    // The mean of min(X, longest) for a minimum of 1 is 1 plus the integral of the tail from 1 to `longest`.
     let tail = if shape == 1.0 { longest.ln() } else { (1.0 - longest.powf(1.0 - shape)) / (shape - 1.0) };
     let minimum = mean / (1.0 + tail);
     Distribution::Pareto { shape, minimum, maximum: longest * minimum }
 }
 
-/// A source of packets without TCP that come in bursts, whatever becomes of them.
+/// Source of bursts of datagrams, without feedback from the network.
 #[derive(Debug)]
 pub struct Background {
     config: Arc<BackgroundConfig>,
     flow: FlowId,
     rng: Rng,
-    /// What is left of the burst. What a packet does not fit into is left for the next burst, so that no load is lost.
+    /// Rest of the burst. A rest too short for a packet is added to the next burst, so that no load is lost.
     burst: Span,
-    /// The size of the next packet.
+    /// Size of the next packet, bytes.
     bytes: u32,
 }
 
 impl Background {
-    /// Source number `user` of the run with this seed; what it sends depends on nothing else.
+    /// Returns source number `user` of the run with this seed; its packets depend on nothing else.
     pub fn new(config: Arc<BackgroundConfig>, flow: FlowId, seed: u64, user: u32) -> Self {
         let mut rng = Rng::new(seed, Stream::User(user));
         let bytes = draw_bytes(&config, &mut rng);
@@ -68,7 +69,7 @@ impl Background {
         self.burst += Span::from_secs_f64(self.config.burst_s.draw(&mut self.rng));
     }
 
-    /// What it does when its time has come: the size of a packet that it sends, if it sends one, and when its time comes again.
+    /// Returns the next step of the source: the size of the packet to send, if any, and the pause until the step after it.
     fn next(&mut self) -> Option<(Option<u32>, Span)> {
         let silence_s = self.config.silence_s.as_ref()?;
         let transmission = self.config.peak.time_of(self.bytes.into());
@@ -82,7 +83,7 @@ impl Background {
         Some((Some(bytes), transmission))
     }
 
-    /// How long it is silent at first: somewhere in a silence, so that sources do not begin together.
+    /// Returns the first idle period, a random part of a full one, so that sources do not start together.
     fn first(&mut self) -> Option<Span> {
         let rest = self.config.silence_s.as_ref()?.draw(&mut self.rng) * self.rng.uniform();
         self.draw_burst();
@@ -90,7 +91,7 @@ impl Background {
     }
 }
 
-/// From one byte to the largest IP packet.
+/// Draws a packet size between one byte and the largest IP packet.
 fn draw_bytes(config: &BackgroundConfig, rng: &mut Rng) -> u32 {
     config.packet_bytes.draw(rng).round().clamp(1.0, 65_535.0) as u32
 }
@@ -129,7 +130,7 @@ mod tests {
         Background::new(Arc::new(config), FlowId(0), seed, 0)
     }
 
-    /// Times and sizes of the packets that a source sends by `end`.
+    /// Returns the times and sizes of the packets that a source sends by `end`.
     fn sent(source: Background, end: Time) -> Vec<(Time, u32)> {
         let mut packets = Vec::new();
         each_sent(source, end, |now, bytes| packets.push((now, bytes)));
@@ -151,7 +152,7 @@ mod tests {
     fn the_load_and_the_mean_packet_are_what_was_asked_for() {
         for (n, load) in [0.1, 0.5, 0.9, 1.0].into_iter().enumerate() {
             let mean = load * PEAK.bits_per_second() as f64;
-            // A million bursts: the standard error of the load is then half a percent.
+            // With a million bursts, the standard error of the load is half a percent.
             let seconds = 1e6 * BURST.as_secs() / load;
             let (mut packets, mut bytes) = (0.0, 0.0);
             each_sent(source(mean, n as u64), Time::ZERO + Span::from_secs_f64(seconds), |_, len| {
@@ -169,7 +170,7 @@ mod tests {
     fn a_burst_never_exceeds_its_peak_and_pareto_bursts_are_burstier_than_poisson() {
         let packets = sent(source(5e6, 3), Time::ZERO + Span::from_secs(500));
         assert!(packets.windows(2).all(|pair| pair[0].0 + PEAK.time_of(pair[0].1.into()) <= pair[1].0));
-        // The index of dispersion of bytes in 100 ms: 1 packet's bytes for Poisson arrivals, many here.
+        // The index of dispersion of bytes in 100 ms is about the size of one packet for Poisson arrivals, and many times that here.
         let mut windows = vec![0.0; 5000];
         packets.iter().for_each(|&(at, bytes)| windows[(at.as_secs() * 10.0) as usize] += f64::from(bytes));
         let mean = windows.iter().sum::<f64>() / 5000.0;

@@ -4,8 +4,7 @@ use crate::host::Host;
 use crate::parties::{CLIENT, Parties};
 use catnip_base::Time;
 
-/// One transfer of a given size that begins at a given time: pushed by the server, or, if the client opens the connection,
-/// asked for by it.
+/// Single transfer of a given size at a given time: pushed by the server or, if the client opens the connection, requested by the client.
 #[derive(Debug)]
 pub struct Bulk {
     parties: Parties,
@@ -14,7 +13,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// The document between these two, and when the connection is opened.
+    /// Returns the transfer of a document between these parties, over a connection opened at `start`.
     pub fn new(parties: Parties, document: Message, start: Time) -> Self {
         Self { parties, message: document, start }
     }

@@ -5,20 +5,20 @@ use crate::parties::Parties;
 use catnip_base::{Distribution, Rng, Span, Stream};
 use std::sync::Arc;
 
-/// What those who fetch files have in common.
+/// Configuration of the clients that fetch files.
 #[derive(Clone, Debug)]
 pub struct FilesConfig {
-    /// Size of a file.
+    /// Size of a file, bytes.
     pub bytes: Distribution,
-    /// Seconds from the end of a file to the beginning of the next one, and before the first.
+    /// Seconds from the end of a file to the start of the next one, and before the first one.
     pub gap_s: Distribution,
-    /// Bytes that ask for a file; 0: the connection is enough, as with FTP's passive mode.
+    /// Bytes of a request; 0: the connection is the request, as with FTP's passive mode.
     pub request_bytes: u64,
-    /// How many files; `None`: on and on.
+    /// Number of files; `None`: without end.
     pub count: Option<u32>,
 }
 
-/// Fetches files one after the other, each over a connection of its own: FTP.
+/// Client that fetches files one after the other, each over a connection of its own, as in FTP.
 #[derive(Debug)]
 pub struct Files {
     config: Arc<FilesConfig>,
@@ -28,7 +28,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// User number `user` of the run with this seed; what it fetches depends on nothing else.
+    /// Returns user number `user` of the run with this seed; its files depend on nothing else.
     pub fn new(config: Arc<FilesConfig>, parties: Parties, seed: u64, user: u32) -> Self {
         Self { config, parties, rng: Rng::new(seed, Stream::User(user)), fetched: 0 }
     }

@@ -7,49 +7,49 @@ use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What all browsers of a group have in common.
+/// Configuration of the browsers of a group.
 #[derive(Clone, Debug)]
 pub struct LoaderConfig {
-    /// What they load.
+    /// Site to load.
     pub site: Arc<Site>,
-    /// How.
+    /// Version of HTTP and use of connections.
     pub http: Multiplexing,
-    /// Connections outlive the page.
+    /// True if connections outlive the page.
     pub keep_alive: bool,
-    /// How often all pages are loaded, one after the other; `None`: on and on.
+    /// Number of times that all pages are loaded, one after the other; `None`: without end.
     pub times: Option<u32>,
     /// Seconds between the end of a page and the start of the next one, and before the first one.
     pub think_s: Distribution,
 }
 
-/// A browser that loads the pages of a site as they were recorded: each object is asked for so long after the end of another one,
-/// however long that has taken here.
+/// Browser that loads the pages of a recorded site: each object is requested with the recorded delay after the end of another one, however
+/// long the load of the other one takes in the run.
 #[derive(Debug)]
 pub struct Loader {
     config: Arc<LoaderConfig>,
-    /// One for each server; origins take turns.
+    /// Parties of the connections to each server; origins are assigned to servers in rotation.
     servers: Vec<Parties>,
     rng: Rng,
-    /// Pages that were begun.
+    /// Number of pages started.
     begun: u64,
     page: u32,
     page_start: Time,
     objects: Vec<Progress>,
-    /// Objects that have arrived.
+    /// Number of objects received.
     complete: u32,
-    /// Of each origin, or of each server if origins share connections.
+    /// Pool of each origin, or of each server if origins share connections.
     pools: Vec<Pool>,
 }
 
-/// How far an object is.
+/// Progress of an object.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
-    /// When it was asked for.
+    /// Time of the request.
     start: Option<Time>,
     received: u64,
 }
 
-/// The connections that may be used for the same objects.
+/// Connections that may carry the same objects.
 #[derive(Debug, Default)]
 struct Pool {
     lines: Vec<Line>,
@@ -60,20 +60,19 @@ struct Pool {
 #[derive(Debug)]
 struct Line {
     conn: Conn,
-    /// Responses that have not come.
+    /// Number of outstanding responses.
     awaited: u32,
-    /// What was asked for last.
+    /// Object of the last request.
     last: u32,
-    /// The page uses it.
+    /// True if the current page has used the connection.
     used: bool,
 }
 
-/// The key of the timer that begins a page; that of an object is its number and one.
+/// Key of the timer that starts a page. The key of an object is its number plus one.
 const BEGIN: u64 = 0;
 
 impl Loader {
-    /// Browser number `user` of the run with this seed; how long its user thinks depends on nothing else. There is at least one
-    /// server.
+    /// Returns browser number `user` of the run with this seed; its think times depend on nothing else. Needs at least one server.
     pub fn new(config: Arc<LoaderConfig>, servers: Vec<Parties>, seed: u64, user: u32) -> Self {
         let pools = match config.http {
             Multiplexing::Http2 { coalesced: true, .. } => servers.len(),
@@ -122,7 +121,7 @@ impl Loader {
         }
     }
 
-    /// An object is to be asked for after so long.
+    /// Requests an object after a delay.
     fn plan(&mut self, object: u32, delay: Span, host: &mut Host<'_>) {
         if delay == Span::ZERO {
             self.ask(object, host);
@@ -131,7 +130,7 @@ impl Loader {
         }
     }
 
-    /// Asks for an object as soon as there is a connection for it.
+    /// Requests an object as soon as a connection is available.
     fn ask(&mut self, object: u32, host: &mut Host<'_>) {
         let Some(of) = self.config.site.object((self.page, object)) else { return };
         let (most_lines, most_awaited) = match self.config.http {
@@ -165,7 +164,7 @@ impl Loader {
         host.send(line.conn, Message { bytes, tag, asks: of.bytes, context: None });
     }
 
-    /// A response, or a frame of one, has arrived.
+    /// Handles a response or a frame of a response.
     fn on_message(&mut self, conn: Conn, bytes: u64, tag: u64, host: &mut Host<'_>) {
         let (page, object) = object_of(tag);
         let is_it = |line: &Line| line.conn == conn;
@@ -205,12 +204,12 @@ impl Loader {
         self.think(host);
     }
 
-    /// A page was begun and is not over.
+    /// Returns true if a page was started and is not complete.
     fn is_loading(&self) -> bool {
         (self.complete as usize) < self.objects.len()
     }
 
-    /// Those that the page has used so far.
+    /// Returns the number of connections that the page has used so far.
     fn connections(&self) -> u32 {
         self.pools.iter().flat_map(|pool| &pool.lines).filter(|line| line.used).count() as u32
     }
@@ -241,7 +240,7 @@ impl Application for Loader {
         let lines = || self.pools.iter().flat_map(|pool| &pool.lines);
         let mut delivered = 0;
         for ((object, of), progress) in (0..).zip(whole.objects()).zip(&self.objects) {
-            // Frames have been counted, a response as a whole has not.
+            // Frames are counted as they arrive, a response of HTTP/1.1 only when it is complete.
             let line = lines().find(|line| line.awaited == 1 && line.last == object);
             let underway = match self.config.http {
                 Multiplexing::Http1 { .. } => line.map_or(0, |line| (to.arrived)(line.conn)),

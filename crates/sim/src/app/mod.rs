@@ -1,4 +1,4 @@
-//! Programs at hosts: they hear of what happens and do something about it.
+//! Applications at hosts, which react to events.
 
 mod background;
 mod bulk;
@@ -31,62 +31,62 @@ use crate::host::{Conn, Host};
 use crate::record::Event;
 use std::fmt::Debug;
 
-/// Something a program hears.
+/// Event for an application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AppEvent {
-    /// The run begins.
+    /// Start of the application.
     Start,
-    /// The time has come that it asked for under this key.
+    /// Expiry of the timer with this key.
     Timer(u64),
-    /// A connection that it has opened stands.
+    /// Completed opening of a connection by this application.
     Opened(Conn),
-    /// A connection stands that another program has opened to it.
+    /// Completed opening of a connection to this application.
     Accepted(Conn),
-    /// Nothing more will come of a message.
+    /// Arrival of a message.
     Message {
-        /// Over this connection.
+        /// Connection of the message.
         conn: Conn,
-        /// The message.
+        /// Message received.
         message: Heard,
-        /// All of it has arrived. Only what comes from outside may end early.
+        /// True if the message is complete. Only a message of an external host may end early.
         whole: bool,
     },
-    /// As many bytes of a message have arrived as it asked to hear of.
+    /// Arrival of as many bytes of a message as the application has requested with [`Host::notify`].
     Progress {
-        /// Over this connection.
+        /// Connection of the message.
         conn: Conn,
-        /// The message's tag.
+        /// Tag of the message.
         tag: u64,
     },
-    /// So little of what it has written has yet to be sent as it asked to hear of.
+    /// Fall of the unsent data below the threshold that the application has set with [`Host::notify_drained`].
     Drained(Conn),
-    /// The other end will send no more over this connection.
+    /// Close of this connection by the peer, which will send no more.
     PeerClosed(Conn),
-    /// The connection is over.
+    /// End of this connection.
     Closed(Conn),
 }
 
-/// Which news of its connections a program wants, besides messages. Of what it does not want it may hear nothing.
+/// Events of its connections that an application requests in addition to messages. Other events may not be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// [`AppEvent::Opened`] and [`AppEvent::Accepted`].
+    /// Delivery of [`AppEvent::Opened`] and [`AppEvent::Accepted`].
     pub opened: bool,
-    /// [`AppEvent::PeerClosed`].
+    /// Delivery of [`AppEvent::PeerClosed`].
     pub peer_closed: bool,
-    /// [`AppEvent::Closed`].
+    /// Delivery of [`AppEvent::Closed`].
     pub closed: bool,
 }
 
 impl Wants {
-    /// All there is to hear.
+    /// All events.
     pub const ALL: Self = Self { opened: true, peer_closed: true, closed: true };
-    /// Nothing but messages.
+    /// No events other than messages.
     pub const MESSAGES: Self = Self { opened: false, peer_closed: false, closed: false };
 }
 
-/// A program at a host, at one end of its connections.
+/// Application at a host, at one end of its connections.
 ///
-/// A program that counts the messages that it receives:
+/// An application that counts the messages that it receives:
 ///
 /// ```
 /// use catnip_sim::Host;
@@ -108,52 +108,52 @@ impl Wants {
 /// let app = AnyApp::Custom(Box::new(Counter::default()));
 /// ```
 pub trait Application: Debug + Send {
-    /// What it wants to hear of its connections. It is asked once.
+    /// Returns the requested events of connections. Called once.
     fn wants(&self) -> Wants {
         Wants::ALL
     }
 
-    /// Hears an event and does something at its host.
+    /// Handles an event, using the host.
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>);
 
-    /// Tells of what it has begun and not ended; records call it `program`.
+    /// Reports unfinished activities of the application, whose number in records is `program`.
     fn unfinished(&self, _program: u32, _tell: &mut Unfinished<'_>) {}
 }
 
-/// Who hears of what has been begun and not ended.
+/// Visitor of the unfinished activities of an application.
 pub struct Unfinished<'a> {
-    /// Takes what would be said at its end, and the bytes of it that have arrived.
+    /// Receiver of the event that the end of an activity would record, and of the number of its bytes that have arrived.
     pub tell: &'a mut dyn FnMut(Event, u64),
-    /// How many bytes of the next message have arrived at the program's end of a connection.
+    /// Number of bytes of the next message that have arrived at the application's end of a connection.
     pub arrived: &'a dyn Fn(Conn) -> u64,
 }
 
-/// The built-in programs and one of your own.
+/// Built-in application, or a custom one.
 #[derive(Debug)]
 pub enum AnyApp {
-    /// See [`Bulk`].
+    /// Single transfer: see [`Bulk`].
     Bulk(Bulk),
-    /// See [`Background`].
+    /// Source of background traffic: see [`Background`].
     Background(Box<Background>),
-    /// See [`Files`].
+    /// File transfers: see [`Files`].
     Files(Box<Files>),
-    /// See [`Telnet`].
+    /// Telnet session: see [`Telnet`].
     Telnet(Box<Telnet>),
-    /// See [`WebClient`].
+    /// Web client: see [`WebClient`].
     Web(Box<WebClient>),
-    /// See [`Server`].
+    /// Server: see [`Server`].
     Server(Box<Server>),
-    /// See [`Initiator`].
+    /// Initiator of a trace: see [`Initiator`].
     Initiator(Box<Initiator>),
-    /// See [`Acceptor`].
+    /// Acceptor of a trace: see [`Acceptor`].
     Acceptor(Box<Acceptor>),
-    /// See [`Loader`].
+    /// Browser of a recorded site: see [`Loader`].
     Loader(Box<Loader>),
-    /// See [`Origin`].
+    /// Server of a recorded site: see [`Origin`].
     Origin(Box<Origin>),
-    /// Anything else.
+    /// Custom application.
     Custom(Box<dyn Application>),
-    /// It is busy with an event.
+    /// Placeholder while the application handles an event.
     Busy,
 }
 
@@ -181,7 +181,7 @@ impl Application for AnyApp {
             Self::Web(app) => app.unfinished(program, tell),
             Self::Loader(app) => app.unfinished(program, tell),
             Self::Custom(app) => app.unfinished(program, tell),
-            // Connections are all that they have.
+            // Applications without activities other than connections.
             Self::Bulk(_) | Self::Background(_) | Self::Files(_) | Self::Server(_) => {}
             Self::Initiator(_) | Self::Acceptor(_) | Self::Origin(_) | Self::Busy => {}
         }

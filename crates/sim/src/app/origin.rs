@@ -5,43 +5,44 @@ use catnip_base::{FlowContext, Span};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// What the servers of a site have in common.
+/// Configuration of the servers of a site.
 #[derive(Clone, Debug)]
 pub struct OriginConfig {
-    /// What they serve.
+    /// Site to serve.
     pub site: Arc<Site>,
-    /// How.
+    /// Version of HTTP and use of connections.
     pub http: Multiplexing,
-    /// Over HTTP/1.1, they tell TCP how long each response is. Of a frame that says nothing: it is a part of something longer.
+    /// True if servers pass the size of each HTTP/1.1 response to TCP. The size of a frame is not passed, since a frame is part of a longer
+    /// response.
     pub tells_size: bool,
 }
 
-/// A server of one or more origins of a site, for any number of [`Loader`](super::Loader)s. Like HTTP/2, it writes one frame at
-/// a time, of each response that is ready in turn, and the next one when the last one has almost left.
+/// Server of one or more origins of a site, for any number of [`Loader`](super::Loader)s. With HTTP/2, the server writes one frame at a
+/// time, from each ready response in turn, and the next frame when the last one is almost sent.
 #[derive(Debug)]
 pub struct Origin {
     config: Arc<OriginConfig>,
-    /// Requests that it works on, by the key of their timers.
+    /// Requests in progress, by the key of their timers.
     working: BTreeMap<u64, (Conn, u64)>,
     next_key: u64,
     lines: BTreeMap<Conn, Line>,
 }
 
-/// A connection over which something was asked.
+/// State of a connection with a request.
 #[derive(Debug, Default)]
 struct Line {
-    /// Requests that it works on.
+    /// Number of requests in progress.
     working: u32,
-    /// Responses that were begun: their tags, and what has yet to be written of each. The next frame is of the first one.
+    /// Responses that have started: the tag and the number of unwritten bytes of each. The next frame is of the first one.
     streams: VecDeque<(u64, u64)>,
-    /// The last frame has not left.
+    /// True until the last frame is almost sent.
     writing: bool,
-    /// The client will ask no more.
+    /// True once the client has closed the connection.
     closed: bool,
 }
 
 impl Origin {
-    /// A server that has heard of nobody.
+    /// Returns a server without connections.
     pub fn new(config: Arc<OriginConfig>) -> Self {
         Self { config, working: BTreeMap::new(), next_key: 0, lines: BTreeMap::new() }
     }
@@ -84,7 +85,7 @@ impl Origin {
         }
     }
 
-    /// Writes a frame, if any response has something left.
+    /// Writes the next frame, if any response has unwritten bytes.
     fn write(&mut self, conn: Conn, framing: Framing, host: &mut Host<'_>) {
         let Some(line) = self.lines.get_mut(&conn) else { return };
         let next = line.streams.pop_front();

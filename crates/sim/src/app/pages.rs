@@ -1,20 +1,20 @@
 use catnip_base::{Distribution, Rng, Stream};
 
-/// A Web page: the sizes in bytes of its objects, the HTML first.
+/// Web page, as the sizes of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// At least one object.
+    /// Sizes of the objects, at least one, bytes; the HTML comes first.
     pub objects: Vec<u64>,
 }
 
 impl Page {
-    /// All bytes of the page.
+    /// Returns the size of the page, bytes.
     pub fn bytes(&self) -> u64 {
         self.objects.iter().sum()
     }
 }
 
-/// Makes pages from distributions of Web content (CAT-S14).
+/// Generator of pages from distributions of Web content (CAT-S14).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageGenerator {
     /// Size of the HTML, bytes.
@@ -25,33 +25,33 @@ pub struct PageGenerator {
     pub image_bytes: Distribution,
 }
 
-/// Where a user's pages come from.
+/// Source of a user's pages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PageSource {
-    /// These, each user in a random order of its own; then, if `endless`, again in another order.
+    /// List of pages, fetched by each user in a random order of its own.
     Known {
-        /// All of them.
+        /// Pages of the list.
         pages: Vec<Page>,
-        /// A user goes on and on.
+        /// True if users start over in another order after the last page.
         endless: bool,
     },
-    /// Each one is drawn as a user asks for it, on and on.
+    /// Pages drawn at random at each request, without end.
     Drawn(PageGenerator),
 }
 
-/// More embedded objects than any page of the time had: a bound on what a heavy tail can ask for.
+/// Maximum number of embedded objects, more than any page of the time had: a bound for heavy-tailed distributions.
 const MAX_IMAGES: f64 = 1000.0;
-/// A terabyte: the same for sizes.
+/// Maximum size of an object, one terabyte: a bound for heavy-tailed distributions.
 const MAX_OBJECT_BYTES: f64 = 1e12;
 
 impl PageGenerator {
-    /// `count` pages; the same seed gives the same pages.
+    /// Returns `count` pages; equal seeds give equal pages.
     pub fn generate(&self, count: u32, seed: u64) -> Vec<Page> {
         let mut rng = Rng::new(seed, Stream::Workload(0));
         (0..count).map(|_| self.draw(&mut rng)).collect()
     }
 
-    /// One page.
+    /// Draws a page.
     pub fn draw(&self, rng: &mut Rng) -> Page {
         let html = whole_bytes(self.html_bytes.draw(rng));
         let images = self.images.draw(rng).round().clamp(0.0, MAX_IMAGES) as u32;
@@ -60,7 +60,7 @@ impl PageGenerator {
     }
 }
 
-/// A size as it was drawn, in whole bytes and within bounds.
+/// Rounds a drawn size to whole bytes within bounds.
 pub(super) fn whole_bytes(drawn: f64) -> u64 {
     drawn.round().clamp(1.0, MAX_OBJECT_BYTES) as u64
 }

@@ -7,31 +7,32 @@ use catnip_base::{FlowContext, Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Opens the connections of a trace at their times, and says on each what its vector has the initiator say.
+/// Initiator of the connections of a trace: opens each at its time and sends the initiator's data units of its vector.
 ///
-/// Every message carries the number of its vector, so that the acceptor knows what to replay.
+/// Every message carries the number of its vector, so that the acceptor can find the vector to replay.
 #[derive(Debug)]
 pub struct Initiator {
     replay: Replay,
     parties: Parties,
-    /// Number of the vector that it opens next, and how far it is from one to the next.
+    /// Number of the next vector to open.
     next: usize,
+    /// Difference between the numbers of successive vectors of this initiator.
     step: usize,
 }
 
-/// Accepts the connections of a trace, and says on each what its vector has the acceptor say.
+/// Acceptor of the connections of a trace: sends the acceptor's data units of the vector of each connection.
 #[derive(Debug)]
 pub struct Acceptor {
     replay: Replay,
-    /// The vector of each connection of which it has heard.
+    /// Number of the vector of each known connection.
     vectors: BTreeMap<Conn, u64>,
 }
 
-/// The key under which an initiator waits for its next connection; others are numbers of vectors.
+/// Key of the timer that opens the initiator's next connection; other keys are numbers of vectors.
 const OPEN: u64 = u64::MAX;
 
 impl Initiator {
-    /// Opens every vector between these two whose number leaves the remainder `index` divided by `users`.
+    /// Returns the initiator of every vector whose number modulo `users` is `index`, with connections between these parties.
     pub fn new(vectors: Arc<[ConnectionVector]>, parties: Parties, (index, users): (usize, usize)) -> Self {
         let replay = Replay::new(vectors, Side::Initiator, false);
         Self { replay, parties, next: index, step: users }
@@ -47,7 +48,7 @@ impl Initiator {
         let number = self.next as u64;
         let conn = host.open(self.parties);
         let adus = &self.replay.vectors[self.next].adus;
-        // An acceptor that does not wait for the initiator has to hear which vector it replays: a message of nothing.
+        // An empty message passes the number of the vector to an acceptor that sends before receiving data.
         if adus.iter().find(|adu| adu.by == Side::Acceptor).is_some_and(|adu| adu.after == After::Sent) {
             host.send(conn, Message { tag: number, ..Message::default() });
         }
@@ -78,14 +79,14 @@ impl Application for Initiator {
                     self.replay.parts.remove(&number);
                 }
             }
-            // It asks for nothing else.
+            // No other events are requested.
             _ => {}
         }
     }
 }
 
 impl Acceptor {
-    /// For initiators with the same vectors; it tells TCP how long its responses are, or not.
+    /// Returns the acceptor for initiators with the same vectors. With `tells_size`, the size of each data unit is passed to TCP.
     pub fn new(vectors: Arc<[ConnectionVector]>, tells_size: bool) -> Self {
         Self { replay: Replay::new(vectors, Side::Acceptor, tells_size), vectors: BTreeMap::new() }
     }
@@ -124,30 +125,31 @@ impl Application for Acceptor {
 
 const WANTS: Wants = Wants { opened: false, peer_closed: true, closed: true };
 
-/// One side of vectors. An end with a FIN closes at its time, one without when its peer has closed; if neither has one, an end
-/// closes when all is said and heard.
+/// Replay of one side of vectors. An end with a FIN closes at the time of its FIN, an end without when the peer has closed; if neither has
+/// a FIN, an end closes when all data units are sent and received.
 #[derive(Debug)]
 struct Replay {
     vectors: Arc<[ConnectionVector]>,
     side: Side,
     tells_size: bool,
-    /// Connections under way, by the numbers of their vectors.
+    /// Open connections by the numbers of their vectors.
     parts: BTreeMap<u64, Part>,
 }
 
-/// How far one side of a connection has come.
+/// Progress of one side of a connection.
 #[derive(Debug)]
 struct Part {
     conn: Conn,
-    /// The next of the vector's ADUs that it looks at.
+    /// Index of the next ADU of the vector.
     at: usize,
-    /// ADUs of the other side before that one, and how many of all of them have arrived.
+    /// Number of ADUs of the other side before this index.
     before: usize,
+    /// Number of ADUs of the other side that have arrived.
     heard: usize,
-    /// It waits for the time of its next ADU.
+    /// True while the timer of the next ADU runs.
     waits: bool,
     peer_closed: bool,
-    /// It has said that it will say no more.
+    /// True once this side has closed.
     closed: bool,
 }
 
@@ -156,14 +158,14 @@ impl Replay {
         Self { vectors, side, tells_size, parts: BTreeMap::new() }
     }
 
-    /// A connection begins.
+    /// Starts the replay of a vector over a connection.
     fn begin(&mut self, number: u64, conn: Conn, host: &mut Host<'_>) {
         let part = Part { conn, at: 0, before: 0, heard: 0, waits: false, peer_closed: false, closed: false };
         self.parts.insert(number, part);
         self.go_on(number, host);
     }
 
-    /// An ADU of the other side has arrived.
+    /// Handles an ADU of the other side.
     fn hear(&mut self, number: u64, host: &mut Host<'_>) {
         if let Some(part) = self.parts.get_mut(&number) {
             part.heard += 1;
@@ -171,7 +173,7 @@ impl Replay {
         }
     }
 
-    /// The other side will say no more.
+    /// Handles the close of the other side.
     fn on_peer_closed(&mut self, number: u64, host: &mut Host<'_>) {
         if let Some(part) = self.parts.get_mut(&number) {
             part.peer_closed = true;
@@ -179,7 +181,7 @@ impl Replay {
         }
     }
 
-    /// The time of its next ADU has come.
+    /// Sends the next ADU at its time.
     fn on_timer(&mut self, number: u64, host: &mut Host<'_>) {
         if let Some(part) = self.parts.get_mut(&number) {
             part.waits = false;
@@ -188,12 +190,12 @@ impl Replay {
         }
     }
 
-    /// Says what there is to say now, and waits for the time of what comes then.
+    /// Sends the ADUs that are due, and sets the timer of the next one.
     fn go_on(&mut self, number: u64, host: &mut Host<'_>) {
         while let Some(part) = self.parts.get_mut(&number).filter(|part| !part.waits && !part.closed) {
             let vector = &self.vectors[number as usize];
             let Some(adu) = part.next(&vector.adus, self.side) else {
-                // A host outside knows nothing of the vector's FIN.
+                // An external host does not send the FIN of the vector.
                 let nobody_has_a_fin =
                     part.conn.as_foreign().is_some() || vector.adus.iter().all(|adu| adu.bytes > 0);
                 if part.peer_closed || (nobody_has_a_fin && part.heard >= part.before) {
@@ -203,7 +205,7 @@ impl Replay {
             };
             if adu.after == After::Received && part.heard < part.before {
                 if part.peer_closed {
-                    // What it waits for will never come.
+                    // The awaited ADU will never arrive.
                     part.close(host);
                 }
                 return;
@@ -234,14 +236,14 @@ impl Replay {
         host.send(part.conn, message);
     }
 
-    /// The vector of a connection that its own side has opened.
+    /// Returns the number of the vector of a connection.
     fn number_of(&self, conn: Conn) -> Option<u64> {
         self.parts.iter().find(|(_, part)| part.conn == conn).map(|(&number, _)| number)
     }
 }
 
 impl Part {
-    /// Its own next ADU; those of the other side before it are counted on the way.
+    /// Returns this side's next ADU, and counts the ADUs of the other side before it.
     fn next(&mut self, adus: &[Adu], side: Side) -> Option<Adu> {
         while let Some(adu) = adus.get(self.at) {
             if adu.by == side {

@@ -5,31 +5,31 @@ use catnip_base::{Distribution, FlowContext, Rng, Span, Stream, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What servers have in common.
+/// Configuration of servers.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Seconds that an answer takes; `None`: no time.
+    /// Processing time of a request, seconds; `None`: no time.
     pub delay_s: Option<Distribution>,
-    /// It tells TCP how long its answers are.
+    /// True if servers pass the size of each response to TCP.
     pub tells_size: bool,
-    /// It closes a connection behind its first answer (HTTP/1.0).
+    /// True if servers close a connection after the first response (HTTP/1.0).
     pub closes: bool,
 }
 
-/// Answers each message with as many bytes as it asks for, those of a connection in their order.
+/// Server that responds to each message with the requested number of bytes, in order on each connection.
 #[derive(Debug)]
 pub struct Server {
     config: Arc<ServerConfig>,
     rng: Rng,
-    /// What waits for its time, by the key of its timer.
+    /// Responses in progress, by the key of their timers.
     waiting: BTreeMap<u64, (Conn, Message)>,
     next_key: u64,
-    /// Connections with answers that wait: when the last one leaves, and whether the client has closed.
+    /// Connections with responses in progress: the time of the last one, and true if the client has closed.
     busy: BTreeMap<Conn, (Time, bool)>,
 }
 
 impl Server {
-    /// Server number `server` of the run with this seed; how long it takes depends on nothing else.
+    /// Returns server number `server` of the run with this seed; its processing times depend on nothing else.
     pub fn new(config: Arc<ServerConfig>, seed: u64, server: u32) -> Self {
         let rng = Rng::new(seed, Stream::Server(server));
         Self { config, rng, waiting: BTreeMap::new(), next_key: 0, busy: BTreeMap::new() }

@@ -6,16 +6,16 @@ use crate::record::{EchoRecord, Event};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
 
-/// What sessions have in common.
+/// Configuration of Telnet sessions.
 #[derive(Clone, Debug)]
 pub struct TelnetConfig {
-    /// Of what is typed, and of its echo.
+    /// Size of a keystroke and of its echo, bytes.
     pub bytes: u64,
-    /// Seconds from one keystroke to the next, unless its echo takes longer; also before the first.
+    /// Seconds from one keystroke to the next, unless the echo takes longer; also before the first one.
     pub pause_s: Distribution,
 }
 
-/// A person at a terminal: types, waits for the echo, and types on. One packet is outstanding, as with Nagle's rule.
+/// Telnet session: sends a keystroke, waits for the echo, and sends the next one. One packet is outstanding, as with the Nagle algorithm.
 #[derive(Debug)]
 pub struct Telnet {
     config: Arc<TelnetConfig>,
@@ -23,15 +23,15 @@ pub struct Telnet {
     rng: Rng,
     conn: Option<Conn>,
     typed: Time,
-    /// When the next keystroke comes, if its turn has come by then.
+    /// Earliest time of the next keystroke.
     next: Time,
     count: u64,
-    /// The echo of the last keystroke has not come.
+    /// True while the echo of the last keystroke is outstanding.
     awaits: bool,
 }
 
 impl Telnet {
-    /// User number `user` of the run with this seed; what it types depends on nothing else.
+    /// Returns user number `user` of the run with this seed; its keystrokes depend on nothing else.
     pub fn new(config: Arc<TelnetConfig>, parties: Parties, seed: u64, user: u32) -> Self {
         let rng = Rng::new(seed, Stream::User(user));
         Self {

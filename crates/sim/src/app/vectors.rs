@@ -1,80 +1,78 @@
 use super::pages::whole_bytes;
 use catnip_base::{Distribution, Rng, Span};
 
-/// A connection vector (Weigle et al., "Tmix: a tool for generating realistic TCP application workloads in ns-2", ACM CCR 36(3),
-/// 2006): what the two ends of a TCP connection have said to each other and how long they have waited in between, without
-/// what the network made of it.
+/// Connection vector (Weigle et al., "Tmix: a tool for generating realistic TCP application workloads in ns-2", ACM CCR 36(3), 2006): the
+/// data units that the two ends of a TCP connection have exchanged and the waiting times in between, without the effects of the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionVector {
-    /// When it is opened, microseconds after the beginning.
+    /// Time of the opening, microseconds after the start of the run.
     pub start_us: u64,
-    /// What the waits of its ends depend on.
+    /// Dependence of each end on the other.
     pub order: Order,
-    /// What both ends say. Those of one end are in the order in which it says them; in a sequential vector, so are all.
+    /// Data units of both ends. The units of each end are in the order of sending; in a sequential vector, all units are.
     pub adus: Vec<Adu>,
-    /// What is known of the connection that was recorded.
+    /// Measurements of the recorded connection.
     pub observed: Observed,
 }
 
-/// What the waits of the ends of a connection depend on.
+/// Dependence of each end of a connection on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Who speaks has heard the other end: request and response.
+    /// Each end sends after receiving from the other: request and response.
     Sequential,
-    /// Each end keeps its own time: pipelining, file sharing.
+    /// Each end sends at its own times: pipelining, file sharing.
     Concurrent,
 }
 
-/// An application data unit: what one end says at once.
+/// Application data unit: data that one end sends at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adu {
-    /// Who says it.
+    /// Sending end.
     pub by: Side,
-    /// What it waits for first.
+    /// Event from which the waiting time counts.
     pub after: After,
-    /// How long it waits then, microseconds.
+    /// Waiting time after this event, microseconds.
     pub wait_us: u64,
-    /// Its length; 0 is a FIN: this end says no more.
+    /// Length, bytes; 0 is a FIN, after which this end sends no more.
     pub bytes: u64,
 }
 
-/// An end of a connection.
+/// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Side {
-    /// Opens it: the client.
+    /// Client, which opens the connection.
     Initiator,
-    /// Accepts it: the server.
+    /// Server, which accepts the connection.
     Acceptor,
 }
 
-/// What an end waits for.
+/// Event from which a waiting time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// It has said what it has to say before this; without such, the connection is opened.
+    /// Transmission of the preceding data unit of the same end; for the first unit, the opening of the connection.
     Sent,
-    /// All has arrived that the other end says before this.
+    /// Arrival of all preceding data units of the other end.
     Received,
 }
 
-/// What is known of a connection that was recorded. Replaying it takes none of this: the scenario says what paths are like.
+/// Measurements of a recorded connection. Replay does not use them: the scenario specifies the paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// Two numbers under which it is known.
+    /// Two identifiers of the connection.
     pub ids: [u64; 2],
     /// Largest windows of the initiator and the acceptor, bytes.
     pub window_bytes: Option<[u64; 2]>,
-    /// Their maximum segment sizes, bytes.
+    /// Maximum segment sizes of the initiator and the acceptor, bytes.
     pub mss_bytes: Option<[u64; 2]>,
-    /// The shortest round trip, microseconds.
+    /// Minimum round-trip time, microseconds.
     pub min_rtt_us: Option<u64>,
-    /// The share of packets lost on the way to the acceptor, and to the initiator.
+    /// Loss rate of packets to the acceptor, and of packets to the initiator.
     pub loss: Option<[f64; 2]>,
 }
 
 impl ConnectionVector {
-    /// How often something is said and answered. An end that says several things in a row begins an exchange with each, and
-    /// so does an acceptor that speaks first.
+    /// Returns the number of exchanges. Each data unit starts one, except an acceptor's unit directly after one of the initiator.
     pub fn epochs(&self) -> u64 {
         let mut asked = false;
         let mut epochs = 0;
@@ -85,12 +83,12 @@ impl ConnectionVector {
         epochs
     }
 
-    /// Bytes that this end says.
+    /// Returns the number of bytes that this end sends.
     pub fn bytes(&self, side: Side) -> u64 {
         self.adus.iter().filter(|adu| adu.by == side).map(|adu| adu.bytes).sum()
     }
 
-    /// Is it made of requests of the initiator, each with one response, and an end?
+    /// Returns true if the vector consists of requests of the initiator with one response each.
     pub fn is_request_response(&self) -> bool {
         let said: Vec<&Adu> = self.adus.iter().filter(|adu| adu.bytes > 0).collect();
         let in_turn = said.chunks(2).all(|epoch| match epoch {
@@ -105,14 +103,14 @@ impl ConnectionVector {
     }
 }
 
-/// Makes vectors of requests and bursts of response with idle times in between (CWV-S9).
+/// Generator of vectors of requests and response bursts with idle times in between (CWV-S9).
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorGenerator {
-    /// How many connections.
+    /// Number of connections.
     pub connections: u32,
-    /// They are opened in this time, each at any moment of it with the same chance.
+    /// Period in which connections are opened, each at a uniformly distributed time.
     pub over: Span,
-    /// Requests of a connection.
+    /// Number of requests of a connection.
     pub epochs: Distribution,
     /// Size of a request, bytes.
     pub request_bytes: Distribution,
@@ -120,19 +118,18 @@ pub struct VectorGenerator {
     pub response_bytes: Distribution,
     /// Seconds from a response to the next request.
     pub idle_s: Distribution,
-    /// Seconds that the server takes.
+    /// Processing time of the server, seconds.
     pub server_s: Distribution,
 }
 
-/// More requests over one connection than any server allows: a bound on what a heavy tail can ask for.
+/// Maximum number of requests over one connection, more than any server allows: a bound for heavy-tailed distributions.
 const MAX_EPOCHS: f64 = 1000.0;
 
-/// What a vector says of the windows if nothing limits them: the most that a header without options can announce (RFC 9293,
-/// section 3.1).
+/// Window of vectors without a limit: the maximum that a header without options can advertise (RFC 9293, section 3.1), bytes.
 const WINDOW_BYTES: u64 = 65_535;
 
 impl VectorGenerator {
-    /// All connections, in the order in which they are opened. What happens on each does not depend on the others.
+    /// Returns all connections in order of opening. The data units of each connection do not depend on the others.
     pub fn generate(&self, rng: &Rng) -> Vec<ConnectionVector> {
         let mut drawn = rng.clone();
         let over_us = self.over.as_nanos() / 1000;
@@ -170,7 +167,7 @@ impl VectorGenerator {
     }
 }
 
-/// A wait as it was drawn, in whole microseconds: at least one, since Tmix takes 0 for no wait at all.
+/// Rounds a drawn waiting time down to whole microseconds, but at least one, since 0 stands for no wait in Tmix.
 fn whole_us(seconds: f64) -> u64 {
     (Span::from_secs_f64(seconds).as_nanos() / 1000).max(1)
 }

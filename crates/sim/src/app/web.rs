@@ -6,24 +6,24 @@ use crate::record::{Event, ObjectRecord, PageRecord};
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
 use std::sync::Arc;
 
-/// How a client fetches a page.
+/// Version of HTTP and use of connections to fetch a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http {
-    /// A connection per object, at most so many at a time (CATNIP paper, section IV-A).
+    /// One connection per object, a limited number at a time (CATNIP paper, section IV-A).
     V10 {
-        /// Parallel connections, one of which may be that of the HTML.
+        /// Maximum number of parallel connections, including that of the HTML.
         max_connections: u32,
     },
     /// Persistent connections (RFC 9112, section 9.3).
     V11 {
-        /// Parallel connections to the server.
+        /// Maximum number of parallel connections to the server.
         max_connections: u32,
-        /// Requests do not wait for the answers to earlier ones (RFC 9112, section 9.3.2).
+        /// True if requests do not wait for the responses to earlier ones (RFC 9112, section 9.3.2).
         pipelining: bool,
-        /// Connections outlive the page.
+        /// True if connections outlive the page.
         keep_alive: bool,
     },
-    /// The CATNIP paper's approximation of HTTP/1.1 (section V-F): one connection per page that carries all its bytes as one
+    /// Approximation of HTTP/1.1 in the CATNIP paper (section V-F): one connection per page, which carries all bytes of the page as one
     /// document.
     Approximate,
 }
@@ -37,59 +37,61 @@ impl Http {
     }
 }
 
-/// What all clients of a group have in common.
+/// Configuration of the clients of a group.
 #[derive(Clone, Debug)]
 pub struct WebConfig {
-    /// The pages.
+    /// Source of the pages.
     pub pages: PageSource,
-    /// How.
+    /// Version of HTTP and use of connections.
     pub http: Http,
     /// Seconds between the end of a page and the start of the next one, and before the first one.
     pub think_s: Distribution,
-    /// Images are asked for when so many bytes of the HTML have arrived, or all of it.
+    /// Number of bytes of the HTML after which images are requested; at the latest, at its end.
     pub images_after_bytes: u64,
-    /// Bytes of a request; 0: it takes no time.
+    /// Bytes of a request; 0: a request takes no time.
     pub request_bytes: u64,
 }
 
-/// A person who looks at pages one after the other, with time to think in between.
+/// Web client that fetches pages one after the other, with think times in between.
 #[derive(Debug)]
 pub struct WebClient {
     config: Arc<WebConfig>,
     parties: Parties,
     rng: Rng,
-    /// Known pages still to come, the next one last.
+    /// Known pages still to be fetched, the next one last.
     order: Vec<u32>,
-    /// The page that is being fetched, and its number from 0.
+    /// Sizes of the objects of the current page, bytes.
     objects: Vec<u64>,
+    /// Number of the current page, from 0.
     page: u32,
     page_start: Time,
-    /// Objects asked for, so far, and those of a connection that was closed before their answers came.
+    /// Number of objects requested so far.
     asked: u32,
+    /// Objects to request again, since their connection was closed before the response.
     again: Vec<u32>,
-    /// Objects that have arrived.
+    /// Number of objects received.
     complete: u32,
     images_known: bool,
     started: Vec<Time>,
     lines: Vec<Line>,
-    /// Connections opened for the page.
+    /// Number of connections opened for the page.
     opened: u32,
 }
 
-/// A connection, and the objects asked for over it that have not come.
+/// Connection, and the objects requested over it that have not arrived.
 #[derive(Debug)]
 struct Line {
     conn: Conn,
     awaited: Vec<u32>,
 }
 
-/// Page and object, both from 0, in the tag of a request or an answer.
+/// Returns the numbers of the page and of the object, both from 0, in the tag of a request or a response.
 pub fn object_of(tag: u64) -> (u32, u32) {
     ((tag >> 32) as u32, tag as u32)
 }
 
 impl WebClient {
-    /// Client number `user` of the run with this seed; its choices depend on nothing else.
+    /// Returns client number `user` of the run with this seed; its choices depend on nothing else.
     pub fn new(config: Arc<WebConfig>, parties: Parties, seed: u64, user: u32) -> Self {
         let mut client = Self {
             rng: Rng::new(seed, Stream::User(user)),
@@ -111,7 +113,7 @@ impl WebClient {
         client
     }
 
-    /// All known pages, in a random order.
+    /// Puts all known pages into a random order.
     fn shuffle(&mut self) {
         if let PageSource::Known { pages, .. } = &self.config.pages {
             self.order = (0..pages.len() as u32).collect();
@@ -169,7 +171,7 @@ impl WebClient {
         self.ask_next(conn, host);
     }
 
-    /// How many answers the page takes.
+    /// Returns the number of responses that the page needs.
     fn answers(&self) -> u32 {
         if self.config.http == Http::Approximate { 1 } else { self.objects.len() as u32 }
     }
@@ -181,7 +183,7 @@ impl WebClient {
         conn
     }
 
-    /// Asks for the next object over this connection.
+    /// Requests the next object over this connection.
     fn ask_next(&mut self, conn: Conn, host: &mut Host<'_>) {
         let object = self.again.pop().unwrap_or_else(|| {
             self.started.push(host.now());
@@ -203,7 +205,7 @@ impl WebClient {
         !self.again.is_empty() || (self.images_known && self.asked < self.answers())
     }
 
-    /// Asks for images as far as connections allow it.
+    /// Requests as many images as the connections allow.
     fn ask_on(&mut self, host: &mut Host<'_>) {
         let most = self.config.http.max_connections();
         match self.config.http {
@@ -255,7 +257,7 @@ impl WebClient {
         self.think(host);
     }
 
-    /// The server will not answer any more over this connection; what it has not answered is asked for over another one.
+    /// Handles the close of a connection by the server. Unanswered requests are repeated over another connection.
     fn on_end(&mut self, conn: Conn, host: &mut Host<'_>) {
         let Some(at) = self.lines.iter().position(|line| line.conn == conn) else { return };
         let line = self.lines.remove(at);

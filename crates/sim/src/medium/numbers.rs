@@ -5,29 +5,29 @@ use catnip_net::mark::{Place, Sending};
 use catnip_net::{Ecn, NodeId, Packet};
 use catnip_tcp::{Endpoint, Outgoing, Segment, Sender, TcpConfig};
 
-/// Segments as numbers: the simulator.
+/// Medium of the simulator: segments as values in memory.
 #[derive(Debug, Default)]
 pub struct Numbers {
     segments: Slab<Parcel>,
     datagrams: Slab<(FlowId, Time)>,
 }
 
-/// A segment on its way.
+/// Segment in transit.
 #[derive(Clone, Copy, Debug)]
 struct Parcel {
     segment: Segment,
-    /// The connection's number, and which end of it.
+    /// Slot of the connection, and the sending end in the lowest bit.
     sender: u32,
 }
 
-// Each byte of it is one per packet: memory and cache misses of large networks follow. It may shrink; growing needs a reason.
+// Memory use and cache misses of large networks grow with this size. It may shrink; growth needs a reason.
 const _: () = assert!(size_of::<Parcel>() <= 72);
 
-/// Tells bodies of datagrams from those of segments.
+/// Flag of bodies that are datagrams, not segments.
 const DATAGRAM: u32 = 1 << 31;
 
 impl Numbers {
-    /// Forgets all packets; keeps their memory.
+    /// Removes all packets; keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.segments.clear();
         self.datagrams.clear();

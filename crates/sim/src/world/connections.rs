@@ -1,4 +1,4 @@
-//! Connections between two hosts of the engine: from their opening to their record.
+//! Connections between two hosts of the engine, from opening to final record.
 
 use super::{Handler, Timer, World};
 use crate::app::AppEvent;
@@ -37,7 +37,7 @@ impl<M: Handler, W: Watch> World<M, W> {
             hosts.medium.connect(now, &parties, &options.config, [client_phase, server_phase], &mut rng);
         let mut programs = [program; 2];
         programs[peer] = answers;
-        // What the client sends, the server hears.
+        // The client's stream is received by the server, and the reverse.
         let streams = [SERVER, CLIENT].map(|end| Stream::new(self.programs.wants(programs[end]).opened));
         let account = Account::new(number, program, parties, now, options, &rng);
         let id = hosts.connections.insert(Connection {
@@ -67,14 +67,14 @@ impl<M: Handler, W: Watch> World<M, W> {
         Conn { id, number: number as u32 }
     }
 
-    /// Gives a connection a weight where what this end sends leaves its host.
+    /// Sets the weight of a connection at the uplink of this end's host.
     pub(super) fn weigh(&mut self, id: u32, end: usize, weight: u32) {
         let account = &mut self.hosts.connections[id].account;
         account.is_weighted |= weight != 1;
         self.fabric.set_weight(account.parties.node(end), id as u16, weight);
     }
 
-    /// Which end of a connection this program has, if there still is such a connection.
+    /// Returns the end of a connection that this application has, if the connection still exists.
     pub(super) fn end_of(&self, conn: Conn, program: u32) -> Option<usize> {
         let connection = &self.hosts.connections[conn.id];
         let is_it = connection.account.number as u32 == conn.number && connection.account.closed.is_none();
@@ -82,7 +82,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         is_it.then(end).flatten()
     }
 
-    /// Notes what there is to tell the program at an end of a connection.
+    /// Queues the events due for the application at an end of a connection.
     pub(super) fn note_news(&mut self, now: Time, id: u32, end: usize) {
         loop {
             let connection = &mut self.hosts.connections[id];
@@ -113,8 +113,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// A segment comes to this end of a connection. If its program hears of that, what it has to say to it at once carries the
-    /// ACK; what it has to say to others leaves behind the ACK.
+    /// Handles a segment that arrives at this end of a connection. If an event for the application results, what the application then
+    /// writes to this connection carries the ACK; what it writes to other connections leaves after the ACK.
     pub(super) fn on_segment(&mut self, now: Time, packet: Packet, id: u32, end: usize) {
         let hosts = &mut self.hosts;
         let connection = &mut hosts.connections[id];
@@ -161,8 +161,8 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// A connection is over once both programs have closed it and all is acknowledged. Asked seldom: inside of the loop that hears
-    /// segments this would take registers from it.
+    /// Ends a connection once both applications have closed it and everything is acknowledged. Not inlined, since the check is rare and
+    /// would take registers from the processing of segments.
     #[inline(never)]
     pub(super) fn close_if_done(&mut self, now: Time, id: u32) {
         let connection = &self.hosts.connections[id];
@@ -178,7 +178,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         account.closed = Some(now);
         let conn = Conn { id, number: account.number as u32 };
         if account.is_weighted {
-            // The number goes to another connection.
+            // Another connection will reuse the slot.
             for end in [CLIENT, SERVER] {
                 self.fabric.set_weight(account.parties.node(end), id as u16, 1);
             }
@@ -195,7 +195,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Sends what this end has to send, and plans its timer.
+    /// Sends the segments that this end has to send, and sets its timer.
     pub(super) fn pump(&mut self, now: Time, id: u32, end: usize) {
         loop {
             let hosts = &mut self.hosts;
@@ -259,7 +259,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// Tells the program at an end if little of what it has written has yet to be sent.
+    /// Notifies the application at an end if little of its written data is unsent.
     #[inline(never)]
     pub(super) fn note_drained(&mut self, now: Time, id: u32, end: usize) {
         let connection = &mut self.hosts.connections[id];
@@ -271,7 +271,7 @@ impl<M: Handler, W: Watch> World<M, W> {
         }
     }
 
-    /// How many bytes of the next message have arrived at the end of a connection that a program has.
+    /// Returns the number of bytes of the next message that have arrived at an application's end of a connection.
     pub(super) fn arrived(&self, conn: Conn, program: u32) -> u64 {
         if conn.as_foreign().is_some() {
             return self.hosts.medium.arrived(conn);

@@ -1,4 +1,4 @@
-//! What programs do with their connections, datagrams and timers.
+//! Operations of applications on their connections, datagrams and timers.
 
 use super::{Act, Handler, Timer, World};
 use crate::datagram::FlowId;
@@ -48,7 +48,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         if std::mem::replace(&mut connection.streams[end].closed, true) {
             return;
         }
-        // Nothing waits for the FIN of the end that closes as the second one.
+        // No FIN is needed from the end that closes second.
         if !connection.streams[1 - end].closed {
             let config = &self.hosts.tcp[connection.account.parties.tcp.0 as usize].config;
             if config.fin {
@@ -76,7 +76,7 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         }
         let Some(end) = self.end_of(conn, program) else { return };
         self.hosts.connections[conn.id].streams[end].notify_drained(bytes);
-        // It may be so already, once what is written has left as far as it can.
+        // The condition may hold already, after sending as much of the written data as possible.
         self.touch(conn.id, end);
     }
 

@@ -1,4 +1,4 @@
-//! The edges of the network: they hear what becomes of packets.
+//! Hosts at the edges of the network, as receivers of the fate of packets.
 
 use crate::connection::Connection;
 use crate::datagram::{Datagrams, FlowId};
@@ -9,7 +9,7 @@ use crate::watch::{Step, Watch};
 use catnip_base::{Slab, Time};
 use catnip_net::{Calendar, DropReason, NetworkFate, Packet, PortId};
 
-/// Everything at the edges of the network that hears of the fate of packets.
+/// State at the edges of the network that depends on the fate of packets.
 #[derive(Debug)]
 pub(super) struct Hosts<M: Medium, W> {
     pub(super) tcp: Vec<TcpOptions>,
@@ -44,7 +44,7 @@ impl<M: Medium, W: Watch> NetworkFate for Hosts<M, W> {
         Some(body)
     }
 
-    /// Simulated hosts would not take it.
+    /// Corrupts packets of external hosts only; simulated hosts would discard a corrupted packet.
     fn corrupted(&mut self, now: Time, at: PortId, packet: &Packet, bit: u32) -> bool {
         let of_outside = self.medium.owner(packet.body) == Owner::Other;
         if of_outside {
@@ -93,13 +93,13 @@ impl<M: Medium, W: Watch> Hosts<M, W> {
         }
     }
 
-    /// Records a closed connection when its last packet has left the network, and gives its number away.
+    /// Records a closed connection once its last packet has left the network, and frees its slot.
     pub(super) fn retire_if_over(&mut self, now: Time, id: u32) {
         let connection = &self.connections[id];
         if !connection.account.is_over() {
             return;
         }
-        // One over which the client got nothing has nothing to tell.
+        // A connection over which the client has received no document is not recorded.
         if connection.account.received.is_some() {
             self.watch.record(now, &Event::Connection(connection.record()));
         }

@@ -1,5 +1,5 @@
-//! Laws of conversations, each worked out by hand: messages both ways over connections that stay open, what each end hears of
-//! them and when, and what markers, pacing, congestion control and timers make of the second message.
+//! Tests of connections with several messages, against values calculated by hand: messages in both directions over persistent connections,
+//! the events of each end and their times, and the treatment of later messages by markers, pacing, congestion control and timers.
 
 mod documents;
 mod link;

@@ -1,4 +1,4 @@
-//! Laws of the simulated world.
+//! Tests of the simulated world.
 
 mod conversations;
 mod pages;

@@ -1,4 +1,4 @@
-//! Pages from distributions of their parts.
+//! Tests of pages drawn from distributions of their parts.
 
 use catnip_base::Distribution;
 use catnip_base::{Rng, Stream};
@@ -20,7 +20,7 @@ fn a_page_is_its_html_and_as_many_images_as_were_drawn() {
 #[test]
 fn images_are_drawn_between_html_and_sizes_and_rounded() {
     let images = Distribution::Uniform { minimum: 0.0, maximum: 9.0 };
-    // One number for each page: constants draw none.
+    // Each page draws one random number, since constants draw none.
     let mut rng = Rng::new(1, Stream::Workload(0));
     for page in pages(5000.0, images.clone(), 700.0) {
         assert_eq!(page.objects.len() - 1, images.draw(&mut rng).round() as usize);

@@ -1,5 +1,5 @@
-//! Laws of the simulated world, each worked out by hand: when documents arrive, what applications hear and in which order,
-//! when connections are over, and that no packet gets lost without anybody hearing of it.
+//! Tests of the simulated world against values calculated by hand: arrival times of documents, the events of applications and their order,
+//! the end of connections, and the account of every packet.
 
 use catnip_base::{Rate, Span, Time};
 use catnip_net::{NodeId, Topology, WireSpec};
@@ -9,19 +9,19 @@ use catnip_sim::{CLIENT, Event, FlowId, Host, Message, Parties, SERVER, Sim, Tcp
 use catnip_tcp::{RtoConfig, TcpConfig, profile};
 use std::sync::{Arc, Mutex};
 
-/// A kind as scenarios write it.
+/// Parses a configuration in the notation of scenarios.
 fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
     text.parse().unwrap()
 }
 
-/// A byte takes a microsecond on every link, and ten milliseconds to the other end.
+/// Propagation delay of every link, microseconds. The transmission of a byte takes one microsecond.
 const DELAY_US: u64 = 10_000;
-/// Without data.
+/// Delay of a packet without data, microseconds.
 const ACK_US: u64 = 40 + DELAY_US;
-/// A full segment.
+/// Delay of a full segment, microseconds.
 const SEGMENT_US: u64 = 1000 + DELAY_US;
 
-/// Segments of 1000 bytes without headers, an ACK for each, two at first; no handshake, no FIN.
+/// TCP without handshake and FIN: segments of 1000 bytes without headers, an ACK for each, an initial window of two.
 fn tcp() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1000,
@@ -41,7 +41,7 @@ fn wire() -> WireSpec {
     WireSpec::new(rate, Span::from_micros(DELAY_US), read("drop-tail:100"))
 }
 
-/// What is recorded of a run: (microseconds, event).
+/// Recorded events of a run: (microseconds, event).
 #[derive(Debug, Default)]
 struct Record(Vec<(u64, Event)>);
 
@@ -52,50 +52,50 @@ impl Watch for Record {
     }
 }
 
-/// Data segments that servers have sent, and how many of them were dropped.
+/// Returns the number of data segments that servers have sent, and the number of these that were dropped.
 fn data_segments(sim: &Sim<Record>) -> (u64, u64) {
     let tally = sim.tally();
     (tally.data_sent, tally.data_dropped)
 }
 
-/// What a program hears: (microseconds, what).
+/// Events of an application: (microseconds, event).
 type Heard = Arc<Mutex<Vec<(u64, Told)>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
-    /// Its time has come, or its beginning.
+    /// Start, or expiry of the timer.
     Timing,
-    /// As many bytes of this message as it asked to hear of have arrived.
+    /// Arrival of the requested number of bytes of the message with this tag.
     Reached(u64),
-    /// All of it has.
+    /// Arrival of the complete message with this tag.
     Complete(u64),
 }
 
-/// A document, and how it is brought to its client.
+/// Document, and its transfer to the client.
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
     parties: Parties,
-    /// If the client opens the connection.
+    /// Size of the request, if the client opens the connection.
     request_bytes: u64,
     bytes: u64,
     notify_at: Option<u64>,
     tag: u64,
 }
 
-/// Something to do.
+/// Action of a script.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Open(Transfer),
     Send { flow: FlowId, bytes: u32 },
 }
 
-/// A program that does these things at these times, one after the other, and notes what it hears. Who is told of a document
-/// closes its connection.
+/// Application that performs actions at their times, one after the other, and records its events. The receiver of a document closes the
+/// connection.
 #[derive(Debug)]
 struct Script {
     steps: Vec<(u64, Step)>,
     heard: Heard,
-    /// Of connections that others have opened to it.
+    /// Number of bytes for notifications on accepted connections.
     notify_at: Option<u64>,
 }
 
@@ -149,13 +149,13 @@ impl Application for Script {
     }
 }
 
-/// Answers with what it is asked for, and closes.
+/// Returns a server that sends the requested response and closes.
 fn server(number: u32) -> AnyApp {
     let config = ServerConfig { delay_s: None, tells_size: false, closes: true };
     AnyApp::Server(Box::new(Server::new(Arc::new(config), 1, number)))
 }
 
-/// A client and a server with one link between them, and what an application at the client hears.
+/// Client and server with one link between them, and the events of an application at the client.
 struct World {
     sim: Sim<Record>,
     heard: Heard,
@@ -164,7 +164,7 @@ struct World {
 }
 
 impl World {
-    /// `there` leads from the server to the client; the way back loses nothing.
+    /// Creates a world where `there` leads from the server to the client and the reverse direction loses no packets.
     fn new(there: WireSpec, config: TcpConfig) -> Self {
         let back = WireSpec { before: Vec::new(), ..there.clone() };
         Self::between(there, back, config)
@@ -180,13 +180,13 @@ impl World {
         Self { sim, heard: Heard::default(), client, server }
     }
 
-    /// A document of so many bytes that the server sends without being asked.
+    /// Returns the transfer of a document of so many bytes that the server pushes.
     fn document(&self, bytes: u64) -> Transfer {
         let parties = Parties { client: self.client, server: self.server, opener: SERVER, tcp: TcpId(0) };
         Transfer { parties, request_bytes: 0, bytes, notify_at: None, tag: 7 }
     }
 
-    /// The same, which the client asks for with a request of so many bytes.
+    /// Returns the transfer of a document that the client requests with so many bytes.
     fn asked(&self, request_bytes: u64, bytes: u64) -> Transfer {
         let document = self.document(bytes);
         Transfer { request_bytes, parties: Parties { opener: CLIENT, ..document.parties }, ..document }
@@ -196,26 +196,26 @@ impl World {
         let opens = |step: &Step| if let Step::Open(transfer) = step { Some(*transfer) } else { None };
         let notify_at = steps.iter().find_map(|(_, step)| opens(step)).and_then(|it| it.notify_at);
         let script = |steps| Script { steps, heard: self.heard.clone(), notify_at };
-        // Who is sent a document without having asked for it.
+        // The listener at the client receives pushed documents.
         let listener = AnyApp::Custom(Box::new(script(Vec::new())));
         let player = AnyApp::Custom(Box::new(script(steps.to_vec())));
         self.sim.add_server(self.client, TcpId(0), listener);
         self.sim.add_app(player)
     }
 
-    /// Opens a connection at time zero and runs until all is done.
+    /// Opens a connection at time zero and runs until the transfer is complete.
     fn fetches(&mut self, transfer: Transfer) {
         self.plays(&[(0, Step::Open(transfer))]);
         self.sim.run(us(60_000_000));
     }
 
-    /// What the programs have heard besides their start and their timers.
+    /// Returns the events of the applications except starts and timers.
     fn heard(&self) -> Vec<(u64, Told)> {
         let heard = self.heard.lock().unwrap();
         heard.iter().filter(|(_, told)| *told != Told::Timing).copied().collect()
     }
 
-    /// When each data segment left: (microseconds, first byte).
+    /// Returns the time of each data segment sent: (microseconds, first byte).
     fn sent(&self) -> Vec<(u64, u64)> {
         self.events(|event| if let Event::Sent(view) = event { Some(view.seq) } else { None })
     }
@@ -249,10 +249,10 @@ const REACHED: Told = Told::Reached(7);
 fn a_document_arrives_after_its_rounds_of_slow_start() {
     let mut world = World::new(wire(), tcp());
     world.fetches(world.document(4000));
-    // Two segments at once; the ACK of the first one makes room for two more.
+    // Two segments leave at once; the ACK of the first one permits two more.
     let second_round = SEGMENT_US + ACK_US;
     assert_eq!(world.sent(), [(0, 0), (0, 1000), (second_round, 2000), (second_round, 3000)]);
-    // The last one waits for the one before it on the wire.
+    // The last segment waits for the transmission of the one before it.
     assert_eq!(world.heard(), [(second_round + 1000 + SEGMENT_US, COMPLETE)]);
 }
 
@@ -279,10 +279,10 @@ fn documents_share_the_wire_in_the_order_in_which_they_were_asked_for() {
 fn the_server_answers_when_the_whole_request_has_arrived() {
     let mut world = World::new(wire(), tcp());
     world.fetches(world.asked(1500, 1000));
-    // The request is a segment of 1000 and one of 500 bytes; the ACK of the second one rides on the document.
+    // The request is a segment of 1000 and one of 500 bytes; the document carries the ACK of the second one.
     let asked = 1500 + DELAY_US;
     assert_eq!(world.sent(), [(0, 0), (0, 1000), (asked, 0)]);
-    // The ACK of the first one left at 11 ms and is long gone.
+    // The ACK of the first one left at 11 ms and does not delay the document.
     assert_eq!(world.heard(), [(asked + SEGMENT_US, COMPLETE)]);
 }
 
@@ -291,7 +291,7 @@ fn a_handshake_by_the_client_carries_its_request_and_one_by_the_server_its_docum
     let config = TcpConfig { handshake: true, ..tcp() };
     let mut world = World::new(wire(), config.clone());
     world.fetches(world.asked(200, 1000));
-    // SYN, SYN with ACK, request, document.
+    // SYN, SYN-ACK, request, document.
     assert_eq!(world.heard(), [(2 * ACK_US + 200 + DELAY_US + SEGMENT_US, COMPLETE)]);
     let mut world = World::new(wire(), config);
     world.fetches(world.document(1000));
@@ -306,7 +306,7 @@ fn an_application_hears_once_that_so_much_has_arrived() {
         let at = |segments: u64| DELAY_US + 1000 * segments;
         assert_eq!(world.heard(), [(at(segments), REACHED), (at(4), COMPLETE)], "{notify_at} bytes");
     }
-    // The end is told as the end only.
+    // The end of the message is not reported as progress, too.
     let mut world = World::new(wire(), tcp());
     world.fetches(Transfer { notify_at: Some(1500), ..world.document(2000) });
     assert_eq!(world.heard(), [(SEGMENT_US + 1000, COMPLETE)]);
@@ -317,8 +317,8 @@ fn what_arrives_out_of_order_counts_when_the_gap_is_filled() {
     let lossy = WireSpec { before: vec![read("packets:1")], ..wire() };
     let mut world = World::new(lossy, TcpConfig { initial_window: 4, limited_transmit: false, ..tcp() });
     world.fetches(Transfer { notify_at: Some(1000), ..world.document(5000) });
-    // Segments 2 to 4 arrive; three duplicates later the first one goes out again, and fills the gap: 4000 bytes at once.
-    // The first one took no time: it was lost before the wire. Each ACK reports one block of 8 bytes.
+    // Segments 2 to 4 arrive. After three duplicate ACKs the first segment is retransmitted and fills the gap: 4000 bytes at once. The
+    // first transmission took no time, since it was lost before the wire. Each ACK carries one SACK block of 8 bytes.
     let resent = 3 * 1000 + DELAY_US + ACK_US + 8;
     assert_eq!(world.sent()[4], (resent, 0));
     assert_eq!(world.heard()[0], (resent + SEGMENT_US, REACHED));
@@ -376,15 +376,15 @@ fn of_a_connection_that_is_not_over_what_has_arrived_is_told() {
 
 #[test]
 fn a_record_waits_for_the_last_packet_of_its_connection() {
-    // The timer expires before the ACK comes: the segment goes out twice, and the first ACK closes the connection while the
-    // second one is still on its way to the client.
+    // The timer expires before the ACK arrives, so that the segment is sent twice. The first ACK closes the connection while the second
+    // copy is still on its way to the client.
     let early = RtoConfig { first: Span::from_micros(15_000), min: Span::ZERO, ..tcp().rto };
     let mut world = World::new(wire(), TcpConfig { rto: early, ..tcp() });
     world.fetches(world.document(1000));
     let [(at, record)] = world.connections()[..] else { panic!("one connection") };
     assert_eq!((record.sent, record.retransmitted, record.timeouts), (2, 1, 1));
     assert_eq!((record.received, record.acked), (us(SEGMENT_US), us(SEGMENT_US + ACK_US)));
-    // The second copy finds the connection closed; nobody answers it.
+    // The second copy arrives at a closed connection and gets no ACK.
     assert_eq!(at, 15_000 + SEGMENT_US);
     assert_eq!((world.sim.packets_out(), world.heard().len()), (0, 1));
 }
@@ -426,8 +426,8 @@ fn a_lost_ack_is_repaired_by_the_next_one() {
 
 #[test]
 fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
-    // Ticks of 100 ms, and a round trip of 150 ms: one tick or two, and a timeout of three times that (RFC 6298, 2.2). The
-    // second segment is lost.
+    // A round trip of 150 ms covers one or two ticks of 100 ms, and the RTO is three times that (RFC 6298, 2.2). The second segment is
+    // lost.
     let slow = WireSpec { delay: Span::from_micros(74_480), before: vec![read("packets:2")], ..wire() };
     let rto = RtoConfig { tick: Span::from_millis(100), min: Span::ZERO, ..tcp().rto };
     for (phase_ms, timeout) in [(0, 300_000), (49, 300_000), (50, 600_000), (99, 600_000)] {
@@ -445,7 +445,7 @@ fn an_ack_timer_beats_in_the_phase_of_its_host() {
     let mut world = World::new(wire(), TcpConfig { delayed_ack: Some(beats), ..tcp() });
     world.sim.set_tick_phase(Some(Span::from_millis(50)));
     world.fetches(world.document(1000));
-    // 50 ms before the run began, so at 150 ms.
+    // The last tick of the ACK timer was 50 ms before the start of the run, so the next one is at 150 ms.
     assert_eq!(world.connections()[0].0, 150_000 + ACK_US);
 }
 
@@ -462,7 +462,7 @@ fn datagrams_take_their_time_and_are_counted() {
     world.sim.run(us(1_000_000));
     let counters = world.sim.datagrams(flow);
     assert_eq!((counters.sent, counters.sent_bytes, counters.received, counters.dropped), (3, 1700, 2, 1));
-    // The third one waits for 300 us, until the first one has left.
+    // The third datagram waits for 300 us, until the transmission of the first one ends.
     let delays = [500 + DELAY_US, 300 + 700 + DELAY_US];
     assert!((counters.delay_s.mean() - (delays[0] + delays[1]) as f64 / 2e6).abs() < 1e-12);
     assert_eq!(world.sim.datagrams(back), Default::default());
@@ -479,15 +479,15 @@ fn datagrams_take_their_time_and_are_counted() {
 fn a_timer_in_the_past_comes_at_once_and_an_event_of_now_in_its_order() {
     let mut world = World::new(wire(), tcp());
     let open = |tag| Step::Open(Transfer { tag, ..world.document(1000) });
-    // The second time lies before the first one.
+    // The time of the second action is before that of the first one.
     world.plays(&[(3000, open(1)), (1000, open(2))]);
     world.sim.run(us(1_000_000));
     let times: Vec<u64> = world.heard.lock().unwrap().iter().map(|heard| heard.0).collect();
-    // The listener and the player begin.
+    // The listener and the player start at 0.
     assert_eq!(times, [0, 0, 3000, 3000, 3000 + SEGMENT_US, 3000 + SEGMENT_US + 1000]);
 }
 
-/// Three clients and three servers around a short, lossy queue, with documents, requests and datagrams.
+/// Returns three clients and three servers around a short, lossy queue, with documents, requests and datagrams.
 fn busy() -> Sim<Record> {
     let mut topology = Topology::default();
     let clients = [0, 1, 2].map(|n| topology.host(format!("client {n}")));
@@ -541,7 +541,7 @@ fn at_every_moment_the_packets_that_hosts_wait_for_are_inside_the_network() {
 fn a_run_in_steps_is_the_run_in_one_go() {
     let (mut once, mut steps) = (busy(), busy());
     once.run(us(100_000_000));
-    // Not in step with anything.
+    // The length of a step is unrelated to the times in the run.
     (1..10_000).for_each(|n| steps.run(Time::from_nanos(n * 7_777_777)));
     steps.run(us(100_000_000));
     assert!(once.watch().0.len() > 1000);

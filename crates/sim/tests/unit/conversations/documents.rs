@@ -1,4 +1,4 @@
-//! What markers, pacing and congestion control make of the second document of a connection.
+//! Tests of markers, pacing and congestion control for the second document of a connection.
 
 use super::link::{ACK_US, Link, SEGMENT_US, ask, polite, read, say, server, tcp, us};
 use catnip_base::Span;
@@ -10,7 +10,7 @@ use catnip_tcp::TcpConfig;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::pacing::PacingKind;
 
-/// Two equal documents over one connection, the second one two seconds after the first one.
+/// Runs two equal documents over one connection, the second one two seconds after the first one.
 fn two_documents(bytes: u64, tcp: impl Into<TcpOptions>) -> (Link, [Vec<(u64, SenderView)>; 2]) {
     let mut link = Link::new(tcp);
     link.serve(server(None, 1));
@@ -20,15 +20,15 @@ fn two_documents(bytes: u64, tcp: impl Into<TcpOptions>) -> (Link, [Vec<(u64, Se
     (link, documents)
 }
 
-/// Which segments leave at once, one by one, from the first one on: microseconds since it left.
+/// Returns the times of the segments of a document, microseconds since the first one.
 fn since_first(document: &[(u64, SenderView)]) -> Vec<u64> {
     document.iter().map(|(at, _)| at - document[0].0).collect()
 }
 
 #[test]
 fn the_second_document_is_marked_like_the_first() {
-    // 11 segments of 1000 bytes and one of 500: those at 9000, 10000 and 11000 have at most 3000 bytes to go, so three and
-    // three are HIGH; the window is never below 8.
+    // Of 11 segments of 1000 bytes and one of 500, those at 9000, 10000 and 11000 have at most 3000 bytes left, so that three leading and
+    // three trailing segments are HIGH. The window is never below 8.
     let expected: Vec<Colour> =
         (0..12).map(|n| if (3..9).contains(&n) { Colour::Red } else { Colour::Green }).collect();
     for validation in [ValidationSpec::Restart, ValidationSpec::None] {
@@ -59,7 +59,7 @@ fn a_syn_ack_is_high_only_if_the_marker_says_so() {
 
 #[test]
 fn documents_that_share_a_segment_are_told_apart_by_its_first_byte() {
-    // Asked for at once: the second one begins at byte 11500, in the segment at 11000, which ends the first one.
+    // Both documents are requested at once. The second one starts at byte 11500, in the segment at 11000, which ends the first one.
     let config = TcpConfig { initial_window: 30, ..tcp() };
     let mut link = Link::new(TcpOptions { marker: Some(read("spm")), ..config.into() });
     link.serve(server(None, 1));
@@ -71,15 +71,16 @@ fn documents_that_share_a_segment_are_told_apart_by_its_first_byte() {
         .filter(|(_, v)| v.colour == Colour::Red)
         .map(|(_, v)| v.seq)
         .collect();
-    // From 500 bytes into the second one: leading are those before 3000, trailing those from 8500 on.
+    // In the second document, whose first full segment starts at offset 500, leading segments start before 3000 and trailing ones at 8500
+    // or later.
     assert_eq!(low, [3000, 4000, 5000, 6000, 7000, 8000, 15_000, 16_000, 17_000, 18_000, 19_000]);
 }
 
 #[test]
 fn the_last_window_of_each_document_is_paced() {
-    // Twelve segments from a window of four: 4, 8. The second round is the last one: eight segments over one round trip. Its
-    // smoothed value moves by an eighth of a difference of at most four segments' times. The window grows though pacing leaves
-    // some of it unused.
+    // Twelve segments from a window of four take rounds of 4 and 8. The second round is the last one: eight segments over one round trip.
+    // SRTT moves by an eighth of a difference of at most four transmission times of a segment. The window grows although pacing leaves part
+    // of it unused.
     let config = TcpConfig { initial_window: 4, grow_unused: true, pacing: PacingKind::Rbplw, ..tcp() };
     let (_, documents) = two_documents(12_000, config);
     for document in &documents {
@@ -102,7 +103,7 @@ fn early_congestion_avoidance_looks_at_each_document() {
     let [first, second] = windows("eca");
     assert_eq!(first, second);
     assert!(first.last() < windows("reno")[0].last(), "it has left slow start");
-    // Many short documents at once are not a long one: each is its own last round.
+    // Many short documents at once differ from a long one: each is in its own last round.
     let last = |documents: &[u64]| {
         let mut link = Link::new(TcpConfig { control: read("eca"), ..tcp() });
         link.serve(server(None, 1));
@@ -130,8 +131,8 @@ fn after_a_pause_a_sender_begins_anew() {
 
 #[test]
 fn messages_that_share_a_segment_do_not_hide_where_the_next_one_begins() {
-    // Two documents of 1500 bytes at once are three segments; the second one's first byte is inside of one. The third document,
-    // after a pause, begins with the initial window all the same.
+    // Two documents of 1500 bytes at once form three segments, one of which contains the boundary. The third document, after a pause, still
+    // starts with the initial window.
     for (at_once, later) in [(&[3000][..], 20_000), (&[1500, 1500], 20_000)] {
         let mut link = Link::new(tcp());
         link.serve(server(None, 1));
@@ -139,7 +140,7 @@ fn messages_that_share_a_segment_do_not_hide_where_the_next_one_begins() {
         link.client_does(move |event, host| match event {
             AppEvent::Start => {
                 let open = *conn.insert(host.open(parties));
-                // Warms the window up.
+                // The first document opens the window.
                 host.send(open, ask(0, 20_000));
                 host.timer(us(500_000), 1);
                 host.timer(us(5_000_000), 2);
@@ -163,7 +164,7 @@ fn messages_that_share_a_segment_do_not_hide_where_the_next_one_begins() {
 #[test]
 fn an_ack_has_the_mark_of_the_data_that_it_answers_and_a_syn_is_high() {
     let (high, med, low) = (Colour::Green, Colour::Yellow, Colour::Red);
-    // Windows up to 4 are HIGH, up to 8 MED.
+    // Segments are HIGH at windows up to 4, and MED up to 8.
     for (window, colour) in [(3, high), (6, med), (12, low)] {
         let config = TcpConfig { initial_window: window, ..polite() };
         let service = catnip_net::mark::Service::Interactive;
@@ -172,7 +173,7 @@ fn an_ack_has_the_mark_of_the_data_that_it_answers_and_a_syn_is_high() {
         link.serve(server(None, 1));
         link.asks_in_turn(&[2000], Span::ZERO);
         link.run();
-        // SYN; request; two ACKs of data; FIN. The client's window is as large as the server's.
+        // SYN, request, two ACKs of data, FIN. The client's window is as large as the server's.
         let client: Vec<Colour> = link.packets(CLIENT).iter().map(|packet| packet.2).collect();
         assert_eq!(client[..4], [high, colour, colour, colour], "a window of {window}");
         let server: Vec<Colour> = link.packets(SERVER).iter().map(|packet| packet.2).collect();
@@ -199,12 +200,12 @@ fn a_program_chooses_how_its_later_packets_are_marked() {
     });
     link.asks_in_turn(&[1000, 1000, 1000], Span::from_millis(100));
     link.run();
-    // From the second answer on the server's are LOW, and ACKs of them, too; requests stay HIGH.
+    // From the second response on, the server's packets are LOW, and so are the ACKs of these; requests stay HIGH.
     let marks =
         |end| link.packets(end).into_iter().map(|(_, bytes, colour)| (bytes, colour)).collect::<Vec<_>>();
     let [request, ack] = [200, 40];
     let client = [(request, high), (ack, high), (request, high), (ack, low), (request, high), (40, high)];
     assert_eq!(marks(CLIENT), client);
-    // Its ACK of the FIN answers what was HIGH.
+    // The server's ACK of the FIN is HIGH like the FIN.
     assert_eq!(marks(SERVER), [(1000, high), (1000, low), (1000, low), (40, high)]);
 }

@@ -1,4 +1,4 @@
-//! A client, a server, and one link between them: what tests of conversations share.
+//! Client and server with one link between them, for the tests of this module.
 
 use catnip_base::{Distribution, Rate, Span, Time};
 use catnip_net::{Colour, Packet, PortId, Topology, WireSpec};
@@ -9,21 +9,21 @@ use catnip_sim::{CLIENT, Event, Host, Message, Parties, SERVER, Sim, TcpOptions,
 use catnip_tcp::{TcpConfig, profile};
 use std::sync::{Arc, Mutex};
 
-/// A kind as scenarios write it.
+/// Parses a configuration in the notation of scenarios.
 pub(crate) fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
     text.parse().unwrap()
 }
 
-/// A byte takes a microsecond on every link, and ten milliseconds to the other end.
+/// Propagation delay of every link, microseconds. The transmission of a byte takes one microsecond.
 pub(crate) const DELAY_US: u64 = 10_000;
-/// Without data.
+/// Delay of a packet without data, microseconds.
 pub(crate) const ACK_US: u64 = 40 + DELAY_US;
-/// A full segment.
+/// Delay of a full segment, microseconds.
 pub(crate) const SEGMENT_US: u64 = 1000 + DELAY_US;
-/// A request of 200 bytes.
+/// Delay of a request of 200 bytes, microseconds.
 pub(crate) const REQUEST_US: u64 = 200 + DELAY_US;
 
-/// Segments of 1000 bytes without headers, an ACK for each, two at first; a FIN, but no handshake.
+/// TCP with a FIN, but without handshake: segments of 1000 bytes without headers, an ACK for each, an initial window of two.
 pub(crate) fn tcp() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1000,
@@ -37,7 +37,7 @@ pub(crate) fn tcp() -> TcpConfig {
     }
 }
 
-/// The same with a handshake.
+/// TCP with a FIN and a handshake.
 pub(crate) fn polite() -> TcpConfig {
     TcpConfig { handshake: true, ..tcp() }
 }
@@ -47,12 +47,12 @@ pub(crate) fn wire() -> WireSpec {
     WireSpec::new(rate, Span::from_micros(DELAY_US), read("drop-tail:100"))
 }
 
-/// Packets with these numbers never get onto the wire.
+/// Returns a wire that loses the packets with these numbers before transmission.
 pub(crate) fn without(packets: &str) -> WireSpec {
     WireSpec { before: vec![read(&format!("packets:{packets}"))], ..wire() }
 }
 
-/// What is recorded of a run: (microseconds, event), and packets as they enter the link: (microseconds, who sends, bytes, mark).
+/// Record of a run: events (microseconds, event), and packets at their entry to the link (microseconds, sending end, bytes, mark).
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) events: Vec<(u64, Event)>,
@@ -72,25 +72,25 @@ impl Watch for Record {
     }
 }
 
-/// Something that a program hears.
+/// Event of an application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Told {
     Timer(u64),
     Opened,
     Accepted,
-    /// The message with this tag.
+    /// Complete message with this tag.
     Heard(u64),
-    /// A part of it.
+    /// Requested part of the message with this tag.
     Reached(u64),
     Drained,
     PeerClosed,
     Closed,
 }
 
-/// What the program at an end has heard: (microseconds, end, what).
+/// Events of the applications: (microseconds, end, event).
 pub(crate) type Notes = Arc<Mutex<Vec<(u64, usize, Told)>>>;
 
-/// A program at one end of its connections that does what a test says and notes what it hears.
+/// Application at one end of its connections that runs a closure of the test and records its events.
 pub(crate) struct Play<F> {
     end: usize,
     does: F,
@@ -125,7 +125,7 @@ impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
     }
 }
 
-/// A client and a server with one link between them.
+/// Client and server with one link between them.
 pub(crate) struct Link {
     pub(crate) sim: Sim<Record>,
     pub(crate) notes: Notes,
@@ -137,7 +137,7 @@ impl Link {
         Self::between(wire(), wire(), tcp)
     }
 
-    /// `there` leads from the server to the client.
+    /// Creates a link where `there` leads from the server to the client.
     pub(crate) fn between(there: WireSpec, back: WireSpec, tcp: impl Into<TcpOptions>) -> Self {
         let mut topology = Topology::default();
         let (client, server) = (topology.host("client"), topology.host("server"));
@@ -169,7 +169,7 @@ impl Link {
         self.sim.add_app(app);
     }
 
-    /// A client that opens a connection, says all this at once, and hangs up.
+    /// Adds a client that opens a connection, sends all messages at once, and closes.
     pub(crate) fn client_says(&mut self, messages: impl IntoIterator<Item = Message>) {
         let (parties, messages) = (self.parties, Vec::from_iter(messages));
         self.client_does(move |event, host| {
@@ -181,7 +181,7 @@ impl Link {
         });
     }
 
-    /// A client that asks for these documents, one `pause` after the other has come, and hangs up.
+    /// Adds a client that requests these documents, each `pause` after the end of the one before, and closes.
     pub(crate) fn asks_in_turn(&mut self, documents: &[u64], pause: Span) {
         let (parties, documents) = (self.parties, documents.to_vec());
         let (mut conn, mut next) = (None, 0);
@@ -206,14 +206,14 @@ impl Link {
         assert_eq!((self.sim.tally().open, self.sim.tally().waiting), (0, 0), "all is said and done");
     }
 
-    /// What the program at an end has heard, without timers.
+    /// Returns the events of the application at an end, except timers.
     pub(crate) fn heard(&self, end: usize) -> Vec<(u64, Told)> {
         let notes = self.notes.lock().unwrap();
         let heard = notes.iter().filter(|(_, at, told)| *at == end && !matches!(told, Told::Timer(_)));
         heard.map(|&(at, _, told)| (at, told)).collect()
     }
 
-    /// The messages among it: when they came, and their tags.
+    /// Returns the messages received by the application at an end: (microseconds, tag).
     pub(crate) fn messages(&self, end: usize) -> Vec<(u64, u64)> {
         let message = |(at, told)| if let Told::Heard(tag) = told { Some((at, tag)) } else { None };
         self.heard(end).into_iter().filter_map(message).collect()
@@ -223,12 +223,13 @@ impl Link {
         self.sim.watch().events.iter().filter_map(|(at, event)| Some((*at, pick(event)?))).collect()
     }
 
-    /// Data segments of one connection that left, of the client and of the server.
+    /// Returns the data segments sent by both ends.
     pub(crate) fn sent(&self) -> Vec<(u64, SenderView)> {
         self.events(|event| if let Event::Sent(view) = event { Some(*view) } else { None })
     }
 
-    /// Those of a document that the server sends from this byte on, by their place in it: who sends is told by colour or size.
+    /// Returns the segments of a document of the server that starts at byte `start`, with sequence numbers relative to its start. Segments
+    /// of the server are identified by time and size.
     pub(crate) fn document(&self, start: u64, bytes: u64) -> Vec<(u64, SenderView)> {
         let from_server = self.packets(SERVER);
         let of_server = |at: u64, view: &SenderView| {
@@ -241,7 +242,7 @@ impl Link {
             .collect()
     }
 
-    /// What an end has sent: (microseconds, bytes, mark).
+    /// Returns the packets sent by an end: (microseconds, bytes, mark).
     pub(crate) fn packets(&self, end: usize) -> Vec<(u64, u32, Colour)> {
         let packets = self.sim.watch().packets.iter().filter(|(_, from, ..)| *from == end);
         packets.map(|&(at, _, bytes, colour)| (at, bytes, colour)).collect()
@@ -251,7 +252,7 @@ impl Link {
         self.events(|event| if let Event::Connection(record) = event { Some(*record) } else { None })
     }
 
-    /// How many keystrokes have come back.
+    /// Returns the echoes received: (microseconds, record).
     pub(crate) fn echoes(&self) -> Vec<(u64, EchoRecord)> {
         self.events(|event| if let Event::Echo(record) = event { Some(*record) } else { None })
     }
@@ -261,7 +262,7 @@ impl Link {
     }
 }
 
-/// A request of 200 bytes.
+/// Returns a request of 200 bytes.
 pub(crate) fn ask(tag: u64, asks: u64) -> Message {
     Message { bytes: 200, tag, asks, context: None }
 }
@@ -270,13 +271,13 @@ pub(crate) fn say(tag: u64, bytes: u64) -> Message {
     Message { bytes, tag, ..Message::default() }
 }
 
-/// Answers on connections that stay open until the client closes.
+/// Returns a server with connections that stay open until the client closes.
 pub(crate) fn server(delay_s: Option<Distribution>, seed: u64) -> AnyApp {
     let config = ServerConfig { delay_s, tells_size: true, closes: false };
     AnyApp::Server(Box::new(Server::new(Arc::new(config), seed, 0)))
 }
 
-/// Closes behind its first answer.
+/// Returns a server that closes a connection after the first response.
 pub(crate) fn closing_server() -> AnyApp {
     let config = ServerConfig { delay_s: None, tells_size: true, closes: true };
     AnyApp::Server(Box::new(Server::new(Arc::new(config), 1, 0)))

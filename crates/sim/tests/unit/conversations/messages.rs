@@ -1,4 +1,4 @@
-//! Messages both ways over connections that stay open: what each end hears of them, and when.
+//! Tests of messages in both directions over persistent connections: the events of each end and their times.
 
 use super::link::{
     ACK_US, DELAY_US, Link, REQUEST_US, SEGMENT_US, Told, ask, polite, read, say, server, tcp, us,
@@ -15,10 +15,10 @@ fn a_second_request_and_its_answer_take_no_handshake() {
     link.serve(server(None, 1));
     link.asks_in_turn(&[1000, 1000], Span::ZERO);
     link.run();
-    // SYN, SYN with ACK, request, answer; the second request leaves with the ACK of the first answer.
+    // SYN, SYN-ACK, request, response; the second request carries the ACK of the first response.
     let first = 2 * ACK_US + REQUEST_US + SEGMENT_US;
     let second = first + REQUEST_US + SEGMENT_US;
-    // The client's FIN, which takes an ACK's bytes, and its ACK.
+    // The client's FIN, as long as an ACK, and the ACK of the FIN.
     let over = second + 2 * ACK_US;
     let expected =
         [(2 * ACK_US, Told::Opened), (first, Told::Heard(1)), (second, Told::Heard(2)), (over, Told::Closed)];
@@ -26,7 +26,7 @@ fn a_second_request_and_its_answer_take_no_handshake() {
     let [(at, record)] = link.connections()[..] else { panic!("one connection") };
     assert_eq!((at, record.opened, record.received, record.acked), (over, us(0), us(second), us(over)));
     assert_eq!((record.bytes, record.sent, record.syn_timeouts), (2000, 2, 0));
-    // Nothing else was said: SYN, two requests, FIN; SYN with ACK, two answers, ACK.
+    // No other packets were sent: SYN, two requests, FIN; SYN-ACK, two responses, ACK.
     assert_eq!([CLIENT, SERVER].map(|end| link.packets(end).len()), [4, 4]);
 }
 
@@ -36,7 +36,7 @@ fn a_server_hears_when_little_of_what_it_has_written_is_unsent_and_can_write_mor
     let mut asked = 0;
     link.server_does(move |event, host| match event {
         AppEvent::Message { conn, .. } => {
-            // Nothing is unsent.
+            // No data is unsent.
             host.notify_drained(conn, 1);
         }
         AppEvent::Drained(conn) => {
@@ -59,8 +59,8 @@ fn a_server_hears_when_little_of_what_it_has_written_is_unsent_and_can_write_mor
     link.client_says([ask(1, 0)]);
     link.run();
     let heard: Vec<_> = link.heard(SERVER).into_iter().filter(|(_, told)| *told == Told::Drained).collect();
-    // The ACK of the request leaves before anything was written. Two segments leave then, and two more with the ACK of the first one; then 1000 of 5000 bytes are left. The last ones leave
-    // with the second ACK, and what is written then leaves with them.
+    // The ACK of the request leaves before any data is written. Two segments follow, and two more after the ACK of the first one; then 1000
+    // of 5000 bytes are left. The last segment leaves after the second ACK, together with the data written then.
     let first_ack = REQUEST_US + 40 + SEGMENT_US + ACK_US;
     let expected = [REQUEST_US, first_ack, first_ack + 1000].map(|at| (at, Told::Drained));
     assert_eq!(heard, expected);
@@ -84,7 +84,7 @@ fn pipelined_requests_are_answered_in_their_order_however_long_each_takes() {
                 if asked < 40 {
                     host.timer(host.now() + Span::from_millis(1), 0);
                 } else {
-                    // Half of what it has asked for is still to come.
+                    // Half of the responses are still outstanding.
                     host.close(conn);
                 }
             }
@@ -102,7 +102,7 @@ fn an_answer_takes_its_time_and_that_of_those_before_it() {
     link.serve(server(Some(Distribution::Constant(0.005)), 1));
     link.client_says([1, 2].map(|tag| ask(tag, 1000)));
     link.run();
-    // Both requests are in one segment of 400 bytes, and both answers leave 5 ms later, one behind the other.
+    // Both requests are in one segment of 400 bytes, and both responses leave 5 ms later, one after the other.
     let first = 400 + DELAY_US + 5000 + SEGMENT_US;
     assert_eq!(link.messages(CLIENT), [(first, 1), (first + 1000, 2)]);
 }
@@ -125,8 +125,8 @@ fn both_ends_may_speak_at_once() {
         _ => {}
     });
     link.run();
-    // The client's 1000 and 500 bytes, and the server's first two segments, cross. Each is acknowledged by itself: who hears
-    // them has nothing to send. The first ACK lets the server's last 500 bytes go.
+    // The client's segments of 1000 and 500 bytes and the server's first two segments cross. Each segment gets a separate ACK, since its
+    // receiver has no data to send. The first ACK permits the server's last 500 bytes.
     let said = 1000 + 500 + DELAY_US;
     let answered = SEGMENT_US + ACK_US + 500 + DELAY_US;
     assert_eq!(link.messages(SERVER), [(said, 1)]);
@@ -144,7 +144,7 @@ fn who_has_said_all_still_hears_the_answer() {
     });
     link.client_says([ask(7, 1500)]);
     link.run();
-    // The FIN shares a segment with the request, and the answer carries its ACK.
+    // The request carries the FIN, and the response carries the ACK of both.
     let asked = REQUEST_US;
     let received = asked + 500 + SEGMENT_US;
     let over = received + ACK_US;
@@ -159,7 +159,7 @@ fn who_has_said_all_still_hears_the_answer() {
 
 #[test]
 fn a_server_answers_all_it_was_asked_before_it_closes_behind_its_client() {
-    // The client's FIN comes with the requests, the answers take longer.
+    // The client's FIN arrives with the requests, before the responses are ready.
     let mut link = Link::new(tcp());
     link.serve(server(Some(Distribution::Constant(0.05)), 1));
     link.client_says((0..3).map(|tag| ask(tag, 100)));
@@ -194,7 +194,7 @@ fn who_acts_on_a_connection_that_is_over_does_no_harm() {
         AppEvent::Start | AppEvent::Closed(_) if past.len() < 3 => {
             let conn = host.open(parties);
             host.send(conn, ask(past.len() as u64, 500));
-            // The new one may have the number of an old one.
+            // The new connection may have the slot of an old one.
             for &old in &past {
                 host.send(old, ask(99, 5000));
                 host.notify(old, 1);
@@ -205,7 +205,7 @@ fn who_acts_on_a_connection_that_is_over_does_no_harm() {
         }
         AppEvent::Message { conn, .. } => {
             host.close(conn);
-            // What comes behind the end is not said.
+            // Messages after the close are not sent.
             host.send(conn, ask(98, 5000));
             host.close(conn);
         }

@@ -1,4 +1,4 @@
-//! Telnet, Web and files, each stepped by hand.
+//! Tests of Telnet, Web and file transfers against values calculated by hand.
 
 use super::link::{
     ACK_US, DELAY_US, Link, REQUEST_US, SEGMENT_US, closing_server, polite, say, server, tcp, us,
@@ -13,7 +13,7 @@ use catnip_tcp::TcpConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Types 100 bytes so many milliseconds after the last ones, unless their echo takes longer.
+/// Returns a Telnet session with keystrokes of 100 bytes and a pause of so many milliseconds, unless the echo takes longer.
 pub(crate) fn telnet(parties: Parties, pause_ms: u64, number: u32) -> AnyApp {
     let pause_s = Distribution::Constant(pause_ms as f64 / 1000.0);
     AnyApp::Telnet(Box::new(Telnet::new(Arc::new(TelnetConfig { bytes: 100, pause_s }), parties, 1, number)))
@@ -22,8 +22,8 @@ pub(crate) fn telnet(parties: Parties, pause_ms: u64, number: u32) -> AnyApp {
 #[test]
 fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
     let echo = 2 * (100 + DELAY_US);
-    // A thought takes longer than an echo, or not; the first one comes after a thought, too. Who types at once waits until the
-    // ACK of the last echo is on the wire.
+    // The pause is longer than an echo, or shorter; it also precedes the first keystroke. A keystroke that follows an echo at once waits
+    // for the transmission of the ACK of that echo.
     for (pause, next) in [(50_000, 50_000), (5000, echo + 40)] {
         let mut link = Link::new(tcp());
         link.serve(server(None, 1));
@@ -34,12 +34,12 @@ fn a_typist_waits_for_the_echo_and_for_the_next_thought() {
         let came = echoes.len() as u64;
         assert!(echoes.len() as u64 >= (1_000_000 - pause - echo) / next);
         for ((at, record), number) in echoes.into_iter().zip(0..) {
-            // The first one waits for no ACK.
+            // The first keystroke waits for no ACK.
             let late = if next > pause && number > 0 { 40 } else { 0 };
             let typed = pause + number * next - late;
             assert_eq!((at, record), (typed + echo + late, EchoRecord { app: 0, number, start: us(typed) }));
         }
-        // One packet is outstanding, and one connection is enough.
+        // At most one packet is outstanding, and one connection suffices.
         assert_eq!(link.sim.tally().opened, 1);
         let typed = link.packets(CLIENT).iter().filter(|packet| packet.1 == 100).count() as u64;
         assert!((0..=1).contains(&(typed - came)));
@@ -51,7 +51,7 @@ fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
     let mut link = Link::new(polite());
     let mut heard = 0;
     link.server_does(move |event, host| {
-        // Every third keystroke it does not answer, but hangs up.
+        // At every third keystroke the server closes the connection without an echo.
         if let AppEvent::Message { conn, message, .. } = event {
             heard += 1;
             if heard % 3 == 0 { host.close(conn) } else { host.send(conn, say(message.tag, message.asks)) }
@@ -60,12 +60,12 @@ fn a_typist_goes_on_over_another_connection_when_the_server_hangs_up() {
     let typist = telnet(link.parties, 100, 0);
     link.sim.add_app(typist);
     link.sim.run(us(1_000_000));
-    // Keystrokes at 100, 200, 300 ms and so on; of nine before the end three are lost with their connections.
+    // Keystrokes at 100, 200, 300 ms and so on; of nine before the end, three are lost with their connections.
     let numbers: Vec<u64> = link.echoes().iter().map(|(_, echo)| echo.number).collect();
     assert_eq!(numbers, [0, 1, 3, 4, 6, 7]);
 }
 
-/// A person who looks at these pages without a pause.
+/// Returns a Web client that fetches these pages without think times.
 pub(crate) fn web(parties: Parties, http: Http, pages: &[&[u64]], number: u32) -> AnyApp {
     let pages = pages.iter().map(|objects| Page { objects: objects.to_vec() }).collect();
     let config = WebConfig {
@@ -78,7 +78,7 @@ pub(crate) fn web(parties: Parties, http: Http, pages: &[&[u64]], number: u32) -
     AnyApp::Web(Box::new(WebClient::new(Arc::new(config), parties, 1, number)))
 }
 
-/// What a page of an HTML and four images of a segment each takes.
+/// Returns the time and the number of connections for a page of an HTML and four images, each of one segment.
 fn page_of_five(http: Http, server: AnyApp) -> (u64, u32) {
     let mut link = Link::new(TcpConfig { initial_window: 10, ..polite() });
     link.serve(server);
@@ -94,14 +94,14 @@ fn page_of_five(http: Http, server: AnyApp) -> (u64, u32) {
     (at, page.connections)
 }
 
-/// Of the first object of a page: SYN, SYN with ACK, request, answer.
+/// Time of the first object of a page, microseconds: SYN, SYN-ACK, request, response.
 const HTML_US: u64 = 2 * ACK_US + REQUEST_US + SEGMENT_US;
 
 #[test]
 fn http_1_0_fetches_four_images_at_a_time_each_over_a_connection_of_its_own() {
-    // The HTML's ACK is on the wire first, then four SYNs, so the first of these is there 80 us after their connections were
-    // opened and the transmission began. The first request follows its SYN with ACK; the others wait for it, as they take longer
-    // than SYNs, and the answers wait for each other, too.
+    // The ACK of the HTML is transmitted first, then four SYNs, so the transmission of the first SYN ends 80 us after the connections were
+    // opened. The first request follows its SYN-ACK; the other requests wait for it, since they take longer than SYNs, and the responses
+    // wait for each other, too.
     let last = HTML_US + 40 + 2 * ACK_US + REQUEST_US + 4 * 1000 + DELAY_US;
     let http = Http::V10 { max_connections: 4 };
     assert_eq!(page_of_five(http, closing_server()), (last, 5));
@@ -124,9 +124,9 @@ fn http_1_1_with_pipelining_asks_for_all_images_in_one_segment() {
 #[test]
 fn http_1_1_opens_more_connections_beside_the_one_that_stands() {
     let http = Http::V11 { max_connections: 4, pipelining: false, keep_alive: true };
-    // The first image is asked for over the connection of the HTML; three SYNs follow the 200 bytes of its request. The first
-    // of them comes to a server whose wire carries that image until 2 * DELAY_US + 1200 us, so its answer leaves then, and comes
-    // back 40 us after the image, whose ACK takes these 40 us. Three requests later the answers follow each other.
+    // The first image is requested over the connection of the HTML; three SYNs follow the 200 bytes of the request. The first SYN
+    // reaches the server during the transmission of that image, so its SYN-ACK arrives 40 us after the image, whose ACK takes these
+    // 40 us. After three requests the responses follow each other.
     let image = HTML_US + REQUEST_US + SEGMENT_US;
     let request = image + 40;
     let last = request + REQUEST_US + 3 * 1000 + DELAY_US;
@@ -150,7 +150,7 @@ fn connections_outlive_a_page_only_if_they_are_kept_alive() {
 
 #[test]
 fn what_a_server_does_not_answer_before_it_hangs_up_is_asked_for_again() {
-    // Three answers per connection, as with a limit on requests.
+    // The server sends three responses per connection, as with a limit on requests.
     for pipelining in [false, true] {
         let mut link = Link::new(polite());
         let mut answered: BTreeMap<Conn, u32> = BTreeMap::new();
@@ -200,8 +200,8 @@ fn files_come_one_after_the_other_in_both_directions() {
         link.sim.add_app(AnyApp::Files(Box::new(Files::new(config.clone(), parties, 1, user))));
     }
     link.run();
-    // SYN, SYN with ACK, ACK, two segments, the ACK of the first, the third segment: neither direction is in the way of the
-    // other one, and the request takes no time.
+    // SYN, SYN-ACK, ACK, two segments, the ACK of the first, the third segment. The two directions do not delay each other, and the request
+    // takes no time.
     let file = 3 * ACK_US + SEGMENT_US + ACK_US + SEGMENT_US;
     let records = link.connections();
     assert_eq!(records.len(), 4);

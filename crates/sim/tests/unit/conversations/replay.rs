@@ -1,4 +1,4 @@
-//! Connection vectors, replayed step by step.
+//! Tests of the replay of connection vectors.
 
 use super::link::{ACK_US, DELAY_US, Link, polite, tcp, us};
 use catnip_sim::app::{Acceptor, Adu, After, AnyApp, ConnectionVector, Initiator, Observed, Order, Side};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use After::{Received, Sent};
 use Side::{Acceptor as A, Initiator as I};
 
-/// Who says how much, what it waits for, and how many microseconds from then.
+/// Data unit: sending end, event from which the waiting time counts, waiting time in microseconds, bytes.
 type Said = (Side, After, u64, u64);
 
 fn vector(start_us: u64, order: Order, said: &[Said]) -> ConnectionVector {
@@ -26,13 +26,13 @@ fn replayed(vectors: Vec<ConnectionVector>, tcp: impl Into<TcpOptions>) -> Link 
     link
 }
 
-/// When packets with this much data left an end. ACKs and FINs have 40 bytes, or none that anybody said.
+/// Returns the times of the packets of an end that have one of these sizes. The size 40 is that of ACKs and FINs.
 fn said(link: &Link, end: usize, bytes: &[u32]) -> Vec<(u64, u32)> {
     let packets = link.packets(end).into_iter().map(|(at, len, _)| (at, len));
     packets.filter(|(_, len)| bytes.contains(len)).collect()
 }
 
-/// How long something takes to the other end.
+/// Returns the delay of a packet to the other end, microseconds.
 fn way(bytes: u64) -> u64 {
     bytes + DELAY_US
 }
@@ -76,7 +76,7 @@ fn a_concurrent_vector_is_timed_by_who_sends() {
 fn an_acceptor_may_speak_first_once_the_connection_stands() {
     let exchange = [(A, Sent, 0, 90), (I, Received, 7000, 50), (A, Received, 1, 80)];
     let link = replayed(vec![vector(0, Order::Sequential, &exchange)], polite());
-    // SYN, SYN with ACK, ACK.
+    // SYN, SYN-ACK, ACK.
     let greeting = 3 * ACK_US;
     let answer = greeting + way(90) + 7000;
     assert_eq!(said(&link, SERVER, &[90, 80]), [(greeting, 90), (answer + way(50) + 1, 80)]);
@@ -90,7 +90,7 @@ fn who_has_a_fin_closes_at_its_time_and_the_other_end_follows() {
     let response = way(200) + 100;
     let [(_, record)] = link.connections()[..] else { panic!("one connection") };
     assert_eq!(record.received, us(response + way(900)));
-    // The FIN leaves at its time, as long as an ACK, and the ACK of it comes back.
+    // The FIN, as long as an ACK, leaves at its time, and its ACK returns.
     assert_eq!(record.acked, us(response + 500_000 + 2 * ACK_US));
 }
 

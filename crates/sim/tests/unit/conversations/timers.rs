@@ -1,4 +1,4 @@
-//! Timers of programs, of SYNs, and what waits for an ACK (RFC 896).
+//! Tests of timers of applications, timeouts of SYNs, and the Nagle algorithm (RFC 896).
 
 use super::link::{
     ACK_US, DELAY_US, Link, REQUEST_US, SEGMENT_US, Told, polite, say, server, tcp, us, wire, without,
@@ -16,18 +16,18 @@ fn timers_come_in_the_order_of_their_times_and_then_of_asking() {
             for (at, key) in [(300, 3), (100, 1), (200, 2), (200, 4), (500, 5), (400, 6), (900, 9)] {
                 host.timer(us(at), key);
             }
-            // One later, one earlier, one to the time of others, one not at all.
+            // One is moved to a later time, one to an earlier time, one to the time of others, and one is cancelled.
             host.timer(us(350), 1);
             host.timer(us(50), 5);
             host.timer(us(200), 6);
             host.cancel(9);
             host.cancel(77);
         }
-        // Asked for last, so it comes last.
+        // A timer that was set last expires last.
         AppEvent::Timer(5) => host.timer(us(200), 7),
-        // In the past: now.
+        // A time in the past expires now.
         AppEvent::Timer(3) => host.timer(us(10), 8),
-        // To the same time again.
+        // A timer set again to the same time moves behind the others.
         AppEvent::Timer(2) => host.timer(us(200), 4),
         _ => {}
     });
@@ -41,17 +41,17 @@ fn timers_come_in_the_order_of_their_times_and_then_of_asking() {
 
 #[test]
 fn a_lost_syn_costs_its_timeout_and_is_counted() {
-    // RFC 6298, section 2.1: the first timeout is 1 s, and after it the window is one segment (RFC 6928, section 2).
+    // RFC 6298, section 2.1: the first RTO is 1 s; after it the window is one segment (RFC 6928, section 2).
     let mut link = Link::between(wire(), without("1"), polite());
     link.serve(server(None, 1));
     link.asks_in_turn(&[2000], Span::ZERO);
     link.run();
     let first = 1_000_000 + 2 * ACK_US + REQUEST_US + 2 * SEGMENT_US;
-    // The server's SYN is not repeated, so its window is two segments.
+    // The server's SYN-ACK is not retransmitted, so its window is two segments.
     assert_eq!(link.messages(CLIENT), [(first - DELAY_US, 1)]);
     let record = link.connections()[0].1;
     assert_eq!((record.syn_timeouts, record.timeouts, record.dropped), (1, 0, 0));
-    // A SYN with ACK that is lost brings both ends to their timeouts, or the client's alone if its second SYN comes first.
+    // The loss of a SYN-ACK causes timeouts at both ends, or at the client alone if its second SYN arrives first.
     let mut link = Link::between(without("1"), wire(), polite());
     link.serve(server(None, 1));
     link.asks_in_turn(&[1000], Span::ZERO);
@@ -95,13 +95,13 @@ fn nagle_holds_the_second_small_message_until_the_first_is_acknowledged() {
     let first = 100 + DELAY_US;
     assert_eq!(heard(false, false), [(first, 1), (first + 1000, 2)]);
     assert_eq!(heard(true, false), [(first, 1), (first + ACK_US + first, 2)]);
-    // No more will come, so there is nothing to wait for.
+    // After the close, the small segment is the last one and does not wait.
     assert_eq!(heard(true, true), [(first, 1), (first + 1000, 2)]);
 }
 
 #[test]
 fn nagle_has_nothing_to_hold_behind_a_fin() {
-    // The FIN leaves with the last of five segments; then the loss of the first one is repaired, and nothing new waits.
+    // The FIN leaves with the last of five segments; then the loss of the first one is repaired, and no new data waits.
     let mut link = Link::between(wire(), without("1"), TcpConfig { nagle: true, initial_window: 6, ..tcp() });
     link.server_does(|event, host| {
         if let AppEvent::PeerClosed(conn) = event {
@@ -110,8 +110,8 @@ fn nagle_has_nothing_to_hold_behind_a_fin() {
     });
     link.client_says([say(1, 4500)]);
     link.run();
-    // The lost segment took no time on the wire. The third duplicate ACK, which has a block of 8 bytes as all of them, answers
-    // the fourth segment.
+    // The lost segment took no time on the wire. The third duplicate ACK, with a SACK block of 8 bytes like the others, responds to the
+    // fourth segment.
     let resent = 3 * 1000 + DELAY_US + ACK_US + 8;
     assert_eq!(link.messages(SERVER), [(resent + SEGMENT_US, 1)]);
 }

@@ -1,4 +1,4 @@
-//! All programs at once, and random conversations: what always holds.
+//! Tests of invariants, with all applications at once and with random messages.
 
 use super::link::{Link, Notes, Record, polite, read, say, server, tcp, us, wire};
 use super::programs::{telnet, web};
@@ -11,7 +11,7 @@ use catnip_tcp::{TcpConfig, profile};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// All programs there are, around a short, lossy queue.
+/// Returns a simulation with all applications around a short, lossy queue.
 fn busy() -> Sim<Record> {
     let mut topology = Topology::default();
     let clients = [0, 1, 2].map(|n| topology.host(format!("client {n}")));
@@ -87,7 +87,7 @@ fn at_every_moment_of_a_busy_minute_the_packets_that_hosts_wait_for_are_inside_t
     }
     let tally = sim.tally();
     assert!(tally.data_dropped > 50 && tally.completed > 400, "{tally:?}");
-    // All but the two typists and the source are done, and only their connections stand.
+    // All applications except the two Telnet sessions and the source are done, and only the connections of the sessions are open.
     assert_eq!((tally.open, tally.waiting <= 2), (2, true), "{tally:?}");
     let count = |what: fn(&Event) -> bool| sim.watch().events.iter().filter(|(_, event)| what(event)).count();
     assert_eq!(count(|event| matches!(event, Event::Page(_))), 6 * 6);
@@ -99,7 +99,7 @@ fn at_every_moment_of_a_busy_minute_the_packets_that_hosts_wait_for_are_inside_t
 fn a_busy_run_in_steps_is_the_run_in_one_go() {
     let (mut once, mut steps) = (busy(), busy());
     once.run(us(BUSY_US));
-    // Not in step with anything.
+    // The length of a step is unrelated to the times in the run.
     (1..7500).for_each(|n| steps.run(Time::from_nanos(n * 7_777_777)));
     steps.run(us(BUSY_US));
     assert!(once.watch().events.len() > 10_000);
@@ -108,10 +108,10 @@ fn a_busy_run_in_steps_is_the_run_in_one_go() {
     assert_eq!(once.tally(), steps.tally());
 }
 
-/// One thing that an end says: when, which end, how many bytes.
+/// Message of an end: time in microseconds, end, bytes.
 type Line = (u64, usize, u64);
 
-/// Both ends say their lines, and then they close.
+/// Creates a link whose ends send their messages and then close.
 fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mutex<Vec<Spoken>>>) {
     let lossy = || WireSpec { before: vec![read(&format!("bernoulli:{loss}"))], ..wire() };
     let mut topology = Topology::default();
@@ -156,7 +156,7 @@ fn speak(lines: &[Line], tcp: TcpConfig, loss: f64, seed: u64) -> (Link, Arc<Mut
     (link, spoken)
 }
 
-/// Who has heard it, its tag and bytes, and whether it was whole.
+/// Received message: receiving end, tag, bytes, and true if the message is complete.
 type Spoken = (usize, u64, u64, bool);
 
 proptest! {
@@ -188,7 +188,7 @@ proptest! {
         }
         let of_server: u64 = lines.iter().filter(|line| line.1 == SERVER).map(|line| line.2).sum();
         let records = link.connections();
-        // A connection over which the client has heard nothing brought no document.
+        // A connection over which the client has received no message has no record.
         prop_assert_eq!(records.len(), usize::from(lines.iter().any(|line| line.1 == SERVER)));
         for (_, record) in records {
             prop_assert_eq!(record.bytes, of_server);
