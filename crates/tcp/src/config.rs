@@ -5,129 +5,129 @@ use crate::pacing::{PacingKind, RoundStart};
 use crate::recovery::RecoveryKind;
 use catnip_base::{Span, Time};
 
-/// All parameters of a connection. See [`crate::profile`] for named sets of them.
+/// Parameters of a connection. See [`crate::profile`] for named sets of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
     /// Data bytes in a full segment.
     pub segment_bytes: u32,
     /// Header bytes of a data segment on the wire.
     pub header_bytes: u32,
-    /// The first segment is sent without its header (an oddity of ns-2 when the SYN is not simulated).
+    /// True if the first segment is sent without its header (an oddity of ns-2 when the SYN is not simulated).
     pub first_without_header: bool,
-    /// Every data segment has full size on the wire, however little data is left (ns-2 counts packets).
+    /// True if every data segment has full size on the wire, however little data is left (ns-2 counts packets).
     pub pads_segments: bool,
     /// Wire size of a segment without data.
     pub ack_bytes: u32,
-    /// Wire bytes that each SACK block adds.
+    /// Wire bytes per SACK block.
     pub sack_block_bytes: u32,
-    /// cwnd at the start, segments.
+    /// Initial cwnd, segments.
     pub initial_window: u32,
-    /// What the other side can take in, bytes.
+    /// Receive window, bytes.
     pub receive_window: u64,
-    /// That is where a window ends that tunes itself to what arrives, as Linux's does.
+    /// True if the receive window grows with the data received, as in Linux, up to `receive_window`.
     pub tunes_window: bool,
-    /// Segments carry times (RFC 7323).
+    /// True if segments carry timestamps (RFC 7323).
     pub timestamps: bool,
-    /// ssthresh at the start.
+    /// Initial ssthresh.
     pub initial_ssthresh: InitialSsthresh,
-    /// What to resend.
+    /// Loss recovery.
     pub recovery: RecoveryKind,
-    /// How fast to grow, how much to cut.
+    /// Congestion control: the growth and reduction of cwnd.
     pub control: ControlSpec,
-    /// What half of the window means.
+    /// Meaning of half of the window at a loss.
     pub halving: Halving,
-    /// cwnd grows even while the application or the receive window keeps it unused.
+    /// True if cwnd grows even while the application or the receive window leaves it unused.
     pub grow_unused: bool,
-    /// The window grows by what an ACK acknowledges, however much (Linux; RFC 3465 with no limit), instead of by one segment at most.
+    /// True if cwnd grows by all bytes that an ACK acknowledges (Linux; RFC 3465 with no limit), instead of by at most one segment.
     pub byte_counting: bool,
-    /// The ACK that ends a fast recovery also opens the window.
+    /// True if the ACK that ends a fast recovery also grows cwnd.
     pub grow_on_exit: bool,
-    /// When to put new data on the wire.
+    /// Pacing of transmissions.
     pub pacing: PacingKind,
-    /// A short segment waits while data is unacknowledged (RFC 896).
+    /// Nagle's algorithm: a short segment waits while data is unacknowledged (RFC 896).
     pub nagle: bool,
-    /// What becomes of a window that is not used. The classic senders know `none` and `restart`.
+    /// Congestion window validation: the treatment of a cwnd that is not used. The classic senders support `none` and `restart`.
     pub validation: ValidationSpec,
-    /// What is done about congestion marks. The classic senders know none.
+    /// Use of ECN. The classic senders support none.
     pub ecn: EcnKind,
-    /// RFC 3042: the first two duplicate ACKs each release one new segment.
+    /// Limited transmit (RFC 3042): each of the first two duplicate ACKs releases one new segment.
     pub limited_transmit: bool,
-    /// Segments that must have been acknowledged before a fast retransmit is possible.
+    /// Number of segments that must be acknowledged before a fast retransmit is possible.
     pub earliest_fast_retransmit: u32,
-    /// When only the first segment has been acknowledged, the second one may be retransmitted fast whatever else
-    /// holds (ns-2's `bugFix_ss_`).
+    /// True if the second segment may be fast retransmitted when only the first one is acknowledged, regardless of other conditions (ns-2's
+    /// `bugFix_ss_`).
     pub second_always_fast: bool,
-    /// Duplicate ACKs inflate the window even when they may not trigger a fast retransmit (ns-2 before 2003,
-    /// `exitFastRetrans_` off).
+    /// True if duplicate ACKs inflate the window even when they may not trigger a fast retransmit (ns-2 before 2003, `exitFastRetrans_`
+    /// off).
     pub inflate_without_retransmit: bool,
-    /// Tahoe goes on counting duplicate ACKs over a timeout, so that late ones may be the third (ns-2's base class; BSD
-    /// and the other agents of ns-2 begin anew).
+    /// True if Tahoe keeps its count of duplicate ACKs over a timeout, so that late ones may be the third (ns-2's base class; BSD and the
+    /// other agents of ns-2 reset the count).
     pub tahoe_counts_on: bool,
-    /// Data segments that one ACK may release while NewReno sees duplicates.
+    /// Data segments that one ACK may release while NewReno receives duplicates.
     pub recovery_burst: u32,
-    /// The retransmission timer.
+    /// Retransmission timer.
     pub rto: RtoConfig,
-    /// Delayed acknowledgements, if any.
+    /// Delayed ACKs, if any.
     pub delayed_ack: Option<DelayedAck>,
-    /// Connections begin with a three-way handshake.
+    /// True if connections begin with a three-way handshake.
     pub handshake: bool,
-    /// The round trip of a handshake is the first sample of the retransmission timer (RFC 6298, section 2).
+    /// True if the round trip of the handshake is the first RTT sample (RFC 6298, section 2).
     pub times_handshake: bool,
-    /// Connections end with a FIN.
+    /// True if connections end with a FIN.
     pub fin: bool,
 }
 
-/// ssthresh at the start of a connection.
+/// Initial ssthresh of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialSsthresh {
-    /// The receive window (ns-2).
+    /// Receive window (ns-2).
     ReceiveWindow,
-    /// As high as possible (RFC 5681, section 3.1).
+    /// No limit: ssthresh is arbitrarily high (RFC 5681, section 3.1).
     Infinite,
 }
 
 /// Parameters of the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// Resolution of the clock that measures round trips; also, twice this is the least timeout.
+    /// Resolution of the clock that measures round trips. Twice this is also a lower bound of the timeout.
     pub tick: Span,
-    /// Timeout before the first sample.
+    /// Timeout before the first RTT sample.
     pub first: Span,
-    /// Least timeout.
+    /// Minimum timeout.
     pub min: Span,
-    /// Greatest timeout.
+    /// Maximum timeout.
     pub max: Span,
-    /// The least timeout applies before back-off (RFC 6298) instead of after it.
+    /// True if the minimum timeout applies before back-off (RFC 6298) instead of after it.
     pub floor_before_backoff: bool,
 }
 
-/// RFC 1122, section 4.2.3.2.
+/// Parameters of delayed ACKs (RFC 1122, section 4.2.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// An ACK for at least every so many segments.
+    /// Number of segments for which at least one ACK is sent.
     pub every: u32,
-    /// No ACK is later than this.
+    /// Maximum delay of an ACK.
     pub max_delay: Span,
-    /// The first segment of a connection is acknowledged at once (ns-2's `SYN_immediate_ack_`).
+    /// True if the first segment of a connection is acknowledged immediately (ns-2's `SYN_immediate_ack_`).
     pub first_at_once: bool,
-    /// A repetition of the newest segment may wait, too, where nothing is missing (ns-2; by RFC 5681, section 4.2, what is
-    /// out of order is acknowledged at once).
+    /// True if the ACK of a repetition of the newest segment may be delayed, too, when no data is missing (ns-2; RFC 5681, section 4.2,
+    /// requires an immediate ACK for out-of-order segments).
     pub repeats_wait: bool,
-    /// One timer per host beats every `max_delay` and sends what waits (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
-    /// section 25.4), so that a lone segment waits for half of it on average. Otherwise each segment has its own timer.
+    /// True if one timer per host fires every `max_delay` and sends the pending ACKs (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
+    /// section 25.4), so that a lone segment waits for half of that time on average. Otherwise each segment has its own timer.
     pub heartbeat: bool,
-    /// Linux's quick ACKs (net/ipv4/tcp_input.c, `tcp_incr_quickack`): so many at the start of a connection, and after a silence
-    /// longer than `quick_after`, are sent at once.
+    /// Number of Linux's quick ACKs (net/ipv4/tcp_input.c, `tcp_incr_quickack`), which are sent immediately at the start of a connection
+    /// and after an idle period longer than `quick_after`.
     pub quick: u32,
-    /// Such a silence; the kernel takes its retransmission timeout.
+    /// Idle period after which quick ACKs are sent; the kernel uses its RTO.
     pub quick_after: Span,
-    /// Linux's SACK compression (tcp_comp_sack_delay_ns): the fourth ACK that only reports, and those behind it, may wait for so
-    /// long, or for a twentieth of the round trip, and go as one; zero: each is sent at once.
+    /// Delay of Linux's SACK compression (tcp_comp_sack_delay_ns): from the fourth on, ACKs that only report out-of-order data may wait for
+    /// this time, or for a twentieth of the round trip if that is shorter, and are sent as one. Zero: each is sent immediately.
     pub sack_delay: Span,
 }
 
 impl DelayedAck {
-    /// When a segment that arrives at `now` is acknowledged at the latest.
+    /// Returns the latest time of the ACK for a segment that arrives at `now`.
     pub(crate) fn due(&self, now: Time, phase: Span) -> Time {
         if !self.heartbeat {
             return now + self.max_delay;
@@ -137,27 +137,27 @@ impl DelayedAck {
     }
 }
 
-/// RFC 7323, section 2.3.
+/// Maximum window scale (RFC 7323, section 2.3).
 pub const MAX_WINDOW_SCALE: u8 = 14;
 
 impl TcpConfig {
-    /// The receive window in whole segments.
+    /// Returns the receive window in whole segments.
     pub fn receive_window_segments(&self) -> u64 {
         self.receive_window / u64::from(self.segment_bytes)
     }
 
-    /// The initial window in bytes.
+    /// Returns the initial window in bytes.
     pub fn initial_window_bytes(&self) -> u64 {
         u64::from(self.initial_window) * u64::from(self.segment_bytes)
     }
 
-    /// The controller of a new connection, with the rule around it.
+    /// Creates the controller of a new connection, with its rule of congestion window validation.
     pub(crate) fn controller(&self) -> Validated<AnyControl> {
         let control = self.control.build(&self.start());
         Validated::new(control, self.validation, self.initial_window_bytes(), self.segment_bytes.into())
     }
 
-    /// The round that begins now, with so many bytes never sent so far.
+    /// Returns the description of a round that begins now, with `unsent` bytes not yet sent.
     pub(crate) fn round_start(
         &self,
         control: &impl CongestionControl,
@@ -173,13 +173,13 @@ impl TcpConfig {
         RoundStart { unsent_segments: unsent.div_ceil(segment), next_window_segments, srtt }
     }
 
-    /// The shift of windows on the wire: the least one with which the whole window fits into 16 bits (RFC 7323, section 2).
+    /// Returns the window scale: the smallest shift with which the receive window fits into 16 bits (RFC 7323, section 2).
     pub fn window_scale(&self) -> u8 {
         let fits = |shift: &u8| self.receive_window.div_ceil(1 << shift) <= u64::from(u16::MAX);
         (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)
     }
 
-    /// What a controller starts from.
+    /// Returns the initial state of a controller.
     pub fn start(&self) -> Start {
         Start {
             segment_bytes: self.segment_bytes,
@@ -194,7 +194,7 @@ impl TcpConfig {
         }
     }
 
-    /// The period of the slowest clock that a host's phase belongs to: its tick, or its ACK timer if that beats.
+    /// Returns the period of the slowest clock to which a host's phase applies: its tick, or its periodic ACK timer.
     pub fn slowest_clock(&self) -> Span {
         match self.delayed_ack {
             Some(d) if d.heartbeat => self.rto.tick.max(d.max_delay),
@@ -202,7 +202,7 @@ impl TcpConfig {
         }
     }
 
-    /// Wire size of a segment with `len` data bytes at `seq` and so many SACK blocks.
+    /// Returns the wire size of a segment with `len` data bytes at `seq` and `sack_blocks` SACK blocks.
     pub fn wire_bytes(&self, seq: u64, len: u32, sack_blocks: usize) -> u32 {
         let len = if self.pads_segments && len > 0 { self.segment_bytes } else { len };
         let base = match len {

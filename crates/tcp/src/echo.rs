@@ -1,45 +1,45 @@
 use crate::{EcnBits, EcnKind, Receiver, Segment};
 
-/// One end's part in congestion notification: do both ends want it, and what does the next ACK say?
+/// ECN state of one end: the result of the negotiation and the ECN-Echo of the next ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Echo {
-    /// Both ends want it.
+    /// True if both ends have agreed on ECN.
     pub(crate) is_agreed: bool,
-    /// ACKs say ECN-Echo.
+    /// True if ACKs carry ECN-Echo.
     ece: bool,
-    /// To be acknowledged before anything else, up to this byte, with the ECN-Echo of before.
+    /// Byte up to which an ACK with the previous ECN-Echo must be sent before any other segment.
     early_ack: Option<u64>,
 }
 
-/// Segments from the first marked one on that are acknowledged at once.
+/// Number of segments, from the first marked one on, that are acknowledged immediately.
 const MARKED: u32 = 2;
 
 impl Echo {
-    /// Of an end that has this from the start, because there is no handshake in which to ask for it.
+    /// Creates the state of an end without a handshake in which to negotiate ECN.
     pub(crate) fn new(is_agreed: bool) -> Self {
         Self { is_agreed, ..Self::default() }
     }
 
-    /// What a SYN says (RFC 3168, section 6.1.1): one that opens sets both bits, one that answers only ECE.
+    /// Returns the ECN bits of a SYN (RFC 3168, section 6.1.1): both bits in a SYN, only ECE in a SYN-ACK.
     pub(crate) fn of_syn(&self, kind: EcnKind, is_answer: bool) -> EcnBits {
         let says = if is_answer { self.is_agreed } else { kind.is_wanted() };
         EcnBits::new(says, says && !is_answer)
     }
 
-    /// The other side has opened, or answered.
+    /// Handles the ECN bits of the peer's SYN or SYN-ACK.
     pub(crate) fn on_syn(&mut self, kind: EcnKind, syn: &Segment) {
         let asks = syn.ecn.ece() && (syn.flags.ack || syn.ecn.cwr());
         let is_broken = syn.flags.ack && syn.ecn.cwr();
         self.is_agreed = kind.is_wanted() && asks && !is_broken;
     }
 
-    /// Data arrives at this receiver, which may have to acknowledge it at once.
+    /// Handles the ECN bits of data that arrives at `receiver`, which may have to send an ACK immediately.
     pub(crate) fn on_data(&mut self, kind: EcnKind, bits: EcnBits, receiver: &mut Receiver) {
         if !self.is_agreed {
             return;
         }
         if kind.is_exact() {
-            // RFC 8257, section 3.2: where the state changes, what came before is acknowledged with the old one.
+            // RFC 8257, section 3.2: if the CE state changes, earlier data is acknowledged with the old state.
             let changes = std::mem::replace(&mut self.ece, bits.ce()) != bits.ce();
             if changes {
                 self.early_ack = receiver.deadline().map(|_| receiver.next());
@@ -47,10 +47,10 @@ impl Echo {
             }
             return;
         }
-        // RFC 3168, section 6.1.3: "the TCP receiver continues to set the ECN-Echo flag until it receives a packet with the CWR
-        // flag set"; one that is itself marked begins anew.
+        // RFC 3168, section 6.1.3: "the TCP receiver continues to set the ECN-Echo flag until it receives a packet with the CWR flag set".
+        // A packet with CWR that is itself marked starts ECN-Echo again.
         if bits.ce() && !self.ece {
-            // Linux: "Better not delay acks, sender can have a very low cwnd", of which the reduction may have made a single segment.
+            // Linux: "Better not delay acks, sender can have a very low cwnd". The reduction may leave a cwnd of one segment.
             receiver.hurry(MARKED);
         } else if bits.cwr() {
             receiver.ask_for_ack();
@@ -58,17 +58,17 @@ impl Echo {
         self.ece = bits.ce() || self.ece && !bits.cwr();
     }
 
-    /// Up to where to acknowledge before anything else, if so. Asked once.
+    /// Takes the byte up to which an ACK must be sent before any other segment, if any.
     pub(crate) fn takes_early_ack(&mut self) -> Option<u64> {
         self.early_ack.take()
     }
 
-    /// What that ACK says: the opposite of those after it.
+    /// Returns the ECN bits of that ACK: the opposite ECN-Echo of later ACKs.
     pub(crate) fn of_early_ack(&self) -> EcnBits {
         EcnBits::new(!self.ece, false)
     }
 
-    /// What a segment says, and whether the window was reduced.
+    /// Returns the ECN bits of a segment; `cwr` is true if cwnd was reduced.
     pub(crate) fn of_segment(&self, cwr: bool) -> EcnBits {
         EcnBits::new(self.ece, cwr)
     }

@@ -9,53 +9,54 @@ use catnip_base::{FlowContext, Span, Time};
 use catnip_net::Ecn;
 use catnip_net::mark::{Carries, Place, Sending};
 
-/// One end of a connection: a sender, a receiver, and the handshake that brings them together.
+/// One end of a connection: a sender, a receiver and the handshake.
 ///
-/// It has no I/O. It is told of segments, of data to send and of time, and hands out segments until there is none.
+/// An endpoint has no I/O. Inputs are segments, data to send and the time; [`Endpoint::transmit`] returns segments until there is none.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// Made by the first write: an end that only receives has none.
+    /// Sending half, created by the first write; an end that only receives has none.
     sender: Option<Sender>,
-    /// The receiving half.
+    /// Receiving half.
     pub receiver: Receiver,
     state: State,
-    /// From the start of the run back to a tick of this host's clock, which is also a beat of its ACK timer.
+    /// Time from the start of the run back to a tick of this host's clock, which is also a beat of its ACK timer.
     phase: Span,
     handshake: Handshake,
-    /// Where the other side's FIN ends, once seen.
+    /// End of the peer's FIN, once received.
     fin_end: Option<u64>,
-    /// How often a segment of the handshake was sent again for want of an answer.
+    /// Number of timeouts of the handshake.
     syn_timeouts: u32,
-    /// It is open, and its segments say nothing of marks or of times.
+    /// True if the connection is open and its segments carry neither ECN bits nor timestamps.
     is_plain: bool,
     echo: Echo,
     stamping: Stamping,
 }
 
-// Each byte of it is one per end of a connection: memory and cache misses of large networks follow. It may shrink; growing needs a reason.
+// Each connection has two endpoints, so their size determines memory use and cache misses in large networks. The size may shrink; growth
+// needs a reason.
 const _: () = assert!(size_of::<Endpoint>() <= 272);
 
-/// Who opens a connection.
+/// Role of an end in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Sends the SYN.
+    /// Active open: sends the SYN.
     Active,
-    /// Waits for it.
+    /// Passive open: waits for the SYN.
     Passive,
 }
 
-/// A segment that leaves, and what a marker may want to know about it.
+/// Segment to send, with the properties of its packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
-    /// The segment.
+    /// Header fields and length of the segment.
     pub segment: Segment,
-    /// Its data was sent before.
+    /// True if the data was sent before.
     pub retransmission: bool,
-    /// What its packet is sent with.
+    /// ECN codepoint of the packet.
     pub ecn: Ecn,
 }
 
-/// What a segment says besides: of marks, and of times.
+/// ECN bits, ECN codepoint and timestamps of a segment.
 struct Notes {
     ecn: EcnBits,
     codepoint: Ecn,
@@ -67,21 +68,21 @@ impl Notes {
         Self { ecn: EcnBits::NONE, codepoint: Ecn::NOT_ECT, stamps: Stamps { value: 0, echo: 0 } };
 }
 
-/// What a handshake leaves behind for the sender.
+/// Result of a handshake that the sender uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Handshake {
-    /// There was none, it goes on, or nobody timed it.
+    /// No result: there was no handshake, it is in progress, or it was not timed.
     Silent,
-    /// Its first segment was sent and answered at these times.
+    /// Round trip: the times of the SYN or SYN-ACK and of the answer.
     RoundTrip(Time, Time),
-    /// It needed more than one try.
+    /// Handshake that needed a retransmission.
     Repeated,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Listen,
-    /// A SYN (or, on the passive side, a SYN with ACK) is out.
+    /// Handshake with a SYN (or, on the passive side, a SYN-ACK) that is due or in flight.
     Opening {
         role: Role,
         tries: u32,
@@ -93,7 +94,7 @@ enum State {
 }
 
 impl Endpoint {
-    /// An end that begins its part of the handshake at `now`, or is open at once if the configuration has none.
+    /// Creates an end that begins its part of the handshake at `now`, or that is open immediately if the configuration has no handshake.
     pub fn new(now: Time, role: Role, config: &TcpConfig, phase: Span) -> Self {
         let state = match (config.handshake, role) {
             (false, _) => State::Open,
@@ -120,7 +121,7 @@ impl Endpoint {
         }
     }
 
-    /// The application hands over data: see [`Sender::write`].
+    /// Writes data to send: see [`Sender::write`].
     pub fn write(
         &mut self,
         now: Time,
@@ -138,7 +139,7 @@ impl Endpoint {
         sender.write(now, bytes, context, last, config);
     }
 
-    /// A segment arrives.
+    /// Handles an arriving segment.
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if !self.is_plain || segment.flags.syn {
@@ -147,7 +148,7 @@ impl Endpoint {
         self.on_open_segment::<false>(now, segment, config);
     }
 
-    /// The same outside of the usual course: during a handshake, or where segments say more.
+    /// Handles an arriving segment outside of the fast path: during a handshake, or if segments carry ECN bits or timestamps.
     #[inline(never)]
     fn on_other_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         self.stamping.on_segment(segment);
@@ -183,7 +184,7 @@ impl Endpoint {
         }
     }
 
-    /// Time has passed; true if a retransmission timer expired.
+    /// Handles the timers that expire by `now`. Returns true if a retransmission timer expired.
     pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
         if let State::Opening { tries, retry_at, send_now, .. } = &mut self.state
             && *retry_at <= now
@@ -198,7 +199,7 @@ impl Endpoint {
         self.state == State::Open && self.sender.as_mut().is_some_and(|sender| sender.on_time(now, config))
     }
 
-    /// The next segment that leaves at `now`, if any.
+    /// Returns the next segment to send at `now`, if any.
     #[inline]
     pub fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         if self.is_plain {
@@ -208,7 +209,7 @@ impl Endpoint {
         }
     }
 
-    /// The same outside of the usual course.
+    /// Returns the next segment to send outside of the fast path.
     #[inline(never)]
     fn transmit_other(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         if !self.is_open() {
@@ -241,7 +242,7 @@ impl Endpoint {
         None
     }
 
-    /// What is acknowledged before anything else, because later data was marked and this was not, or the other way round.
+    /// Returns the ACK that must precede all other segments because later data has another CE mark than earlier data.
     fn early_ack(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
         let ack = self.echo.takes_early_ack()?;
         let Notes { stamps, .. } = self.notes(now, None, config);
@@ -249,10 +250,10 @@ impl Endpoint {
         Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT })
     }
 
-    /// The marks and times of a segment that carries this data, or none.
+    /// Returns the ECN bits, codepoint and timestamps of a segment with this data, or without data.
     fn notes(&mut self, now: Time, sent: Option<&Transmission>, config: &TcpConfig) -> Notes {
-        // RFC 3168, section 6.1.5: "the TCP sender MUST NOT set either an ECT(0) or ECT(1) codepoint ... on retransmitted data
-        // packets"; section 6.1.4 says the same of pure ACKs.
+        // RFC 3168, section 6.1.5: "the TCP sender MUST NOT set either an ECT(0) or ECT(1) codepoint ... on retransmitted data packets";
+        // section 6.1.4 requires the same for pure ACKs.
         let may_be_marked =
             self.echo.is_agreed && sent.is_some_and(|sent| !sent.retransmission && sent.len > 0);
         let ack = self.receiver.next();
@@ -263,7 +264,7 @@ impl Endpoint {
         }
     }
 
-    /// When to be asked again if nothing arrives.
+    /// Returns the time of the next call if nothing arrives.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
         match self.state {
@@ -275,35 +276,36 @@ impl Endpoint {
         }
     }
 
-    /// Data bytes received in order.
+    /// Returns the number of data bytes received in order.
     #[inline]
     pub fn received(&self) -> u64 {
         self.receiver.next() - u64::from(self.peer_closed())
     }
 
-    /// Has the other side said that it will send no more, and has everything before that arrived?
+    /// Returns true if the peer's FIN and all data before it have arrived.
     pub fn peer_closed(&self) -> bool {
         self.fin_end == Some(self.receiver.next())
     }
 
-    /// Is the handshake over, or is there none?
+    /// Returns true if the handshake is complete, or if there is none.
     #[inline]
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open)
     }
 
-    /// How often a segment of the handshake was sent again for want of an answer.
+    /// Returns the number of timeouts of the handshake.
     pub fn syn_timeouts(&self) -> u32 {
         self.syn_timeouts
     }
 
-    /// The sending half, if anything was ever written.
+    /// Returns the sending half, if the application has written.
     #[inline]
     pub fn sender(&self) -> Option<&Sender> {
         self.sender.as_ref()
     }
 
-    /// What a marker may know about a segment that leaves. What data was marked with that it answers, this end has not heard.
+    /// Returns the properties of a segment to send that a marker may use. The priority of the data that an ACK acknowledges is not
+    /// available here.
     pub fn sending(&self, out: &Outgoing, config: &TcpConfig) -> Sending {
         let segment = &out.segment;
         let carries = match segment.flags.syn {
@@ -330,7 +332,7 @@ impl Endpoint {
         }
     }
 
-    /// What selective packet marking may know about data that leaves, which this end must have sent.
+    /// Returns the properties of data to send that selective packet marking may use. This end must have sent the data.
     #[inline]
     pub fn place(&self, seq: u64) -> Place {
         let Some(sender) = self.sender() else { return Place { offset: seq, bytes: None, window: 0 } };
@@ -339,7 +341,7 @@ impl Endpoint {
         Place { offset: seq.saturating_sub(start), bytes, window: sender.control().cwnd }
     }
 
-    /// Inlined, so that the segment is built where it is sent and not copied there, SACK blocks and all.
+    /// Builds a pure ACK. Inlined, so that the segment with its SACK blocks is built in place and not copied.
     #[inline(always)]
     fn acknowledgement(&self, config: &TcpConfig) -> Segment {
         Segment {
@@ -370,7 +372,7 @@ impl Endpoint {
                     *send_now = true;
                 }
             }
-            // The other side has not heard our last ACK.
+            // The peer has not received the last ACK of the handshake.
             (State::Open, true, true) => self.receiver.ask_for_ack(),
             _ => {}
         }

@@ -1,10 +1,10 @@
-//! TCP as state machines without I/O: told of segments and time, they answer with segments to send and the time
-//! at which they want to be asked again.
+//! TCP as state machines without I/O: inputs are segments, data to send and the time; outputs are segments to send and the time of the next
+//! call.
 //!
-//! Three questions are kept apart: what to resend ([`recovery`]), how fast to grow and how much to cut
-//! ([`control`]), and when to put a segment on the wire ([`pacing`]). A [`TcpConfig`] combines an answer to each;
-//! a named profile of [`profile`] gives all parameters at once. There are two senders with one contract: [`classic`] is
-//! that of ns-2 and of the papers, [`modern`] that of today; the recovery decides.
+//! Three mechanisms are separate: loss recovery ([`recovery`]) selects what to retransmit, congestion control ([`control`]) sets how cwnd
+//! grows and shrinks, and pacing ([`pacing`]) sets when a segment is sent. A [`TcpConfig`] combines a choice of each; a named profile of
+//! [`profile`] gives all parameters at once. The senders share one interface: [`classic`] holds the sender of ns-2 and of the papers,
+//! [`modern`] those that follow current standards and Linux. The kind of loss recovery selects the sender.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,19 @@
 use catnip_base::FlowContext;
 use std::collections::VecDeque;
 
-/// What the application has handed over at once: a range of the stream, with what it says of it.
+/// Range of the stream that the application wrote in one call, with its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Message {
-    /// First byte.
+    /// Start of the message.
     pub(crate) start: u64,
-    /// Behind its last byte.
+    /// End of the message (exclusive).
     pub(crate) end: u64,
     pub(crate) context: Option<FlowContext>,
 }
 
-/// The messages of a stream, without those that are acknowledged and done with.
+/// Messages of a stream, without those that are completely acknowledged.
 ///
-/// The oldest one stands beside the list: most connections carry one message, and then there is no list.
+/// The oldest message is stored outside of the list: most connections carry one message, and then the list is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     oldest: Message,
@@ -21,7 +21,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// One more, behind all others; what lies before `una` is needed no more.
+    /// Appends a message and discards those that end at or below `una`.
     pub(crate) fn push(&mut self, message: Message, una: u64) {
         while self.oldest.end <= una
             && let Some(next) = self.later.pop_front()
@@ -35,7 +35,7 @@ impl Messages {
         }
     }
 
-    /// The one to which a byte belongs; behind the end, the last one.
+    /// Returns the message that contains byte `seq`; beyond the end, the last one.
     #[inline]
     pub(crate) fn at(&self, seq: u64) -> &Message {
         if seq < self.oldest.end {
@@ -50,7 +50,7 @@ impl Messages {
 mod tests {
     use super::*;
 
-    /// Messages of these lengths, written one after the other when so much was acknowledged.
+    /// Returns messages of these lengths, each appended when the given number of bytes was acknowledged.
     fn written(messages: &[(u64, u64)]) -> Messages {
         let (mut all, mut start) = (Messages::default(), 0);
         for &(bytes, una) in messages {

@@ -1,7 +1,6 @@
 //! Named sets of parameters.
 //!
-//! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release;
-//! `rfc` follows the standards of today.
+//! `ns2-2002` and `ns2-2.35` follow the simulator that the papers used, measured with its last release; `rfc` follows current standards.
 
 use crate::control::validated::ValidationSpec;
 use crate::control::{ControlSpec, LinuxCubicSpec, RenoSpec};
@@ -10,7 +9,7 @@ use crate::recovery::RecoveryKind;
 use crate::{DelayedAck, EcnKind, Halving, InitialSsthresh, RtoConfig, TcpConfig};
 use catnip_base::{ParseError, Span};
 
-/// The names that [`by_name`] knows, with what each stands for.
+/// Names that [`by_name`] accepts, with their descriptions.
 pub const NAMES: [(&str, &str); 7] = [
     ("ns2-2002", "ns-2 of the CATNIP paper: no SYN, no headers, tick 100 ms, first RTO 6 s, no 1 s floor"),
     ("ns2-2.35", "the defaults of ns-2 2.35 without SYN: headers, tick 10 ms, first RTO 3 s, floor 0.2 s"),
@@ -30,7 +29,7 @@ pub const NAMES: [(&str, &str); 7] = [
     ("rfc", "RFC 5681, 6298, 6582, 6675, 3042, 6928: SYN and FIN, initial window 10, first RTO 1 s"),
 ];
 
-/// The parameters that belong to a name.
+/// Returns the parameters of a named profile.
 pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
     match name {
         "ns2-2002" => Ok(ns2_2002()),
@@ -47,7 +46,7 @@ pub fn by_name(name: &str) -> Result<TcpConfig, ParseError> {
     }
 }
 
-/// The CATNIP paper's ns-2: the `era` preset of the ns-2 measurements in `python/catnip/reference/ns2`.
+/// Returns the parameters of the CATNIP paper's ns-2: the `era` preset of the ns-2 measurements in `python/catnip/reference/ns2`.
 pub fn ns2_2002() -> TcpConfig {
     TcpConfig {
         segment_bytes: 512,
@@ -91,7 +90,7 @@ pub fn ns2_2002() -> TcpConfig {
     }
 }
 
-/// ns-2 2.35 as it is shipped, without SYN: the `ns235` preset.
+/// Returns the defaults of ns-2 2.35, without SYN: the `ns235` preset.
 pub fn ns2_235() -> TcpConfig {
     TcpConfig {
         header_bytes: 40,
@@ -111,7 +110,7 @@ pub fn ns2_235() -> TcpConfig {
     }
 }
 
-/// The `s001` preset: ns-2 2.35 with a floor of 1 s and a window of 24.
+/// Returns the `s001` preset: ns-2 2.35 with an RTO floor of 1 s and a window of 24.
 pub fn ns2_s001() -> TcpConfig {
     let base = ns2_235();
     TcpConfig {
@@ -122,8 +121,8 @@ pub fn ns2_s001() -> TcpConfig {
     }
 }
 
-/// Reno of BSD as the hysteresis paper describes it (sections 3 and 4): MSS 1433, window and ssthresh 24, RTO of at
-/// least 1 s, and a receiver whose ACK timer beats every 200 ms, which makes a lone packet wait 100 ms on average.
+/// Returns the parameters of BSD Reno as described in the hysteresis paper (sections 3 and 4): MSS 1433, window and ssthresh 24, RTO of at
+/// least 1 s, and a receiver whose ACK timer fires every 200 ms, so that a lone packet waits 100 ms on average.
 pub fn bsd_reno() -> TcpConfig {
     TcpConfig {
         limited_transmit: false,
@@ -145,8 +144,8 @@ pub fn bsd_reno() -> TcpConfig {
     }
 }
 
-/// Linux 2.0.34 as the testbed paper describes it (section III-C, tbp08 to tbp14) and its clock of 100 Hz: Reno, an initial
-/// window of 2, and 3 s before the first timeout of the data, too, because the handshake is not timed.
+/// Returns the parameters of Linux 2.0.34 as described in the testbed paper (section III-C, tbp08 to tbp14), with its clock of 100 Hz:
+/// Reno, an initial window of 2, and a first RTO of 3 s for data, too, because the handshake is not timed.
 pub fn linux_20() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1460,
@@ -170,7 +169,7 @@ pub fn linux_20() -> TcpConfig {
     }
 }
 
-/// Linux 6.18 with the values of a new system (net/ipv4/tcp.c, tcp_input.c, tcp_timer.c, and sysctl).
+/// Returns the parameters of Linux 6.18 with the values of a new system (net/ipv4/tcp.c, tcp_input.c, tcp_timer.c, and sysctl).
 pub fn linux_6() -> TcpConfig {
     TcpConfig {
         receive_window: 16 << 20,
@@ -194,7 +193,7 @@ pub fn linux_6() -> TcpConfig {
     }
 }
 
-/// The standards of today.
+/// Returns the parameters of current standards.
 pub fn rfc() -> TcpConfig {
     TcpConfig {
         segment_bytes: 1448,
@@ -247,9 +246,9 @@ pub fn rfc() -> TcpConfig {
     }
 }
 
-/// The delayed ACK of a profile that has it off: every second segment, at most 200 ms (catp24).
+/// Returns the delayed ACK for a profile that has it off: every second segment, at most 200 ms (catp24).
 pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
-    // ns-2 2.35 acknowledges the first packet at once; ns-2 of 2002 does not.
+    // ns-2 2.35 acknowledges the first packet immediately; ns-2 of 2002 does not.
     let first_at_once = profile.first_without_header;
     let max_delay = Span::from_millis(200);
     DelayedAck {
@@ -347,7 +346,7 @@ mod tests {
     #[test]
     fn the_profile_of_today_has_the_numbers_of_the_rfcs() {
         let tcp = rfc();
-        // RFC 6928: ten segments. RFC 6298, sections 2.1, 2.4 and 2.5: 1 s at first, 1 s at least, a bound of 60 s.
+        // RFC 6928: ten segments. RFC 6298, sections 2.1, 2.4 and 2.5: initial RTO of 1 s, minimum of 1 s, maximum of 60 s.
         assert_eq!(tcp.initial_window, 10);
         let secs = Span::from_secs;
         assert_eq!((tcp.rto.first, tcp.rto.min, tcp.rto.max), (secs(1), secs(1), secs(60)));
@@ -358,7 +357,7 @@ mod tests {
         assert_eq!((tcp.halving, tcp.initial_ssthresh), (Halving::Flight, InitialSsthresh::Infinite));
         assert!(tcp.limited_transmit && tcp.handshake && tcp.fin && !tcp.grow_unused && !tcp.grow_on_exit);
         assert_eq!((tcp.earliest_fast_retransmit, tcp.recovery_burst), (0, u32::MAX));
-        // RFC 7323: more than the 65 535 bytes of RFC 9293 that would bind on the paths of today.
+        // RFC 7323: more than the 65 535 bytes of RFC 9293, which would limit the throughput of current paths.
         assert_eq!(tcp.receive_window, 1_048_576);
     }
 }

@@ -1,40 +1,43 @@
 use catnip_base::{Span, Time};
 
-/// A receive window that tunes itself as Linux's does (net/ipv4/tcp_input.c, 6.18): it opens by two segments for each that arrives up to
-/// a bound, and the bound rises with what the application has taken in within a round trip. It never holds back a sender that could
-/// double its window each round trip, so what matters of it is its side effect: as long as it opens, each segment is acknowledged at once.
+/// Receive window with auto-tuning as in Linux (net/ipv4/tcp_input.c, 6.18). The offered window grows by two segments for each that
+/// arrives, up to a bound, and the bound grows with the data that the application reads within a round trip. The window never limits a
+/// sender that could double cwnd each round trip; it matters for its side effect: while the window grows, each segment is acknowledged
+/// immediately.
 #[derive(Clone, Debug)]
 pub(crate) struct TunedWindow {
     segment: u64,
-    /// rcv_ssthresh: what is offered, bytes.
+    /// Offered window, rcv_ssthresh, bytes.
     offered: u64,
-    /// What can be told is a multiple of this: of windows on the wire, SYNs apart, some bits are left out.
+    /// Unit of the window field, bytes: the low bits of a window are not transmitted, except in SYNs.
     unit: u64,
-    /// window_clamp, and where it ends.
+    /// Bound of the offered window, window_clamp, bytes.
     bound: u64,
+    /// Maximum of the bound, bytes.
     most: u64,
-    /// rcvq_space: what was taken in within a round trip, and since when and from where that is counted.
+    /// Bytes that the application read within a round trip, rcvq_space.
     taken: u64,
+    /// Time and byte at which the current measurement of `taken` began.
     since: (Time, u64),
-    /// The receiver's estimate of the round trip, times eight, nanoseconds.
+    /// Receiver's RTT estimate, times eight, nanoseconds.
     rtt_8: u64,
-    /// The timestamp that was echoed last; a later one is another round trip.
+    /// Last echoed timestamp; a later one belongs to another round trip.
     last_echo: u32,
-    /// Without timestamps: a window that was offered then is full once this has arrived.
+    /// Start of the current RTT measurement and the byte that ends it, one offered window later, if there are no timestamps.
     window_round: Option<(Time, u64)>,
 }
 
-/// tcp_rmem\[1\]: the buffer of a new connection, bytes.
+/// Receive buffer of a new connection, tcp_rmem\[1\], bytes.
 const BUFFER: u64 = 131_072;
-/// What a segment of an Ethernet packet occupies of it (skb->truesize).
+/// Buffer space that a segment of an Ethernet packet occupies (skb->truesize), bytes.
 const TRUE_SIZE: u64 = 2304;
-/// TCP_INIT_CWND.
+/// Initial window, TCP_INIT_CWND, segments.
 const INITIAL_SEGMENTS: u64 = 10;
 
 impl TunedWindow {
-    /// Of a new connection with such segments, which offers no more than this.
+    /// Creates the window of a new connection with segments of `segment` bytes, which never offers more than `most` bytes.
     pub(crate) fn new(now: Time, segment: u64, most: u64) -> Self {
-        // Half of the buffer, in whole segments with their timestamps.
+        // Half of the buffer, in whole segments with timestamps.
         let whole = segment + 12;
         let offered = (BUFFER / 2 / whole * whole).min(most);
         Self {
@@ -51,23 +54,23 @@ impl TunedWindow {
         }
     }
 
-    /// The connection is open: what is taken in counts from now on, and windows are scaled.
+    /// Handles the opening of the connection: the measurement of read data starts, and windows are scaled.
     pub(crate) fn on_open(&mut self, now: Time, scale: u8) {
         self.since = (now, 0);
         self.unit = 1 << scale;
     }
 
-    /// The round trip, zero if it is not known.
+    /// Returns the RTT estimate, or zero if there is none.
     pub(crate) fn round_trip(&self) -> Span {
         Span::from_nanos(self.rtt_8 / 8)
     }
 
-    /// What is offered, bytes; rounded up, as __tcp_select_window does.
+    /// Returns the offered window, bytes, rounded up as in __tcp_select_window.
     pub(crate) fn offered(&self) -> u64 {
         self.offered.next_multiple_of(self.unit)
     }
 
-    /// tcp_rcv_rtt_measure_ts: data arrives that echoes a timestamp of then.
+    /// Handles data that echoes a timestamp of `round_trip` ago (tcp_rcv_rtt_measure_ts).
     pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
         if echo != 0 && echo != self.last_echo {
             self.last_echo = echo;
@@ -80,8 +83,8 @@ impl TunedWindow {
         }
     }
 
-    /// A segment of these bytes arrives, after which everything up to `next` is there, and `beyond` bytes above it are spoken of.
-    /// True if the window opens.
+    /// Handles a segment with the bytes `segment.0..segment.1`. All data below `next` has now arrived, and the highest byte received is
+    /// `beyond` bytes above it. Returns true if the window grows.
     pub(crate) fn on_data(&mut self, now: Time, segment: (u64, u64), next: u64, beyond: u64) -> bool {
         let (bytes, end) = (segment.1 - segment.0, segment.1);
         if self.last_echo == 0 {
@@ -102,8 +105,8 @@ impl TunedWindow {
         opens
     }
 
-    /// tcp_rcv_space_adjust: the application has taken in what came, up to `end`. What came before it, behind a gap that it has
-    /// filled, counts for the next round trip only.
+    /// Handles data that the application reads, up to `end` (tcp_rcv_space_adjust). Data above `end` that arrived earlier, behind a gap
+    /// that the segment has filled, counts only for the next round trip.
     fn adjust(&mut self, now: Time, end: u64, next: u64, beyond: u64) {
         let (then, from) = self.since;
         if self.rtt_8 == 0 || now.since(then).as_nanos() < self.rtt_8 / 8 {
@@ -116,7 +119,7 @@ impl TunedWindow {
         self.since = (now, end);
     }
 
-    /// tcp_rcvbuf_grow: twice what was taken in, and more if that rises.
+    /// Raises the bound to twice the data read, or more if that amount grows (tcp_rcvbuf_grow).
     fn raise(&mut self, taken: u64, beyond: u64) {
         let before = std::mem::replace(&mut self.taken, taken).max(1);
         let twice = 2 * taken;
@@ -124,7 +127,7 @@ impl TunedWindow {
         self.bound = self.bound.max((twice + 2 * growth + beyond).min(self.most));
     }
 
-    /// tcp_rcv_rtt_measure: the time that a window's worth takes is a round trip, or longer.
+    /// Measures the arrival time of one window, which is a round trip or longer (tcp_rcv_rtt_measure).
     fn measure_by_window(&mut self, now: Time, next: u64) {
         let (then, end) = *self.window_round.get_or_insert((now, next + self.offered));
         if next >= end {
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_new_connection_offers_64240_bytes_and_opens_for_seven_segments() {
-        // As seen of a kernel 6.18: "win 64240", and a bound of 131072 * 160 / 256.
+        // Values observed with a kernel 6.18: "win 64240", and a bound of 131072 * 160 / 256.
         let mut window = TunedWindow::new(Time::ZERO, 1448, 1 << 24);
         assert_eq!((window.offered(), window.bound), (64_240, 81_920));
         let opens =
@@ -157,13 +160,13 @@ mod tests {
     fn the_bound_follows_what_is_taken_in_within_a_round_trip() {
         let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
         window.on_echo(1, Span::from_millis(100));
-        // Less than a round trip says nothing.
+        // No measurement ends before a round trip has passed.
         window.on_data(ms(50), (29_000, 30_000), 30_000, 0);
         assert_eq!(window.taken, 10_000);
         window.on_data(ms(100), (39_000, 40_000), 40_000, 0);
         // 2 * 40 + 2 * (2 * 40 * (40 - 10) / 10).
         assert_eq!((window.taken, window.bound), (40_000, 560_000));
-        // Less than before changes nothing.
+        // A smaller amount than before changes nothing.
         window.on_data(ms(200), (59_000, 60_000), 60_000, 0);
         assert_eq!((window.taken, window.bound), (40_000, 560_000));
     }
@@ -172,7 +175,7 @@ mod tests {
     fn what_was_behind_a_gap_counts_for_the_next_round_trip() {
         let mut window = TunedWindow::new(Time::ZERO, 1000, 1 << 24);
         window.on_echo(1, Span::from_millis(100));
-        // One segment comes, and 29 behind it were there.
+        // One segment arrives, and the 29 behind it had arrived before.
         window.on_data(ms(100), (0, 1000), 30_000, 0);
         assert_eq!(window.taken, 10_000);
         window.on_data(ms(200), (30_000, 31_000), 31_000, 0);

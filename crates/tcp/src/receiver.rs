@@ -2,83 +2,85 @@ use crate::receive_window::TunedWindow;
 use crate::{DelayedAck, SackBlocks, TcpConfig};
 use catnip_base::{Span, Time};
 
-/// The receiving half: what has arrived, and when to say so.
+/// Receiving half of a connection: the data received so far and the times of ACKs.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// Next byte expected.
+    /// Next byte expected, RCV.NXT.
     next: u64,
-    /// What arrived out of order, the most recently extended range first (the order of RFC 2018 blocks).
+    /// Ranges that arrived out of order, the most recently extended first (the order of RFC 2018 blocks).
     beyond: Vec<(u64, u64)>,
-    /// The first ranges, of which ACKs tell.
+    /// Number of ranges, from the first one on, that ACKs report.
     told: usize,
-    /// A range that has once not fitted into an ACK is never told of again (ns-2's SackStack).
+    /// True if a range that once did not fit into an ACK is never reported again (ns-2's SackStack).
     forgets: bool,
-    /// The next ACK tells of data that had arrived before (RFC 2883).
+    /// True if ACKs report data that had arrived before (DSACK, RFC 2883).
     tells_duplicates: bool,
     duplicate: Option<(u64, u64)>,
-    /// A window that tunes itself, if this one does.
+    /// Receive window with auto-tuning, if enabled.
     tuned: Option<Box<TunedWindow>>,
-    /// Segments since the last ACK.
+    /// Segments received since the last ACK.
     unacknowledged: u32,
-    /// When the delayed ACK is due.
+    /// Time at which the delayed ACK is due.
     ack_due: Option<Time>,
     ack_now: bool,
-    /// When data came last.
+    /// Arrival time of the last data.
     heard: Option<Time>,
-    /// ACKs that are still sent at once, whatever the rule of delayed ones.
+    /// Number of ACKs that are still sent immediately, regardless of the rule of delayed ACKs.
     quick: u32,
-    /// Reports that wait to go as one, and those that were sent at once since this byte was expected.
+    /// Number of ACKs that SACK compression holds back.
     compressed: u32,
+    /// RCV.NXT, and the number of candidates for SACK compression since RCV.NXT had this value.
     reported: (u64, u32),
 }
 
-/// tcp_comp_sack_nr, and the duplicate ACKs that any sender must see.
+/// Maximum number of compressed ACKs, tcp_comp_sack_nr.
 const MOST_COMPRESSED: u32 = 44;
+/// Number of duplicate ACKs that are never compressed, so that any sender can detect a loss.
 const AT_ONCE: u32 = 3;
 
 impl Receiver {
-    /// A receiver that has heard nothing yet.
+    /// Creates a receiver without data. If `forgets` is true, a range that once did not fit into an ACK is never reported again.
     pub fn new(forgets: bool) -> Self {
         Self { forgets, ..Self::default() }
     }
 
-    /// The same, which also reports what arrives twice (RFC 2883).
+    /// Sets whether ACKs report duplicate data (RFC 2883).
     pub fn telling_duplicates(self, tells_duplicates: bool) -> Self {
         Self { tells_duplicates, ..self }
     }
 
-    /// The same with a window that tunes itself.
+    /// Sets the receive window with auto-tuning, if any.
     pub(crate) fn tuning(self, tuned: Option<TunedWindow>) -> Self {
         Self { tuned: tuned.map(Box::new), ..self }
     }
 
-    /// What it can take in: what a window that tunes itself offers, or else this.
+    /// Returns the receive window, bytes: that of auto-tuning if enabled, or else `usual`.
     #[inline]
     pub(crate) fn window(&self, usual: u64) -> u64 {
         self.tuned.as_ref().map_or(usual, |tuned| tuned.offered())
     }
 
-    /// The connection is open.
+    /// Handles the opening of the connection.
     pub(crate) fn on_open(&mut self, now: Time, config: &TcpConfig) {
         if let Some(tuned) = &mut self.tuned {
             tuned.on_open(now, config.window_scale());
         }
     }
 
-    /// Data arrives that echoes a time; what was sent then has been answered after so long.
+    /// Handles data that echoes a timestamp of `round_trip` ago.
     pub(crate) fn on_echo(&mut self, echo: u32, round_trip: Span) {
         if let Some(tuned) = &mut self.tuned {
             tuned.on_echo(echo, round_trip);
         }
     }
 
-    /// Next byte expected.
+    /// Returns the next byte expected, RCV.NXT.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Takes in a segment that uses the sequence numbers from `seq` to `end`. `phase` is the time from the start of
-    /// the run back to a beat of this host's ACK timer, if it has one that beats.
+    /// Handles a segment with the sequence numbers from `seq` to `end`. `phase` is the time from the start of the run back to a beat of
+    /// this host's ACK timer, if that timer is periodic.
     #[inline]
     pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>, phase: Span) {
         let in_order = seq <= self.next && end > self.next;
@@ -122,29 +124,29 @@ impl Receiver {
         }
     }
 
-    /// The other side asks for an ACK whatever has arrived.
+    /// Requests an immediate ACK, regardless of the data received.
     pub fn ask_for_ack(&mut self) {
         self.ack_now = true;
     }
 
-    /// So many ACKs at least are sent at once.
+    /// Requests an immediate ACK and sends at least `acks` ACKs without delay.
     pub(crate) fn hurry(&mut self, acks: u32) {
         self.quick = self.quick.max(acks);
         self.ack_now = true;
     }
 
-    /// Is an ACK to be sent at `now`?
+    /// Returns true if an ACK is to be sent at `now`.
     #[inline]
     pub fn wants_to_ack(&self, now: Time) -> bool {
         self.ack_now || self.ack_due.is_some_and(|due| due <= now)
     }
 
-    /// When a delayed ACK is due.
+    /// Returns the time at which a delayed ACK is due.
     pub fn deadline(&self) -> Option<Time> {
         self.ack_due
     }
 
-    /// An ACK, or data that carries one, is being sent.
+    /// Handles the transmission of an ACK, alone or with data.
     #[inline]
     pub fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;
@@ -155,7 +157,7 @@ impl Receiver {
         self.compressed = 0;
     }
 
-    /// The blocks to report, the most recent first.
+    /// Returns the blocks to report, the most recent first.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
         if self.duplicate.is_some() {
@@ -172,7 +174,8 @@ impl Receiver {
         SackBlocks::new(self.next, self.duplicate.into_iter().chain(self.beyond[..self.told].iter().copied()))
     }
 
-    /// RFC 2883, section 4: "the first block of the SACK option ... reports the first duplicate contiguous sequence".
+    /// Records a duplicate for the DSACK block. RFC 2883, section 4: "the first block of the SACK option ... reports the first duplicate
+    /// contiguous sequence".
     #[inline(never)]
     fn note_duplicate(&mut self, seq: u64, end: u64) {
         if seq < self.next {
@@ -182,7 +185,7 @@ impl Receiver {
         }
     }
 
-    /// __tcp_ack_snd_check: may the ACK for what is out of order wait?
+    /// Returns true if the ACK of out-of-order data may wait (__tcp_ack_snd_check).
     #[inline(never)]
     fn compresses(&mut self) -> bool {
         if self.beyond.is_empty()
@@ -208,7 +211,7 @@ impl Receiver {
         }
     }
 
-    /// True if the window opens.
+    /// Tunes the receive window. Returns true if it grows.
     #[inline(never)]
     fn tune(&mut self, now: Time, seq: u64, end: u64) -> bool {
         let highest = self.beyond.iter().map(|range| range.1).max();
@@ -337,7 +340,7 @@ mod tests {
         assert_eq!(r.sack().ranges(r.next()).collect::<Vec<_>>(), [(20, 35), (40, 50), (60, 70)]);
     }
 
-    /// A receiver with delayed ACKs that has these ranges, and has acknowledged them.
+    /// Returns a receiver with delayed ACKs that has received and acknowledged these ranges.
     fn holding(ranges: &[(u64, u64)]) -> Receiver {
         let mut r = Receiver::default();
         for &(seq, end) in ranges {
@@ -359,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_had_arrived_before_is_acknowledged_at_once_and_changes_nothing() {
-        // The last segment of all, or one before it.
+        // The last segment, or the one before it.
         for (seq, end) in [(10, 20), (0, 10)] {
             let mut r = holding(&[(0, 10), (10, 20)]);
             // RFC 9293, section 3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in
@@ -373,14 +376,14 @@ mod tests {
     #[test]
     fn a_repetition_of_the_newest_segment_waits_in_ns_2_where_nothing_is_missing() {
         let patient = DelayedAck { repeats_wait: true, ..DELAYED };
-        // The newest one, an older one, and the newest one below a gap.
+        // The newest segment, an older one, and the newest one below a gap.
         for (ranges, seq, waits) in [(2, 10, true), (2, 0, false), (3, 10, false)] {
             let mut r = holding(&[(0, 10), (10, 20), (30, 40)][..ranges]);
             r.on_data(Time::ZERO, seq, seq + 10, Some(&patient), Span::ZERO);
             assert_eq!(r.wants_to_ack(Time::ZERO), !waits, "{ranges} {seq}");
             assert_eq!(r.deadline().is_some(), waits);
         }
-        // It counts as one: the next segment is the second.
+        // The repetition counts as one segment: the next segment is the second.
         let mut r = holding(&[(0, 10)]);
         r.on_data(Time::ZERO, 0, 10, Some(&patient), Span::ZERO);
         r.on_data(Time::ZERO, 10, 20, Some(&patient), Span::ZERO);
@@ -446,7 +449,7 @@ mod tests {
             r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
         }
         assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(70, 80), (50, 60), (30, 40)]);
-        // A repeated segment is the most recent one, too.
+        // A repeated segment counts as the most recent one, too.
         r.on_data(Time::ZERO, 52, 55, None, Span::ZERO);
         assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(50, 60), (70, 80), (30, 40)]);
     }
@@ -459,7 +462,7 @@ mod tests {
                 r.on_data(Time::ZERO, seq, end, None, Span::ZERO);
             }
             assert_eq!(r.sack().ranges(0).collect::<Vec<_>>(), [(70, 80), (50, 60), (30, 40)]);
-            // 30 to 40 goes into the first one.
+            // The range from 30 to 40 merges with the first one.
             r.on_data(Time::ZERO, 40, 50, None, Span::ZERO);
             let mut told = r.sack().ranges(0).collect::<Vec<_>>();
             assert_eq!(told.remove(0), (30, 60));

@@ -1,32 +1,32 @@
 use crate::RtoConfig;
 use catnip_base::{Span, Time};
 
-/// Round-trip estimate and retransmission timeout: RFC 6298 in the integer arithmetic of BSD, which counts clock
-/// ticks. A fine tick gives the RFC's formulas; a coarse one what a machine of 1988 or ns-2 computes.
+/// Round-trip estimate and retransmission timeout: RFC 6298 in the integer arithmetic of BSD, which counts clock ticks. A fine tick gives
+/// the formulas of the RFC, a coarse one the values of a machine of 1988 or of ns-2.
 #[derive(Clone, Debug)]
 pub struct Rto {
-    /// Smoothed round trip, ticks times 8; 0 before the first sample.
+    /// SRTT, ticks times 8; 0 before the first sample.
     srtt_8: i64,
-    /// Mean deviation, ticks times 4.
+    /// RTTVAR, ticks times 4.
     rttvar_4: i64,
     /// Timeout before back-off and bounds.
     base: Span,
     backoff: u32,
-    /// Where in a tick the clock of this host began.
+    /// Phase of the host's clock tick.
     phase: Span,
-    /// Smoothed round trip by a fine clock.
+    /// SRTT measured with a fine clock.
     fine_srtt: Option<Span>,
-    /// All samples together, and how many there were.
+    /// Sum and number of the samples.
     samples: (Span, u32),
 }
 
-/// Back-off stops doubling here unless the greatest timeout does it first.
+/// Back-off factor at which doubling stops. If the minimum applies before back-off, doubling continues up to the maximum timeout.
 const MAX_BACKOFF: u32 = 64;
-/// Backed off further than this, the estimate is no longer believed.
+/// Back-off factor above which the estimate is discarded.
 const DISTRUST_BACKOFF: u32 = 8;
 
 impl Rto {
-    /// No sample yet. `phase` is the time from the start of the run back to a tick of this host's clock.
+    /// Creates an estimator without samples. `phase` is the time from the start of the run back to a tick of this host's clock.
     pub fn new(config: &RtoConfig, phase: Span) -> Self {
         Self {
             srtt_8: 0,
@@ -39,7 +39,7 @@ impl Rto {
         }
     }
 
-    /// Data sent at `sent` for the first time was acknowledged at `now` (Karn's rule is the caller's).
+    /// Takes an RTT sample: data first sent at `sent` was acknowledged at `now`. The caller applies Karn's rule.
     pub fn sample(&mut self, config: &RtoConfig, sent: Time, now: Time) {
         let tick_of = |at: Time| (at + self.phase).since(Time::ZERO).in_units_of(config.tick);
         let ticks = (tick_of(now) - tick_of(sent)).max(1) as i64;
@@ -62,7 +62,7 @@ impl Rto {
         });
     }
 
-    /// The timeout as it stands.
+    /// Returns the current timeout.
     pub fn timeout(&self, config: &RtoConfig) -> Span {
         let backoff = u64::from(self.backoff);
         let timeout = if config.floor_before_backoff {
@@ -73,29 +73,29 @@ impl Rto {
         timeout.min(config.max).max(config.tick * 2)
     }
 
-    /// The timer has expired.
+    /// Doubles the timeout after an expiry of the timer.
     pub fn back_off(&mut self, config: &RtoConfig) {
         if self.backoff < MAX_BACKOFF || (config.floor_before_backoff && self.timeout(config) < config.max) {
             self.backoff = self.backoff.saturating_mul(2);
         }
         // RFC 6298, section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the timer multiple times".
         if self.backoff > DISTRUST_BACKOFF {
-            // The next sample starts afresh.
+            // The next sample starts a new estimate.
             self.srtt_8 = 0;
         }
     }
 
-    /// Data that was sent once has been acknowledged.
+    /// Ends the back-off, after an ACK of data that was sent once.
     pub fn end_backoff(&mut self) {
         self.backoff = 1;
     }
 
-    /// All round trips measured by a fine clock, added up, and how many there were.
+    /// Returns the sum and the number of the round trips, measured with a fine clock.
     pub fn samples(&self) -> (Span, u32) {
         self.samples
     }
 
-    /// Smoothed round trip by a fine clock, for pacing.
+    /// Returns SRTT measured with a fine clock, for pacing.
     pub fn srtt(&self) -> Option<Span> {
         self.fine_srtt
     }
@@ -148,7 +148,7 @@ mod tests {
         rto.sample(&config, Time::ZERO, Time::ZERO + Span::from_millis(10));
         assert_eq!(timeouts(&mut rto, &config, 7), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0]);
     }
-    /// A clock of microseconds, and bounds that do not interfere.
+    /// Parameters with a clock of microseconds and bounds that do not interfere.
     const FINE: RtoConfig = RtoConfig {
         tick: Span::from_micros(1),
         first: Span::from_secs(1),
@@ -157,7 +157,7 @@ mod tests {
         floor_before_backoff: true,
     };
 
-    /// Round trips, milliseconds, one after the other.
+    /// Returns an estimator that has taken these RTT samples, milliseconds.
     fn sampled(config: &RtoConfig, round_trips: &[u64]) -> Rto {
         let mut rto = Rto::new(config, Span::ZERO);
         sample(&mut rto, config, round_trips);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_ticks_counts_ticks_between_sending_and_hearing() {
-        // Ticks of 100 ms; a first sample of n ticks gives a timeout of 3 n.
+        // Ticks of 100 ms; a first sample of n ticks gives a timeout of 3 n ticks.
         let config = RtoConfig { min: Span::ZERO, ..profile::ns2_2002().rto };
         for (phase, sent, heard, ticks) in [
             (0, 90, 110, 1),
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn ns_2_of_2002_stops_doubling_at_64_times_the_timeout() {
-        // ns-2: "if (t_backoff_ < 64) t_backoff_ <<= 1;"; its greatest timeout, 100 000 s, is far away.
+        // ns-2: "if (t_backoff_ < 64) t_backoff_ <<= 1;"; its maximum timeout, 100 000 s, is not reached.
         let config = profile::ns2_2002().rto;
         let mut rto = Rto::new(&config, Span::ZERO);
         assert_eq!(timeouts(&mut rto, &config, 9), [6.0, 12.0, 24.0, 48.0, 96.0, 192.0, 384.0, 384.0, 384.0]);
@@ -228,7 +228,7 @@ mod tests {
         let mut rto = sampled(&config, &[10]);
         let all = timeouts(&mut rto, &config, 12);
         assert_eq!(all, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0, 60.0, 60.0]);
-        // Once it is reached, the factor stays: it could overflow otherwise.
+        // The factor stays constant once the maximum is reached, so that it does not overflow.
         (0..1000).for_each(|_| rto.back_off(&config));
         assert_eq!(rto.timeout(&config), Span::from_secs(60));
     }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_floor_after_the_back_off_holds_for_the_product() {
         let config = RtoConfig { min: Span::from_secs(1), floor_before_backoff: false, ..FINE };
-        // RTO 300 ms: 0.3, 0.6, 1.2 and 2.4 s, of which the first two are too short.
+        // RTO 300 ms: 0.3, 0.6, 1.2 and 2.4 s, of which the first two are below the minimum.
         assert_eq!(timeouts(&mut sampled(&config, &[100]), &config, 4), [1.0, 1.0, 1.2, 2.4]);
     }
 
@@ -251,9 +251,8 @@ mod tests {
         };
         // Three: 7/8 * 1000 + 1/8 * 200 = 900, 3/4 * 500 + 1/4 * 800 = 575.
         assert_eq!(after_timeouts(3), Span::from_millis(900 + 4 * 575));
-        // Four: BSD and ns-2 no longer believe an estimate that was backed off more than eightfold ("if (t_backoff_ > 8)
-        // ... t_srtt_ = 0"). RFC 6298, section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the
-        // timer multiple times".
+        // Four: BSD and ns-2 discard an estimate that was backed off more than eightfold ("if (t_backoff_ > 8) ... t_srtt_ = 0"). RFC 6298,
+        // section 5: "a TCP implementation MAY clear SRTT and RTTVAR after backing off the timer multiple times".
         assert_eq!(after_timeouts(4), Span::from_millis(200 + 4 * 100));
     }
 

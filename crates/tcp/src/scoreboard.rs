@@ -1,6 +1,6 @@
-/// Which bytes above the cumulative ACK the other side has: sorted, disjoint, never touching ranges.
+/// Ranges of bytes above the cumulative ACK that the peer has reported: sorted, disjoint and never adjacent.
 ///
-/// It holds one entry per gap, not per segment, so it is short even when windows are long.
+/// The scoreboard holds one entry per gap, not per segment, so it is short even if windows are long.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ranges: Vec<(u64, u64)>,
@@ -8,12 +8,12 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Adds a block; true if it told anything new.
+    /// Adds a block. Returns true if any of it is new.
     pub fn add(&mut self, start: u64, end: u64) -> bool {
         self.add_and_tell(start, end, |_, _| {})
     }
 
-    /// The same, telling of each part of the block that is new, lowest first.
+    /// Adds a block and calls `news` for each part of it that is new, lowest first. Returns true if any of it is new.
     pub fn add_and_tell(&mut self, start: u64, end: u64, mut news: impl FnMut(u64, u64)) -> bool {
         if start >= end {
             return false;
@@ -43,7 +43,7 @@ impl Scoreboard {
         merged.1 - merged.0 > had
     }
 
-    /// Forgets everything below `una`; true if there was anything.
+    /// Removes all bytes below `una`. Returns true if there were any.
     pub fn advance(&mut self, una: u64) -> bool {
         let before = self.bytes;
         let gone = self.ranges.partition_point(|r| r.1 <= una);
@@ -55,29 +55,29 @@ impl Scoreboard {
         self.bytes != before
     }
 
-    /// Forgets everything.
+    /// Removes all ranges.
     pub fn clear(&mut self) {
         self.ranges.clear();
         self.bytes = 0;
     }
 
-    /// Bytes reported.
+    /// Returns the number of bytes reported.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The first byte at or above `from` that was not reported although something above it was.
+    /// Returns the first byte at or above `from` that was not reported although something above it was.
     pub fn next_hole(&self, from: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|r| r.1 < from);
         let range = self.ranges.get(index)?;
         if from < range.0 {
             return Some(from);
         }
-        // `from` lies in this range or at its end: the hole is behind it, if another range follows.
+        // `from` lies in this range or at its end: the hole begins at the end of the range, if another range follows.
         self.ranges.get(index + 1).map(|_| range.1)
     }
 
-    /// The last bytes from `una` to `end` that were not reported; nothing above `end` was.
+    /// Returns the last hole between `una` and `end`; no data above `end` was reported.
     pub fn last_hole(&self, una: u64, end: u64) -> Option<(u64, u64)> {
         let below = self.ranges.partition_point(|r| r.1 < end);
         let to = self.ranges.get(below).map_or(end, |r| r.0);
@@ -85,17 +85,17 @@ impl Scoreboard {
         (from < to).then_some((from, to))
     }
 
-    /// Bytes reported at or above `from`.
+    /// Returns the number of bytes reported at or above `from`.
     pub fn bytes_above(&self, from: u64) -> u64 {
         self.ranges.iter().filter(|r| r.1 > from).map(|r| r.1 - r.0.max(from)).sum()
     }
 
-    /// Separate ranges above `from`.
+    /// Returns the number of separate ranges that begin at or above `from`.
     pub fn ranges_above(&self, from: u64) -> usize {
         self.ranges.iter().filter(|r| r.0 >= from).count()
     }
 
-    /// The ranges, lowest first.
+    /// Returns the ranges, lowest first.
     pub fn ranges(&self) -> &[(u64, u64)] {
         &self.ranges
     }

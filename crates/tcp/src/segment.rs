@@ -1,87 +1,87 @@
 use catnip_base::{Span, Time};
 
-/// What a segment carries besides its data. Sequence numbers count bytes from the start of a connection's data
-/// and never wrap; a codec at the edge of the real world maps them to 32 bits.
+/// Header fields of a segment and the length of its data. Sequence numbers count bytes from the start of a connection's data and never
+/// wrap; a codec maps them to 32 bits for external hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Segment {
     /// First byte of the data.
     pub seq: u64,
-    /// Next byte expected from the other side.
+    /// Next byte expected from the peer.
     pub ack: u64,
     /// Bytes of data.
     pub len: u32,
-    /// Bytes that the sender of this segment can take in.
+    /// Receive window of the sender of this segment, bytes.
     pub window: u32,
-    /// Which of its fields count.
+    /// Control bits.
     pub flags: Flags,
-    /// Selective acknowledgement.
+    /// SACK blocks.
     pub sack: SackBlocks,
-    /// Congestion notification.
+    /// ECN bits.
     pub ecn: EcnBits,
-    /// Times.
+    /// Timestamps option.
     pub stamps: Stamps,
 }
 
-// Each byte of it is one per packet: memory and cache misses of large networks follow. It may shrink; growing needs a reason.
+// Segments are copied for each packet, so their size determines memory use and cache misses in large networks. The size may shrink; growth
+// needs a reason.
 const _: () = assert!(size_of::<Segment>() <= 64);
 
 impl Segment {
-    /// Sequence numbers it uses: its data and its FIN.
+    /// Returns the number of sequence numbers that the segment occupies: its data and its FIN.
     pub fn span(&self) -> u64 {
         u64::from(self.len) + u64::from(self.flags.fin)
     }
 }
 
-/// The control bits in use.
+/// Control bits in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// Opens a connection.
+    /// SYN, which opens a connection.
     pub syn: bool,
-    /// `ack` counts.
+    /// ACK: the acknowledgement number is valid.
     pub ack: bool,
-    /// Ends the data.
+    /// FIN, which ends the data.
     pub fin: bool,
 }
 
-/// What a segment says of congestion marks (RFC 3168, section 6.1), and whether it was marked itself; one byte, since segments are
-/// copied for each packet.
+/// ECN bits of a segment (RFC 3168, section 6.1), and the CE mark of its packet; one byte, since segments are copied for each packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnBits(u8);
 
 impl EcnBits {
-    /// Nothing.
+    /// No bits.
     pub(crate) const NONE: Self = Self(0);
     const ECE: u8 = 1;
     const CWR: u8 = 2;
     const CE: u8 = 4;
 
-    /// ECN-Echo, and congestion window reduced.
+    /// Creates the bits from ECE (ECN-Echo) and CWR (congestion window reduced).
     pub fn new(ece: bool, cwr: bool) -> Self {
         Self((u8::from(ece) * Self::ECE) | (u8::from(cwr) * Self::CWR))
     }
 
-    /// The same; did its packet arrive with the CE codepoint?
+    /// Returns the bits with the CE mark set or cleared, as the packet arrived.
     pub fn heard(self, ce: bool) -> Self {
         Self((self.0 & !Self::CE) | (u8::from(ce) * Self::CE))
     }
 
-    /// ECN-Echo.
+    /// Returns true if ECE (ECN-Echo) is set.
     pub fn ece(self) -> bool {
         self.0 & Self::ECE != 0
     }
 
-    /// Congestion window reduced.
+    /// Returns true if CWR (congestion window reduced) is set.
     pub fn cwr(self) -> bool {
         self.0 & Self::CWR != 0
     }
 
-    /// Its packet arrived with the CE codepoint.
+    /// Returns true if the packet arrived with the CE codepoint.
     pub fn ce(self) -> bool {
         self.0 & Self::CE != 0
     }
 }
 
-/// The timestamps option (RFC 7323), in milliseconds as Linux has it; zero stands for none.
+/// Timestamps option (RFC 7323), in milliseconds as in Linux; zero means no timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// TSval.
@@ -91,19 +91,20 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// How long ago a time was that is echoed, rounded down but for the first millisecond; `None`: none is, or it has yet to come.
+    /// Returns the time since the timestamp `echo`, rounded down to milliseconds but at least one; `None` if there is no timestamp or if it
+    /// lies in the future.
     pub(crate) fn since(now: Time, echo: u32) -> Option<Span> {
         let waited = Self::tick(now).wrapping_sub(echo);
         (echo != 0 && waited < u32::MAX / 2).then(|| Span::from_millis(waited.max(1).into()))
     }
 
-    /// What the clock of timestamps shows.
+    /// Returns the value of the timestamp clock at the time `at`.
     pub fn tick(at: Time) -> u32 {
         at.since(Time::ZERO).in_units_of(Span::from_millis(1)) as u32 + 1
     }
 }
 
-/// Up to three SACK blocks (RFC 2018), the most recent first, as offsets from `ack`; before them there may be one that reports a
+/// Up to three SACK blocks (RFC 2018), the most recent first, as offsets from `ack`. The first may be a DSACK block, which reports a
 /// duplicate (RFC 2883).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
@@ -112,10 +113,10 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// How many blocks fit beside a timestamp option.
+    /// Number of blocks that fit beside a timestamp option.
     pub const MAX: usize = 3;
 
-    /// The first blocks of an iterator over byte ranges, most of them above `ack`.
+    /// Creates the blocks from the first items of an iterator over byte ranges, most of them above `ack`.
     pub fn new(ack: u64, ranges: impl Iterator<Item = (u64, u64)>) -> Self {
         let mut sack = Self::default();
         for (slot, (start, end)) in sack.blocks.iter_mut().zip(ranges) {
@@ -125,24 +126,25 @@ impl SackBlocks {
         sack
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Is there none?
+    /// Returns true if there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The blocks as byte ranges.
+    /// Returns the blocks as byte ranges.
     pub fn ranges(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> {
         let blocks = self.blocks;
         let at = move |offset: u32| ack.wrapping_add_signed(i64::from(offset as i32));
         (0..self.len()).map(move |i| (at(blocks[i].0), at(blocks[i].1)))
     }
 
-    /// Does the first block report a duplicate? RFC 2883, section 4: it lies below the acknowledgement, or within the second block.
+    /// Returns true if the first block reports a duplicate: it lies below the acknowledgement, or within the second block (RFC 2883,
+    /// section 4).
     pub fn reports_duplicate(&self, ack: u64) -> bool {
         let mut ranges = self.ranges(ack);
         let Some((start, end)) = ranges.next() else { return false };
@@ -150,7 +152,7 @@ impl SackBlocks {
     }
 }
 
-/// The earlier of two points of which either may be missing.
+/// Returns the earlier of two times, either of which may be absent.
 pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -165,7 +167,7 @@ mod tests {
     #[test]
     fn a_segment_uses_the_numbers_of_its_data_and_its_fin() {
         let fin = Flags { fin: true, ..Flags::default() };
-        // RFC 9293, section 3.4: a FIN has a number of its own. A SYN has one on the wire; here data begins at 0.
+        // RFC 9293, section 3.4: a FIN has its own sequence number. A SYN has one on the wire; here data begins at 0.
         assert_eq!(Segment { len: 10, ..Segment::default() }.span(), 10);
         assert_eq!(Segment { len: 10, flags: fin, ..Segment::default() }.span(), 11);
         assert_eq!(Segment { flags: Flags { syn: true, ..fin }, ..Segment::default() }.span(), 1);

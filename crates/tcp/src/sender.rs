@@ -5,17 +5,16 @@ use crate::transmission::{SenderStats, Transmission};
 use crate::{Segment, TcpConfig, classic, modern};
 use catnip_base::{FlowContext, Span, Time};
 
-/// The sending half of a connection.
+/// Sending half of a connection.
 ///
-/// It is told of data to send, of ACKs and of time; `Sender::transmit` then hands out segments until there is
-/// nothing more to send for now.
+/// Inputs are data to send, ACKs and the time; `Sender::transmit` returns segments until no more may be sent for now.
 #[derive(Debug)]
 pub enum Sender {
-    /// That of ns-2 and of the papers.
+    /// Sender of ns-2 and of the papers.
     Classic(Box<classic::Sender>),
-    /// That of the standards, with SACK or without.
+    /// Sender of current standards, with SACK (RFC 6675) or without (RFC 6582).
     Modern(Box<modern::Sender>),
-    /// That of Linux, with RACK.
+    /// Sender of Linux, with RACK-TLP.
     Rack(Box<modern::rack::Sender>),
 }
 
@@ -30,7 +29,7 @@ macro_rules! either {
 }
 
 impl Sender {
-    /// A sender with nothing to send. `phase` is the phase of its host's clock tick.
+    /// Creates a sender with nothing to send. `phase` is the phase of its host's clock tick.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
         match config.recovery {
             RecoveryKind::Rack => Self::Rack(Box::new(modern::rack::Sender::new(config))),
@@ -39,8 +38,8 @@ impl Sender {
         }
     }
 
-    /// The application hands over a message of so many bytes and says what it knows about it; after the `last` one it closes.
-    /// Controllers, pacing and markers look at each message by itself.
+    /// Appends a message of `bytes` bytes to the stream, described by `context`; the `last` one ends the stream. Controllers, pacing and
+    /// markers treat each message separately.
     pub fn write(
         &mut self,
         now: Time,
@@ -52,52 +51,52 @@ impl Sender {
         either!(self, sender => sender.write(now, bytes, context, last, config));
     }
 
-    /// The other side acknowledges.
+    /// Handles an acknowledgement from the peer.
     #[inline]
     pub fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         either!(self, sender => sender.on_ack(now, segment, config));
     }
 
-    /// Time has passed; if the retransmission timer expires by `now`, everything begins anew. True if it did.
+    /// Handles the timers that expire by `now`. Returns true if the retransmission timer expired.
     pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
         either!(self, sender => sender.on_time(now, config))
     }
 
-    /// The next segment to send at `now`, if any.
+    /// Returns the next segment to send at `now`, if any.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         either!(self, sender => sender.transmit(now, config))
     }
 
-    /// When to be asked again if nothing arrives: the retransmission timer, or the turn of a paced segment.
+    /// Returns the time of the next call if nothing arrives: the expiry of a timer, or the release time of a paced segment.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
         either!(self, sender => sender.deadline())
     }
 
-    /// The handshake needed more than one try: RFC 6298, rule 5.7, and RFC 6928, section 2. Before any data only.
+    /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. Valid only before any data is sent.
     pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
         either!(self, sender => sender.on_repeated_handshake(config, phase));
     }
 
-    /// A round trip that was measured outside of the data: the handshake.
+    /// Takes the round trip of the handshake as an RTT sample.
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
         either!(self, sender => sender.on_handshake_rtt(sent, now, config));
     }
 
-    /// Everything handed over, and the FIN, is acknowledged.
+    /// Returns true if all data and the FIN are acknowledged.
     #[inline]
     pub fn is_done(&self) -> bool {
         either!(self, sender => sender.is_done())
     }
 
-    /// What the controller allows, less what partial ACKs have taken from it.
+    /// Returns cwnd and ssthresh, with cwnd deflated by partial ACKs.
     #[inline]
     pub fn control(&self) -> Control {
         either!(self, sender => sender.control())
     }
 
-    /// What congestion window validation has found out, if the connection has a rule that looks for it.
+    /// Returns the state of congestion window validation, if the connection has a rule that tracks it.
     pub fn validity(&self) -> Option<Validity> {
         match self {
             Self::Classic(_) => None,
@@ -106,7 +105,7 @@ impl Sender {
         }
     }
 
-    /// The window in use: cwnd with what recovery adds or takes, bytes.
+    /// Returns the window in use, bytes: cwnd with the changes that recovery makes to it.
     pub fn window(&self) -> u64 {
         match self {
             Self::Classic(sender) => sender.window(),
@@ -115,43 +114,43 @@ impl Sender {
         }
     }
 
-    /// What the other side can take in, bytes.
+    /// Returns the peer's receive window, bytes.
     pub fn peer_window(&self) -> u64 {
         either!(self, sender => sender.peer_window())
     }
 
-    /// Duplicate ACKs in a row.
+    /// Returns the number of consecutive duplicate ACKs.
     pub fn dupacks(&self) -> u32 {
         either!(self, sender => sender.dupacks())
     }
 
-    /// End of everything sent so far.
+    /// Returns the end of the data sent so far (SND.MAX).
     pub fn sent_to(&self) -> u64 {
         either!(self, sender => sender.sent_to())
     }
 
-    /// First byte not acknowledged.
+    /// Returns the first byte not acknowledged (SND.UNA).
     #[inline]
     pub fn una(&self) -> u64 {
         either!(self, sender => sender.una())
     }
 
-    /// Of the message to which a byte belongs: where it begins, and what the application said about it.
+    /// Returns the start and the context of the message that contains byte `seq`.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         either!(self, sender => sender.message_at(seq))
     }
 
-    /// Does it repair a loss that duplicate ACKs or SACK have shown?
+    /// Returns true during a loss recovery that duplicate ACKs or SACK have started.
     pub fn in_recovery(&self) -> bool {
         either!(self, sender => sender.in_recovery())
     }
 
-    /// What this sender has done.
+    /// Returns the counters of the sender.
     pub fn stats(&self) -> SenderStats {
         either!(self, sender => sender.stats())
     }
 
-    /// How the next ACK would open the window.
+    /// Returns the phase of congestion control that applies to the next ACK.
     pub fn phase(&self) -> Phase {
         either!(self, sender => sender.phase())
     }

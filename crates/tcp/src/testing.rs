@@ -1,4 +1,4 @@
-//! Scenes: a sender stepped by hand, without a network.
+//! Scenes: a sender driven step by step, without a network.
 
 use crate::control::validated::Validity;
 use crate::recovery::RecoveryKind;
@@ -6,10 +6,10 @@ use crate::{Flags, Halving, RtoConfig, SackBlocks, Segment, Sender, Stamps, TcpC
 use catnip_base::{Span, Time};
 use std::ops::RangeInclusive;
 
-/// Bytes of a segment.
+/// Size of a segment, bytes.
 pub(crate) const SEGMENT: u64 = 1000;
 
-/// The standards of today, about data only: no handshake, no FIN. ACKs in a scene come when the scene says so.
+/// Returns the parameters of current standards for data only: no handshake, no FIN. ACKs arrive only when the scene issues them.
 pub(crate) fn rfc(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     TcpConfig {
         segment_bytes: SEGMENT as u32,
@@ -24,7 +24,7 @@ pub(crate) fn rfc(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     }
 }
 
-/// ns-2 of 2002, which may retransmit fast from the first segment on.
+/// Returns the parameters of ns-2 of 2002, with fast retransmit permitted from the first segment on.
 pub(crate) fn ns2(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     TcpConfig {
         segment_bytes: SEGMENT as u32,
@@ -37,7 +37,7 @@ pub(crate) fn ns2(recovery: RecoveryKind, initial_window: u32) -> TcpConfig {
     }
 }
 
-/// A first timeout that no sample of a scene would give: who sees it knows that there was no sample.
+/// Sets a first timeout that no RTT sample of a scene gives, so that its presence proves that there was no sample.
 pub(crate) fn unsampled(config: TcpConfig) -> TcpConfig {
     TcpConfig { rto: RtoConfig { first: Span::from_secs(3), ..config.rto }, ..config }
 }
@@ -46,24 +46,25 @@ pub(crate) fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
-/// A sender, what it hears, and what it sends. Segments are numbered from 1, times are milliseconds.
+/// Sender with its clock, the ACKs that it receives and the segments that it sends. Segments are numbered from 1, times are milliseconds.
 ///
-/// Each step reads like a line of packetdrill: when, what arrives, what leaves. A segment that leaves unsaid, or a timer
-/// that is passed over, fails the scene.
+/// Each step reads like a line of packetdrill: time, arriving segment, sent segments. A scene fails if a segment is sent that no step
+/// expects, or if the time passes a timer.
 pub(crate) struct Scene {
     config: TcpConfig,
     sender: Sender,
     now: Time,
-    /// The last cumulative ACK, and the window advertised with all of them.
+    /// Last cumulative ACK, segments.
     acked: u64,
+    /// Window that all ACKs advertise, bytes.
     window: u64,
-    /// TSecr of all ACKs; zero is none.
+    /// TSecr of all ACKs; zero means none.
     echo: u32,
     left: Vec<u64>,
 }
 
 impl Scene {
-    /// The application writes so many segments at time zero, and all that may leave leaves.
+    /// Creates a scene in which the application writes this many segments at time zero and all permitted segments are sent.
     pub(crate) fn new(config: TcpConfig, segments: u64) -> Self {
         Self::of_bytes(config, segments * SEGMENT)
     }
@@ -77,14 +78,14 @@ impl Scene {
         scene
     }
 
-    /// The application writes another message, of so many bytes.
+    /// Writes another message of `bytes` bytes.
     pub(crate) fn writes(&mut self, bytes: u64) -> &mut Self {
         self.sender.write(self.now, bytes, None, false, &self.config);
         self.drain();
         self
     }
 
-    /// Time passes, and nothing happens meanwhile.
+    /// Advances the time to `at`. Fails if a sent segment is unchecked or if a timer expires before.
     #[track_caller]
     pub(crate) fn at(&mut self, at: u64) -> &mut Self {
         self.sends(&[]);
@@ -95,7 +96,7 @@ impl Scene {
         self
     }
 
-    /// So many milliseconds pass; timers that expire meanwhile do so at their time.
+    /// Advances the time by `millis` and handles the timers that expire meanwhile.
     pub(crate) fn later(&mut self, millis: u64) -> &mut Self {
         let until = self.now + Span::from_millis(millis);
         while let Some(deadline) = self.sender.deadline().filter(|&deadline| deadline <= until) {
@@ -107,7 +108,7 @@ impl Scene {
         self
     }
 
-    /// Time passes until a segment leaves, if the sender still waits for anything.
+    /// Advances the time until a segment is sent, or until no timer is pending.
     pub(crate) fn until_something_leaves(&mut self) -> &mut Self {
         while self.left.is_empty() && self.sender.deadline().is_some() {
             self.later(10);
@@ -115,17 +116,17 @@ impl Scene {
         self
     }
 
-    /// An ACK says that everything up to this segment has arrived.
+    /// Delivers an ACK of all segments up to this one.
     pub(crate) fn ack(&mut self, segments: u64) -> &mut Self {
         self.sack(segments, &[])
     }
 
-    /// The same ACK as before, once more.
+    /// Delivers a duplicate of the last ACK, without SACK blocks.
     pub(crate) fn dup(&mut self) -> &mut Self {
         self.sack(self.acked, &[])
     }
 
-    /// An ACK that also reports segments beyond, the most recent first.
+    /// Delivers an ACK with SACK blocks for these ranges of segments, the most recent first.
     pub(crate) fn sack(&mut self, segments: u64, blocks: &[RangeInclusive<u64>]) -> &mut Self {
         self.acked = segments;
         let ack = segments * SEGMENT;
@@ -140,13 +141,13 @@ impl Scene {
         })
     }
 
-    /// ACKs from now on answer what was sent at this time.
+    /// Sets the time whose timestamp later ACKs echo.
     pub(crate) fn echoes(&mut self, millis: u64) -> &mut Self {
         self.echo = Stamps::tick(ms(millis));
         self
     }
 
-    /// The other side's window from now on, bytes.
+    /// Sets the window that later ACKs advertise, bytes.
     pub(crate) fn advertises(&mut self, bytes: u64) -> &mut Self {
         self.window = bytes;
         self
@@ -158,7 +159,7 @@ impl Scene {
         self
     }
 
-    /// The retransmission timer expires now, and not a moment before.
+    /// Checks that the retransmission timer expires now, and not a moment before.
     #[track_caller]
     pub(crate) fn times_out(&mut self) -> &mut Self {
         let before = Time::from_nanos(self.now.as_nanos() - 1);
@@ -168,7 +169,7 @@ impl Scene {
         self
     }
 
-    /// The host asks, as it was told to, and no timer has expired.
+    /// Calls the sender at the time that it has requested, and checks that the retransmission timer does not expire.
     #[track_caller]
     pub(crate) fn wakes(&mut self) -> &mut Self {
         assert!(!self.sender.on_time(self.now, &self.config), "the timer expired");
@@ -176,26 +177,26 @@ impl Scene {
         self
     }
 
-    /// Exactly these segments have left since they were last asked for.
+    /// Checks that exactly these segments were sent since the last check.
     #[track_caller]
     pub(crate) fn sends(&mut self, segments: &[u64]) -> &mut Self {
         assert_eq!(self.take(), segments, "segments sent at {}", self.now);
         self
     }
 
-    /// The segments that have left since they were last asked for.
+    /// Returns the segments sent since the last check.
     pub(crate) fn take(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.left)
     }
 
-    /// The window of the controller, segments.
+    /// Checks the cwnd of the controller, segments.
     #[track_caller]
     pub(crate) fn cwnd(&mut self, segments: f64) -> &mut Self {
         assert_eq!(self.sender.control().cwnd, (segments * SEGMENT as f64) as u64, "cwnd at {}", self.now);
         self
     }
 
-    /// The window in use, with what recovery adds or takes, segments.
+    /// Checks the window in use, with the changes that recovery makes to it, segments.
     #[track_caller]
     pub(crate) fn window(&mut self, segments: u64) -> &mut Self {
         assert_eq!(self.sender.window(), segments * SEGMENT, "the window at {}", self.now);
@@ -209,7 +210,7 @@ impl Scene {
         self
     }
 
-    /// What congestion window validation knows: pipeACK in segments, `None` if undefined, and whether cwnd is validated.
+    /// Checks the state of congestion window validation: pipeACK in segments, `None` if undefined, and whether cwnd is validated.
     #[track_caller]
     pub(crate) fn validity(&mut self, pipe_ack: Option<u64>, is_validated: bool) -> &mut Self {
         let expected = Validity { pipe_ack: pipe_ack.map(|segments| segments * SEGMENT), is_validated };
@@ -217,7 +218,7 @@ impl Scene {
         self
     }
 
-    /// When the sender wants to be asked again.
+    /// Checks the time of the sender's next call.
     #[track_caller]
     pub(crate) fn timer(&mut self, at: u64) -> &mut Self {
         assert_eq!(self.sender.deadline(), Some(ms(at)), "the timer at {}", self.now);

@@ -1,7 +1,7 @@
 use crate::{Segment, Stamps};
 use catnip_base::Time;
 
-/// One end's part in timestamps (RFC 7323): which of the other side's times is echoed.
+/// Timestamp state of one end (RFC 7323), which selects the timestamp to echo.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamping {
     /// TS.Recent.
@@ -11,8 +11,8 @@ pub(crate) struct Stamping {
 }
 
 impl Stamping {
-    /// RFC 7323, section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then SEG.TSval is copied to TS.Recent", so that
-    /// an ACK that was delayed echoes the first segment that it acknowledges.
+    /// Updates TS.Recent with an arriving segment. RFC 7323, section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then
+    /// SEG.TSval is copied to TS.Recent", so that a delayed ACK echoes the first segment that it acknowledges.
     pub(crate) fn on_segment(&mut self, segment: &Segment) {
         let value = segment.stamps.value;
         let is_newer = self.recent == 0 || (value.wrapping_sub(self.recent) as i32) >= 0;
@@ -21,7 +21,7 @@ impl Stamping {
         }
     }
 
-    /// What a segment carries that leaves and acknowledges so much.
+    /// Returns the timestamps of a segment that is sent at `now` and acknowledges all data before `ack`.
     pub(crate) fn of(&mut self, now: Time, ack: u64) -> Stamps {
         self.last_ack = ack;
         Stamps { value: Stamps::tick(now), echo: self.recent }
@@ -45,15 +45,15 @@ mod tests {
             stamping.on_segment(&heard(seq, value));
         }
         assert_eq!(stamping.of(Time::ZERO, 30).echo, 1);
-        // (B): D is lost; "ACK(D), TSecr" is that of the last segment in order, whatever arrives behind the hole.
+        // (B): D is lost; "ACK(D), TSecr" is that of the last segment in order, even if segments above the hole arrive.
         for (seq, value) in [(40, 5), (50, 6)] {
             stamping.on_segment(&heard(seq, value));
         }
         assert_eq!(stamping.of(Time::ZERO, 30).echo, 1);
-        // (C): what fills the hole is echoed.
+        // (C): the segment that fills the hole is echoed.
         stamping.on_segment(&heard(30, 7));
         assert_eq!(stamping.of(Time::ZERO, 60).echo, 7);
-        // An old duplicate is not.
+        // An old duplicate is not echoed.
         stamping.on_segment(&heard(0, 1));
         assert_eq!(stamping.of(Time::ZERO, 60).echo, 7);
     }

@@ -1,6 +1,6 @@
 use catnip_base::Span;
 
-/// What a sender has done.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
     /// Data segments sent, retransmissions included.
@@ -13,20 +13,20 @@ pub struct SenderStats {
     pub probes: u32,
     /// Recoveries begun by duplicate ACKs or SACK.
     pub fast_retransmits: u32,
-    /// Round trips measured, and all of them added up.
+    /// Number of RTT samples.
     pub rtt_samples: u32,
-    /// See there.
+    /// Sum of the RTT samples.
     pub rtt_sum: Span,
 }
 
-/// A data segment that leaves.
+/// Data segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transmission {
     pub(crate) seq: u64,
     pub(crate) len: u32,
     pub(crate) fin: bool,
     pub(crate) retransmission: bool,
-    /// It says that the window was reduced.
+    /// True if the segment carries CWR (congestion window reduced).
     pub(crate) cwr: bool,
 }
 

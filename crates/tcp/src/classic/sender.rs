@@ -11,54 +11,53 @@ use crate::transmission::{SenderStats, Transmission};
 use crate::{Halving, Rto, RtoConfig, Segment, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 
-/// The sending half of a connection.
+/// Sending half of a connection.
 ///
-/// It is told of data to send, of ACKs and of time; `Sender::transmit` then hands out segments until there is
-/// nothing more to send for now.
+/// Inputs are data to send, ACKs and the time; `Sender::transmit` returns segments until no more may be sent for now.
 #[derive(Debug)]
 pub struct Sender {
-    /// First byte not acknowledged.
+    /// First byte not acknowledged, SND.UNA.
     una: u64,
-    /// Next byte to send.
+    /// Next byte to send, SND.NXT.
     next: u64,
-    /// End of everything sent so far.
+    /// End of the data sent so far, SND.MAX.
     max: u64,
-    /// Bytes handed over by the application.
+    /// Bytes written by the application.
     written: u64,
     messages: Messages,
-    /// Where the message ends in which the newest segment begins.
+    /// End of the message in which the newest segment begins.
     message_end: u64,
-    /// No more will be; the end is announced with a FIN.
+    /// True if the application has ended the stream, which closes with a FIN.
     fin: bool,
     peer_window: u64,
     dupacks: u32,
     /// Segments that may be sent before the next ACK or timeout.
     burst_limit: u32,
-    /// What limited transmit adds to the window, bytes.
+    /// Addition to the window by limited transmit, bytes.
     limited_transmit_credit: u64,
-    /// To be sent again at once, whatever the window.
+    /// Segment to retransmit immediately, regardless of the window.
     retransmit_at: Option<u64>,
-    /// The segment whose round trip is being measured: its end and when it was sent.
+    /// Segment whose round trip is being measured: its end and its transmission time.
     rtt_probe: Option<(u64, Time)>,
-    /// When the retransmission timer expires.
+    /// Expiry time of the retransmission timer.
     deadline: Option<Time>,
-    /// The next segment waits for its turn.
+    /// Release time of the next segment, if pacing delays it.
     paced_until: Option<Time>,
-    /// The timer has expired since the last new ACK.
+    /// True if the retransmission timer has expired since the last new ACK.
     timed_out: bool,
-    /// Everything sent when the current round began ends here.
+    /// End of the data sent when the current round began.
     round_end: u64,
     recovery: Recovery,
     control: AnyControl,
     pacing: Pacing,
     rto: Rto,
-    /// When data was sent last.
+    /// Time of the last transmission.
     last_sent: Time,
     stats: SenderStats,
 }
 
 impl Sender {
-    /// A sender with nothing to send. `phase` is the phase of its host's clock tick.
+    /// Creates a sender with nothing to send. `phase` is the phase of its host's clock tick.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
         Self {
             una: 0,
@@ -90,8 +89,8 @@ impl Sender {
         }
     }
 
-    /// The application hands over a message of so many bytes and says what it knows about it; after the `last` one it closes.
-    /// Controllers, pacing and markers look at each message by itself.
+    /// Appends a message of `bytes` bytes to the stream, described by `context`; the `last` one ends the stream. Controllers, pacing and
+    /// markers treat each message separately.
     pub fn write(
         &mut self,
         now: Time,
@@ -111,10 +110,10 @@ impl Sender {
         }
     }
 
-    /// The other side acknowledges.
+    /// Handles an acknowledgement from the peer.
     pub fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the
-        // segment". What was acknowledged before is old news.
+        // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the segment". ACKs below
+        // SND.UNA are ignored, too.
         if segment.ack < self.una || segment.ack > self.max {
             return;
         }
@@ -131,7 +130,8 @@ impl Sender {
         }
     }
 
-    /// Time has passed; if the retransmission timer expires by `now`, everything begins anew. True if it did.
+    /// Handles an expiry of the retransmission timer by `now`: backs off the timeout and restarts transmission at SND.UNA. Returns true if
+    /// the timer expired.
     pub fn on_time(&mut self, now: Time, config: &TcpConfig) -> bool {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return false;
@@ -155,7 +155,7 @@ impl Sender {
         true
     }
 
-    /// The next segment to send at `now`, if any.
+    /// Returns the next segment to send at `now`, if any.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
@@ -197,77 +197,78 @@ impl Sender {
         Some(sent)
     }
 
-    /// When to be asked again if nothing arrives: the retransmission timer, or the turn of a paced segment.
+    /// Returns the time of the next call if nothing arrives: the expiry of the retransmission timer, or the release time of a paced
+    /// segment.
     pub fn deadline(&self) -> Option<Time> {
         earlier(self.deadline, self.paced_until)
     }
 
-    /// The handshake needed more than one try: RFC 6298, rule 5.7, and RFC 6928, section 2. Before any data only.
+    /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. Valid only before any data is sent.
     pub(crate) fn on_repeated_handshake(&mut self, config: &TcpConfig, phase: Span) {
         let rto = RtoConfig { first: config.rto.first.max(Span::from_secs(3)), ..config.rto };
         self.rto = Rto::new(&rto, phase);
         self.control = config.control.build(&Start { window: 1, ..config.start() });
     }
 
-    /// A round trip that was measured outside of the data: the handshake.
+    /// Takes the round trip of the handshake as an RTT sample.
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
         self.rto.sample(&config.rto, sent, now);
     }
 
-    /// Everything handed over, and the FIN, is acknowledged.
+    /// Returns true if all data and the FIN are acknowledged.
     pub fn is_done(&self) -> bool {
         self.una == self.end() && self.una > 0
     }
 
-    /// What the controller allows, less what partial ACKs have taken from it.
+    /// Returns cwnd and ssthresh, with cwnd deflated by partial ACKs.
     pub fn control(&self) -> Control {
         let control = self.control.control();
         Control { cwnd: self.recovery.deflated(control.cwnd), ..control }
     }
 
-    /// The window in use: cwnd with what recovery adds or takes, bytes.
+    /// Returns the window in use, bytes: cwnd with the inflation and deflation of recovery.
     pub fn window(&self) -> u64 {
         self.recovery.window(self.control.cwnd())
     }
 
-    /// What the other side can take in, bytes.
+    /// Returns the peer's receive window, bytes.
     pub fn peer_window(&self) -> u64 {
         self.peer_window
     }
 
-    /// Duplicate ACKs in a row.
+    /// Returns the number of consecutive duplicate ACKs.
     pub fn dupacks(&self) -> u32 {
         self.dupacks
     }
 
-    /// End of everything sent so far.
+    /// Returns the end of the data sent so far (SND.MAX).
     pub fn sent_to(&self) -> u64 {
         self.max
     }
 
-    /// First byte not acknowledged.
+    /// Returns the first byte not acknowledged (SND.UNA).
     pub fn una(&self) -> u64 {
         self.una
     }
 
-    /// Of the message to which a byte belongs: where it begins, and what the application said about it.
+    /// Returns the start and the context of the message that contains byte `seq`.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         let message = self.messages.at(seq);
         (message.start, message.context)
     }
 
-    /// Does it repair a loss that duplicate ACKs or SACK have shown?
+    /// Returns true during a loss recovery that duplicate ACKs or SACK have started.
     pub fn in_recovery(&self) -> bool {
         self.recovery.in_recovery()
     }
 
-    /// What this sender has done.
+    /// Returns the counters of the sender.
     pub fn stats(&self) -> SenderStats {
         let (rtt_sum, rtt_samples) = self.rto.samples();
         SenderStats { rtt_sum, rtt_samples, ..self.stats }
     }
 
-    /// How the next ACK would open the window.
+    /// Returns the phase of congestion control that applies to the next ACK.
     pub fn phase(&self) -> Phase {
         self.control.phase(self.unsent())
     }
@@ -276,18 +277,18 @@ impl Sender {
         self.written + u64::from(self.fin)
     }
 
-    /// Bytes never sent of the message that is being sent, or comes next.
+    /// Returns the bytes not yet sent of the current message, or of the next one if the current one is sent.
     fn unsent(&self) -> u64 {
         self.messages.at(self.max).end.saturating_sub(self.max)
     }
 
-    /// Notes what SACK blocks say; true if they say anything new, or if this recovery does not look at them.
+    /// Adds the SACK blocks to the scoreboard. Returns true if they report new data, or if this recovery does not use SACK.
     #[inline]
     fn read_sack(&mut self, segment: &Segment) -> bool {
         let Some(board) = self.recovery.scoreboard() else { return true };
         let mut news = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
-            // RFC 6675 counts bytes of data; the FIN is none.
+            // RFC 6675 counts bytes of data, without the FIN.
             news |= end <= self.max && board.add(start, end.min(self.written));
         }
         news
@@ -315,7 +316,7 @@ impl Sender {
         self.timed_out = false;
         let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
         if let OnAdvance::Partial { resend, restart_timer, ends_backoff } = advance {
-            // No probe ends here: what is measured was sent after the recovery began, and is beyond its end.
+            // No RTT measurement ends here: the measured segment was sent after the recovery began and lies beyond its end.
             if ends_backoff {
                 self.rto.end_backoff();
             }
@@ -365,7 +366,7 @@ impl Sender {
         }
     }
 
-    /// A round begins with the first ACK beyond what was sent when the previous one began.
+    /// Begins a round with the first ACK beyond the data sent when the previous round began.
     #[inline]
     fn begin_round(&mut self, ack: u64, config: &TcpConfig) {
         if ack <= self.round_end {
@@ -400,7 +401,7 @@ impl Sender {
         }
         let few = self.dupacks > 0 && self.dupacks < DUPACK_THRESHOLD && !self.recovery.in_recovery();
         if self.paced_until.is_some() {
-            // A segment that waits for its turn was allowed before; a duplicate takes nothing back.
+            // A segment that pacing delays was permitted earlier; a duplicate ACK does not revoke that.
             self.burst_limit = u32::MAX;
         } else if few && config.limited_transmit {
             // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
@@ -412,7 +413,7 @@ impl Sender {
                 RecoveryKind::Tahoe => u32::MAX,
                 RecoveryKind::Reno if !few => u32::MAX,
                 RecoveryKind::NewReno if !few => config.recovery_burst,
-                // ns-2: that ACK sends the retransmission only.
+                // ns-2 sends only the retransmission with this ACK.
                 RecoveryKind::Sack1 if answer == OnDuplicate::FastRetransmit => 0,
                 RecoveryKind::Sack1 if self.recovery.in_recovery() || self.dupacks == 0 => u32::MAX,
                 _ => 0,
@@ -430,15 +431,15 @@ impl Sender {
         });
     }
 
-    /// A recovery is over. By RFC 6582, section 3.2, step 3, "set cwnd to ... ssthresh"; ns-2 leaves it where partial ACKs
-    /// have brought it.
+    /// Reduces cwnd by the deflation of partial ACKs at the end of a recovery, as ns-2 does. RFC 6582, section 3.2, step 3, specifies "set
+    /// cwnd to ... ssthresh" instead.
     fn take_from_window(&mut self, now: Time, taken: u64, config: &TcpConfig) {
         if taken > 0 && config.halving != Halving::Flight {
             self.control.on_recovered(&Recovered { now, taken, retransmitted: 0 });
         }
     }
 
-    /// Goes back to the first byte that is not acknowledged.
+    /// Moves SND.NXT back to SND.UNA and discards the RTT measurement.
     fn start_over(&mut self) {
         self.next = self.una;
         self.rtt_probe = None;
@@ -448,7 +449,7 @@ impl Sender {
         self.deadline = Some(now + self.rto.timeout(&config.rto));
     }
 
-    /// The next byte to send that window and recovery allow.
+    /// Returns the next byte to send that the window and the recovery permit.
     #[inline]
     fn choose(&self, segment: u64, config: &TcpConfig) -> Option<u64> {
         let cwnd = self.control.cwnd();
@@ -463,7 +464,7 @@ impl Sender {
         (self.next < self.end() && self.next + segment <= self.una + window).then_some(self.next)
     }
 
-    /// The same during a recovery that SACK guides; apart, so that it takes no registers from the rest.
+    /// Returns the next byte to send during a SACK recovery. A separate function, so that it takes no registers from `choose`.
     #[inline(never)]
     fn choose_in_recovery(&self, sack: &Sack, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<u64> {
         if !sack.has_room(cwnd, segment) {
@@ -475,18 +476,19 @@ impl Sender {
         sack.next_missing(self.una).or_else(fresh).filter(fits)
     }
 
-    /// RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if any previously
-    /// transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or until the TCP can send a
-    /// full-sized segment". A FIN says that no more will come.
+    /// Returns true if Nagle's algorithm delays a short segment. RFC 896: "inhibit the sending of new TCP segments when new outgoing data
+    /// arrives from the user if any previously transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or
+    /// until the TCP can send a full-sized segment". No data follows a FIN, so a segment with a FIN is not delayed.
     fn waits_for_more(&self, segment: u64) -> bool {
         let short = self.next >= self.max && self.written.saturating_sub(self.next) < segment;
         short && !self.fin && self.una < self.max
     }
 
-    /// The first segment is to be sent that begins in a message; its first bytes may have left with the one before it.
+    /// Begins the message at `seq`, the start of the next segment. The first bytes of the message may have been sent at the end of the
+    /// previous segment.
     fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
         let &Message { end, .. } = self.messages.at(seq);
-        // Only a FIN is left.
+        // Only the FIN is left.
         if end <= seq {
             return;
         }
@@ -508,8 +510,8 @@ impl Sender {
         let end = data_end + u64::from(fin);
         let retransmission = seq < self.max;
         if retransmission && config.recovery != RecoveryKind::Sack1 {
-            // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule).
-            // ns-2's Sack1 forgets this.
+            // RFC 6298, section 3: "RTT samples MUST NOT be made using segments that were retransmitted" (Karn's rule). ns-2's Sack1 does
+            // not apply it.
             self.rtt_probe = self.rtt_probe.filter(|(probe, _)| !(seq < *probe && *probe <= end));
         }
         if end > self.max {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 mod ecn;
 
-/// The standards of today with everything: handshake, delayed ACKs, FIN.
+/// Returns the parameters of current standards with handshake, delayed ACKs and FIN.
 fn config() -> TcpConfig {
     TcpConfig {
         handshake: true,
@@ -17,7 +17,7 @@ fn config() -> TcpConfig {
     }
 }
 
-/// One end, and what it hears and says.
+/// One end of a connection with its configuration.
 struct End {
     config: TcpConfig,
     endpoint: Endpoint,
@@ -36,7 +36,7 @@ impl End {
         self.endpoint.on_segment(ms(at), &segment, &self.config);
     }
 
-    /// The one segment that it sends now.
+    /// Returns the only segment that the end sends now.
     #[track_caller]
     fn says(&mut self, at: u64) -> Segment {
         let said = self.all(at);
@@ -58,7 +58,7 @@ fn pair(config: &TcpConfig) -> (End, End) {
     (End::new(Role::Active, config.clone()), End::new(Role::Passive, config.clone()))
 }
 
-/// Two ends after a handshake of 100 ms.
+/// Returns two ends after a handshake of 100 ms.
 fn open(config: &TcpConfig) -> (End, End) {
     let (mut client, mut server) = pair(config);
     server.hears(50, client.says(0));
@@ -107,7 +107,7 @@ fn data_waits_for_the_handshake_and_rides_on_its_last_ack() {
     client.hears(100, server.says(50));
     let first = client.says(100);
     assert_eq!((first.seq, first.len, first.flags), (0, 500, Flags { fin: true, ..ACK }));
-    // Data opens the passive side like the bare ACK that it could not wait for.
+    // Data completes the handshake of the passive side like a pure ACK.
     server.hears(150, first);
     assert_eq!(server.endpoint.received(), 500);
 }
@@ -154,7 +154,7 @@ fn a_syn_ack_that_comes_again_is_acknowledged_again() {
     let answer = server.says(50);
     client.hears(100, answer);
     client.says(100);
-    // RFC 9293, section 3.10.7.4: our ACK was lost.
+    // RFC 9293, section 3.10.7.4: the ACK of the client was lost.
     client.hears(1200, answer);
     assert_eq!(client.says(1200).flags, ACK);
 }
@@ -178,7 +178,7 @@ fn a_waiting_side_answers_nothing_but_a_syn_and_an_opening_one_nothing_but_its_a
 fn a_handshake_at_the_first_try_is_the_first_round_trip() {
     let rto = RtoConfig { min: Span::from_millis(1), ..config().rto };
     let config = TcpConfig { rto, ..config() };
-    // RFC 6298, section 2.2: R + 4 * R / 2. It counts also if the application writes first, or later.
+    // RFC 6298, section 2.2: R + 4 * R / 2. The sample counts whether the application writes before the handshake or after it.
     let (mut client, mut server) = open(&config);
     client.writes(200, 100);
     client.all(200);
@@ -222,7 +222,7 @@ fn after_a_syn_that_was_sent_twice_one_segment_and_three_seconds_are_the_beginni
             client.says(1100);
             client.writes(1100, 20_000);
         }
-        // RFC 5681, section 3.1, and RFC 6298, section 5.7; which of the two SYNs was answered is unknown (Karn's rule).
+        // RFC 5681, section 3.1, and RFC 6298, section 5.7. The SYN that was answered is unknown (Karn's rule).
         assert_eq!(client.says(1100).len, 1000);
         assert_eq!(client.endpoint.deadline(), Some(ms(1100 + 3000)));
     }
@@ -262,7 +262,7 @@ fn a_fin_is_acknowledged_at_once_and_is_no_data() {
     client.writes(200, 500);
     server.hears(250, client.says(200));
     assert!(server.endpoint.peer_closed());
-    // RFC 9293, section 3.4: the FIN takes a number of its own.
+    // RFC 9293, section 3.4: the FIN has its own sequence number.
     assert_eq!((server.says(250).ack, server.endpoint.received()), (501, 500));
 }
 
@@ -341,13 +341,13 @@ fn a_marker_hears_where_in_its_document_a_segment_is() {
     assert_eq!(client.endpoint.sending(&opening, &config).carries, Carries::Opening);
 }
 
-/// Carries segments both ways, 50 ms each, and loses those of these numbers: see [`transfer_over`].
+/// Delivers segments in both directions after 50 ms each, without the ones with these numbers: see [`transfer_over`].
 fn transfer(config: &TcpConfig, bytes: u64, lost: &[usize]) -> (u64, u64, Time) {
     transfer_over(config, bytes, &|number| if lost.contains(&number) { vec![] } else { vec![50] })
 }
 
-/// Carries segments both ways; of the segment with a number an equal one arrives after each of so many milliseconds. What has
-/// arrived in the end, how many segments were out at most, and when.
+/// Delivers segments in both directions: a copy of each segment arrives after each delay that `arrives_ms` returns for its number. Returns
+/// the number of bytes received, the maximum number of bytes in flight, and the end time.
 fn transfer_over(config: &TcpConfig, bytes: u64, arrives_ms: &dyn Fn(usize) -> Vec<u64>) -> (u64, u64, Time) {
     let mut ends = [End::new(Role::Active, config.clone()), End::new(Role::Passive, config.clone())];
     ends[0].writes(0, bytes);
@@ -433,7 +433,7 @@ proptest! {
 
 #[test]
 fn a_connection_of_which_every_segment_comes_twice_carries_every_byte_once() {
-    // SYN, SYN with ACK, data, ACKs and FIN: each copy right behind its original, or behind those that were sent next.
+    // SYN, SYN-ACK, data, ACKs and FIN: each copy arrives right behind its original, or behind later segments.
     for second in [50, 57, 240] {
         for recovery in RECOVERIES {
             let config = TcpConfig { recovery, ..config() };
@@ -445,7 +445,7 @@ fn a_connection_of_which_every_segment_comes_twice_carries_every_byte_once() {
 
 #[test]
 fn without_loss_a_transfer_takes_the_round_trips_of_slow_start() {
-    // SYN, then 10, 20 and 40 of 70 segments: one round trip of 100 ms each, and half of one for what nobody answers.
+    // SYN, then 10, 20 and 40 of 70 segments: one round trip of 100 ms each, and half of one for the last ACK.
     let config = TcpConfig { delayed_ack: None, ..config() };
     for recovery in RECOVERIES {
         let (received, most_out, end) = transfer(&TcpConfig { recovery, ..config.clone() }, 70_000, &[]);

@@ -1,32 +1,32 @@
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
-/// What was sent and is not acknowledged: one record per segment, in order, and what its delivery tells.
+/// Record of each segment in flight, in sequence order, from which delivery and RTT samples are taken.
 ///
-/// Records cover every byte of data from the first one that is not acknowledged to the last one sent.
+/// Records cover every byte of data from SND.UNA to the last byte sent.
 #[derive(Debug, Default)]
 pub struct Ledger {
     records: VecDeque<Record>,
-    /// First byte not acknowledged.
+    /// First byte not acknowledged, SND.UNA.
     una: u64,
-    /// Bytes that have arrived, acknowledged or reported, since the connection began.
+    /// Bytes delivered, acknowledged or SACKed, since the connection began.
     delivered: u64,
-    /// Bytes that were lost, were retransmitted and have arrived since [`Ledger::begin_episode`], each counted once.
+    /// Bytes that were lost, retransmitted and delivered since [`Ledger::begin_episode`], each counted once.
     retransmitted: u64,
 }
 
-/// A segment that is out.
+/// Segment in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Record {
-    /// Behind its last byte; it begins where the one before it ends.
+    /// End of the segment (exclusive); the segment begins at the end of the previous one.
     end: u64,
-    /// When it was sent last.
+    /// Time of the last transmission.
     sent: Time,
-    /// It was sent more than once, and so has no round trip that could be told (Karn's rule).
+    /// True if the segment was sent more than once, so that it gives no RTT sample (Karn's rule).
     is_resent: bool,
-    /// It was lost, and resent since the current episode began.
+    /// True if the segment was lost and retransmitted in the current episode.
     in_episode: bool,
-    /// Bytes of it that are known to have arrived.
+    /// Bytes of the segment that are known to have arrived.
     arrived: u64,
 }
 
@@ -36,33 +36,34 @@ impl Record {
     }
 }
 
-/// What an ACK tells of the path.
+/// Delivery and RTT sample of an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Bytes that are newly known to have arrived.
+    /// Bytes newly delivered.
     pub delivered: u64,
-    /// Round trip of the segment that was sent last of those that newly arrived and were sent once.
+    /// Round trip of the segment sent last among the newly delivered ones that were sent once.
     pub rtt: Option<Span>,
 }
 
-/// Sums up an ACK.
+/// Sample of an ACK under construction.
 #[derive(Debug)]
 pub(super) struct Sampling {
     now: Time,
-    /// Bytes delivered before it.
+    /// Bytes delivered before the ACK.
     before: u64,
-    /// Of the segments that newly arrived and were sent once, when the newest left.
+    /// Latest transmission time among the newly delivered segments that were sent once.
     newest_sent_once: Option<Time>,
 }
 
 impl Ledger {
-    /// New data up to `end` leaves.
+    /// Records the transmission of new data up to `end`.
     #[inline]
     pub(super) fn push(&mut self, now: Time, end: u64) {
         self.records.push_back(Record::new(now, end));
     }
 
-    /// Data that was sent before leaves again, in one segment, behind whose end there may be new data; does it count as lost?
+    /// Records the retransmission of data in one segment, which may also contain new data at its end. `was_lost` is true if the data counts
+    /// as lost.
     pub(super) fn resend(&mut self, now: Time, start: u64, end: u64, was_lost: bool) {
         let at = self.cut(start);
         let after = self.cut(end);
@@ -76,13 +77,13 @@ impl Ledger {
         }
     }
 
-    /// Begins to hear an ACK.
+    /// Starts the sample of an ACK.
     #[inline]
     pub(super) fn sampling(&self, now: Time) -> Sampling {
         Sampling { now, before: self.delivered, newest_sent_once: None }
     }
 
-    /// Data in this range was reported, for the first time.
+    /// Records the first SACK of the data in this range.
     pub(super) fn report(&mut self, start: u64, end: u64, sampling: &mut Sampling) {
         let first = self.records.partition_point(|record| record.end <= start);
         for at in first..self.records.len() {
@@ -98,7 +99,7 @@ impl Ledger {
         }
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Records the cumulative acknowledgement of all data before `una`.
     #[inline]
     pub(super) fn acknowledge(&mut self, una: u64, sampling: &mut Sampling) {
         while self.records.front().is_some_and(|record| record.end <= una) {
@@ -109,7 +110,7 @@ impl Ledger {
         if let Some(record) = self.records.front_mut()
             && self.una < una
         {
-            // A part of a segment.
+            // A part of a segment is acknowledged.
             let before = std::mem::replace(&mut record.arrived, 0);
             self.delivered += (una - self.una).saturating_sub(before);
             record.arrived = before.saturating_sub(una - self.una);
@@ -117,25 +118,25 @@ impl Ledger {
         self.una = una;
     }
 
-    /// What the ACK has told.
+    /// Returns the sample of an ACK.
     #[inline]
     pub(super) fn sample(&self, sampling: Sampling) -> Sample {
         let Sampling { now, before, newest_sent_once } = sampling;
         Sample { delivered: self.delivered - before, rtt: newest_sent_once.map(|sent| now - sent) }
     }
 
-    /// A repair begins.
+    /// Begins a recovery episode.
     pub(super) fn begin_episode(&mut self) {
         self.retransmitted = 0;
         self.records.iter_mut().for_each(|record| record.in_episode = false);
     }
 
-    /// Bytes that were retransmitted and have arrived since then, each counted once.
+    /// Returns the bytes that were retransmitted and delivered in the current episode, each counted once.
     pub(super) fn retransmitted(&self) -> u64 {
         self.retransmitted
     }
 
-    /// A segment that begins at this byte has arrived, if that was not known.
+    /// Records the delivery of the segment that begins at `from`, without the bytes that were delivered before.
     #[inline]
     fn deliver(&mut self, record: &Record, from: u64, sampling: &mut Sampling) {
         let new = record.end - from - record.arrived;
@@ -151,7 +152,7 @@ impl Ledger {
         }
     }
 
-    /// Sees to it that a record begins at this byte, and gives its place.
+    /// Splits records so that one begins at `start`, and returns its index.
     fn cut(&mut self, start: u64) -> usize {
         let at = self.records.partition_point(|record| record.end <= start);
         let from = if at == 0 { self.una } else { self.records[at - 1].end };

@@ -1,5 +1,5 @@
-//! The sender of today: SACK by RFC 6675, a record of every segment that is out, any controller, a rule about windows that are
-//! not used, and pacing by rate.
+//! Senders of current standards and of Linux: SACK by RFC 6675 or RACK, a record of every segment in flight, any controller, congestion
+//! window validation, and pacing by rate.
 
 mod ledger;
 pub mod rack;

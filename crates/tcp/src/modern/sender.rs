@@ -12,57 +12,57 @@ use crate::transmission::{SenderStats, Transmission};
 use crate::{Rto, RtoConfig, Segment, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 
-/// See [`crate::Sender`].
+/// Sender of current standards, with SACK or without. See [`crate::Sender`].
 #[derive(Debug)]
 pub struct Sender {
-    /// First byte not acknowledged.
+    /// First byte not acknowledged, SND.UNA.
     una: u64,
-    /// Next byte to send.
+    /// Next byte to send, SND.NXT.
     next: u64,
-    /// End of everything sent so far.
+    /// End of the data sent so far, SND.MAX.
     max: u64,
-    /// What the application has handed over.
+    /// Data written by the application.
     stream: Stream,
     peer_window: u64,
     dupacks: u32,
     /// Segments that may be sent before the next ACK or timeout.
     burst_limit: u32,
-    /// What limited transmit adds to the window, bytes.
+    /// Addition to the window by limited transmit, bytes.
     limited_transmit_credit: u64,
-    /// To be sent again at once, whatever the window.
+    /// Segment to retransmit immediately, regardless of the window.
     retransmit_at: Option<u64>,
-    /// The segment whose round trip is being measured for the timer: its end and when it was sent.
+    /// Segment whose round trip is being measured for the timer: its end and its transmission time.
     rtt_probe: Option<(u64, Time)>,
-    /// When the retransmission timer expires.
+    /// Expiry time of the retransmission timer.
     deadline: Option<Time>,
-    /// The next segment waits for its turn.
+    /// Release time of the next segment, if pacing delays it.
     paced_until: Option<Time>,
-    /// The timer has expired since the last new ACK.
+    /// True if the retransmission timer has expired since the last new ACK.
     timed_out: bool,
-    /// Everything sent when the current round began ends here.
+    /// End of the data sent when the current round began.
     round_end: u64,
-    /// Marks of what was sent before this have been answered.
+    /// End of the data sent at the last reduction; ECN marks of data before it cause no other reduction.
     answered_to: u64,
-    /// The next new segment says so.
+    /// True if the next new segment carries CWR.
     cwr_due: bool,
     ledger: Ledger,
     sack: Sack,
     control: Validated<AnyControl>,
     pacing: Pacing,
     rto: Rto,
-    /// When data was sent last.
+    /// Time of the last transmission.
     last_sent: Time,
     stats: SenderStats,
 }
 
-/// What leaves next, and why.
+/// Next segment to send and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
-    /// A loss was just noticed.
+    /// Fast retransmit after a loss was detected.
     FastRetransmit(u64),
-    /// The window, or the pipe, has room.
+    /// Segment that the window or the pipe permits.
     Fits(u64),
-    /// Nothing else is left to send.
+    /// Rescue retransmission, when no other segment is left to send.
     Rescue(u64),
 }
 
@@ -110,8 +110,8 @@ impl Sender {
     }
 
     pub(crate) fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the
-        // segment". What was acknowledged before is old news.
+        // RFC 9293, section 3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then ... drop the segment". ACKs below
+        // SND.UNA are ignored, too.
         if segment.ack < self.una || segment.ack > self.max {
             return;
         }
@@ -122,7 +122,7 @@ impl Sender {
         let board = self.sack.scoreboard();
         let mut news = board.advance(segment.ack);
         for (start, end) in segment.sack.ranges(segment.ack) {
-            // RFC 6675 counts bytes of data; the FIN is none.
+            // RFC 6675 counts bytes of data, without the FIN.
             let end = if end <= self.max { end.min(self.stream.written()) } else { start };
             news |= board.add_and_tell(start, end, |from, to| self.ledger.report(from, to, &mut sampling));
         }
@@ -134,8 +134,8 @@ impl Sender {
         // acknowledgment carries no data, (c) the SYN and FIN bits are both off".
         } else if self.una < self.max && segment.span() == 0 {
             if !config.recovery.uses_sack() {
-                // "... (e) the advertised window in the incoming acknowledgment is equal to the advertised window in the last
-                // incoming acknowledgment." Each of these says that a segment has arrived.
+                // "... (e) the advertised window in the incoming acknowledgment is equal to the advertised window in the last incoming
+                // acknowledgment." Each such ACK shows that a segment has arrived.
                 news = same_window;
                 if self.sack.counts(news) {
                     self.sack.on_arrival(self.una, self.max, config.segment_bytes.into());
@@ -263,7 +263,7 @@ impl Sender {
         self.control.phase(self.unsent())
     }
 
-    /// The end of the data sent so far.
+    /// Returns the end of the data sent so far, without the FIN.
     fn sent_data(&self) -> u64 {
         self.max.min(self.stream.written())
     }
@@ -282,7 +282,7 @@ impl Sender {
         self.timed_out = false;
         let probe = self.rtt_probe.take_if(|(end, _)| *end <= ack);
         if episode_ends == Some(false) {
-            // A partial ACK. No probe ends here: what is measured was sent after the episode began, and is beyond its end.
+            // A partial ACK. No RTT measurement ends here: the measured segment was sent after the episode began and lies beyond its end.
             self.rto.end_backoff();
             self.restart_timer(now, config);
             self.retransmit_at = None;
@@ -323,12 +323,12 @@ impl Sender {
             unsent: self.unsent(),
             rtt: sample.rtt,
             srtt: self.rto.srtt(),
-            // A segment that waits for its turn has room in the window: its sender uses all of the rate that it has.
+            // A segment that pacing delays leaves the window unused, but its sender uses the whole pacing rate.
             cwnd_limited: in_flight + u64::from(config.segment_bytes) > cwnd || self.paced_until.is_some(),
         });
     }
 
-    /// A round begins with the first ACK beyond what was sent when the previous one began.
+    /// Begins a round with the first ACK beyond the data sent when the previous round began.
     #[inline]
     fn begin_round(&mut self, ack: u64, config: &TcpConfig) {
         if ack <= self.round_end {
@@ -356,7 +356,7 @@ impl Sender {
         }
         let few = (1..DUPACK_THRESHOLD).contains(&self.dupacks);
         self.burst_limit = match self.dupacks {
-            // A segment that waits for its turn was allowed before; a duplicate takes nothing back.
+            // A segment that pacing delays was permitted earlier; a duplicate ACK does not revoke that.
             _ if self.paced_until.is_some() || self.sack.in_recovery() => u32::MAX,
             0 => u32::MAX,
             // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD
@@ -369,19 +369,19 @@ impl Sender {
         }
     }
 
-    /// ECN-Echo. RFC 3168, section 6.1.2: "TCP should not react to congestion indications more than once every window of data", nor if
-    /// the window was reduced for a loss in it.
+    /// Handles ECN-Echo. RFC 3168, section 6.1.2: "TCP should not react to congestion indications more than once every window of data", nor
+    /// if cwnd was reduced for a loss in that window.
     #[inline(never)]
     fn on_mark(&mut self, now: Time) {
         if self.una > self.answered_to && !self.sack.in_recovery() {
             self.cut(now, Cause::Mark);
-            // There is nothing to repair.
+            // No data is lost, so the reduction is complete immediately.
             self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: 0 });
             self.cwr_due = true;
         }
     }
 
-    /// Pacing and controller hear of a segment that has left, if they want to.
+    /// Notifies pacing and the controller of a sent segment, if they need it.
     #[inline]
     fn tell_of_sent(&mut self, now: Time, is_new: bool, bytes: u32, segment: u64, config: &TcpConfig) {
         if !matches!(self.pacing, Pacing::None) {
@@ -423,7 +423,7 @@ impl Sender {
         self.deadline = Some(now + self.rto.timeout(&config.rto));
     }
 
-    /// The next byte to send that window and recovery allow.
+    /// Returns the next segment that the window and the recovery permit.
     #[inline]
     fn choose(&self, segment: u64, config: &TcpConfig) -> Option<Next> {
         if let Some(seq) = self.retransmit_at {
@@ -443,7 +443,7 @@ impl Sender {
         fits.then_some(Next::Fits(self.next))
     }
 
-    /// The same during a recovery; apart, so that it takes no registers from the rest.
+    /// Returns the next segment during a recovery. A separate function, so that it takes no registers from `choose`.
     #[inline(never)]
     fn choose_in_recovery(&self, cwnd: u64, segment: u64, config: &TcpConfig) -> Option<Next> {
         let (una, end) = (self.una, self.sent_data());
@@ -454,10 +454,11 @@ impl Sender {
         let held = config.nagle && self.waits_for_more(segment);
         let fresh = Some(self.next).filter(|&next| !self.stream.is_sent(next) && !held);
         if !config.recovery.uses_sack() {
-            // RFC 6582: which segment is missing is known of the first one only, and that leaves with each partial ACK.
+            // RFC 6582: only the first missing segment is known, and each partial ACK retransmits it.
             return fresh.filter(fits).map(Next::Fits);
         }
-        // RFC 6675, section 4, NextSeg: rule 1, what is lost; rule 2, new data; rule 3, what may be lost; rule 4, the last one.
+        // RFC 6675, section 4, NextSeg: rule 1, lost segments; rule 2, new data; rule 3, segments that may be lost; rule 4, the rescue
+        // retransmission.
         let lost = self.sack.next_lost(una, segment).or(fresh.filter(fits));
         let next = lost.or_else(|| self.sack.next_unsure(una)).filter(fits).map(Next::Fits);
         next.or_else(|| self.sack.rescue(una, end, segment).map(Next::Rescue))
@@ -467,7 +468,8 @@ impl Sender {
         self.next >= self.max && self.stream.waits_for_more(self.next, self.una < self.max, segment)
     }
 
-    /// The first segment is to be sent that begins in a message; its first bytes may have left with the one before it.
+    /// Begins the message at `seq`, the start of the next segment. The first bytes of the message may have been sent at the end of the
+    /// previous segment.
     fn begin_message(&mut self, now: Time, seq: u64, config: &TcpConfig) {
         if !self.stream.begin_message(seq) {
             return;

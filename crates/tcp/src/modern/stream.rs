@@ -1,19 +1,19 @@
 use crate::messages::{Message, Messages};
 use catnip_base::FlowContext;
 
-/// What the application has handed over: bytes in messages, and perhaps an end.
+/// Data written by the application: messages, and possibly the end of the stream.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     written: u64,
     messages: Messages,
-    /// Where the message ends in which the newest segment begins.
+    /// End of the message in which the newest segment begins.
     message_end: u64,
-    /// No more will be; the end is announced with a FIN.
+    /// True if the application has ended the stream, which closes with a FIN.
     fin: bool,
 }
 
 impl Stream {
-    /// One more message; what lies before `una` is needed no more. After a `last` one, a FIN.
+    /// Appends a message and discards those before `una`. A FIN follows the `last` one.
     pub(super) fn write(&mut self, bytes: u64, context: Option<FlowContext>, last: bool, una: u64) {
         if bytes > 0 {
             let (start, end) = (self.written, self.written + bytes);
@@ -23,58 +23,58 @@ impl Stream {
         self.fin |= last;
     }
 
-    /// Behind the last byte of data.
+    /// Returns the end of the data.
     #[inline]
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Behind the last byte, or the FIN.
+    /// Returns the end of the stream, including the FIN.
     #[inline]
     pub(super) fn end(&self) -> u64 {
         self.written + u64::from(self.fin)
     }
 
-    /// Was everything sent, if everything before `max` was?
+    /// Returns true if all data and the FIN were sent, where `max` is the end of the data sent so far.
     #[inline]
     pub(super) fn is_sent(&self, max: u64) -> bool {
         max >= self.end()
     }
 
-    /// Bytes never sent of the message that is being sent, or comes next.
+    /// Returns the bytes not yet sent of the current message, or of the next one if the current one is sent.
     #[inline]
     pub(super) fn unsent(&self, max: u64) -> u64 {
         self.messages.at(max).end.saturating_sub(max)
     }
 
-    /// Of the message to which a byte belongs: where it begins, and what the application said about it.
+    /// Returns the start and the context of the message that contains byte `seq`.
     pub(super) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         let message = self.messages.at(seq);
         (message.start, message.context)
     }
 
-    /// Behind the last byte of a segment that begins here; a FIN goes with the last data.
+    /// Returns the end of a segment that begins at `seq`; a FIN is sent with the last data.
     #[inline]
     pub(super) fn segment_end(&self, seq: u64, segment: u64) -> u64 {
         let data_end = (seq + segment).min(self.written).max(seq);
         data_end + u64::from(self.fin && data_end == self.written)
     }
 
-    /// RFC 896: "inhibit the sending of new TCP segments when new outgoing data arrives from the user if any previously
-    /// transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or until the TCP can send a
-    /// full-sized segment". A FIN says that no more will come.
+    /// Returns true if Nagle's algorithm delays a short segment. RFC 896: "inhibit the sending of new TCP segments when new outgoing data
+    /// arrives from the user if any previously transmitted data on the connection remains unacknowledged." RFC 1122, section 4.2.3.4: "or
+    /// until the TCP can send a full-sized segment". No data follows a FIN, so a segment with a FIN is not delayed.
     #[inline]
     pub(super) fn waits_for_more(&self, next: u64, is_unacknowledged: bool, segment: u64) -> bool {
         self.written.saturating_sub(next) < segment && !self.fin && is_unacknowledged
     }
 
-    /// Does a segment that begins here begin in another message than the newest?
+    /// Returns true if a segment at `seq` begins in a later message than the newest segment.
     #[inline]
     pub(super) fn begins_message(&self, seq: u64) -> bool {
         seq >= self.message_end
     }
 
-    /// One that does leaves. False: only a FIN is left.
+    /// Begins the message at `seq`. Returns false if only the FIN is left.
     pub(super) fn begin_message(&mut self, seq: u64) -> bool {
         let &Message { end, .. } = self.messages.at(seq);
         if end > seq {

@@ -11,7 +11,7 @@ use crate::{Flags, Halving};
 
 const NEW_RENO: RecoveryKind = RecoveryKind::NewReno;
 
-/// NewReno by the RFCs, with this initial window.
+/// Returns the parameters of NewReno by the RFCs with this initial window.
 fn standard(initial_window: u32) -> TcpConfig {
     rfc(NEW_RENO, initial_window)
 }
@@ -33,7 +33,7 @@ fn an_ack_of_half_a_segment_opens_the_window_by_half_a_segment() {
     let half = Segment { ack: SEGMENT / 2, window: 100_000, flags: ACK, ..Segment::default() };
     // RFC 5681, equation 2: "cwnd += min (N, SMSS)".
     tcp.sends(&[1, 2]).at(100).hears(&half).sends(&[3]).cwnd(2.5);
-    // Half of a later one, too.
+    // The same holds for half of a later segment.
     let later = Segment { ack: 3 * SEGMENT / 2, ..half };
     tcp.at(200).ack(1).cwnd(3.0).hears(&later).cwnd(3.5).take();
 }
@@ -52,12 +52,12 @@ fn no_more_is_out_than_the_other_side_takes_in() {
 
 #[test]
 fn a_window_that_was_not_used_does_not_grow_except_in_ns_2() {
-    // Two segments of ten that cwnd would allow are out, because no more were written.
+    // Two segments of ten that cwnd permits are in flight, because no more were written.
     Scene::new(standard(10), 2).sends(&[1, 2]).at(100).ack(1).cwnd(10.0);
     Scene::new(ns2(NEW_RENO, 10), 2).sends(&[1, 2]).at(100).ack(1).cwnd(11.0);
-    // One place is free.
+    // The window has space for one more segment.
     Scene::new(standard(4), 3).sends(&[1, 2, 3]).at(100).ack(1).cwnd(4.0);
-    // Three of three are out before the first ACK, two of four before the second one.
+    // Three of three segments are in flight before the first ACK, two of four before the second one.
     Scene::new(standard(3), 3).sends(&[1, 2, 3]).at(100).ack(1).cwnd(4.0).ack(2).cwnd(4.0);
 }
 
@@ -108,7 +108,7 @@ fn the_first_two_duplicates_each_release_one_new_segment_if_limited_transmit_is_
 fn what_limited_transmit_may_send_is_gone_with_the_next_ack() {
     let limited = TcpConfig { limited_transmit: true, ..standard(4) };
     let mut tcp = Scene::new(limited, 100);
-    // The two duplicates were reordering: with the new ACK, cwnd alone counts.
+    // The two duplicates were caused by reordering: with the new ACK, cwnd alone counts.
     tcp.sends(&[1, 2, 3, 4]).at(100).dup().dup().sends(&[5, 6]).ack(3).sends(&[7, 8]).cwnd(5.0);
 }
 
@@ -137,8 +137,8 @@ fn a_timer_that_expires_resends_the_first_segment_doubles_the_timeout_and_starts
     // RFC 5681, section 3.1: "upon a timeout ... cwnd MUST be set to no more than the loss window, LW, which equals 1
     // full-sized segment", and equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)".
     tcp.cwnd(1.0).ssthresh(4.0);
-    // "after retransmitting the dropped segment the TCP sender uses the slow start algorithm to increase the window":
-    // everything after it goes out again unless it turns out to have arrived.
+    // "after retransmitting the dropped segment the TCP sender uses the slow start algorithm to increase the window": all later segments
+    // are retransmitted unless an ACK shows that they have arrived.
     tcp.at(1100).ack(1).sends(&[2, 3]).cwnd(2.0);
     tcp.at(1200).ack(2).sends(&[4, 5]).cwnd(3.0);
     tcp.ack(8).sends(&[9, 10, 11, 12]).cwnd(4.0);
@@ -155,7 +155,7 @@ fn the_second_timeout_for_the_same_data_leaves_ssthresh_alone_by_rfc_5681_and_ha
     // constant."
     tcp.at(3000).times_out().sends(&[1]).ssthresh(4.0).cwnd(1.0).timer(3000 + 4000);
     tcp.at(7000).times_out().sends(&[1]).ssthresh(4.0).cwnd(1.0).timer(7000 + 8000);
-    // Another segment has not been: its first timeout counts.
+    // Segment 2 was not retransmitted by the timer before: its first timeout reduces ssthresh.
     tcp.at(7100).ack(1).sends(&[2, 3]).cwnd(2.0).timer(7100 + 8000);
     tcp.at(15_100).times_out().sends(&[2]).ssthresh(2.0);
 
@@ -170,7 +170,7 @@ fn duplicates_of_before_a_timeout_are_forgotten() {
     tcp.sends(&[1, 2, 3, 4]).at(100).dup().dup().sends(&[5, 6]);
     tcp.at(1000).times_out().sends(&[1]).cwnd(1.0);
     assert_eq!(tcp.sender().dupacks(), 0);
-    // One segment is out and cwnd is one: what limited transmit was allowed before is gone, too.
+    // One segment is in flight and cwnd is one: the credit of limited transmit is gone, too.
     tcp.at(1100).ack(1).sends(&[2, 3]);
 }
 
@@ -191,7 +191,7 @@ fn a_segment_sent_before_a_timeout_is_no_sample_even_if_it_was_sent_once() {
     let mut tcp = Scene::new(unsampled(standard(4)), 100);
     // Segment 5 is timed from 100 ms on; the sample of segment 1 makes the timeout 1 s.
     tcp.sends(&[1, 2, 3, 4]).at(100).ack(1).sends(&[5, 6]).timer(1100);
-    // BSD and ns-2 stop the measurement with the timer: an ACK that waited for a repair says nothing about the path.
+    // BSD and ns-2 stop the measurement at a timeout: an ACK that waited for a repair does not measure the path.
     tcp.at(1100).times_out().sends(&[2]).timer(1100 + 2000);
     tcp.at(1900).ack(6).sends(&[7, 8]).timer(1900 + 2000);
 }
@@ -211,12 +211,12 @@ fn a_segment_that_recovery_sent_twice_is_no_sample() {
     let mut tcp = Scene::new(unsampled(rfc(RecoveryKind::SackRfc6675, 10)), 100);
     tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
     tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sends(&[]).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0);
-    // Pipe: the resent one, and 7 to 10.
+    // Pipe: the retransmitted segment, and 7 to 10.
     tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]);
     tcp.at(200).sack(0, &[2..=7]).sends(&[11]).sack(0, &[2..=10]).sends(&[12, 13, 14]);
-    // Segment 11, timed since 200 ms, is lost, too, and sent again when three segments above it have arrived.
+    // Segment 11, timed since 200 ms, is lost, too, and retransmitted when three segments above it have arrived.
     tcp.at(300).sack(0, &[12..=14, 2..=10]).sends(&[11, 15, 16, 17]);
-    // RFC 6298, section 3: Karn's algorithm. No sample yet: the first timeout stands.
+    // RFC 6298, section 3: Karn's algorithm. Without a sample the initial timeout remains.
     tcp.at(400).ack(14).sends(&[18, 19]).timer(400 + 3000);
 }
 
@@ -227,7 +227,7 @@ fn in_ns_2_s_sack1_a_segment_that_recovery_sent_twice_is_a_sample() {
     tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0);
     tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sends(&[]).at(200).sack(0, &[2..=7]).sends(&[11]);
     tcp.sack(0, &[2..=8]).sends(&[12]).sack(0, &[2..=9]).sends(&[13]);
-    // Segment 11 is lost and resent; it took 200 ms from when it was sent first, and the timeout is the least one.
+    // Segment 11 is lost and retransmitted; the sample of 200 ms counts from its first transmission, and the timeout is the minimum.
     tcp.at(300).sack(0, &[12..=12, 2..=9]).sends(&[10]).sack(0, &[12..=13, 2..=9]).sends(&[11]);
     tcp.at(400).ack(13).take();
     tcp.timer(400 + 1000);
@@ -241,12 +241,12 @@ fn a_segment_that_was_sent_once_is_a_sample_although_another_one_was_sent_twice(
     (2..=7).for_each(|last| _ = tcp.sack(0, &[2..=last]));
     tcp.sends(&[1, 11]).at(200).sack(0, &[2..=8]).sends(&[12]).sack(0, &[10..=10, 2..=8]).sends(&[13]);
     tcp.sack(0, &[10..=11, 2..=8]).sends(&[14]).sack(0, &[10..=12, 2..=8]).sends(&[9, 15]);
-    // Segment 11 was timed at 100 ms, after segment 1 was resent; segment 9, below it, was resent later.
+    // Segment 11 was timed at 100 ms, after segment 1 was retransmitted; segment 9, below it, was retransmitted later.
     tcp.at(400).ack(12).take();
     tcp.timer(400 + 1000);
 
     let mut tcp = Scene::new(unsampled(rfc(RecoveryKind::SackRfc6675, 10)), 100);
-    // 1 and 12 are lost; 12 begins where what is timed ends.
+    // 1 and 12 are lost; 12 begins at the end of the timed segment.
     tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).at(100);
     (2..=7).for_each(|last| _ = tcp.sack(0, &[2..=last]));
     tcp.sends(&[1, 11]).sack(0, &[2..=8]).sack(0, &[2..=9]).sack(0, &[2..=10]).sends(&[12, 13, 14]);
@@ -284,7 +284,7 @@ fn the_last_segment_may_be_short_and_the_fin_counts_as_one_byte() {
     let ack = |ack| Segment { ack, window: 100_000, flags: ACK, ..Segment::default() };
     sender.on_ack(ms(100), &ack(1500), &config);
     assert!(!sender.is_done() && sender.deadline().is_some(), "the FIN is out");
-    // RFC 9293, section 3.4: a FIN occupies one number of the sequence space, and is sent again like data.
+    // RFC 9293, section 3.4: a FIN occupies one sequence number and is retransmitted like data.
     assert!(sender.on_time(ms(1100), &config));
     let again = Transmission { seq: 1500, len: 0, fin: true, retransmission: true, cwr: false };
     assert_eq!(sender.transmit(ms(1100), &config), Some(again));
@@ -306,11 +306,11 @@ fn a_fin_waits_for_the_last_write() {
 
 #[test]
 fn windows_hold_whole_segments() {
-    // ns-2 counts packets: half a segment of cwnd holds nothing, not even a short last segment.
+    // ns-2 counts packets: half a segment of cwnd permits no segment, not even a short last one.
     let config = TcpConfig { halving: Halving::Window, ..ns2(RecoveryKind::Reno, 5) };
     let mut tcp = Scene::of_bytes(config, 8 * SEGMENT + 500);
     tcp.sends(&[1, 2, 3, 4, 5]).at(100).dup().dup().dup().sends(&[1]).cwnd(2.5);
-    // Window 2.5 and 3 for the duplicates, one more for the fourth: six whole segments.
+    // Window of 2.5, plus 3 for the duplicates and one more for the fourth: six whole segments.
     tcp.dup().sends(&[6]).at(200).ack(6).sends(&[7, 8]).cwnd(2.9).at(300).ack(7).sends(&[9]);
 }
 
@@ -331,7 +331,7 @@ fn the_last_window_is_spread_over_one_round_trip() {
 #[test]
 fn a_retransmission_does_not_wait_for_its_turn_and_a_duplicate_takes_no_turn_back() {
     let mut tcp = Scene::new(paced(ns2(RecoveryKind::Reno, 4)), 9);
-    // Five are left and the coming round can send eight: 40 ms apart.
+    // Five segments are left and the coming round can send eight: 40 ms apart.
     tcp.sends(&[1, 2, 3, 4]).at(200).ack(1).sends(&[5]).ack(2).timer(240);
     tcp.at(210).dup().timer(240).at(220).dup().timer(240);
     tcp.at(230).dup().sends(&[3]).window(6).timer(240);
@@ -340,15 +340,15 @@ fn a_retransmission_does_not_wait_for_its_turn_and_a_duplicate_takes_no_turn_bac
 
 #[test]
 fn the_last_round_sends_two_windows_in_slow_start_and_one_after_it_and_no_more_than_the_other_side_takes() {
-    // With a window of 4 and an initial ssthresh at the receive window: (receive window, segments unsent that the coming
-    // round can send).
+    // Pairs of the receive window and the number of unsent segments that the coming round can send, with a window of 4 and an initial
+    // ssthresh equal to the receive window.
     for (receive_window, last) in [(20, 8), (8, 8), (6, 6), (4, 4)] {
         let config = TcpConfig { receive_window: receive_window * SEGMENT, ..ns2(RecoveryKind::Reno, 4) };
         let mut tcp = Scene::new(paced(config.clone()), 4 + last);
         tcp.sends(&[1, 2, 3, 4]).at(200).ack(1).sends(&[5]).ack(2).sends(&[]);
         let gap = Span::from_millis(200) / last;
         assert_eq!(tcp.sender().deadline(), Some(ms(200) + gap), "{last} of {receive_window}");
-        // One segment more, and it is not the last round.
+        // With one segment more it is not the last round.
         let mut tcp = Scene::new(paced(config), 5 + last);
         tcp.sends(&[1, 2, 3, 4]).at(200).ack(2);
         assert!(
@@ -409,18 +409,18 @@ fn eca(initial_window: u32) -> TcpConfig {
 #[test]
 fn the_second_message_is_paced_like_the_first() {
     let mut tcp = Scene::new(paced(ns2(RecoveryKind::Reno, 1)), 3);
-    // Two are left and the coming round can send two: a hundred of 200 ms apart.
+    // Two segments are left and the coming round can send two: 100 ms apart, half of 200 ms.
     tcp.sends(&[1]).at(200).ack(1).sends(&[2]).at(300).wakes().sends(&[3]).at(400).ack(2).at(500).ack(3);
-    // Five of nine are left as the first one's ACK comes, and the coming round can send eight: 40 ms apart.
+    // Five of nine segments are left when the ACK of the first one arrives, and the coming round can send eight: 40 ms apart.
     tcp.at(600).writes(9 * SEGMENT).sends(&[4, 5, 6, 7]).at(800).ack(4).sends(&[8]).ack(5).timer(840);
 }
 
 #[test]
 fn early_congestion_avoidance_looks_at_the_message_that_is_being_sent() {
-    // Two windows or less are unsent: the window grows by a segment per window.
+    // At most two windows are unsent: cwnd grows by a segment per window.
     let mut tcp = Scene::new(eca(4), 8);
     tcp.sends(&[1, 2, 3, 4]).at(100).ack(1).cwnd(4.25).sends(&[5]).at(110).ack(4).sends(&[6, 7, 8]);
-    // Of the second message, 100 segments, more is unsent: it doubles.
+    // More is unsent of the second message, 100 segments: cwnd doubles.
     tcp.at(200).ack(8).at(300).writes(100 * SEGMENT);
     let before = tcp.sender().control().cwnd;
     tcp.sends(&[9, 10, 11, 12]).at(400).ack(9);

@@ -1,5 +1,4 @@
-//! Loss recovery: what to resend. A recovery is told of ACKs and timeouts and answers what they mean; the sender
-//! does the rest.
+//! Loss recovery of the classic senders: a recovery receives ACKs and timeouts and returns the action to take, which the sender performs.
 
 mod newreno;
 mod reno;
@@ -14,63 +13,63 @@ pub use tahoe::Tahoe;
 use crate::Scoreboard;
 pub(super) use crate::recovery::{DUPACK_THRESHOLD, RecoveryKind};
 
-/// What the sender knows when an ACK arrives; all in bytes.
+/// State of the sender when an ACK arrives; sequence numbers and sizes in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// What the ACK says.
+    /// Acknowledgement number of the ACK.
     pub ack: u64,
-    /// First byte not acknowledged before it.
+    /// First byte not acknowledged before the ACK.
     pub una: u64,
-    /// End of everything sent so far.
+    /// End of the data sent so far, SND.MAX.
     pub max: u64,
-    /// Duplicate ACKs in a row, this one included.
+    /// Consecutive duplicate ACKs, including this one.
     pub dupacks: u32,
-    /// A full segment.
+    /// Size of a full segment.
     pub segment: u64,
-    /// See [`crate::TcpConfig::second_always_fast`].
+    /// Value of [`crate::TcpConfig::second_always_fast`].
     pub second_always_fast: bool,
-    /// See [`crate::TcpConfig::inflate_without_retransmit`].
+    /// Value of [`crate::TcpConfig::inflate_without_retransmit`].
     pub inflate_without_retransmit: bool,
 }
 
-/// What a duplicate ACK means.
+/// Action for a duplicate ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDuplicate {
-    /// It is not counted.
+    /// Duplicate ACK that does not count.
     Ignore,
-    /// Nothing yet.
+    /// No action besides counting the duplicate.
     Count,
-    /// A segment was lost: a congestion episode begins, and the first segment is sent again at once.
+    /// Fast retransmit: a congestion episode begins, and the first unacknowledged segment is retransmitted immediately.
     FastRetransmit,
-    /// A segment was lost: start over from there with a window of one.
+    /// Slow start from the lost segment with a cwnd of one segment.
     SlowStart,
 }
 
-/// What an ACK of new data means.
+/// Action for an ACK of new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnAdvance {
-    /// All is well.
+    /// Normal processing, outside of recovery.
     Normal,
-    /// Recovery is over.
+    /// End of the recovery.
     Recovered {
-        /// What partial ACKs took from cwnd, bytes.
+        /// Deflation of cwnd by partial ACKs, bytes.
         taken: u64,
-        /// The ACK may open the window besides, if the configuration says so.
+        /// True if the ACK may also grow cwnd, subject to the configuration.
         grows: bool,
     },
-    /// More is missing.
+    /// Partial ACK: more segments are missing.
     Partial {
-        /// The first missing segment is sent again at once.
+        /// True if the first missing segment is retransmitted immediately.
         resend: bool,
-        /// The retransmission timer starts anew.
+        /// True if the retransmission timer restarts.
         restart_timer: bool,
-        /// The back-off ends, though there is no sample.
+        /// True if the back-off ends, although there is no RTT sample.
         ends_backoff: bool,
     },
 }
 
-/// Fast retransmit happens once per window: not before everything that was out at the last episode, and something
-/// beyond it, is acknowledged (RFC 6582, section 4; ns-2's `bugFix_`).
+/// Limit of one fast retransmit per window: the next one requires an acknowledgement of all data outstanding at the last episode and of
+/// something beyond it (RFC 6582, section 4; ns-2's `bugFix_`).
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     opens_at: u64,
@@ -86,21 +85,22 @@ impl Gate {
     }
 }
 
-/// The built-in recoveries.
+/// Built-in recoveries.
 #[derive(Debug)]
 pub enum Recovery {
-    /// See [`Tahoe`].
+    /// Fast retransmit without fast recovery, see [`Tahoe`].
     Tahoe(Tahoe),
-    /// See [`Reno`].
+    /// Fast recovery until the first new ACK, see [`Reno`].
     Reno(Reno),
-    /// See [`NewReno`].
+    /// Fast recovery with partial ACKs, see [`NewReno`].
     NewReno(NewReno),
-    /// See [`Sack`].
+    /// Recovery with SACK, see [`Sack`].
     Sack(Sack),
 }
 
 impl Recovery {
-    /// A recovery of this kind for a new connection, without a fast retransmit before so many bytes are acknowledged.
+    /// Creates a recovery of this kind for a new connection. No fast retransmit happens until `earliest_fast_retransmit` bytes are
+    /// acknowledged.
     pub fn new(kind: RecoveryKind, earliest_fast_retransmit: u64) -> Self {
         let gate = Gate { opens_at: earliest_fast_retransmit };
         match kind {
@@ -114,7 +114,7 @@ impl Recovery {
         }
     }
 
-    /// A duplicate ACK. With SACK, `news` says whether its blocks told anything new.
+    /// Handles a duplicate ACK. With SACK, `news` is true if its blocks report new data.
     pub fn on_duplicate(&mut self, facts: &Facts, news: bool) -> OnDuplicate {
         match self {
             Self::Tahoe(r) => r.on_duplicate(facts),
@@ -124,7 +124,7 @@ impl Recovery {
         }
     }
 
-    /// An ACK of new data.
+    /// Handles an ACK of new data.
     #[inline]
     pub fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
         match self {
@@ -135,7 +135,7 @@ impl Recovery {
         }
     }
 
-    /// The timer expired.
+    /// Handles an expiry of the retransmission timer.
     pub fn on_timeout(&mut self, max: u64) {
         match self {
             Self::Tahoe(r) => r.on_timeout(max),
@@ -145,7 +145,7 @@ impl Recovery {
         }
     }
 
-    /// What the other side reported beyond the cumulative ACK, if this recovery looks at it.
+    /// Returns the scoreboard of data SACKed beyond the cumulative ACK, if this recovery uses SACK.
     pub fn scoreboard(&mut self) -> Option<&mut Scoreboard> {
         match self {
             Self::Sack(r) => Some(&mut r.scoreboard),
@@ -153,7 +153,7 @@ impl Recovery {
         }
     }
 
-    /// Is a fast recovery going on?
+    /// Returns true during fast recovery.
     pub fn in_recovery(&self) -> bool {
         match self {
             Self::Tahoe(_) => false,
@@ -163,7 +163,7 @@ impl Recovery {
         }
     }
 
-    /// cwnd with what duplicate ACKs add to it and partial ACKs take from it.
+    /// Returns cwnd with the inflation by duplicate ACKs and the deflation by partial ACKs.
     #[inline]
     pub fn window(&self, cwnd: u64) -> u64 {
         match self {
@@ -173,7 +173,7 @@ impl Recovery {
         }
     }
 
-    /// What partial ACKs have left of cwnd.
+    /// Returns cwnd with the deflation by partial ACKs.
     pub fn deflated(&self, cwnd: u64) -> u64 {
         match self {
             Self::NewReno(r) => r.deflated(cwnd),
@@ -181,7 +181,7 @@ impl Recovery {
         }
     }
 
-    /// What partial ACKs have taken from cwnd, bytes.
+    /// Returns the deflation of cwnd by partial ACKs, bytes.
     pub fn taken(&self) -> u64 {
         match self {
             Self::NewReno(r) => r.taken(),

@@ -1,22 +1,22 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
 
-/// NewReno (RFC 6582): fast recovery lasts until everything that was out when it began is acknowledged; each
-/// partial ACK resends the next missing segment and takes from the window what has left the network.
+/// NewReno (RFC 6582): fast recovery lasts until all data outstanding at its start is acknowledged. Each partial ACK retransmits the next
+/// missing segment and deflates the window by the data that has left the network.
 #[derive(Debug)]
 pub struct NewReno {
     gate: Gate,
     recovery: Option<Episode>,
-    /// What duplicate ACKs outside of recovery add to the window, bytes.
+    /// Inflation of the window by duplicate ACKs outside of recovery, bytes.
     stray_inflation: u64,
 }
 
 #[derive(Debug)]
 struct Episode {
-    /// Everything sent when it began ends here.
+    /// End of the data sent when the episode began.
     end: u64,
-    /// What duplicate ACKs have added to the window, bytes.
+    /// Inflation of the window by duplicate ACKs, bytes.
     inflation: u64,
-    /// What partial ACKs have taken from cwnd itself, of which one segment always stays; bytes.
+    /// Deflation of cwnd itself by partial ACKs, bytes. cwnd keeps at least one segment.
     deflation: u64,
     segment: u64,
     had_partial: bool,
@@ -57,8 +57,7 @@ impl NewReno {
             self.recovery = None;
             return OnAdvance::Recovered { taken, grows: true };
         }
-        // RFC 6582, step 3: deflate by the data acknowledged, add back one segment. What the inflation cannot give
-        // comes off cwnd.
+        // RFC 6582, step 3: deflate by the data acknowledged, add back one segment. The part that exceeds the inflation is taken from cwnd.
         let acked = facts.ack - facts.una;
         if episode.inflation > acked {
             episode.inflation -= acked - facts.segment.min(acked);
@@ -89,12 +88,12 @@ impl NewReno {
         }
     }
 
-    /// What partial ACKs have taken from cwnd, bytes.
+    /// Returns the deflation of cwnd by partial ACKs, bytes.
     pub(super) fn taken(&self) -> u64 {
         self.recovery.as_ref().map_or(0, |episode| episode.deflation)
     }
 
-    /// What they have left of it.
+    /// Returns cwnd with the deflation by partial ACKs.
     #[inline]
     pub(super) fn deflated(&self, cwnd: u64) -> u64 {
         match &self.recovery {
@@ -124,7 +123,7 @@ mod tests {
         // one SMSS of new data, then add back SMSS bytes to the congestion window."
         tcp.at(200).ack(3).window(13 - 3 + 1).sends(&[4, 14]);
         tcp.dup().sends(&[15]).dup().sends(&[16]).dup().sends(&[17]).window(14);
-        // Step 3: an ACK of everything that was out when it began (10) ends it, "Set cwnd to ... ssthresh".
+        // Step 3: an ACK of all data outstanding at the start of the recovery (up to 10) ends it, "Set cwnd to ... ssthresh".
         tcp.at(300).ack(13).cwnd(5.0).window(5).sends(&[18]);
         assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().retransmitted), (1, 2));
     }
@@ -147,8 +146,8 @@ mod tests {
         tcp.at(300).ack(6).cwnd(3.0).window(3).sends(&[]);
     }
 
-    /// Sixteen segments are out, 1 and 6 of them lost; after three duplicates come no others, but the partial ACK. What it
-    /// takes is more than the duplicates have added.
+    /// Returns a scene with sixteen segments in flight, of which 1 and 6 are lost. After three duplicates the partial ACK arrives, whose
+    /// deflation exceeds the inflation by the duplicates.
     fn deep_partial_ack(config: TcpConfig) -> Scene {
         let mut tcp = Scene::new(config, 100);
         tcp.take();
@@ -166,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_timeout_in_a_recovery_halves_the_flight_and_in_ns_2_what_partial_acks_left_of_the_window() {
-        // RFC 5681, equation 4, of which what recovery sent beyond cwnd does not count: min(11, 8) / 2.
+        // RFC 5681, equation 4, without the data that recovery sent beyond cwnd: min(11, 8) / 2.
         deep_partial_ack(rfc(NEW_RENO, 16)).at(1400).times_out().sends(&[6]).cwnd(1.0).ssthresh(4.0);
         deep_partial_ack(ns2(NEW_RENO, 16)).at(6400).times_out().sends(&[6]).cwnd(1.0).ssthresh(3.0);
     }
@@ -201,10 +200,10 @@ mod tests {
     fn while_there_are_duplicates_ns_2_sends_two_segments_per_ack_at_most() {
         let config = TcpConfig { earliest_fast_retransmit: 2, ..ns2(NEW_RENO, 8) };
         let mut tcp = Scene::new(config.clone(), 100);
-        // The third duplicate may not retransmit, but makes room for three: ns-2 calls send_much(0, 0, 2).
+        // The third duplicate may not trigger a retransmission but inflates the window by three segments: ns-2 calls send_much(0, 0, 2).
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]);
         tcp.dup().window(11).sends(&[9, 10]).dup().window(12).sends(&[11, 12]).dup().sends(&[13]);
-        // The next new ACK takes the room back.
+        // The next new ACK removes the inflation.
         tcp.at(400).ack(1).window(9).sends(&[]);
 
         let mut tcp = Scene::new(TcpConfig { inflate_without_retransmit: false, ..config }, 100);

@@ -1,12 +1,12 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
 
-/// 4.3BSD Reno (1990; RFC 5681, section 3.2): fast recovery inflates the window by each duplicate ACK and ends with
-/// the first new one, whatever else is missing.
+/// 4.3BSD Reno (1990; RFC 5681, section 3.2): each duplicate ACK inflates the window during fast recovery, which ends with the first new
+/// ACK even if more segments are missing.
 #[derive(Debug)]
 pub struct Reno {
     gate: Gate,
     recovering: bool,
-    /// Bytes.
+    /// Inflation of the window by duplicate ACKs, bytes.
     inflation: u64,
 }
 
@@ -74,11 +74,11 @@ mod tests {
     fn duplicates_inflate_half_of_the_window_and_the_first_new_ack_takes_that_back() {
         let mut tcp = Scene::new(rfc(RENO, 8), 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(100).dup().dup().sends(&[]).window(8);
-        // RFC 5681, section 3.2, step 3: "The lost segment starting at SND.UNA MUST be retransmitted and cwnd set to
-        // ssthresh plus 3*SMSS." The timer starts again.
+        // RFC 5681, section 3.2, step 3: "The lost segment starting at SND.UNA MUST be retransmitted and cwnd set to ssthresh plus 3*SMSS."
+        // The timer restarts.
         tcp.dup().sends(&[1]).ssthresh(4.0).cwnd(4.0).window(4 + 3).timer(100 + 1000);
-        // Step 4: "For each additional duplicate ACK received (after the third), cwnd MUST be incremented by SMSS."
-        // Step 5: new data goes out as the window allows.
+        // Step 4: "For each additional duplicate ACK received (after the third), cwnd MUST be incremented by SMSS." Step 5: new data is
+        // sent as the window permits.
         tcp.dup().sends(&[]).window(8).dup().sends(&[9]).dup().sends(&[10]).dup().sends(&[11]).window(11);
         // Step 6: "When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd to
         // ssthresh (the value set in step 2)."
@@ -91,8 +91,8 @@ mod tests {
         let mut tcp = Scene::new(rfc(RENO, 8), 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(100).dup().dup().dup().sends(&[1]);
         tcp.dup().dup().dup().sends(&[9, 10]);
-        // Fall and Floyd 1996, section 3: after a partial ACK Reno leaves fast recovery. Segment 3 is missing, too, but was
-        // out at this episode already.
+        // Fall and Floyd 1996, section 3: after a partial ACK Reno leaves fast recovery. Segment 3 is missing, too, but was outstanding in
+        // this episode already.
         tcp.at(200).ack(2).sends(&[]).window(4).dup().dup().dup().dup().sends(&[]).cwnd(4.0);
         tcp.at(1200).times_out().sends(&[3]).cwnd(1.0);
     }
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn ns_2_of_2002_inflates_the_window_also_where_it_may_not_retransmit() {
-        // ns-2 retransmits fast from the third segment on; before, duplicates only inflate (exitFastRetrans_ off).
+        // ns-2 permits a fast retransmit from the third segment on; before that, duplicates only inflate the window (exitFastRetrans_ off).
         let mut tcp = Scene::new(TcpConfig { earliest_fast_retransmit: 2, ..ns2(RENO, 8) }, 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]);
         tcp.dup().sends(&[9, 10, 11]).cwnd(8.0).dup().sends(&[12]).window(12);
-        // With the next new ACK that is over: cwnd alone counts.
+        // The next new ACK ends the inflation: the window is cwnd.
         tcp.at(400).ack(1).sends(&[]).window(9).ack(7).sends(&[13, 14, 15, 16, 17]).window(10);
 
         let config =
@@ -140,7 +140,7 @@ mod tests {
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(100).dup().dup().dup().sends(&[1]).window(7);
         tcp.at(1100).times_out().sends(&[1]).cwnd(1.0).window(1);
         tcp.at(1200).ack(1).sends(&[2, 3]).dup().dup().dup().dup().sends(&[]).window(2);
-        // RFC 6582, section 3.2, step 2, asks for an ACK of more than was out: 8 is not more, 9 is.
+        // RFC 6582, section 3.2, step 2, requires an ACK of more than was outstanding: 8 is not more, 9 is.
         tcp.at(1300).ack(8).sends(&[9, 10]).cwnd(2.5).dup().dup().dup().sends(&[]);
         tcp.at(1400).ack(9).sends(&[11]).dup().dup().dup().sends(&[10]);
     }

@@ -1,14 +1,14 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnAdvance, OnDuplicate};
 use crate::Scoreboard;
 
-/// Recovery with selective acknowledgement as ns-2's Sack1 has it (Fall and Floyd 1996): it resends what is missing, as the
-/// pipe has room, which is a count: each ACK takes one segment out, a partial ACK two, each transmission adds one.
+/// Recovery with selective acknowledgement as in ns-2's Sack1 (Fall and Floyd 1996): missing segments are retransmitted while the pipe is
+/// below cwnd. The pipe is a count: each duplicate ACK removes one segment, a partial ACK two, and each transmission adds one.
 #[derive(Debug)]
 pub struct Sack {
     pub(super) scoreboard: Scoreboard,
     gate: Gate,
     recovery: Option<Episode>,
-    /// After a timeout, duplicate ACKs mean nothing until something new is acknowledged.
+    /// True after a timeout until new data is acknowledged; duplicate ACKs are ignored in the meantime.
     after_timeout: bool,
 }
 
@@ -17,7 +17,7 @@ struct Episode {
     end: u64,
     /// Segments in the network.
     pipe: i64,
-    /// Everything below was resent.
+    /// End of the retransmitted data (HighRxt); all missing data below it was retransmitted.
     resent_to: u64,
 }
 
@@ -47,7 +47,7 @@ impl Sack {
     pub(super) fn on_advance(&mut self, facts: &Facts) -> OnAdvance {
         self.after_timeout = false;
         let Some(episode) = &mut self.recovery else {
-            // ns-2 forgets all reports with each ACK outside of recovery.
+            // ns-2 clears the scoreboard with each ACK outside of recovery.
             self.scoreboard.clear();
             return OnAdvance::Normal;
         };
@@ -57,7 +57,7 @@ impl Sack {
             self.gate.opens_at = 0;
             return OnAdvance::Recovered { taken: 0, grows: false };
         }
-        // The segment that was resent and the one that was lost have both left the network.
+        // The lost segment and its retransmission have both left the network.
         episode.pipe -= 2;
         OnAdvance::Partial { resend: false, restart_timer: true, ends_backoff: true }
     }
@@ -73,18 +73,18 @@ impl Sack {
         self.recovery.is_some()
     }
 
-    /// During recovery: has the network room for one more segment?
+    /// Returns true during recovery if the pipe is below cwnd.
     pub(crate) fn has_room(&self, cwnd: u64, segment: u64) -> bool {
         self.recovery.as_ref().is_some_and(|episode| episode.pipe < (cwnd / segment) as i64)
     }
 
-    /// During recovery: the start of the first missing segment that was not resent.
+    /// Returns the start of the first missing segment that was not retransmitted during this recovery.
     pub(crate) fn next_missing(&self, una: u64) -> Option<u64> {
         let episode = self.recovery.as_ref()?;
         self.scoreboard.next_hole(episode.resent_to.max(una))
     }
 
-    /// A segment that ends at `end` was sent during recovery.
+    /// Records the transmission of a segment that ends at `end`, if a recovery is in progress.
     pub(crate) fn on_sent(&mut self, end: u64, retransmission: bool) {
         if let Some(episode) = &mut self.recovery {
             episode.pipe += 1;

@@ -1,6 +1,6 @@
 use super::{DUPACK_THRESHOLD, Facts, Gate, OnDuplicate};
 
-/// 4.3BSD Tahoe (1988): a third duplicate ACK starts over with a window of one segment.
+/// 4.3BSD Tahoe (1988): the third duplicate ACK starts slow start from the lost segment with a cwnd of one segment.
 #[derive(Debug)]
 pub struct Tahoe {
     gate: Gate,
@@ -38,7 +38,7 @@ mod tests {
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().sends(&[]).cwnd(8.0);
         tcp.dup().sends(&[1]).cwnd(1.0).ssthresh(4.0).timer(200 + 6000);
         tcp.dup().dup().sends(&[]).cwnd(1.0).window(1);
-        // Only the first one was lost: the ACK of everything ends the repair.
+        // Only segment 1 was lost: the ACK of all segments ends the repair.
         tcp.at(400).ack(8).sends(&[9, 10]).cwnd(2.0);
         assert_eq!((tcp.sender().stats().fast_retransmits, tcp.sender().stats().timeouts), (1, 0));
     }
@@ -54,9 +54,9 @@ mod tests {
     fn duplicates_for_data_of_before_a_fast_retransmit_start_no_other_one() {
         let mut tcp = Scene::new(ns2(Tahoe, 8), 100);
         tcp.sends(&[1, 2, 3, 4, 5, 6, 7, 8]).at(200).dup().dup().dup().sends(&[1]);
-        // ns-2's bugFix_: 4 was out at the last episode.
+        // ns-2's bugFix_: 4 was outstanding at the last episode.
         tcp.at(400).ack(3).sends(&[4, 5]).dup().dup().dup().sends(&[]).cwnd(2.0);
-        // From 9 on it is another window.
+        // Segment 9 begins another window.
         tcp.at(600).ack(8).sends(&[9, 10, 11]).at(800).ack(9).sends(&[12, 13]);
         tcp.dup().dup().dup().sends(&[10]).cwnd(1.0).ssthresh(2.0);
     }
@@ -77,8 +77,8 @@ mod tests {
             tcp.at(6100).dup();
             tcp.take()
         };
-        // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a
-        // segment". For ns-2 it is the third one.
+        // RFC 5681, section 3.2, step 1: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a segment". In
+        // ns-2 this duplicate is the third one.
         assert_eq!(late_duplicate(false), [2]);
         assert_eq!(late_duplicate(true), []);
     }

@@ -2,61 +2,61 @@ use crate::Scoreboard;
 use catnip_base::Time;
 use std::collections::VecDeque;
 
-/// What was sent and is not acknowledged: one record per segment, numbered in the order of their first transmission, and what of
-/// them is thought to be in the network.
+/// Segments in flight: one record per segment, numbered in the order of the first transmission, and the counts of SACKed, lost and
+/// retransmitted segments.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     records: VecDeque<Record>,
-    /// The number of the first record.
+    /// Number of the first record.
     first: u64,
-    /// Where the first record begins: the first byte not acknowledged.
+    /// Start of the first record: the first byte not acknowledged.
     una: u64,
-    /// What the other side has reported.
+    /// Data SACKed by the peer.
     board: Scoreboard,
-    /// By the time of their last transmission: those that may still be found lost, and some that no longer may.
+    /// Transmissions in order of time: those of segments that may still be found lost, and outdated ones.
     by_time: VecDeque<(Time, u64)>,
-    /// No record below this number waits to be sent again.
+    /// Number below which no lost segment waits for retransmission.
     hint: u64,
     sacked: u32,
     lost: u32,
-    /// Lost segments whose retransmission is out.
+    /// Segments whose retransmission is in flight (retrans_out).
     resent: u32,
 }
 
-/// A segment that is out, or thought to be lost.
+/// Segment in flight or lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
-    /// Behind its last byte, which may be a FIN.
+    /// End of the segment (exclusive), which may be a FIN.
     pub(super) end: u64,
-    /// When it was sent last.
+    /// Time of the last transmission.
     pub(super) sent: Time,
-    /// The other side has it.
+    /// True if the peer has SACKed the segment.
     is_sacked: bool,
     is_lost: bool,
-    /// Its retransmission is out.
+    /// True if a retransmission of the segment is in flight.
     is_resent: bool,
-    /// It was sent more than once.
+    /// True if the segment was sent more than once.
     pub(super) was_resent: bool,
 }
 
-/// A segment that has arrived, by a cumulative or a selective acknowledgement.
+/// Segment that has arrived, according to a cumulative or a selective acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     pub(super) number: u64,
     pub(super) start: u64,
     pub(super) record: Record,
-    /// It was reported before.
+    /// True if the segment was SACKed before.
     pub(super) is_old: bool,
 }
 
 impl Flight {
-    /// Segments that are not acknowledged, reported or not.
+    /// Returns the number of segments not acknowledged, including SACKed ones (packets_out).
     pub(super) fn len(&self) -> u32 {
         self.records.len() as u32
     }
 
-    /// Segments in the network (RFC 6675's pipe): those that were sent, less those that were reported or count as lost, and again those
-    /// of the lost that were sent again.
+    /// Returns the number of segments in the network (RFC 6675's pipe; tcp_packets_in_flight): those sent, less those SACKed or lost, plus
+    /// those retransmitted.
     #[inline]
     pub(super) fn in_network(&self) -> u32 {
         (self.len() + self.resent).saturating_sub(self.sacked + self.lost)
@@ -74,45 +74,45 @@ impl Flight {
         self.resent
     }
 
-    /// The first byte not acknowledged.
+    /// Returns the first byte not acknowledged (snd_una).
     pub(super) fn una(&self) -> u64 {
         self.una
     }
 
-    /// Behind the highest byte that is known to have arrived (RACK.fack).
+    /// Returns the end of the highest data known to have arrived (RACK.fack).
     pub(super) fn fack(&self) -> u64 {
         self.board.ranges().last().map_or(self.una, |range| range.1)
     }
 
-    /// The number of the first record and when it was sent last.
+    /// Returns the number of the first record and the time of its last transmission.
     pub(super) fn head(&self) -> Option<(u64, Time)> {
         self.records.front().map(|record| (self.first, record.sent))
     }
 
-    /// The number of the first record, or of the next one.
+    /// Returns the number of the first record, or of the next one if there is none.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// The number of the newest record.
+    /// Returns the number of the newest record.
     pub(super) fn newest(&self) -> Option<u64> {
         let count = self.records.len() as u64;
         (count > 0).then(|| self.first + count - 1)
     }
 
-    /// Where the record of this number begins and ends.
+    /// Returns the start and the end of the record with this number.
     pub(super) fn range(&self, number: u64) -> (u64, u64) {
         let at = (number - self.first) as usize;
         let start = if at == 0 { self.una } else { self.records[at - 1].end };
         (start, self.records[at].end)
     }
 
-    /// Does any record remain that was sent more than once?
+    /// Returns true if a retransmission is in flight or the first record was sent more than once (tcp_any_retrans_done).
     pub(super) fn has_resent(&self) -> bool {
         self.resent > 0 || self.records.front().is_some_and(|record| record.was_resent)
     }
 
-    /// A new segment leaves.
+    /// Records the transmission of a new segment.
     #[inline]
     pub(super) fn push(&mut self, now: Time, end: u64) {
         self.by_time.push_back((now, self.first + self.records.len() as u64));
@@ -126,7 +126,7 @@ impl Flight {
         });
     }
 
-    /// A segment that was sent before leaves again.
+    /// Records a retransmission.
     pub(super) fn resend(&mut self, now: Time, number: u64) {
         let record = &mut self.records[(number - self.first) as usize];
         record.sent = now;
@@ -136,7 +136,7 @@ impl Flight {
         self.by_time.push_back((now, number));
     }
 
-    /// The lowest segment that is lost and not out again.
+    /// Returns the lowest lost segment whose retransmission is not in flight.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
         if self.lost == 0 {
             return None;
@@ -148,14 +148,14 @@ impl Flight {
         found.map(|_| self.hint)
     }
 
-    /// The other side reports this range: tells of each segment that lies in it and was not reported before.
+    /// Handles a SACK block and passes each segment that lies in it and was not SACKed before to the callback.
     pub(super) fn report(&mut self, start: u64, end: u64, mut tell: impl FnMut(Arrived)) {
         let Self { records, first, board, una, sacked, lost, resent, .. } = self;
         board.add_and_tell(start, end, |from, to| {
             let mut at = records.partition_point(|record| record.end <= from);
             while let Some(record) = records.get(at).copied().filter(|record| record.end <= to) {
                 let begins = if at == 0 { *una } else { records[at - 1].end };
-                // What is reported of a segment in two parts is told of with neither, and with the cumulative one.
+                // A segment that is reported in two parts counts as delivered with neither of them, but with the cumulative ACK.
                 if begins >= from {
                     *sacked += 1;
                     *lost -= u32::from(record.is_lost);
@@ -168,7 +168,7 @@ impl Flight {
         });
     }
 
-    /// Everything before `una` is acknowledged: tells of each segment of it.
+    /// Handles the cumulative acknowledgement of all data before `una` and passes each segment of it to the callback.
     pub(super) fn acknowledge(&mut self, una: u64, mut tell: impl FnMut(Arrived)) {
         self.board.advance(una);
         while self.records.front().is_some_and(|record| record.end <= una) {
@@ -180,13 +180,14 @@ impl Flight {
             self.una = record.end;
             self.first += 1;
         }
-        // A part of a segment.
+        // A part of a segment may be acknowledged.
         self.una = una;
     }
 
-    /// Goes through those that were sent last no later than what has arrived of all the latest, oldest first; `waits` says how long
-    /// each has yet until it counts as lost, if it has. Those that have none are lost; `Some`: the longest of the others. `after`
-    /// says whether what has arrived left after a segment that was sent then and ends there. Tells the number of each that is lost.
+    /// Marks segments lost that were sent before the latest delivered transmission, oldest first. `waits` returns the remaining time until
+    /// a segment with this transmission time counts as lost, or `None` if that time has passed. `after` returns true if the latest
+    /// delivered transmission was later than that of a segment with this time and end. The last callback receives the number of each lost
+    /// segment. Returns the longest remaining time of the segments that are not lost.
     pub(super) fn find_lost<T: Ord>(
         &mut self,
         after: impl Fn(Time, u64) -> bool,
@@ -201,7 +202,7 @@ impl Flight {
             let candidate =
                 record.filter(|it| it.sent == sent && !it.is_sacked && (!it.is_lost || it.is_resent));
             let Some(record) = candidate else {
-                // Nothing before it stays, most of the time.
+                // Most of the time no entry before this one remains, so that the removal is cheap.
                 self.by_time.remove(at);
                 continue;
             };
@@ -223,8 +224,8 @@ impl Flight {
         longest
     }
 
-    /// The timer has expired: all that was not reported is lost, but for what `spares` tells to leave. If the first one was reported,
-    /// the other side has taken it back (RFC 2018, section 8), and no report counts.
+    /// Marks all segments lost after a timeout, except SACKed ones and, apart from the first segment, those for which `spares` returns
+    /// true. If the first segment was SACKed, the peer has discarded its data (RFC 2018, section 8), and no SACK counts.
     pub(super) fn lose_all(&mut self, spares: impl Fn(Time) -> bool, mut tell: impl FnMut(u64)) {
         if self.records.front().is_some_and(|record| record.is_sacked) {
             self.records.iter_mut().for_each(|record| record.is_sacked = false);
@@ -242,7 +243,7 @@ impl Flight {
         }
     }
 
-    /// Nothing was lost after all. What was thought to be is not looked at again, as in Linux: the timers answer for it.
+    /// Clears all loss marks after a spurious recovery. As in Linux, the segments are not examined again; the timers cover them.
     pub(super) fn unmark(&mut self) {
         self.records.iter_mut().for_each(|record| record.is_lost = false);
         self.lost = 0;
@@ -267,7 +268,7 @@ mod tests {
         Time::from_nanos(nanos)
     }
 
-    /// What the counters stand for, counted.
+    /// Returns the numbers of SACKed, lost and retransmitted records, counted one by one.
     fn counted(flight: &Flight) -> [u32; 3] {
         let count = |of: fn(&Record) -> bool| flight.records.iter().filter(|it| of(it)).count() as u32;
         [count(|it| it.is_sacked), count(|it| it.is_lost), count(|it| it.is_resent)]
@@ -327,7 +328,7 @@ mod tests {
         let mut flight = Flight::default();
         (1..=5).for_each(|n| flight.push(at(n), n * SEGMENT));
         flight.report(3 * SEGMENT, 4 * SEGMENT, |_| {});
-        // The fourth has arrived, which left at 4: the fifth may not be lost, the first is, the others have yet 1 and 2.
+        // The fourth segment, sent at 4, has arrived: the fifth cannot be lost, the first is lost, and the others have 1 and 2 left.
         let wait = flight.find_lost(
             |sent, _| sent < at(4),
             |sent| sent.as_nanos().checked_sub(1).filter(|&wait| wait > 0),
@@ -337,7 +338,7 @@ mod tests {
         assert_eq!(flight.next_lost(), Some(0));
         flight.resend(at(9), 0);
         assert_eq!((flight.next_lost(), flight.in_network()), (None, 4));
-        // Its retransmission is lost in its turn.
+        // The retransmission is lost, too.
         flight.find_lost(|_, _| true, |sent| (sent < at(9)).then_some(0), |_| ());
         assert_eq!((flight.next_lost(), flight.in_network()), (Some(0), 3));
     }

@@ -1,26 +1,27 @@
-/// Proportional rate reduction (RFC 6937): while the window goes down to ssthresh, what leaves follows what arrives, in that
-/// proportion; below ssthresh it grows by slow start at most, and by no more than what arrives while things get worse (RFC 9937's
-/// SafeACK). All of it in segments.
+/// Proportional rate reduction (RFC 6937), in segments. While the window goes down to ssthresh, transmissions are proportional to
+/// deliveries. Below ssthresh the window grows by slow start at most, and by no more than the deliveries if an ACK is not safe (RFC 9937's
+/// SafeACK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prr {
     ssthresh: u32,
-    /// RecoverFS: the window before.
+    /// Window before the reduction, RecoverFS.
     before: u32,
-    /// prr_delivered.
+    /// Segments delivered since the start, prr_delivered.
     delivered: u32,
-    /// prr_out.
+    /// Segments sent since the start, prr_out.
     out: u32,
-    /// The window.
+    /// Current window.
     pub(super) cwnd: u32,
 }
 
 impl Prr {
-    /// The window goes down from here.
+    /// Starts a reduction of the window from `before` to `ssthresh`.
     pub(super) fn new(before: u32, ssthresh: u32) -> Self {
         Self { ssthresh, before: before.max(1), delivered: 0, out: 0, cwnd: before }
     }
 
-    /// An ACK tells that so many have arrived, and leaves so many in the network. `is_safe`: it advances, and no further loss was found.
+    /// Handles an ACK of `arrived` newly delivered segments with `in_network` segments left in the network. `is_safe` is true if the ACK
+    /// advances SND.UNA and no further loss was found.
     pub(super) fn on_ack(&mut self, arrived: u32, in_network: u32, is_safe: bool) {
         if arrived == 0 {
             return;
@@ -38,7 +39,7 @@ impl Prr {
         self.cwnd = in_network + may_send;
     }
 
-    /// A segment leaves.
+    /// Records a transmission.
     pub(super) fn on_sent(&mut self) {
         self.out += 1;
     }
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The algorithm as RFC 6937, section 3.1, prints it, with the slow start bound of its reduction and a segment of one byte.
+    /// Algorithm as printed in RFC 6937, section 3.1, with the slow start reduction bound and a segment of one byte.
     struct Printed {
         recover_fs: i64,
         ssthresh: i64,
@@ -101,7 +102,7 @@ mod tests {
         fn what_is_sent_never_exceeds_what_arrived_by_more_than_one_for_each_safe_ack_below_ssthresh(
             arrivals in prop::collection::vec(1u32..4, 1..60),
         ) {
-            // Everything else was lost: the network is empty but for what is sent now.
+            // All other segments were lost: the network contains only the segments sent now.
             let mut prr = Prr::new(100, 50);
             let (mut in_network, mut sent, mut arrived_all) = (0u32, 0u32, 0u32);
             for arrived in arrivals {
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_window_of_20_with_one_loss_sends_seven_for_ten_and_ends_at_its_threshold() {
-        // RFC 6937, section 4, figure 1's case in shape: RecoverFS 20, ssthresh 14, each of 19 ACKs tells of one more.
+        // RFC 6937, section 4, similar to figure 1: RecoverFS 20, ssthresh 14, each of 19 ACKs reports one more segment.
         let mut prr = Prr::new(20, 14);
         let (mut in_network, mut sent) = (19, 0);
         for _ in 0..19 {

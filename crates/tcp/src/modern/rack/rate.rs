@@ -2,43 +2,49 @@ use crate::control::{LossSample, RateSample};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
-/// How fast what is sent arrives (draft-cheng-iccrg-delivery-rate-estimation-02; Linux's tcp_rate.c). Each segment remembers what
-/// had arrived when it was sent; its ACK then says how much has arrived since, and in how long.
+/// Delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation-02; Linux's tcp_rate.c). Each segment stores the delivery state at
+/// its transmission; its ACK then gives the amount delivered since and the time taken.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryRate {
-    /// Of each segment that is out.
+    /// Delivery state stored with each segment in flight.
     memories: VecDeque<Memory>,
-    /// The number of the first one.
+    /// Number of the first stored segment.
     first: u64,
-    /// Segments that have arrived, C.delivered, and when one did last.
+    /// Segments delivered, C.delivered.
     delivered: u64,
+    /// Time of the last delivery, C.delivered_time.
     delivered_at: Time,
-    /// When the latest of those that have arrived was sent, C.first_sent_time.
+    /// Transmission time of the latest segment delivered, C.first_sent_time.
     first_sent: Time,
     /// Segments found lost.
     lost: u64,
-    /// Until so many have arrived, samples tell of the application rather than of the path, C.app_limited.
+    /// Number of delivered segments up to which samples are application-limited, C.app_limited.
     app_limited: Option<u64>,
-    /// The one that tells most of this ACK, and how long those that it tells of took to be sent.
+    /// Delivery state that gives the sample of this ACK, and the time in which the delivered segments were sent.
     latest: Option<(Memory, Span)>,
+    /// Loss sample with the highest loss rate since the last call of [`Self::take_loss`].
     worst: Option<LossSample>,
 }
 
-/// What was known when a segment was sent.
+/// Delivery state at the transmission of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
-    /// P.delivered, P.delivered_time, P.first_sent_time, P.is_app_limited.
+    /// Segments delivered, P.delivered.
     delivered: u64,
+    /// Time of the last delivery, P.delivered_time.
     delivered_at: Time,
+    /// Transmission time of the latest segment delivered, P.first_sent_time.
     first_sent: Time,
+    /// True if the sample is application-limited, P.is_app_limited.
     is_app_limited: bool,
+    /// Segments found lost.
     lost: u64,
     /// Segments in the network, this one included.
     in_network: u32,
 }
 
 impl DeliveryRate {
-    /// The segment of this number leaves, for the first time or again; is it the only one that is out?
+    /// Records a transmission of the segment, the first or another. `is_alone` is true if no other segment is in flight.
     pub(super) fn on_sent(&mut self, now: Time, number: u64, is_alone: bool, in_network: u32) {
         if is_alone {
             (self.first_sent, self.delivered_at) = (now, now);
@@ -57,7 +63,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The segment of this number has arrived, which was sent last then.
+    /// Records the delivery of a segment that was last sent at `sent`.
     pub(super) fn on_arrival(&mut self, now: Time, number: u64, sent: Time) {
         self.delivered += 1;
         self.delivered_at = now;
@@ -68,14 +74,14 @@ impl DeliveryRate {
         }
     }
 
-    /// Segments below this number are acknowledged.
+    /// Discards the state of segments below this number, which are acknowledged.
     pub(super) fn forget_below(&mut self, number: u64) {
         let count = (number - self.first).min(self.memories.len() as u64);
         self.memories.drain(..count as usize);
         self.first = number;
     }
 
-    /// The segment of this number was found lost.
+    /// Records the loss of a segment.
     pub(super) fn on_lost(&mut self, number: u64) {
         self.lost += 1;
         let memory = self.memories[(number - self.first) as usize];
@@ -90,17 +96,18 @@ impl DeliveryRate {
         }
     }
 
-    /// Of what was found lost since this was asked, the segment that says most.
+    /// Takes the sample with the highest loss rate since the last call.
     pub(super) fn take_loss(&mut self) -> Option<LossSample> {
         self.worst.take()
     }
 
-    /// The application, or the sender for reasons of its own, leaves room in the window while so many are in the network.
+    /// Starts an application-limited phase, which lasts until the `in_network` segments are delivered: the application, or the sender
+    /// itself, leaves cwnd unused.
     pub(super) fn limit(&mut self, in_network: u32) {
         self.app_limited = Some((self.delivered + u64::from(in_network)).max(1));
     }
 
-    /// All of an ACK is known: what it says. No sample is shorter than the least round trip.
+    /// Returns the rate sample of an ACK. A sample shorter than the minimum round trip has no interval.
     pub(super) fn sample(&mut self, now: Time, least: Option<Span>) -> Option<RateSample> {
         self.app_limited = self.app_limited.filter(|&until| self.delivered <= until);
         let (memory, sending) = self.latest.take()?;
@@ -116,17 +123,17 @@ impl DeliveryRate {
         })
     }
 
-    /// See [`Self::limit`].
+    /// Returns true if samples are application-limited, see [`Self::limit`].
     pub(super) fn is_limited(&self) -> bool {
         self.app_limited.is_some()
     }
 
-    /// Segments that have arrived in all, and when one did last.
+    /// Returns the number of segments delivered and the time of the last delivery.
     pub(super) fn delivered(&self) -> (u64, Time) {
         (self.delivered, self.delivered_at)
     }
 
-    /// Segments found lost in all.
+    /// Returns the number of segments found lost.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -147,7 +154,7 @@ mod tests {
     #[test]
     fn the_rate_is_what_arrived_since_a_segment_was_sent_over_the_longer_of_sending_and_arriving() {
         let mut rate = DeliveryRate::default();
-        // Four segments, one each 10 ms; ACKs 100 ms later, the last three at once.
+        // Four segments, 10 ms apart; ACKs 100 ms later, the last three at the same time.
         for number in 0..4 {
             rate.on_sent(at(10 * number), number, number == 0, number as u32 + 1);
         }
@@ -160,12 +167,12 @@ mod tests {
             rate.on_arrival(at(130), number, at(10 * number));
         }
         rate.forget_below(4);
-        // All of the three were sent before anything had arrived: the first of them speaks for all.
+        // All three were sent before any had arrived: the first of them gives the sample.
         let burst = rate.sample(at(130), ms(50)).unwrap();
         assert_eq!((burst.delivered, burst.interval), (4, ms(130)));
         rate.on_arrival(at(200), 4, at(100));
         let last = rate.sample(at(200), ms(50)).unwrap();
-        // Sent when one had arrived: four since then, in 100 ms of ACKs, of which the sending took 90.
+        // The segment was sent when one had arrived: four have arrived since then, within 100 ms.
         assert_eq!((last.delivered, last.interval, last.prior_delivered), (4, ms(100), 1));
         assert_eq!(rate.delivered(), (5, at(200)));
     }
@@ -189,7 +196,7 @@ mod tests {
         assert!(rate.sample(at(10), None).unwrap().is_app_limited);
         rate.on_arrival(at(11), 1, at(0));
         assert!(rate.sample(at(11), None).unwrap().is_app_limited);
-        // Two have arrived, which is more than one: the bubble is gone.
+        // Two have arrived, more than the limit of one: later samples are not application-limited.
         rate.forget_below(2);
         rate.on_sent(at(12), 2, true, 1);
         rate.on_lost(2);

@@ -2,34 +2,36 @@ use super::flight::Arrived;
 use crate::recovery::DUPACK_THRESHOLD;
 use catnip_base::{Span, Time};
 
-/// What RACK knows of the path (RFC 8985, section 6): the latest transmission that is known to have arrived, and how far out of order
-/// segments may arrive without being lost.
+/// RACK state of the path (RFC 8985, section 6): the latest transmission known to have arrived, and the amount of reordering that is not
+/// taken for a loss.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     /// RACK.xmit_ts and RACK.end_seq.
     latest: Option<(Time, u64)>,
     /// RACK.rtt.
     rtt: Span,
-    /// Something has arrived since losses were looked for.
+    /// True if data has arrived since the last loss detection.
     has_news: bool,
-    /// Segments that arrived above a hole that was then filled without a retransmission; three where none was seen.
+    /// Reordering degree (tp->reordering): the number of segments above a hole that was then filled without a retransmission; three if no
+    /// reordering was seen.
     degree: u32,
     /// RACK.reordering_seen.
     is_seen: bool,
     /// RACK.reo_wnd_mult.
     steps: u32,
-    /// A duplicate was reported, and the window has not been widened for it.
+    /// True if a duplicate was reported for which the window has not been widened.
     dsack: bool,
-    /// What was sent before this was sent with the window as it is.
+    /// End of the data sent when the window was last widened; until it is acknowledged, duplicates do not widen the window again.
     widened_to: u64,
-    /// RACK.reo_wnd_persist: recoveries that a wider window outlives.
+    /// Number of recoveries for which the wider window persists, RACK.reo_wnd_persist.
     persist: u32,
 }
 
-/// Recoveries without a duplicate after which the window is what it was.
+/// Number of recoveries without a duplicate after which the window returns to its initial size.
 const PERSISTENCE: u32 = 16;
-/// Linux's bounds: tcp_max_reordering, and a byte for the steps.
+/// Maximum reordering degree, Linux's tcp_max_reordering.
 const MAX_DEGREE: u32 = 300;
+/// Maximum number of steps; Linux stores them in a byte.
 const MAX_STEPS: u32 = 255;
 
 impl Default for Rack {
@@ -49,8 +51,8 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// RACK_update, for each segment that arrives. Of one that was sent again less than the least round trip ago, an earlier transmission
-    /// has arrived.
+    /// Handles each segment that arrives (RACK_update). If a segment was retransmitted less than the minimum round trip ago, an earlier
+    /// transmission of it has arrived.
     pub(super) fn on_arrival(&mut self, now: Time, arrived: &Arrived, min_rtt: Option<Span>) {
         let record = &arrived.record;
         let rtt = now - record.sent;
@@ -62,13 +64,13 @@ impl Rack {
         self.latest = self.latest.max(Some((record.sent, record.end)));
     }
 
-    /// Non-retransmitted data below what has arrived arrives, so many segments late: it was not lost, only late.
+    /// Records that non-retransmitted data has arrived this many segments late, below data that arrived before: reordering, not loss.
     pub(super) fn on_late_arrival(&mut self, segments: u32) {
         self.is_seen = true;
         self.degree = self.degree.max(segments).min(MAX_DEGREE);
     }
 
-    /// RACK_update_reo_wnd. `una` is acknowledged, `next` is the end of all that was sent.
+    /// Adapts the reordering window (RACK_update_reo_wnd). `una` is acknowledged, `next` is the end of the data sent.
     pub(super) fn adapt(&mut self, una: u64, next: u64) {
         if una < self.widened_to {
             self.dsack = false;
@@ -82,12 +84,12 @@ impl Rack {
         }
     }
 
-    /// A duplicate was reported. Without reordering it says nothing of it.
+    /// Records a reported duplicate (DSACK). It is ignored if no reordering was seen.
     pub(super) fn on_duplicate(&mut self) {
         self.dsack |= self.is_seen;
     }
 
-    /// A recovery has ended: had it begun in vain?
+    /// Handles the end of a recovery; `in_vain` is true if it was spurious.
     pub(super) fn on_recovered(&mut self, in_vain: bool) {
         self.persist = match in_vain {
             true => (self.persist + 1).min(PERSISTENCE),
@@ -95,24 +97,24 @@ impl Rack {
         };
     }
 
-    /// The timer has expired although so many were reported: the degree may be too high (Linux).
+    /// Handles a timeout with `sacked` segments SACKed: if they reach the reordering degree, it may be too high and is reset (Linux).
     pub(super) fn on_timeout(&mut self, sacked: u32) {
         if sacked >= self.degree {
             self.degree = DUPACK_THRESHOLD;
         }
     }
 
-    /// Losses were undone: they are to be looked for again.
+    /// Requests another loss detection after an undo.
     pub(super) fn on_undone(&mut self) {
         self.has_news = true;
     }
 
-    /// Is there anything new to look for losses with? Asked once.
+    /// Returns true, once, if data has arrived since the last loss detection.
     pub(super) fn takes_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
-    /// RACK.reo_wnd.
+    /// Returns the reordering window, RACK.reo_wnd.
     pub(super) fn window(&self, sacked: u32, is_recovering: bool, min_rtt: Span, srtt: Span) -> Span {
         if !self.is_seen && (is_recovering || sacked >= self.degree) {
             return Span::ZERO;
@@ -120,12 +122,12 @@ impl Rack {
         Span::from_nanos(min_rtt.as_nanos() / 4 * u64::from(self.steps)).min(srtt)
     }
 
-    /// RACK_sent_after: did the latest that has arrived leave after a segment that was sent then and ends there?
+    /// Returns true if the latest delivered transmission was later than that of a segment with this time and end (RACK_sent_after).
     pub(super) fn is_after(&self, sent: Time, end: u64) -> bool {
         self.latest > Some((sent, end))
     }
 
-    /// How long after its last transmission a segment is lost, if another that was sent later has arrived.
+    /// Returns the time after its last transmission at which a segment is lost if a later transmission has arrived.
     pub(super) fn patience(&self, window: Span) -> Span {
         self.rtt + window
     }

@@ -1,20 +1,24 @@
 use crate::RtoConfig;
 use catnip_base::Span;
 
-/// Round trips, and the retransmission timeout (RFC 6298) as Linux has it: a sample per ACK, a variation that rises at once and falls
-/// once per round trip, and a least timeout that is a floor of the variation: RTO = SRTT + max(least, RTTVAR).
+/// RTT estimate and retransmission timeout (RFC 6298) as in Linux: a sample per ACK, an RTTVAR that rises immediately and falls once per
+/// round trip, and a minimum timeout that is a floor of RTTVAR: RTO = SRTT + max(minimum, RTTVAR).
 #[derive(Clone, Debug)]
 pub(super) struct RoundTrip {
-    /// Nanoseconds, all of them.
+    /// SRTT; all values are nanoseconds.
     srtt: Option<u64>,
-    /// The mean deviation times four, its maximum in this round, and the variation.
+    /// Mean deviation times four (mdev_us).
     deviation: u64,
+    /// Maximum of the mean deviation in this round (mdev_max_us).
     most: u64,
+    /// RTTVAR times four (rttvar_us).
     variation: u64,
-    /// The round ends once this is acknowledged.
+    /// Byte whose acknowledgement ends the round (rtt_seq).
     round_end: u64,
     backoff: u32,
+    /// Minimum round trip.
     least: Option<Span>,
+    /// Sum and number of the samples.
     samples: (Span, u32),
 }
 
@@ -32,7 +36,7 @@ impl RoundTrip {
         }
     }
 
-    /// What an ACK measures. `una` is acknowledged, `next` is the end of all that was sent.
+    /// Takes an RTT sample. `una` is acknowledged, `next` is the end of the data sent.
     pub(super) fn sample(&mut self, config: &RtoConfig, rtt: Span, una: u64, next: u64) {
         let (m, floor) = (rtt.as_nanos(), config.min.as_nanos());
         match self.srtt {
@@ -48,8 +52,8 @@ impl RoundTrip {
                 self.srtt = Some((7 * srtt + m) / 8);
                 let (error, is_shorter) = (m.abs_diff(srtt), m < srtt);
                 let before = self.deviation;
-                // Rule 2.3: 3/4 of it and a quarter of four times the error. One that is larger because round trips get shorter
-                // counts an eighth, as in Linux.
+                // Rule 2.3: 3/4 of the deviation and a quarter of four times the error. An increase by a shorter round trip counts only an
+                // eighth, as in Linux.
                 self.deviation = match error.checked_sub(before / 4) {
                     Some(more) => before + if is_shorter { more / 8 } else { more },
                     None => before - (before / 4 - error),
@@ -67,34 +71,34 @@ impl RoundTrip {
         self.samples = (self.samples.0 + rtt, self.samples.1 + 1);
     }
 
-    /// The round trip of the newest segment of an ACK, which the least one is of.
+    /// Updates the minimum round trip with that of the newest segment of an ACK.
     pub(super) fn observe(&mut self, rtt: Span) {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// The timeout as it stands.
+    /// Returns the current timeout.
     pub(super) fn timeout(&self, config: &RtoConfig) -> Span {
         let base = self.srtt.map_or(config.first, |srtt| Span::from_nanos(srtt + self.variation));
         let doubled = base.as_nanos().saturating_mul(1 << self.backoff.min(32));
         Span::from_nanos(doubled.min(config.max.as_nanos()))
     }
 
-    /// The timer has expired.
+    /// Doubles the timeout after an expiry of the timer.
     pub(super) fn back_off(&mut self) {
         self.backoff += 1;
     }
 
-    /// Smoothed.
+    /// Returns SRTT.
     pub(super) fn srtt(&self) -> Option<Span> {
         self.srtt.map(Span::from_nanos)
     }
 
-    /// The least of all.
+    /// Returns the minimum round trip.
     pub(super) fn least(&self) -> Option<Span> {
         self.least
     }
 
-    /// All samples added up, and how many there were.
+    /// Returns the sum and the number of the samples.
     pub(super) fn samples(&self) -> (Span, u32) {
         self.samples
     }

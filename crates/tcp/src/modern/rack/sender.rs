@@ -18,76 +18,77 @@ use crate::transmission::{SenderStats, Transmission};
 use crate::{Segment, TcpConfig};
 use catnip_base::{FlowContext, Span, Time};
 
-/// See [`crate::Sender`].
+/// Sender of Linux with RACK-TLP. See [`crate::Sender`].
 #[derive(Debug)]
 pub struct Sender {
     stream: Stream,
-    /// End of everything sent so far.
+    /// End of the data sent so far, SND.MAX.
     max: u64,
     peer_window: u64,
-    /// Data bytes in a full one.
+    /// Data bytes in a full segment.
     segment: u64,
     flight: Flight,
     rack: Rack,
     state: State,
-    /// A state other than open lasts until this is acknowledged.
+    /// Byte whose acknowledgement ends a state other than open (high_seq).
     high: u64,
-    /// The window while it is being reduced.
+    /// Window during a reduction (PRR).
     reduction: Option<Prr>,
     undo: Undo,
     probe: Option<Probe>,
-    /// A timeout may yet prove spurious (RFC 5682).
+    /// True if a timeout may still prove spurious (F-RTO, RFC 5682).
     frto: bool,
-    /// Segments that leave whatever the window: the first one after a timeout, or a probe.
+    /// Segment to send regardless of cwnd: the first one after a timeout, or a probe.
     must: Option<Must>,
-    /// New data goes first, and if some is sent, nothing else until the next ACK (RFC 5682, step 2b).
+    /// Transmission of new data before retransmissions; once it is sent, nothing else follows until the next ACK (RFC 5682, step 2b).
     new_first: NewFirst,
     timer: Option<(Timer, Time)>,
-    /// Timeouts since something new was acknowledged.
+    /// Timeouts since new data was acknowledged.
     timeouts_in_a_row: u32,
     usage: Usage,
-    /// Everything sent when the current round began ends here.
+    /// End of the data sent when the current round began.
     round_end: u64,
-    /// The next new segment says that the window was reduced.
+    /// True if the next new segment carries CWR.
     cwr_due: bool,
-    /// Bytes that were retransmitted and have arrived since the reduction began.
+    /// Bytes that were retransmitted and delivered since the reduction began.
     repaired: u64,
     control: Validated<AnyControl>,
     pacing: Pacing,
-    /// The rate of a controller that has one, and what it steers by.
+    /// Pacing at the rate of the controller, if it sets one.
     steered: Pacing,
+    /// Delivery rate estimator, for a controller that uses it.
     rate: Option<Box<DeliveryRate>>,
     paced_until: Option<Time>,
     round_trip: RoundTrip,
-    /// When data was sent last.
+    /// Time of the last transmission.
     last_sent: Time,
     stats: SenderStats,
 }
 
-/// Linux's tcp_ca_state.
+/// Congestion state, Linux's tcp_ca_state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Open,
-    /// Something is missing, or was reported, and nothing counts as lost yet.
+    /// Data is missing or SACKed, and no segment counts as lost yet.
     Disorder,
-    /// The window goes down because of a mark, or of a probe that repaired a loss.
+    /// Reduction of the window by an ECN mark, or by a probe that repaired a loss (TCP_CA_CWR).
     Reduced,
     Recovery,
-    /// The timer has expired.
+    /// Repair after a timeout.
     Loss,
 }
 
-/// There is one timer, for one of these.
+/// Purpose of the one timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     Retransmission,
-    /// PTO.
+    /// Probe timeout, PTO.
     Probe,
-    /// Segments that would count as lost then.
+    /// Reordering timeout, after which waiting segments count as lost.
     Reordering,
 }
 
-/// A tail loss probe that is not answered (RFC 8985, section 7).
+/// Tail loss probe without an answer yet (RFC 8985, section 7).
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     /// TLP.end_seq.
@@ -98,7 +99,7 @@ struct Probe {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Must {
-    /// The segment of this number.
+    /// Segment with this number.
     Again(u64),
     New,
 }
@@ -110,7 +111,7 @@ enum NewFirst {
     Sent,
 }
 
-/// What leaves next.
+/// Next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
     Again(u64),
@@ -257,7 +258,7 @@ impl Sender {
         self.peer_window
     }
 
-    /// Segments that were reported, which is what duplicate ACKs count.
+    /// Returns the number of SACKed segments, which corresponds to the number of duplicate ACKs.
     pub(crate) fn dupacks(&self) -> u32 {
         self.flight.sacked()
     }
@@ -288,13 +289,13 @@ impl Sender {
         self.control.phase(self.stream.unsent(self.max))
     }
 
-    /// cwnd in segments, that of a reduction if there is one.
+    /// Returns cwnd in segments, or that of a reduction in progress.
     #[inline]
     fn cwnd(&self) -> u32 {
         self.reduction.map_or_else(|| (self.control.cwnd() / self.segment) as u32, |prr| prr.cwnd)
     }
 
-    /// When the next segment may leave.
+    /// Returns the release time of the next segment.
     fn release_at(&self, is_new: bool) -> Time {
         if is_new || self.pacing.paces_retransmissions() {
             self.pacing.release_at().max(self.steered.release_at())
@@ -307,7 +308,7 @@ impl Sender {
         self.flight.in_network() >= self.cwnd()
     }
 
-    /// A round begins with the first ACK beyond what was sent when the previous one began.
+    /// Begins a round with the first ACK beyond the data sent when the previous round began.
     #[inline]
     fn begin_round(&mut self, config: &TcpConfig) {
         if self.una() <= self.round_end {
@@ -343,14 +344,14 @@ impl Sender {
             return Some(Next::New);
         }
         if self.new_first == NewFirst::Due {
-            // Step 2b had nothing to send: conventional recovery.
+            // Step 2b had no data to send: conventional recovery follows.
             (self.frto, self.new_first) = (false, NewFirst::No);
             return self.flight.next_lost().map(Next::Again);
         }
         None
     }
 
-    /// The first segment is about to leave that begins in a message.
+    /// Begins the message in which the next new segment begins.
     fn begin_message(&mut self, now: Time, config: &TcpConfig) {
         if !self.stream.begin_message(self.max) {
             return;
@@ -415,7 +416,7 @@ impl Sender {
         self.sent(now, seq, end, false, config)
     }
 
-    /// The application had less to send than there was room for, and nothing is in the network.
+    /// Notifies the controller of a transmission into an empty network after the application left cwnd unused.
     fn tell_of_restart(&mut self, now: Time) {
         if self.flight.in_network() == 0 && self.rate.as_ref().is_some_and(|rate| rate.is_limited()) {
             self.control.on_restart(now);

@@ -5,16 +5,16 @@ use crate::recovery::RecoveryKind::SackRfc6675;
 use crate::testing::{SEGMENT, Scene, rfc};
 use proptest::prelude::*;
 
-/// One window per round trip, and windows that survive silence.
+/// Returns parameters with a pacing rate of one window per round trip and a cwnd that survives idle periods.
 fn paced(initial_window: u32) -> TcpConfig {
     let validation = ValidationSpec::NewCwv(Filter::Max);
     TcpConfig { pacing: PacingKind::Rate(1.0, 1), validation, ..rfc(SackRfc6675, initial_window) }
 }
 
-/// A sender with a window of eight segments and a smoothed round trip of 200 ms, with nothing in flight at 1000 ms.
+/// Returns a sender with a window of eight segments, an SRTT of 200 ms and no data in flight at 1000 ms.
 fn with_a_window_of_eight() -> Scene {
     let mut tcp = Scene::new(paced(8), 3);
-    // Nothing was measured yet: nothing waits. Less than half of the window was used, and it stays.
+    // Without an RTT sample no segment is paced. Less than half of the window was used, and the window stays.
     tcp.sends(&[1, 2, 3]).at(200).ack(3).cwnd(8.0).at(1000);
     tcp
 }
@@ -34,9 +34,9 @@ fn retransmissions_take_their_turn_too() {
     let mut tcp = with_a_window_of_eight();
     tcp.writes(30 * SEGMENT).sends(&[4]);
     (1..8).for_each(|n| _ = tcp.at(1000 + 25 * n).wakes().sends(&[4 + n]));
-    // 4 and 6 are lost. The turn after the eighth segment is at 1200 ms, and the fast retransmission waits for it.
+    // 4 and 6 are lost. The release time after the eighth segment is 1200 ms, and the fast retransmission waits for it.
     tcp.at(1190).sack(3, &[5..=5]).sack(3, &[7..=8, 5..=5]).sends(&[]);
-    // Eight were out: the window is four, and turns are 50 ms apart from here on.
+    // Eight were in flight: the window is four, and release times are 50 ms apart from here on.
     tcp.sack(3, &[7..=9, 5..=5]).cwnd(4.0).sends(&[]);
     tcp.at(1200).wakes().sends(&[4]).at(1250).wakes().sends(&[6]);
 }
@@ -45,27 +45,27 @@ fn retransmissions_take_their_turn_too() {
 fn a_window_grows_while_its_segments_wait_for_their_turns() {
     let mut tcp = Scene::new(TcpConfig { validation: ValidationSpec::None, ..paced(4) }, 100);
     tcp.sends(&[1, 2, 3, 4]).at(200).ack(1).cwnd(5.0).sends(&[5]).timer(240);
-    // One is out less than the window allows, because its turn has not come: that is no lack of data.
+    // One segment less is in flight than the window allows, because pacing delays it: the sender is not application-limited.
     tcp.ack(2).cwnd(6.0).ack(3).cwnd(7.0).sends(&[]);
-    // At 240 ms one leaves of a window of seven: the next 28 ms later.
+    // At 240 ms one segment of a window of seven is sent: the next one follows 28 ms later.
     tcp.at(240).wakes().sends(&[6]);
 }
 
 #[test]
 fn the_controller_hears_of_each_segment_that_leaves_and_of_silence() {
-    // Linux's rule takes a window that is not used halfway down once per timeout, which it sees by what is sent alone.
+    // The rule of Linux reduces an unused window halfway once per timeout, and depends only on transmissions.
     let linux = TcpConfig { validation: ValidationSpec::Linux, ..rfc(SackRfc6675, 10) };
     let mut tcp = Scene::new(linux, 2);
     tcp.sends(&[1, 2]).at(100).ack(2);
     for (at, segment) in [(600, 3), (1200, 4)] {
         tcp.at(at).writes(SEGMENT).sends(&[segment]).at(at + 100).ack(segment);
     }
-    // What is in use counts as the initial window at least.
+    // The amount in use counts as at least the initial window.
     tcp.cwnd(10.0);
 }
 
 proptest! {
-    /// Whatever arrives, in whatever order: everything is sent once at least, and the other side's window holds.
+    /// Checks that every segment is delivered, for any losses and any order of reports.
     #[test]
     fn every_segment_arrives_though_some_are_lost_and_reports_come_in_any_order(
         lost in prop::collection::vec(any::<bool>(), 200), segments in 1u64..60, rate in any::<bool>()
@@ -78,7 +78,7 @@ proptest! {
         for _ in 0..2000 {
             for segment in tcp.take() {
                 prop_assert!(segment <= segments);
-                // In the end everything arrives.
+                // All segments arrive in the end.
                 arrived[segment as usize] |= !lost.next().unwrap_or(false);
             }
             while arrived[acked as usize + 1] && acked < segments {

@@ -9,10 +9,10 @@ fn sack1_counts_what_is_in_the_pipe_and_resends_before_it_sends() {
     let mut tcp = Scene::new(ns2(Sack1, 10), 100);
     // 1 and 4 are lost.
     tcp.sends(&TEN).at(200).sack(0, &[2..=2]).sack(0, &[2..=3]).sends(&[]);
-    // Fall and Floyd 1996, section 3: with the third duplicate three of ten have left, and seven are in the pipe.
+    // Fall and Floyd 1996, section 3: at the third duplicate three of ten segments have left the network, and seven are in the pipe.
     tcp.sack(0, &[5..=5, 2..=3]).sends(&[1]).cwnd(5.0).ssthresh(5.0).timer(200 + 6000);
-    // "the variable pipe ... is decremented by one when the sender receives a dup ACK packet with a SACK option reporting
-    // that new data has been received"; the sender sends when it is below cwnd, what is missing first.
+    // "the variable pipe ... is decremented by one when the sender receives a dup ACK packet with a SACK option reporting that new data has
+    // been received"; the sender sends while the pipe is below cwnd, missing segments first.
     tcp.sack(0, &[5..=6, 2..=3]).sack(0, &[5..=7, 2..=3]).sends(&[]);
     tcp.sack(0, &[5..=8, 2..=3]).sends(&[4]).sack(0, &[5..=9, 2..=3]).sends(&[11]);
     tcp.sack(0, &[5..=10, 2..=3]).sends(&[12]);
@@ -31,7 +31,7 @@ fn each_partial_ack_of_a_sack_recovery_restarts_the_timer() {
         tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[5..=5, 2..=3]);
         tcp.sack(0, &[5..=6, 2..=3]).sack(0, &[8..=8, 5..=6, 2..=3]).sack(0, &[8..=9, 5..=6, 2..=3]);
         tcp.sack(0, &[8..=10, 5..=6, 2..=3]).sends(&[1, 4, 7]).timer(100 + 3000);
-        // RFC 6298, section 5.3. No sample: all of them were out when the first one was sent again.
+        // RFC 6298, section 5.3. No sample: all segments were in flight when the first one was retransmitted.
         tcp.at(200).sack(3, &[8..=10, 5..=6]).timer(200 + 3000);
         tcp.at(300).sack(6, &[8..=10]).timer(300 + 3000);
     }
@@ -54,8 +54,8 @@ fn a_partial_ack_ends_a_back_off() {
     tcp.at(3400).ack(10).sends(&[11, 12, 13, 14, 15]).timer(3400 + 6000);
     tcp.at(3500).sack(10, &[12..=12]).sack(10, &[14..=14, 12..=12]).sack(10, &[14..=15, 12..=12]);
     tcp.sends(&[11]).timer(3500 + 6000);
-    // Karn and Partridge 1987: the backed-off timeout stays until an ACK comes for a packet that was sent once: 12. ns-2:
-    // "t_backoff_ = 1" at a partial ACK. There is still no sample.
+    // Karn and Partridge 1987: the backed-off timeout stays until an ACK arrives for a packet that was sent once: 12. ns-2: "t_backoff_ =
+    // 1" at a partial ACK. There is still no sample.
     tcp.at(3600).sack(12, &[14..=15]).sends(&[13]).timer(3600 + 3000);
 }
 
@@ -68,7 +68,7 @@ fn a_report_of_nothing_new_is_no_duplicate() {
         tcp.sends(&TEN).at(200).sack(0, &[2..=3]);
         (0..5).for_each(|_| _ = tcp.dup().sack(0, &[2..=3]).sack(0, &[3..=3]));
         assert_eq!(tcp.sender().dupacks(), 1, "{kind:?}");
-        // What was never sent cannot have arrived.
+        // A block of data that was never sent is ignored.
         tcp.sack(0, &[10..=11]).sack(0, &[11..=14]).cwnd(10.0);
         assert_eq!(tcp.sender().dupacks(), 1, "{kind:?}");
     }
@@ -78,7 +78,7 @@ fn a_report_of_nothing_new_is_no_duplicate() {
 fn reports_of_nothing_new_during_a_recovery_take_one_out_of_the_pipe_of_1996_only() {
     let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
     tcp.sends(&TEN).at(200).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]);
-    // RFC 6675, section 4: SetPipe counts octets, not ACKs: 1, sent again, and 5 to 10.
+    // RFC 6675, section 4: SetPipe counts octets, not ACKs: 1, which was retransmitted, and 5 to 10.
     (0..9).for_each(|_| _ = tcp.dup());
     tcp.sends(&[]);
 }
@@ -95,7 +95,7 @@ fn by_rfc_6675_three_segments_reported_at_once_are_a_loss() {
     let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
     tcp.sends(&TEN).at(200).sack(0, &[2..=3]).sends(&[]).cwnd(10.0);
 
-    // 1996 counts duplicates.
+    // The algorithm of 1996 counts duplicate ACKs.
     let mut tcp = Scene::new(ns2(Sack1, 10), 100);
     tcp.sends(&TEN).at(200).sack(0, &[2..=4]).sends(&[]).cwnd(10.0);
 }
@@ -115,9 +115,9 @@ fn by_rfc_6675_only_what_counts_as_lost_goes_out_before_new_data() {
     let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
     // 1 and 5 are lost.
     tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(5.0);
-    // Section 4, SetPipe: 1 is lost and sent again; 5, of which nothing is known yet, counts; so do 7 to 10.
+    // Section 4, SetPipe: 1 is lost and retransmitted; 5 does not count as lost yet and is in the pipe, as are 7 to 10.
     tcp.sack(0, &[6..=6, 2..=4]).sends(&[]).sack(0, &[6..=7, 2..=4]).sends(&[]);
-    // Three above 5 make it lost: 1, 9 and 10 are in the pipe. NextSeg, rule 1: 5; rule 2: "unsent data".
+    // Three segments above 5 make it lost: 1, 9 and 10 are in the pipe. NextSeg, rule 1: 5; rule 2: "unsent data".
     tcp.sack(0, &[6..=8, 2..=4]).sends(&[5, 11]);
     tcp.sack(0, &[6..=9, 2..=4]).sends(&[12]);
     tcp.at(200).sack(4, &[6..=10]).sends(&[13, 14]);
@@ -138,7 +138,7 @@ fn by_rfc_6675_a_hole_that_may_not_be_lost_goes_out_when_there_is_no_new_data() 
     // then one segment of up to SMSS octets starting with S3 SHOULD be returned."
     tcp.sack(0, &[8..=8, 2..=6]).sends(&[7]);
 
-    // With new data it waits for more reports.
+    // With new data available, the hole waits for more reports.
     let mut tcp = Scene::new(rfc(SackRfc6675, 8), 9);
     tcp.sends(&eight).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(4.0);
     tcp.sack(0, &[2..=5]).sends(&[]).sack(0, &[8..=8, 2..=5]).sends(&[9]);
@@ -151,7 +151,7 @@ fn new_data_of_a_recovery_fits_into_the_window_of_the_other_side() {
         tcp.sends(&TEN).advertises(11_000).at(100);
         tcp.sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]);
         tcp.sack(0, &[2..=5]).sack(0, &[2..=6]).sack(0, &[2..=7]).sends(&[11]);
-        // What the window keeps back leaves rule 4 of RFC 6675.
+        // If the receive window holds back new data, rule 4 of RFC 6675 remains.
         tcp.sack(0, &[2..=10]).sends(if kind == Sack1 { &[] } else { &[11] });
     }
 }
@@ -173,7 +173,7 @@ fn after_a_timeout_rfc_6675_asks_for_an_ack_of_what_was_out_and_sack1_for_one_be
     for (kind, resent) in [(Sack1, &[][..]), (SackRfc6675, &[5])] {
         let mut tcp = Scene::new(TcpConfig { limited_transmit: true, ..rfc(kind, 4) }, 8);
         tcp.sends(&[1, 2, 3, 4]).at(1000).times_out().sends(&[1]).at(1100).ack(4).sends(&[5, 6]);
-        // 4 is RecoveryPoint, and 5 is lost. ns-2's bugFix_ wants 5 acknowledged.
+        // 4 is RecoveryPoint, and 5 is lost. ns-2's bugFix_ requires an ACK of 5.
         tcp.at(1200).sack(4, &[6..=6]).sends(&[7]).sack(4, &[6..=7]).sends(&[8]);
         tcp.sack(4, &[6..=8]).sends(resent);
     }
@@ -184,7 +184,7 @@ fn the_ack_that_ends_a_recovery_by_rfc_6675_makes_way_for_the_next_one() {
     let mut tcp = Scene::new(TcpConfig { limited_transmit: true, ..rfc(SackRfc6675, 4) }, 10);
     tcp.sends(&[1, 2, 3, 4]).at(100).sack(0, &[2..=2]).sends(&[5]).sack(0, &[2..=3]).sends(&[6]);
     tcp.sack(0, &[2..=4]).sends(&[1]).cwnd(2.0);
-    // RFC 6675, section 5, step A: the ACK of RecoveryPoint, 6, ends it. 7 is lost next.
+    // RFC 6675, section 5, step A: the ACK of RecoveryPoint, 6, ends the recovery. 7 is lost next.
     tcp.at(200).ack(6).sends(&[7, 8]).cwnd(2.0);
     tcp.at(300).sack(6, &[8..=8]).sends(&[9]).sack(6, &[8..=9]).sends(&[10]).sack(6, &[8..=10]).sends(&[7]);
     assert_eq!(tcp.sender().stats().fast_retransmits, 2);
@@ -194,7 +194,7 @@ fn the_ack_that_ends_a_recovery_by_rfc_6675_makes_way_for_the_next_one() {
 fn sack1_counts_only_what_is_out() {
     let mut tcp = Scene::new(ns2(Sack1, 10), 100);
     tcp.sends(&TEN).at(200).ack(2).sends(&[11, 12, 13]);
-    // 3 is lost: eleven are out, three of them have arrived, and five may be out.
+    // 3 is lost: eleven segments are in flight, three of them have arrived, and cwnd permits five.
     tcp.sack(2, &[4..=4]).sack(2, &[4..=5]).sack(2, &[4..=6]).sends(&[3]).cwnd(5.0);
     tcp.sack(2, &[4..=7]).sack(2, &[4..=8]).sack(2, &[4..=9]).sends(&[]).sack(2, &[4..=10]).sends(&[14]);
 }
@@ -202,9 +202,9 @@ fn sack1_counts_only_what_is_out() {
 #[test]
 fn what_was_reported_below_an_ack_counts_no_more() {
     let mut tcp = Scene::new(rfc(SackRfc6675, 10), 100);
-    // 2 came before 1.
+    // 2 arrived before 1.
     tcp.sends(&TEN).at(100).sack(0, &[2..=2]).ack(3).sends(&[11, 12, 13, 14]);
-    // 4 is lost: of eleven, cwnd is half.
+    // 4 is lost: cwnd is half of eleven segments.
     tcp.sack(3, &[5..=5]).sack(3, &[5..=6]).sack(3, &[5..=7]).sends(&[4]).cwnd(5.5);
     // RFC 6675, section 4, SetPipe: 4 and 12 to 14.
     tcp.sack(3, &[5..=8]).sack(3, &[5..=9]).sack(3, &[5..=10]).sends(&[]).sack(3, &[5..=11]).sends(&[15]);
@@ -214,7 +214,7 @@ fn what_was_reported_below_an_ack_counts_no_more() {
 fn ns_2_s_sack1_forgets_with_a_new_ack_what_was_reported_and_hears_of_it_anew() {
     let mut tcp = Scene::new(rfc(Sack1, 5), 5);
     tcp.sends(&[1, 2, 3, 4, 5]).at(100).sack(0, &[3..=3]).sack(1, &[3..=3]);
-    // The first duplicate, the second one, one that says nothing new, and the third one.
+    // The first duplicate, the second one, one without new data, and the third one.
     tcp.sack(1, &[3..=3]).sack(1, &[3..=4]).sack(1, &[3..=4]).sends(&[]).sack(1, &[3..=5]).sends(&[2]);
 }
 
@@ -223,7 +223,7 @@ fn the_duplicate_that_begins_a_recovery_lets_ns_2_s_sack1_resend_and_rfc_6675_al
     let dups = |kind| {
         let mut tcp = Scene::new(ns2(kind, 4), 100);
         tcp.sends(&[1, 2, 3, 4]).at(200).sack(0, &[2..=2]).sack(0, &[2..=3]).sends(&[]);
-        // Three have arrived and 1 is on its way again: cwnd, 2, has room for one more.
+        // Three segments have arrived and 1 is retransmitted: a cwnd of 2 permits one more segment.
         tcp.sack(0, &[2..=4]);
         tcp.take()
     };
@@ -238,7 +238,7 @@ fn by_rfc_6675_a_lost_tail_is_resent_once_when_there_is_nothing_else_to_send() {
     let mut tcp = Scene::new(rfc(SackRfc6675, 8), 8);
     // 1, 7 and 8 are lost.
     tcp.sends(&eight).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[1]).cwnd(4.0);
-    // SetPipe: 1, which was sent again, and 6 to 8.
+    // SetPipe: 1, which was retransmitted, and 6 to 8.
     tcp.sack(0, &[2..=5]).sends(&[]);
     // NextSeg, rule 4: "If the conditions for rules (1), (2), and (3) fail, but there exists outstanding unSACKed data, we
     // provide the opportunity for a single 'rescue' retransmission per entry into loss recovery ... one segment of up to

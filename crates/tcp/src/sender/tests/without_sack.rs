@@ -10,15 +10,15 @@ fn without_sack_the_window_has_room_as_if_duplicates_inflated_it() {
     let mut tcp = Scene::new(rfc(NewRenoRfc6582, 10), 100);
     // 1 and 4 are lost.
     tcp.sends(&TEN).at(200).dup().dup().sends(&[]);
-    // RFC 6582, section 3.2, step 2, by RFC 5681, section 3.2: "retransmits what appears to be the missing segment", and
-    // "cwnd MUST be set to ssthresh plus 3*SMSS" of 5: 8, while 10 are out.
+    // RFC 6582, section 3.2, step 2, by RFC 5681, section 3.2: "retransmits what appears to be the missing segment", and "cwnd MUST be set
+    // to ssthresh plus 3*SMSS" of 5: 8, while 10 segments are in flight.
     tcp.dup().sends(&[1]).cwnd(5.0).ssthresh(5.0);
     // "For each additional duplicate ACK received (after the third), cwnd MUST be incremented by SMSS": 9, 10, 11.
     tcp.dup().dup().sends(&[]).dup().sends(&[11]).dup().sends(&[12]).dup().sends(&[13]);
     // Step 3, partial acknowledgments: "retransmit the first unacknowledged segment. Deflate the congestion window by the
     // amount of new data acknowledged", and "add back SMSS bytes": of 13, minus 3, plus 1: up to 14.
     tcp.at(400).ack(3).sends(&[4, 14]);
-    // What was sent in the meantime arrives.
+    // The segments sent in the meantime arrive.
     tcp.at(600).dup().sends(&[15]).dup().sends(&[16]).dup().sends(&[17]);
     // Full acknowledgments: "Set cwnd to ... ssthresh".
     tcp.ack(13).sends(&[18]).cwnd(5.0);
@@ -55,9 +55,9 @@ fn duplicates_that_say_another_window_or_come_after_a_timeout_do_not_count() {
         .dup()
         .sends(&[]);
     tcp.at(3000).times_out().sends(&[1]);
-    // RFC 6582, section 4: they may be echoes of what was sent twice.
+    // RFC 6582, section 4: the duplicates may be caused by segments that were sent twice.
     tcp.at(3100).dup().dup().dup().dup().sends(&[]);
-    // "recover": no episode before more than all that was out then is acknowledged.
+    // "recover": no episode begins before more than all data outstanding at the timeout is acknowledged.
     tcp.ack(8).sends(&[9, 10]).dup().dup().dup().sends(&[]);
     assert_eq!(tcp.sender().stats().fast_retransmits, 0);
 }

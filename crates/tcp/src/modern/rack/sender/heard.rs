@@ -3,43 +3,47 @@ use crate::modern::rack::flight::Arrived;
 use crate::{Segment, Stamps, TcpConfig};
 use catnip_base::{Span, Time};
 
-/// What an ACK has told.
+/// Summary of an ACK: the data that it newly acknowledges or reports, and its RTT samples.
 #[derive(Debug)]
 pub(super) struct Heard {
-    /// Segments that newly arrived, and their bytes.
+    /// Newly delivered segments.
     pub(super) arrived: u32,
+    /// Newly delivered bytes.
     pub(super) bytes: u64,
-    /// Something new is acknowledged, or reported, or a duplicate.
+    /// True if the ACK acknowledges new data.
     pub(super) advances: bool,
+    /// True if the ACK SACKs new data.
     pub(super) reports: bool,
+    /// True if the ACK reports a duplicate (DSACK).
     pub(super) duplicate: bool,
-    /// It reports the probe as a duplicate.
+    /// True if the ACK reports the probe as a duplicate.
     pub(super) duplicate_probe: bool,
     pub(super) ece: bool,
     pub(super) echo: u32,
-    /// Never retransmitted data arrived that had been sent when the timer expired.
+    /// True if never retransmitted data arrived that had been sent when the timer expired (FLAG_ORIG_SACK_ACKED).
     pub(super) original: bool,
-    /// Of what was acknowledged, and of what was reported, and was sent once: when the first and the last left.
+    /// First and last transmission time of the newly acknowledged segments that were sent once.
     pub(super) acked: Option<(Time, Time)>,
+    /// First and last transmission time of the newly SACKed segments that were sent once.
     pub(super) sacked: Option<(Time, Time)>,
-    /// The round trip that waited least.
+    /// Round trip of the last segment, which was delayed least.
     pub(super) rtt: Option<Span>,
-    /// Something was acknowledged that was sent more than once.
+    /// True if data that was sent more than once was acknowledged.
     pub(super) resent_acked: bool,
-    /// The lowest byte that arrived of what was sent once.
+    /// Lowest byte that arrived of data that was sent once.
     pub(super) lowest_once: Option<u64>,
-    /// A retransmission was found lost.
+    /// True if a retransmission was found lost.
     pub(super) lost_again: bool,
-    /// The retransmission timer is to begin anew.
+    /// True if the retransmission timer restarts.
     pub(super) rearms: bool,
-    /// Segments in the network before.
+    /// Segments in the network before the ACK.
     pub(super) before: u32,
-    /// Segments found lost.
+    /// Number of segments found lost.
     pub(super) lost: u32,
 }
 
 impl Sender {
-    /// Takes in what an ACK says of what has arrived, and of the round trip.
+    /// Reads the acknowledgements and the RTT samples of an ACK.
     pub(super) fn hear(&mut self, now: Time, segment: &Segment, config: &TcpConfig) -> Heard {
         let (una, fack, high) = (self.una(), self.flight.fack(), self.high);
         let mut heard = Heard {
@@ -100,7 +104,7 @@ impl Sender {
         if let Some(rate) = rate {
             rate.forget_below(flight.first());
         }
-        // Karn's rule: which of its transmissions is answered is not known, nor what the others waited for.
+        // Karn's rule: the transmission that is answered is unknown, and so is the delay of the other segments of the ACK.
         heard.acked = heard.acked.filter(|_| !heard.resent_acked);
         if heard.duplicate && !heard.duplicate_probe {
             self.rack.on_duplicate();
@@ -115,15 +119,16 @@ impl Sender {
             self.timeouts_in_a_row = 0;
             heard.rearms = true;
         } else if let (Some((first, _)), Some((_, head))) = (heard.sacked, self.flight.head()) {
-            // What is reported left after the first segment did: the timer goes on for that one (tcp_clean_rtx_queue).
+            // The timer restarts only if the first SACKed segment was sent before the last transmission of the first segment in flight
+            // (tcp_clean_rtx_queue).
             heard.rearms = first < head;
         }
         self.measure(now, &mut heard, config);
         heard
     }
 
-    /// The round trip of the first segment of an ACK is the sample of the timer (RFC 6298, section 3); that of the last one
-    /// waited least. Where it is not known which transmission is answered, the echoed time says it, to a millisecond.
+    /// Takes the RTT samples of an ACK. The round trip of its first segment is the sample of the timer (RFC 6298, section 3); that of its
+    /// last segment was delayed least. If the answered transmission is unknown, the echoed timestamp gives the sample, to a millisecond.
     fn measure(&mut self, now: Time, heard: &mut Heard, config: &TcpConfig) {
         let echoed = || Stamps::since(now, heard.echo).filter(|_| heard.advances);
         heard.rtt = heard.sacked.or(heard.acked).map(|(_, last)| now - last).or_else(echoed);

@@ -5,16 +5,16 @@ use crate::control::{Ack, Cause, Congestion, CongestionControl, Delivery, Phase,
 use crate::modern::rack::prr::Prr;
 use catnip_base::{Span, Time};
 
-/// The states, and what leads from one to another: Linux's tcp_fastretrans_alert and what it calls.
+/// Congestion states and their transitions: Linux's tcp_fastretrans_alert and the functions that it calls.
 impl Sender {
-    /// TLP_process_ack.
+    /// Handles an ACK of the probe (TLP_process_ack).
     pub(super) fn end_probe(&mut self, now: Time, ack: u64, heard: &Heard) {
         let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else { return };
         if !probe.is_retransmission || heard.duplicate_probe {
             // RFC 8985, section 7.4.2: "TLP of new data delivered", or "ACK has a DSACK option matching TLP.end_seq".
             self.probe = None;
         } else if ack > probe.end {
-            // "Repaired the single loss": the window goes down as for one.
+            // "Repaired the single loss": the window is reduced as for any loss.
             self.reduce(now, Cause::Loss);
             self.state = State::Reduced;
             self.end_reduction(now);
@@ -25,7 +25,7 @@ impl Sender {
         }
     }
 
-    /// The states, and what changes them: tcp_fastretrans_alert.
+    /// Updates the congestion state after an ACK (tcp_fastretrans_alert).
     #[inline]
     pub(super) fn judge(&mut self, now: Time, mut heard: Heard) -> Heard {
         let is_quiet =
@@ -58,7 +58,7 @@ impl Sender {
         match self.state {
             State::Recovery => {
                 if heard.advances && self.undo.is_delayed(heard.echo) {
-                    // What arrives had been sent before the first retransmission.
+                    // The arriving data was sent before the first retransmission.
                     self.rack.on_late_arrival(0);
                     if self.flight.resent() > 0 {
                         return;
@@ -100,20 +100,20 @@ impl Sender {
         }
     }
 
-    /// After a timeout (RFC 5682, section 3.1, as enhanced by SACK).
+    /// Handles an ACK after a timeout: F-RTO (RFC 5682, section 3.1, as enhanced by SACK).
     pub(super) fn judge_timeout(&mut self, now: Time, heard: &Heard) {
         let is_over = self.una() >= self.high;
         if heard.advances && self.undo.applies(heard.echo) {
             return self.undo_timeout(now);
         }
         if self.frto {
-            // Step 3b: "(i.e., if it acknowledges data that was not retransmitted after the timeout), declare the timeout spurious"; a
-            // report does, too.
+            // Step 3b: "(i.e., if it acknowledges data that was not retransmitted after the timeout), declare the timeout spurious"; a SACK
+            // of such data has the same effect.
             if heard.original {
                 return self.undo_timeout(now);
             }
             if self.max > self.high {
-                // Step 3a: something is reported behind what is missing; it was lost.
+                // Step 3a: data behind the missing segment is SACKed, so the segment was lost.
                 self.frto &= heard.advances && !heard.reports;
             } else if heard.advances && !is_over {
                 // Step 2b: "transmit up to two new (previously unsent) segments".
@@ -137,7 +137,7 @@ impl Sender {
         self.state = State::Open;
     }
 
-    /// All that was out when the recovery began is acknowledged.
+    /// Ends a recovery after all data outstanding at its start is acknowledged, with an undo if the reduction was spurious.
     pub(super) fn undo_or_end(&mut self, now: Time, echo: u32) {
         if self.undo.applies(echo) {
             self.give_back(now, false);
@@ -147,7 +147,7 @@ impl Sender {
         self.state = State::Open;
     }
 
-    /// The window is what it was.
+    /// Restores the window before the reduction (tcp_undo_cwnd_reduction). `nothing_was_lost` also clears all loss marks.
     pub(super) fn give_back(&mut self, now: Time, nothing_was_lost: bool) {
         if nothing_was_lost {
             self.flight.unmark();
@@ -165,7 +165,7 @@ impl Sender {
         }
     }
 
-    /// tcp_try_to_open.
+    /// Returns to an open state, or starts a reduction after ECN-Echo (tcp_try_to_open).
     pub(super) fn try_open(&mut self, now: Time, heard: &Heard) {
         if !self.flight.has_resent() {
             self.undo.on_all_arrived();
@@ -189,7 +189,7 @@ impl Sender {
         }
     }
 
-    /// RACK_detect_loss, if there is anything new.
+    /// Detects losses (RACK_detect_loss), if data has arrived since the last detection.
     pub(super) fn find_lost(&mut self, now: Time, heard: &mut Heard) {
         if !self.rack.takes_news() {
             return;
@@ -204,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// How many are newly lost, and for how long to wait with those that may be.
+    /// Marks lost segments. Returns their number and the time to wait for segments that may still arrive.
     pub(super) fn mark_lost(&mut self, now: Time) -> (u32, Option<Span>) {
         let Self { flight, rack, round_trip, state, rate, .. } = self;
         let zero = Span::ZERO;
@@ -220,7 +220,8 @@ impl Sender {
         (in_network - flight.in_network(), wait)
     }
 
-    /// The window begins to go down; what was to be reduced is answered once.
+    /// Starts a reduction of the window; the state lasts until all data sent so far is acknowledged, so that cwnd is reduced once per
+    /// window of data.
     pub(super) fn reduce(&mut self, now: Time, cause: Cause) {
         let before = self.cwnd();
         self.high = self.max;
@@ -242,7 +243,7 @@ impl Sender {
         self.state = State::Recovery;
     }
 
-    /// The window has gone down.
+    /// Ends a reduction of the window.
     pub(super) fn end_reduction(&mut self, now: Time) {
         if self.reduction.take().is_some() {
             self.control.on_recovered(&Recovered { now, taken: 0, retransmitted: self.repaired });
@@ -260,7 +261,7 @@ impl Sender {
         });
     }
 
-    /// What the window becomes.
+    /// Updates the window after an ACK: by PRR during a reduction, by the controller otherwise (tcp_cong_control).
     pub(super) fn steer(&mut self, now: Time, heard: &Heard) {
         if self.rate.is_some() {
             return self.tell_of_delivery(now, heard);
@@ -292,7 +293,7 @@ impl Sender {
         }
     }
 
-    /// A controller that steers hears of each ACK, whatever the state.
+    /// Notifies a controller that sets window and rate by itself of each ACK, in any state.
     #[inline(never)]
     fn tell_of_delivery(&mut self, now: Time, heard: &Heard) {
         let Some(rate) = &mut self.rate else { return };

@@ -3,8 +3,8 @@ use crate::TcpConfig;
 use crate::control::{Cause, CongestionControl};
 use catnip_base::{Span, Time};
 
-/// RFC 8985, section 7.2: "PTO = 2 * SRTT", and for a single segment what its ACK may wait; also, the least time of any timer: two
-/// ticks of the kernel's clock (TCP_TIMEOUT_MIN).
+/// Minimum time of a timer: two ticks of the kernel's clock (TCP_TIMEOUT_MIN). The PTO (RFC 8985, section 7.2: "PTO = 2 * SRTT")
+/// and the reordering timer include it.
 pub(super) const LEAST_TIMER: Span = Span::from_millis(8);
 
 impl Sender {
@@ -21,7 +21,7 @@ impl Sender {
         self.rearm_for_head(now, config);
     }
 
-    /// TLP_send_probe.
+    /// Handles the probe timeout (TLP_send_probe).
     pub(super) fn on_probe_timer(&mut self, now: Time, config: &TcpConfig) {
         if self.probe.is_none() {
             let fits = self.max + self.segment <= self.una() + self.peer_window;
@@ -42,7 +42,7 @@ impl Sender {
         };
         let was = self.state;
         let sacked = self.flight.sacked();
-        // Linux's tcp_rack_skb_timeout without a window: what was sent less than the latest round trip ago may yet arrive.
+        // Linux's tcp_rack_skb_timeout without a window: a segment sent less than the latest round trip ago may still arrive.
         let patience = self.rack.patience(Span::ZERO);
         let Self { flight, rate, .. } = self;
         flight.lose_all(
@@ -76,7 +76,7 @@ impl Sender {
         self.restart_retransmission(now, config);
     }
 
-    /// After an ACK: a probe if one is due, else the retransmission timer.
+    /// Sets the timer after an ACK: for a probe if one may be scheduled, else for a retransmission.
     pub(super) fn rearm(&mut self, now: Time, config: &TcpConfig) {
         let timeout = self.round_trip.timeout(&config.rto);
         if !self.schedule_probe(now, timeout, config) {
@@ -96,19 +96,20 @@ impl Sender {
         self.timer = Some((Timer::Retransmission, now + self.round_trip.timeout(&config.rto)));
     }
 
-    /// The retransmission timer as if it had begun when the first segment was sent.
+    /// Sets the retransmission timer as if it had started at the last transmission of the first segment.
     pub(super) fn rearm_for_head(&mut self, now: Time, config: &TcpConfig) {
         let due = |(_, sent): (u64, Time)| (sent + self.round_trip.timeout(&config.rto)).max(now);
         self.timer = self.flight.head().map(due).map(|at| (Timer::Retransmission, at));
     }
 
-    /// RFC 8985, section 7.2; no later than the retransmission timer would expire.
+    /// Sets the probe timer (RFC 8985, section 7.2), no later than the retransmission timer would expire. Returns false if no probe may be
+    /// scheduled.
     pub(super) fn schedule_probe(&mut self, now: Time, at_most: Span, config: &TcpConfig) -> bool {
         if self.flight.len() == 0 || !matches!(self.state, State::Open | State::Reduced) {
             return false;
         }
         let pto = match self.round_trip.srtt() {
-            // "PTO += TLP.max_ack_delay" for a single segment; Linux takes its least timeout.
+            // "PTO += TLP.max_ack_delay" for a single segment; Linux uses its minimum timeout.
             Some(srtt) if self.flight.len() == 1 => srtt * 2 + config.rto.min,
             Some(srtt) => srtt * 2 + LEAST_TIMER,
             None => Span::from_secs(1),
