@@ -5,16 +5,16 @@ use catnip_base::{ParseError, Rng, Share, Span, Time, as_text};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-/// A link layer that sends again what its wire has lost, with selective repeat (RFC 3366, section 1.4), as configuration.
+/// Configuration of a link layer that retransmits packets lost on its wire, with selective repeat (RFC 3366, section 1.4).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArqSpec {
-    /// The probability that an attempt is lost, in [0, 1).
+    /// Probability that an attempt is lost, in [0, 1).
     pub loss: f64,
-    /// From the beginning of a lost attempt to that of the next one, if the wire is free then.
+    /// Time from the start of a lost attempt to the start of the next one, if the wire is free then.
     pub retry: Span,
-    /// A packet is given up when so many attempts were lost.
+    /// Maximum number of attempts; a packet is given up when all of them are lost.
     pub tries: NonZeroU32,
-    /// The other end hands packets over in order, as those before them have arrived or were given up.
+    /// True if the other end delivers packets in order, each as soon as all packets before it have arrived or were given up.
     pub in_order: bool,
 }
 
@@ -48,12 +48,12 @@ impl Kind for ArqSpec {
 as_text!(ArqSpec);
 
 impl ArqSpec {
-    /// The probability that a packet is given up.
+    /// Returns the probability that a packet is given up.
     pub fn residual_loss(&self) -> f64 {
         self.loss.powf(f64::from(self.tries.get()))
     }
 
-    /// The link layer of one port; `rng` is the port's stream for it.
+    /// Creates the link layer of one port; `rng` is the port's random stream for it.
     pub fn build(self, rng: Rng) -> Arq {
         Arq {
             spec: self,
@@ -69,55 +69,58 @@ impl ArqSpec {
     }
 }
 
-/// Attempts of packets to cross a wire.
+/// Link-layer ARQ of one port.
 #[derive(Debug)]
 pub struct Arq {
     spec: ArqSpec,
     rng: Rng,
-    /// What is sent again, in order of time.
+    /// Packets to retransmit, in order of time.
     lost: VecDeque<(Time, Attempt)>,
-    /// Which of those on the wire do not arrive, counted as they were put there.
+    /// Numbers of the packets on the wire that were given up and do not arrive, counted in the order in which packets were put on the wire.
     given_up: VecDeque<u64>,
-    /// How many were put on the wire, and how many came to its end.
+    /// Number of packets put on the wire.
     crossing: u64,
+    /// Number of packets that have reached the end of the wire.
     crossed: u64,
-    /// Where order is kept: what was begun and not put on the wire, in that order; `None`: it has not arrived.
+    /// Packets that are not on the wire yet, by first attempt, for in-order delivery. The flag is true for a packet that was given up;
+    /// `None` stands for a packet that is still attempted.
     arriving: VecDeque<Option<(Packet, bool)>>,
-    /// How many were put on the wire in order, and when the last of them arrives.
+    /// Number of packets put on the wire in order.
     handed_over: u64,
+    /// Latest arrival time of the packets put on the wire in order.
     last: Time,
 }
 
-/// A packet that is sent, perhaps again.
+/// Attempt to send a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) packet: Packet,
-    /// Where order is kept: its number among all.
+    /// Number of the packet by first attempt, for in-order delivery.
     number: u64,
-    /// Those before this one.
+    /// Number of lost attempts before this one.
     lost: u32,
 }
 
 impl Attempt {
-    /// Of a packet that no link layer sends again.
+    /// Returns the only attempt of a packet on a link without retransmission.
     pub(crate) fn only(packet: Packet) -> Self {
         Self { packet, number: 0, lost: 0 }
     }
 }
 
 impl Arq {
-    /// When something is sent again, if the wire is free then.
+    /// Returns the time of the next retransmission, if the wire is free then.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.lost.front().map(|(at, _)| *at)
     }
 
-    /// What is sent again now.
+    /// Removes and returns an attempt to retransmit that is due by `now`.
     pub(crate) fn again(&mut self, now: Time) -> Option<Attempt> {
         self.wake_at().filter(|&at| at <= now)?;
         self.lost.pop_front().map(|(_, attempt)| attempt)
     }
 
-    /// The first attempt of a packet.
+    /// Returns the first attempt of a packet.
     pub(crate) fn first(&mut self, packet: Packet) -> Attempt {
         let number = self.handed_over + self.arriving.len() as u64;
         if self.spec.in_order {
@@ -126,8 +129,9 @@ impl Arq {
         Attempt { number, ..Attempt::only(packet) }
     }
 
-    /// An attempt that began at `start` would arrive at the time in its packet, which is no earlier than that of the one before.
-    /// Puts all on the wire that is known to arrive, and when.
+    /// Makes an attempt that begins at `start`. If it succeeds, the packet arrives at the time in its `arrived` field, which must not
+    /// decrease between calls. Passes each packet whose arrival time is now final to `onto_wire`; packets that were given up are among them
+    /// and do not arrive (see [`Arq::arrives`]).
     pub(crate) fn attempt(&mut self, start: Time, attempt: Attempt, mut onto_wire: impl FnMut(Packet)) {
         let Attempt { packet, number, lost } = attempt;
         let is_lost = self.rng.chance(self.spec.loss);
@@ -149,7 +153,7 @@ impl Arq {
         }
     }
 
-    /// A packet has come to the end of the wire: does it arrive?
+    /// Handles a packet that has come to the end of the wire. Returns false if the packet was given up.
     pub(crate) fn arrives(&mut self) -> bool {
         let is_given_up = self.given_up.front() == Some(&self.crossed);
         self.crossed += 1;
@@ -159,7 +163,7 @@ impl Arq {
         !is_given_up
     }
 
-    /// What is not on the wire.
+    /// Returns the packets that are not on the wire.
     pub(crate) fn backlog(&self) -> Backlog {
         let mut backlog = Backlog::default();
         self.lost.iter().for_each(|(_, attempt)| backlog.add(&attempt.packet));

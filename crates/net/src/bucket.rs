@@ -6,17 +6,17 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-/// A traffic profile (RFC 2475, section 2.3.1): what a token bucket lets through, written `250kbit/6000B`.
+/// Traffic profile (RFC 2475, section 2.3.1): the rate and depth of a token bucket, written `250kbit/6000B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// How fast tokens come.
+    /// Token rate.
     pub rate: Rate,
-    /// How many bytes of them the bucket holds.
+    /// Depth of the bucket, bytes.
     pub depth: NonZeroU64,
 }
 
 impl Profile {
-    /// Can a packet of this size ever conform?
+    /// Returns true if a packet of this size can ever conform.
     pub fn fits(self, len: u32) -> bool {
         u64::from(len) <= self.depth.get()
     }
@@ -41,60 +41,61 @@ impl fmt::Display for Profile {
     }
 }
 
-/// A token bucket: its [law](law::Bucket), in our units.
+/// Token bucket with [`Time`] as its unit of time; see [`law::Bucket`].
 #[derive(Clone, Debug)]
 pub struct Bucket(law::Bucket);
 
 impl Bucket {
-    /// A bucket that is full at time zero.
+    /// Creates a bucket that is full at time zero.
     pub fn new(profile: Profile) -> Self {
         Self(law::Bucket::new(profile.rate.bits_per_second(), profile.depth.get()))
     }
 
-    /// Are there tokens for a packet of `len` bytes?
+    /// Returns true if the bucket has tokens for a packet of `len` bytes.
     pub fn conforms(&self, now: Time, len: u32) -> bool {
         self.0.conforms(now.as_nanos(), len)
     }
 
-    /// The packet, which conforms, takes its tokens.
+    /// Takes the tokens of a packet, which must conform.
     pub fn take(&mut self, now: Time, len: u32) {
         let conforms = self.0.admits(now.as_nanos(), len);
         debug_assert!(conforms, "what does not conform takes nothing");
     }
 
-    /// From when on a packet of `len` bytes conforms if no other one takes tokens before it; [`Time::NEVER`] if the bucket
-    /// is too small for it.
+    /// Returns the earliest time at which a packet of `len` bytes conforms if no other packet takes tokens before it; [`Time::NEVER`] if
+    /// the bucket is too small for the packet.
     pub fn ready_at(&self, len: u32) -> Time {
         Time::from_nanos(self.0.ready_at(len))
     }
 }
 
-/// What a user's contract says of its packets (DiffServ paper): a profile for HIGH ones and one for MED ones, for all its
-/// connections together. LOW is never limited. Sources shape by it, edges police and mark by it. Written
+/// Contract of a user (DiffServ paper): a profile for HIGH packets and one for MED packets, for all connections of the user together. LOW
+/// packets are never limited. Sources shape by the contract, and edges police and mark by it. Written
 /// `high=250kbit/6000B,med=500kbit/6000B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sla {
-    /// Of HIGH packets.
+    /// Profile of HIGH packets.
     pub high: Profile,
-    /// Of MED packets; `None`: it has a right to none, so that none conforms.
+    /// Profile of MED packets; `None` if no MED packet conforms.
     pub med: Option<Profile>,
 }
 
 impl Sla {
-    /// Takes its keys out of a text that says other things, too.
+    /// Reads a contract from its keys in `text`, which may contain other keys, too.
     pub fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (high, med) = (profile(text, "high")?, profile(text, "med")?);
         let high = high.ok_or_else(|| text.error("high=RATE/DEPTH, as in high=250kbit/6000B"))?;
         Ok(Self { high, med })
     }
 
-    /// Writes what `read` reads as the same.
+    /// Writes the keys from which [`Sla::read`] reads the same contract.
     pub fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
         to.key("high", self.high);
         self.med.iter().fold(to, |to, med| to.key("med", med))
     }
 
-    /// The profile that limits this priority, if it is limited at all: an inner `None` is no right to anything.
+    /// Returns the profile that limits this priority. The outer `None` stands for no limit, the inner one for a priority of which no packet
+    /// conforms.
     fn limit(&self, colour: Colour) -> Option<Option<Profile>> {
         match colour {
             Colour::Green => Some(Some(self.high)),
@@ -103,13 +104,13 @@ impl Sla {
         }
     }
 
-    /// Can a packet of this priority and size ever conform?
+    /// Returns true if a packet of this priority and size can ever conform.
     pub fn fits(&self, colour: Colour, len: u32) -> bool {
         self.limit(colour).is_none_or(|profile| profile.is_some_and(|profile| profile.fits(len)))
     }
 
-    /// The size of the largest packet that can conform in each of its profiles, bytes. Where the largest packets are known,
-    /// they should not be larger.
+    /// Returns the size of the largest packet that can conform in each of the profiles, bytes. Where the size of the largest packets is
+    /// known, it should not exceed this.
     pub fn least_depth(&self) -> u64 {
         self.med.map_or(self.high.depth, |med| med.depth.min(self.high.depth)).get()
     }
@@ -142,7 +143,7 @@ impl fmt::Display for Sla {
     }
 }
 
-/// The token buckets of an [`Sla`], with one answer for each priority.
+/// Meter of an [`Sla`], with a token bucket for each limited priority.
 #[derive(Clone, Debug)]
 pub struct Meter {
     high: Bucket,
@@ -150,12 +151,12 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Full buckets.
+    /// Creates a meter whose buckets are full.
     pub fn new(sla: &Sla) -> Self {
         Self { high: Bucket::new(sla.high), med: sla.med.map(Bucket::new) }
     }
 
-    /// Does a packet of this priority and size conform?
+    /// Returns true if a packet of this priority and size conforms.
     pub fn conforms(&self, now: Time, colour: Colour, len: u32) -> bool {
         match colour {
             Colour::Green => self.high.conforms(now, len),
@@ -164,7 +165,7 @@ impl Meter {
         }
     }
 
-    /// Takes the tokens of such a packet if it conforms, and says whether it does.
+    /// Returns true if a packet of this priority and size conforms, and takes its tokens in that case.
     pub fn admits(&mut self, now: Time, colour: Colour, len: u32) -> bool {
         let conforms = self.conforms(now, colour, len);
         match colour {
@@ -175,7 +176,7 @@ impl Meter {
         conforms
     }
 
-    /// From when on such a packet conforms; [`Time::NEVER`] if it cannot.
+    /// Returns the earliest time at which a packet of this priority and size conforms; [`Time::NEVER`] if it never does.
     pub fn ready_at(&self, colour: Colour, len: u32) -> Time {
         match colour {
             Colour::Green => self.high.ready_at(len),
@@ -272,8 +273,8 @@ mod tests {
         fn a_source_that_waits_for_tokens_gets_all_of_them(
             bits in 1_000u64..10_000_000, len in 1u32..1500, at_once in 1u64..7
         ) {
-            // No drift: however many there are, the last one leaves at the nanosecond at which its tokens are there. One byte more
-            // than packets need keeps the tokens that come between that moment and the next whole nanosecond.
+            // No drift: regardless of the number of packets, the last one leaves in the nanosecond in which its tokens are complete. One
+            // byte of depth more than packets need keeps the tokens that arrive between that moment and the next whole nanosecond.
             let mut bucket = bucket(&format!("{bits}bit/{}B", u64::from(len) * at_once + 1));
             let (mut now, packets) = (Time::ZERO, 3_000);
             for _ in 0..packets {

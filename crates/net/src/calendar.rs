@@ -1,12 +1,11 @@
 use catnip_base::Time;
 
-/// What happens next: a 4-ary heap of (time, serial, id).
+/// Calendar of events: a 4-ary heap of (time, serial, id).
 ///
-/// The serial number makes events of equal time come out in the order in which they were put in, so ties never
-/// depend on the shape of the heap. It wraps after 2^32 events, which can only swap two events of the same
-/// nanosecond, and always in the same way.
+/// The serial number makes events of equal time come out in order of insertion, so that ties do not depend on the shape of the heap. It
+/// wraps after 2^32 events, which can only swap two events of the same nanosecond, and always in the same way.
 ///
-/// An entry is one 128-bit number: comparing two is one subtraction, and four children share a cache line.
+/// An entry is one 128-bit number: a comparison is one subtraction, and four children share a cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
     heap: Vec<u128>,
@@ -16,17 +15,17 @@ pub struct Calendar {
 const ARITY: usize = 4;
 
 impl Calendar {
-    /// Is nothing planned?
+    /// Returns true if no event is planned.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
 
-    /// How many events are planned.
+    /// Returns the number of planned events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// The earliest event.
+    /// Returns the earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
         self.heap.first().map(|&entry| unpack(entry))
@@ -40,7 +39,7 @@ impl Calendar {
         self.sift_up(self.heap.len() - 1);
     }
 
-    /// Takes the earliest event out.
+    /// Removes and returns the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let first = *self.heap.first()?;
@@ -52,14 +51,14 @@ impl Calendar {
         Some(unpack(first))
     }
 
-    /// Takes the earliest event out and plans another one in its place; the calendar must not be empty.
+    /// Replaces the earliest event by another one. The calendar must not be empty.
     #[inline]
     pub fn replace_first(&mut self, at: Time, id: u32) {
         self.heap[0] = self.pack(at, id);
         self.sift_down();
     }
 
-    /// Forgets everything; keeps its memory.
+    /// Removes all events and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.heap.clear();
         self.serial = 0;
@@ -93,7 +92,7 @@ impl Calendar {
         loop {
             let first = parent * ARITY + 1;
             let least = match heap.get(first..).and_then(|rest| rest.first_chunk::<ARITY>()) {
-                // The usual case without a branch that the processor would have to guess.
+                // Usual case, without a branch that the processor would have to predict.
                 Some(c) => {
                     let (left, right) = (usize::from(c[1] < c[0]), 2 + usize::from(c[3] < c[2]));
                     first + if c[right] < c[left] { right } else { left }

@@ -9,77 +9,77 @@ use crate::{
 use catnip_base::{Rng, Stream, Time};
 use std::collections::VecDeque;
 
-/// A network of ports under one calendar, with the same contract as one port: it is told of arrivals at its edges
-/// and asked for deliveries there.
+/// Network of ports with a common calendar. The network has the same contract as a single port: packets arrive at its edges and are
+/// delivered there.
 ///
-/// One event moves one packet over one link: when the first packet on a port's wire reaches the other end it is
-/// handed to the next port, which puts it on its own wire or into its queue at once.
+/// One event moves one packet over one link: when the first packet on the wire of a port reaches the other end, it is handed to the next
+/// port, which puts it on its own wire or into its queue at once.
 #[derive(Debug)]
 pub struct Fabric {
     ports: Vec<Station>,
     routes: Routes,
-    /// For each router: the port on which each route leaves it, once it has been looked up.
+    /// Output port of each route at each router, once it has been looked up.
     next: Vec<Vec<PortId>>,
     calendar: Calendar,
-    /// What reached an edge while an arrival was being told.
+    /// Packets that reached an edge while an arrival was handled.
     early: VecDeque<(Time, NodeId, Packet)>,
-    /// The ports to which it matters between which hosts a packet goes.
+    /// Ports whose queues depend on the source and destination hosts of packets.
     isolating: Vec<u32>,
 }
 
 #[derive(Debug)]
-#[repr(C)] // The port's first fields and its entry share cache lines.
+#[repr(C)] // The first fields of the port share cache lines with its calendar time.
 struct Station {
     to: End,
-    /// Of this port's calendar entries only the one with this time is valid.
+    /// Time of the only valid calendar entry of this port.
     planned: Time,
     port: Port<AnyQueue, AnyShaper>,
 }
 
-// Each byte of it is one per port: memory and cache misses of large networks follow. It may shrink; growing needs a reason.
+// Each byte counts once per port, and so affects memory and cache misses of large networks. The size may shrink; growth needs a reason.
 const _: () = assert!(size_of::<Station>() <= 312);
 
-/// Where a port leads.
+/// Destination of the packets that leave a port.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Host(NodeId),
-    /// Its index in [`Fabric::next`].
+    /// Router, as its index in [`Fabric::next`].
     Router(u32),
-    /// To this node, behind stages of the port.
+    /// Node that packets reach after the stages of the port.
     Behind(NodeId),
 }
 
 const UNKNOWN: PortId = PortId(u32::MAX);
 
-/// What a network has to do next.
+/// Next event of a network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Out {
-    /// This packet arrives at this host at this time.
+    /// Arrival of a packet at a host at the given time.
     Deliver(Time, NodeId, Packet),
-    /// Nothing before then.
+    /// Time before which no event is due.
     Wait(Time),
-    /// Nothing until something arrives.
+    /// No event until a packet arrives at an edge.
     Idle,
 }
 
-/// [`Fate`] for a network: it also hears where.
+/// Variant of [`Fate`] for a network, whose methods also receive the port.
 pub trait NetworkFate {
-    /// `packet` is gone.
+    /// Handles the drop of `packet`.
     fn dropped(&mut self, now: Time, at: PortId, packet: Packet, why: DropReason);
-    /// `packet` was given the CE codepoint.
+    /// Handles the setting of the CE codepoint in `packet`.
     fn marked(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
-    /// `packet` comes out of this port twice: see [`Fate::copied`].
+    /// Returns the body for a copy of `packet` that leaves this port; see [`Fate::copied`].
     fn copied(&mut self, _now: Time, _at: PortId, _packet: &Packet) -> Option<u32> {
         None
     }
-    /// A bit of `packet` is wrong as it comes out of this port: see [`Fate::corrupted`].
+    /// Handles the corruption of a bit of `packet`, which leaves this port; see [`Fate::corrupted`].
     fn corrupted(&mut self, _now: Time, _at: PortId, _packet: &Packet, _bit: u32) -> bool {
         false
     }
-    /// `packet` comes to this port, which may drop it.
+    /// Handles the arrival of `packet` at this port, which may drop it.
     #[inline(always)]
     fn entered(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
-    /// `packet` has come from this port to the other end of its link.
+    /// Handles the arrival of `packet` at the other end of this port's link.
     #[inline(always)]
     fn passed(&mut self, _now: Time, _at: PortId, _packet: &Packet) {}
 }
@@ -105,7 +105,7 @@ impl<F: NetworkFate> Fate for AtPort<'_, F> {
 }
 
 impl Fabric {
-    /// The network of this topology at time zero; `seed` gives each port its own random streams.
+    /// Creates the network of a topology at time zero; `seed` gives each port its own random streams.
     pub fn new(topology: &Topology, seed: u64) -> Self {
         let routes = Routes::new(topology);
         let ports = topology.ports().iter().enumerate().map(|(id, spec)| {
@@ -127,15 +127,15 @@ impl Fabric {
         }
     }
 
-    /// Lets the wire of this port change later. To be said before any packet is on its way.
+    /// Allows later changes of the wire of a port. Must be called before any packet is sent.
     pub fn let_change(&mut self, topology: &Topology, port: PortId) {
         let station = &mut self.ports[port.0 as usize];
         station.port.let_change();
         station.to = End::Behind(topology.ports()[port.0 as usize].to);
     }
 
-    /// The wire of this port, which was let change, becomes another one, which [`WireSpec::may_become`] allows; the network must have
-    /// caught up. `seed` is that of all that begins anew.
+    /// Changes the wire of a port for which [`Fabric::let_change`] was called. [`WireSpec::may_become`] must allow the change, and
+    /// [`Fabric::catch_up`] must have been called. `seed` is the seed of all parts that start anew.
     pub fn change(&mut self, port: PortId, from: &WireSpec, to: &WireSpec, seed: u64) {
         let id = port.0;
         let stages = |stages: &[StageSpec], stream| build_stages(stages, seed, id, stream);
@@ -156,10 +156,11 @@ impl Fabric {
         self.ports[id as usize].port.change(change);
     }
 
-    /// The way of packets from one host to another: the fewest hops, then the lowest port number. `None`: there is none.
+    /// Returns the route of packets from one host to another, with the fewest hops and then the lowest port number; `None` if there is no
+    /// route.
     pub fn route(&self, from: NodeId, to: NodeId) -> Option<Route> {
         let mut at = from;
-        // No path passes a router twice.
+        // No path visits a router twice.
         for _ in 0..=self.routes.routers().len() {
             let port = self.routes.next(at, to)?;
             match self.ports[port.0 as usize].to {
@@ -172,14 +173,14 @@ impl Fabric {
         None
     }
 
-    /// The same for two hosts of which [`crate::Topology::check_routes`] has said that there is a way.
+    /// Returns the route between two hosts for which [`crate::Topology::check_routes`] has found a path.
     #[inline]
     pub fn checked_route(&self, from: NodeId, to: NodeId) -> Route {
         debug_assert!(self.route(from, to).is_some(), "no way from {from:?} to {to:?}");
         Route(to.0)
     }
 
-    /// A host sends a packet. All that is due by then happens first.
+    /// Handles a packet that a host sends, after all events due by then.
     #[inline(always)]
     pub fn arrive<F: NetworkFate>(&mut self, at: Time, from: NodeId, packet: Packet, fate: &mut F) {
         while self.calendar.peek().is_some_and(|(due, _)| due <= at) {
@@ -191,8 +192,7 @@ impl Fabric {
         self.enter(at, id, packet, fate);
     }
 
-    /// Delivers what reaches an edge by `now`, one packet a call, in order of (time, serial), or says when to ask
-    /// again.
+    /// Delivers the packets that reach an edge by `now`, one per call, in order of (time, serial), or returns the time of the next poll.
     #[inline]
     pub fn poll<F: NetworkFate>(&mut self, now: Time, fate: &mut F) -> Out {
         if let Some((at, node, packet)) = self.early.pop_front() {
@@ -211,8 +211,8 @@ impl Fabric {
         }
     }
 
-    /// Lets every port serve up to `now`: all that arrives by then must have been taken. A port does so by itself when something
-    /// comes or goes; who looks at it in between wants it done.
+    /// Serves every port up to `now`; all packets that arrive by then must have been taken. A port is otherwise served only when a packet
+    /// arrives or leaves, so that a caller that inspects a port in between has to call this first.
     pub fn catch_up<F: NetworkFate>(&mut self, now: Time, fate: &mut F) {
         for (station, id) in self.ports.iter_mut().zip(0..) {
             station.port.advance(now, &mut AtPort { port: PortId(id), fate });
@@ -223,20 +223,21 @@ impl Fabric {
         }
     }
 
-    /// What a connection of this host weighs against its others in the queue of the host's uplink, if that matters there.
+    /// Sets the weight of a connection of this host relative to its other connections in the queue of the host's uplink, if the queue uses
+    /// weights.
     pub fn set_weight(&mut self, from: NodeId, flow: u16, weight: u32) {
         if let Some(PortId(port)) = self.routes.uplink(from) {
             self.ports[port as usize].port.set_weight(flow, weight);
         }
     }
 
-    /// Does it matter anywhere between which hosts a packet goes?
+    /// Returns true if a queue of the network depends on the source and destination hosts of packets.
     #[inline]
     pub fn isolates_hosts(&self) -> bool {
         !self.isolating.is_empty()
     }
 
-    /// Between which hosts, by number, packets of this connection go that go this way.
+    /// Sets the numbers of the source and destination hosts of a connection's packets on a route.
     #[inline(never)]
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
         for &port in &self.isolating {
@@ -244,28 +245,29 @@ impl Fabric {
         }
     }
 
-    /// What has happened at a port.
+    /// Returns the counters of a port.
     pub fn counters(&self, port: PortId) -> PortCounters {
         self.ports[port.0 as usize].port.counters()
     }
 
-    /// How many ports there are.
+    /// Returns the number of ports.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }
 
-    /// The port itself, to look at.
+    /// Returns a port for inspection.
     pub fn port(&self, port: PortId) -> &Port<AnyQueue, AnyShaper> {
         &self.ports[port.0 as usize].port
     }
 
-    /// Packets inside: waiting, on a wire, or delivered to nobody yet.
+    /// Returns the number of packets inside the network: waiting, on a wire, or not yet delivered to a host.
     pub fn packets_inside(&self) -> u64 {
         let in_port = |station: &Station| u64::from(station.port.backlog().packets);
         self.ports.iter().map(in_port).sum::<u64>() + self.early.len() as u64
     }
 
-    /// The earliest event: a packet reaches the other end of its link, or a held-back packet's turn comes.
+    /// Handles the earliest event, in which a packet reaches the other end of its link or a held-back packet is transmitted. Returns the
+    /// packet if it has reached a host.
     #[inline]
     fn step<F: NetworkFate>(&mut self, fate: &mut F) -> Option<(Time, NodeId, Packet)> {
         let (at, id) = self.calendar.peek().expect("the caller saw an event");
@@ -293,7 +295,7 @@ impl Fabric {
         }
     }
 
-    /// The packet has reached the other end of its wire, behind which there are stages.
+    /// Passes a packet that has reached the other end of its wire through the stages behind the wire.
     #[inline(never)]
     fn step_behind<F: NetworkFate>(
         &mut self,
@@ -305,12 +307,12 @@ impl Fabric {
     ) -> Option<(Time, NodeId, Packet)> {
         let station = &mut self.ports[id as usize];
         let packet = station.port.passes(packet, &mut AtPort { port: PortId(id), fate });
-        // A stage may have held it back, or copied it.
+        // A stage may have held the packet back or copied it.
         Self::plan(station, &mut self.calendar, id);
         self.hand_on(at, id, end_of(&self.routes, node), packet?, fate)
     }
 
-    /// The packet comes out of this port and goes on, if it has not arrived.
+    /// Forwards a packet that leaves this port, or returns it if it has reached its host.
     #[inline(always)]
     fn hand_on<F: NetworkFate>(
         &mut self,
@@ -335,7 +337,7 @@ impl Fabric {
         }
     }
 
-    /// The port on which a route leaves a router.
+    /// Returns the port on which a route leaves a router.
     #[inline]
     fn next_port(&mut self, router: u32, route: Route) -> PortId {
         match self.next[router as usize].get(route.0 as usize) {
@@ -364,7 +366,7 @@ impl Fabric {
         Self::plan(station, &mut self.calendar, id.0);
     }
 
-    /// Something may happen at a port before what is planned.
+    /// Plans the next event of a port if it is earlier than the planned one.
     #[inline(always)]
     fn plan(station: &mut Station, calendar: &mut Calendar, id: u32) {
         if let Some(next) = station.port.next_at().filter(|&next| next < station.planned) {

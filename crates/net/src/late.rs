@@ -3,15 +3,15 @@ use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-/// Packets that have crossed a wire and have not come to the other end, because a stage behind the wire holds them back, and copies
-/// that come right behind their originals.
+/// Packets that have crossed the wire but are held back by a stage behind it, and copies that directly follow their originals.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
-    /// In order of time, then of being put here. Most are held for the same time, so that a packet joins the end.
+    /// Held packets by release time, then by insertion. Most packets are held for the same time, so that an insertion is usually at the
+    /// end.
     waiting: VecDeque<Waiting>,
-    /// How many of them wait for others to overtake them.
+    /// Number of held packets that count the packets that overtake them.
     counting: u32,
-    /// The stage that the packet passes next which was taken last; those from the wire begin with the first one.
+    /// Index of the first stage that the packet taken last has yet to pass; 0 for packets from the wire.
     resume: u32,
     pub(crate) copies: u64,
     pub(crate) copied_bytes: u64,
@@ -20,34 +20,34 @@ pub(crate) struct Late {
 #[derive(Debug)]
 struct Waiting {
     at: Time,
-    /// The next stage on its way.
+    /// Index of the next stage to pass.
     stage: u32,
-    /// It goes on sooner if so many others have overtaken it.
+    /// Number of packets that must still overtake this one to release it before `at`.
     overtakers: Option<NonZeroU32>,
     packet: Packet,
 }
 
 impl Late {
-    /// When the first one goes on.
+    /// Returns the release time of the first held packet.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
         self.waiting.front().map(|first| first.at)
     }
 
-    /// Holds a packet back before this stage until then, or until so many others have overtaken it.
+    /// Holds a packet before `stage` until `at`, or until `overtakers` other packets have overtaken it, if that is sooner.
     pub(crate) fn hold(&mut self, at: Time, stage: u32, overtakers: Option<NonZeroU32>, packet: Packet) {
         self.counting += u32::from(overtakers.is_some());
         self.insert(Waiting { at, stage, overtakers, packet });
     }
 
-    /// A copy of a packet that passes a stage now goes on from the stage behind it, right behind that packet.
+    /// Inserts a copy of a packet that passes a stage at `now`. The copy continues at `stage`, directly behind the original.
     pub(crate) fn copy(&mut self, now: Time, stage: u32, copy: Packet) {
         self.copies += 1;
         self.copied_bytes += u64::from(copy.len);
         self.insert(Waiting { at: now, stage, overtakers: None, packet: copy });
     }
 
-    /// The first one, if it goes on by now.
+    /// Removes and returns the first held packet if its release is due by `now`.
     pub(crate) fn take(&mut self, now: Time) -> Option<Packet> {
         self.next_at().filter(|&at| at <= now)?;
         let Waiting { at, stage, overtakers, packet } = self.waiting.pop_front()?;
@@ -56,12 +56,12 @@ impl Late {
         Some(Packet { arrived: at, ..packet })
     }
 
-    /// The stage with which the packet goes on that was taken last, once asked.
+    /// Returns the index of the next stage of the packet taken last, and resets the index to 0.
     pub(crate) fn resume(&mut self) -> u32 {
         std::mem::take(&mut self.resume)
     }
 
-    /// A packet has passed the stage before this one now: it has overtaken those that stand there.
+    /// Counts a packet that has passed the stage before `stage` at `now`: it has overtaken the packets held there.
     #[inline]
     pub(crate) fn overtake(&mut self, now: Time, stage: u32) {
         if self.counting > 0 {
@@ -78,7 +78,7 @@ impl Late {
             if waiting.overtakers.is_none()
                 && let Some(free) = self.waiting.remove(index)
             {
-                // It joins those before it; the next index is the same as before.
+                // The packet moves forward to those already due, so that the element at the next index stays the same.
                 self.counting -= 1;
                 self.insert(Waiting { at: now, ..free });
             }
@@ -97,24 +97,24 @@ impl Late {
     }
 }
 
-/// What becomes of a packet that a stage behind a wire lets pass.
+/// Forwarding decision for a packet that a stage behind the wire lets pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Onward {
-    /// It goes on.
+    /// Immediate forwarding.
     #[default]
     AtOnce,
-    /// It goes on later, and others overtake it.
+    /// Delayed forwarding, during which other packets overtake the packet.
     Later {
-        /// How long it is held back.
+        /// Longest holding time.
         by: Span,
-        /// Or until so many others have passed, if that is sooner: right behind the last of them.
+        /// Number of overtaking packets that ends the holding time early; the packet then directly follows the last of them.
         overtakers: Option<NonZeroU32>,
     },
-    /// It goes on, and a copy of it right behind.
+    /// Immediate forwarding of the packet, and of a copy directly behind it.
     Twice,
-    /// It goes on with one bit wrong.
+    /// Immediate forwarding with one corrupted bit.
     Corrupted {
-        /// Which one, counted from its first byte.
+        /// Index of the corrupted bit, counted from the first byte of the packet.
         bit: u32,
     },
 }

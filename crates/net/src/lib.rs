@@ -1,5 +1,5 @@
-//! The data path that the simulator and the emulator share: packets, queues, markers, shapers, loss, jitter, ports,
-//! and networks of ports. Time is an argument everywhere; nothing allocates per packet once buffers have grown.
+//! Data path shared by the simulator and the emulator: packets, queues, markers, shapers, loss, jitter, ports, and networks of ports. Time
+//! is an argument of every operation, and no operation allocates memory per packet once buffers have grown.
 
 #![forbid(unsafe_code)]
 

@@ -3,32 +3,32 @@ use catnip_base::{ParseError, Rng, Span, Time};
 use std::fmt;
 use std::str::FromStr;
 
-/// When a link is down, as configuration: `every=30s,for=2s,first=10s` or `mean_up=30s,mean_down=2s`.
+/// Configuration of the outages of a link: `every=30s,for=2s,first=10s` or `mean_up=30s,mean_down=2s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutageSpec(When);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// The length is below the period.
+    /// Periodic outages; `length` is below `every`.
     Periodic { every: Span, length: Span, first: Span },
-    /// Exponential distributions.
+    /// Exponentially distributed times up and down.
     Random { mean_up: Span, mean_down: Span },
 }
 
-/// Shorter periods would make a run a list of outages.
+/// Shortest outage, and shortest mean of a random time. Shorter ones would make a run a mere list of outages.
 const SHORTEST: Span = Span::from_micros(1);
 
 const EXPECTED: &str =
     "every=30s,for=2s[,first=10s] (for below every) or mean_up=30s,mean_down=2s, times of 1us or more";
 
 impl OutageSpec {
-    /// The ways to write one, with what each does.
+    /// Notations of outages, each with its description.
     pub const USAGE: &[Usage] = &[
         ("every=30s,for=2s[,first=10s]", "the wire stops at the same times of each period, and packets wait"),
         ("mean_up=30s,mean_down=2s", "the same at random times: exponential distributions"),
     ];
 
-    /// Takes its keys out of a text that says other things, too.
+    /// Reads outages from their keys in `text`, which may contain other keys, too.
     pub fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let [every, length, first, mean_up, mean_down] =
             ["every", "for", "first", "mean_up", "mean_down"].map(|key| text.take(key));
@@ -50,7 +50,7 @@ impl OutageSpec {
         if possible { Ok(Self(when)) } else { Err(text.error(EXPECTED)) }
     }
 
-    /// Writes what `read` reads as the same.
+    /// Writes the keys from which [`OutageSpec::read`] reads the same outages.
     pub fn write(&self, to: &mut Written) {
         match self.0 {
             When::Periodic { every, length, first } => {
@@ -60,7 +60,7 @@ impl OutageSpec {
         };
     }
 
-    /// The share of time in which the link is down, in the long run.
+    /// Returns the long-run fraction of time in which the link is down.
     pub fn share(&self) -> f64 {
         match self.0 {
             When::Periodic { every, length, .. } => length.as_secs() / every.as_secs(),
@@ -87,7 +87,7 @@ impl fmt::Display for OutageSpec {
     }
 }
 
-/// The outages of one link, one after the other. It is up at time zero, unless the first one begins then.
+/// Sequence of the outages of one link. The link is up at time zero, unless the first outage begins then.
 #[derive(Clone, Debug)]
 pub struct Outages {
     spec: OutageSpec,
@@ -97,7 +97,7 @@ pub struct Outages {
 }
 
 impl Outages {
-    /// Before the first one.
+    /// Creates the sequence, with the first outage as the current one.
     pub fn new(spec: OutageSpec, rng: Rng) -> Self {
         let mut outages = Self { spec, rng, from: Time::ZERO, until: Time::ZERO };
         match spec.0 {
@@ -110,12 +110,12 @@ impl Outages {
         outages
     }
 
-    /// When the one begins and ends that is looked at: the link is down from then until before then.
+    /// Returns the beginning and the end of the current outage. The link is up again at the end.
     pub fn current(&self) -> (Time, Time) {
         (self.from, self.until)
     }
 
-    /// Looks at the next one.
+    /// Advances to the next outage.
     pub fn go_on(&mut self) {
         match self.spec.0 {
             When::Periodic { every, length, .. } => {
@@ -130,7 +130,7 @@ impl Outages {
         }
     }
 
-    /// Is the link down? Never ask for an earlier time than before.
+    /// Returns true if the link is down at `now`. Times must not decrease between calls.
     pub fn is_down(&mut self, now: Time) -> bool {
         while self.until <= now && self.until < Time::NEVER {
             self.go_on();
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(down("every=30ms,for=2ms"), [30, 31, 60, 61, 90, 91]);
         assert_eq!(down("every=30ms,for=2ms,first=0ms"), [0, 1, 30, 31, 60, 61, 90, 91]);
         assert_eq!(down("every=30ms,for=3ms,first=95ms"), [95, 96, 97]);
-        // Whoever asks seldom hears the same.
+        // The result does not depend on earlier queries.
         assert!(
             outages("every=30ms,for=2ms").is_down(ms(30_031))
                 && !outages("every=30ms,for=2ms").is_down(ms(30_032))
@@ -185,7 +185,7 @@ mod tests {
         assert!(near(up, 0.300) && near(down, 0.020), "{up} {down}");
         let share = "mean_up=300ms,mean_down=20ms".parse::<OutageSpec>().unwrap().share();
         assert!((share - 0.0625).abs() < 1e-12, "{share}");
-        // Of down / (down + up) the relative error is sqrt(2 / n) times the share of the other.
+        // The relative error of down / (down + up) is sqrt(2 / n) times the share of the time up.
         assert!((down / (down + up) / share - 1.0).abs() < 4.0 * (2.0 / f64::from(n)).sqrt());
     }
 

@@ -1,27 +1,28 @@
 use catnip_base::Time;
 
-/// A packet as the network sees it. What it carries is the host's business: `body` is a handle that only the
-/// host understands, so that the same queues serve simulated segments and real byte buffers.
+/// Packet in the network: the fields that queues, markers and ports use. The contents stay with the host: `body` is the host's handle for
+/// them, so that the same queues serve simulated segments and real byte buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When it arrived at the port that holds it.
+    /// Arrival time at the port that holds the packet; on the wire, arrival time at the other end of the link.
     pub arrived: Time,
-    /// All that a network looks at to know where it goes.
+    /// Route to the destination.
     pub route: Route,
-    /// Bytes on the wire.
+    /// Length on the wire, bytes.
     pub len: u32,
-    /// The host's handle.
+    /// Host's handle for the contents of the packet.
     pub body: u32,
-    /// What a fair queue tells apart: the connection; of packets from real hosts, a hash of the five-tuple.
+    /// Flow identifier for fair queueing: derived from the number of the connection or datagram flow, or a hash of the five-tuple for
+    /// packets of external hosts.
     pub flow: u16,
-    /// What it is marked with.
+    /// DSCP with its drop precedence.
     pub dscp: Dscp,
-    /// RFC 3168 codepoint.
+    /// ECN codepoint (RFC 3168).
     pub ecn: Ecn,
 }
 
 impl Packet {
-    /// A packet of `len` bytes that nobody has marked and that is not ECN-capable, with the host's handle `body`.
+    /// Creates an unmarked packet of `len` bytes that is not ECN-capable, with the host's handle `body`.
     #[inline]
     pub const fn new(arrived: Time, route: Route, len: u32, body: u32) -> Self {
         Self { arrived, route, len, body, flow: 0, dscp: Dscp::DEFAULT, ecn: Ecn::NOT_ECT }
@@ -30,22 +31,22 @@ impl Packet {
 
 const _: () = assert!(size_of::<Packet>() == 24);
 
-/// Where packets go, as [`crate::Fabric::route`] gives it out. The default is of use only where nothing is routed: at a
-/// port or a queue on its own.
+/// Route of packets to their destination, obtained from [`crate::Fabric::route`]. The default is only useful for a port or a queue outside
+/// a [`crate::Fabric`], where packets are not routed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Route(pub(crate) u32);
 
-/// A DiffServ codepoint (RFC 2474), beside the drop precedence that it stands for.
+/// DiffServ codepoint (RFC 2474), stored together with its drop precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dscp(u8);
 
 impl Dscp {
-    /// Of packets that nobody has marked.
+    /// DSCP of unmarked packets.
     pub const DEFAULT: Self = Self::new(0);
 
-    /// A codepoint, of which the low six bits count.
+    /// Creates a DSCP from the low six bits of `codepoint`.
     pub const fn new(codepoint: u8) -> Self {
-        // RFC 2597, section 6: AFxy is xxyy0 with class x from 1 to 4 and drop precedence y from 1 to 3.
+        // RFC 2597, section 6: AFxy is xxxyy0 with class x from 1 to 4 and drop precedence y from 1 to 3.
         let colour = match (codepoint >> 3 & 7, codepoint & 7) {
             (1..=4, 0b010) => Colour::Green,
             (1..=4, 0b100) => Colour::Yellow,
@@ -54,7 +55,7 @@ impl Dscp {
         Self(codepoint << 2 | colour as u8)
     }
 
-    /// A drop precedence of an assured forwarding class, 1 to 4 (RFC 2597).
+    /// Returns the DSCP of a drop precedence in an assured forwarding class, 1 to 4 (RFC 2597).
     pub const fn assured(class: u8, colour: Colour) -> Self {
         assert!(class >= 1 && class <= 4, "there are four classes");
         let precedence = match colour {
@@ -65,12 +66,12 @@ impl Dscp {
         Self::new(class << 3 | precedence << 1)
     }
 
-    /// The six bits.
+    /// Returns the six-bit codepoint.
     pub const fn codepoint(self) -> u8 {
         self.0 >> 2
     }
 
-    /// Its assured forwarding class, 1 to 4, if it has one (RFC 2597).
+    /// Returns the assured forwarding class, 1 to 4, if the codepoint belongs to one (RFC 2597).
     #[inline]
     pub const fn class(self) -> Option<u8> {
         let (class, precedence) = (self.codepoint() >> 3, self.codepoint() & 7);
@@ -80,7 +81,7 @@ impl Dscp {
         }
     }
 
-    /// This drop precedence in the same class, or in the first one if it has none.
+    /// Returns the DSCP of the given drop precedence in the same class, or in class 1 if the codepoint has no class.
     pub const fn with_colour(self, colour: Colour) -> Self {
         match self.class() {
             Some(class) => Self::assured(class, colour),
@@ -88,13 +89,13 @@ impl Dscp {
         }
     }
 
-    /// The number of its colour, below 4.
+    /// Returns the number of the drop precedence, below 4.
     #[inline]
     pub(crate) const fn colour_number(self) -> usize {
         (self.0 & 3) as usize
     }
 
-    /// Its drop precedence.
+    /// Returns the drop precedence.
     #[inline]
     pub const fn colour(self) -> Colour {
         match self.0 & 3 {
@@ -111,42 +112,42 @@ impl Default for Dscp {
     }
 }
 
-/// Of the first class, in which CATNIP marks.
+/// Conversion to the DSCP in class 1, the class in which CATNIP marks.
 impl From<Colour> for Dscp {
     fn from(colour: Colour) -> Self {
         Self::assured(1, colour)
     }
 }
 
-/// Drop precedence (RFC 2597, section 2): which packets a router gives up first. It never says which are sent first
-/// (CATNIP paper, section III-B). The numbers are those under which results count.
+/// Drop precedence (RFC 2597, section 2): the order in which a router drops packets. The drop precedence does not determine the order of
+/// transmission (CATNIP paper, section III-B). The discriminants are the indices of counters in results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Colour {
-    /// Dropped last: HIGH, crucial, because losing it would cost a timeout. AFx1.
+    /// HIGH, AFx1: dropped last. Crucial packets, whose loss would cost a timeout.
     Green = 0,
-    /// Dropped later: MED. AFx2.
+    /// MED, AFx2: dropped after LOW and before HIGH.
     Yellow = 2,
-    /// Dropped first: LOW, anything else, including packets that nobody marked. AFx3.
+    /// LOW, AFx3: dropped first. All other packets, including unmarked ones.
     #[default]
     Red = 1,
 }
 
 impl Colour {
-    /// How many there are.
+    /// Number of drop precedences.
     pub const COUNT: usize = 3;
-    /// What each is called in results: the paper's HIGH and LOW, and MED between them.
+    /// Names in results: HIGH and LOW as in the paper, and MED between them.
     pub const NAMES: [(Self, &'static str); Self::COUNT] =
         [(Self::Green, "high"), (Self::Yellow, "med"), (Self::Red, "low")];
-    /// All of them, the one that is dropped first at the front.
+    /// All drop precedences, with the one that is dropped first at the front.
     pub const DROPPED_FIRST: [Self; Self::COUNT] = [Self::Red, Self::Yellow, Self::Green];
 
-    /// The colour of this name.
+    /// Returns the drop precedence with the given name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(_, known)| *known == name).map(|(colour, _)| *colour)
     }
 
-    /// What it is called in results.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         let named = Self::NAMES.iter().find(|(colour, _)| *colour == self);
         named.map_or("", |(_, name)| name)
@@ -155,58 +156,58 @@ impl Colour {
 
 /// ECN codepoint (RFC 3168, section 5), in its two bits.
 ///
-/// A byte and not an enum: as the last field of a [`Packet`] an enum has the compiler keep the tag of `Option<Packet>` in it, and
-/// each copy is then read back across two stores that have not reached the cache. That costs 5 to 16 % of a run's time.
+/// The type is a byte rather than an enum: with an enum as the last field of [`Packet`], the compiler keeps the tag of `Option<Packet>` in
+/// that field, and each copy is then read back across two stores that have not reached the cache. That costs 5 to 16 % of a run's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ecn(u8);
 
 impl Ecn {
-    /// Not ECN-capable.
+    /// Codepoint of packets that are not ECN-capable.
     pub const NOT_ECT: Self = Self(0);
-    /// ECN-capable, ECT(1).
+    /// ECT(1), ECN-capable transport.
     pub const ECT_1: Self = Self(1);
-    /// ECN-capable, ECT(0).
+    /// ECT(0), ECN-capable transport.
     pub const ECT_0: Self = Self(2);
-    /// Congestion experienced.
+    /// CE, congestion experienced.
     pub const CE: Self = Self(3);
 
-    /// The codepoint in the low two bits of a traffic class.
+    /// Returns the codepoint in the low two bits of a traffic class byte.
     #[inline]
     pub const fn of_traffic_class(class: u8) -> Self {
         Self(class & 3)
     }
 
-    /// The two bits.
+    /// Returns the two bits.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0
     }
 }
 
-/// Why a packet will not come out again.
+/// Reason for which a packet is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DropReason {
-    /// It arrived at a full buffer.
+    /// Drop because the buffer is full.
     Overflow,
-    /// It was queued and gave its place to an arrival: a more important one, or any at the head of a queue that drops there.
+    /// Push-out: drop of a queued packet to make space for a more important arrival, or at the head of a drop-head queue for any arrival.
     PushedOut,
-    /// Dropped at random, before the buffer is full: by RED while the average is between its thresholds, by PIE.
+    /// Random drop before the buffer is full: by RED while the average is between its thresholds, by PIE.
     Early,
-    /// RED: dropped because the average is at or above its upper threshold.
+    /// RED: drop because the average is at or above the upper threshold.
     Forced,
-    /// A loss model took it.
+    /// Loss on the link: by a loss model, by link-layer ARQ after its last attempt, or by corruption.
     Loss,
-    /// A policer took it, or it could never conform to the profile by which it is shaped.
+    /// Drop by a policer, or of a packet that can never conform to the profile by which it is shaped.
     Policed,
-    /// It was at the head of a queue in which packets wait too long: CoDel, DualPI2.
+    /// Drop at the head of a queue with a long queueing delay: CoDel, DualPI2.
     Delay,
 }
 
 impl DropReason {
-    /// How many reasons there are.
+    /// Number of drop reasons.
     pub const COUNT: usize = 7;
-    /// Every reason with its name in results.
+    /// All drop reasons with their names in results.
     pub const NAMES: [(Self, &'static str); Self::COUNT] = [
         (Self::Overflow, "overflow"),
         (Self::PushedOut, "pushed_out"),
@@ -218,30 +219,31 @@ impl DropReason {
     ];
 }
 
-/// Hears about each packet that will not come out again, and each one marked. There is no silent drop: this is
-/// how a host frees the packet's body.
+/// Receiver of packet events: drops, marks, copies and corruption. Every drop is reported, because the host then frees the body of the
+/// packet.
 pub trait Fate {
-    /// `packet` is gone.
+    /// Handles the drop of `packet`.
     fn dropped(&mut self, now: Time, packet: Packet, why: DropReason);
-    /// `packet` was given the CE codepoint.
+    /// Handles the setting of the CE codepoint in `packet`.
     fn marked(&mut self, _now: Time, _packet: &Packet) {}
-    /// `packet` arrives twice: gives the body of the copy, which is like it otherwise and has a fate of its own. `None`: there is
-    /// no copy, because the host has no memory for it or makes none.
+    /// Returns the body for a copy of `packet`. The other fields of the copy equal those of `packet`, and later events of the copy are
+    /// reported separately. `None`: no copy is made, because the host has no memory for it or does not make copies.
     fn copied(&mut self, _now: Time, _packet: &Packet) -> Option<u32> {
         None
     }
-    /// This bit of `packet` is wrong from now on. False: nobody would take it then, so that it is lost.
+    /// Handles the corruption of one bit of `packet`. Returns false if no receiver would accept the packet then, in which case the packet
+    /// is lost.
     fn corrupted(&mut self, _now: Time, _packet: &Packet, _bit: u32) -> bool {
         false
     }
 }
 
-/// What a queue holds.
+/// Packets and bytes that a queue holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Packets waiting; the one in transmission has left the queue.
+    /// Number of waiting packets. The packet in transmission has left the queue.
     pub packets: u32,
-    /// Their bytes.
+    /// Number of bytes in these packets.
     pub bytes: u64,
 }
 

@@ -8,61 +8,62 @@ use crate::{Backlog, Colour, DropReason, Fate, Packet, Route};
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
 
-/// The sending side of a link: a queue, a wire that takes time per byte, and a propagation delay.
+/// Sending side of a link: a queue, a wire with a transmission time per byte, and a propagation delay.
 ///
-/// Service is at logical time. A packet starts when the wire became free, even if the host wakes up later, so the
-/// same arrivals give the same departures however late the host is. Packets that have started are kept in the
-/// order in which they will arrive at the other end; this is why a port needs one calendar entry, for the first
-/// of them, whatever its queue discipline.
+/// Service follows logical time. The transmission of a packet starts when the wire becomes free, even if the host wakes up later, so that
+/// the same arrivals give the same departures however late the host is. Packets whose transmission has started are kept in the order of
+/// their arrivals at the other end. A port therefore needs a single calendar entry, for the first of these packets, regardless of its queue
+/// discipline.
 ///
-/// If the queue is a plain FIFO ([`QueueDiscipline::room`]), a packet's departure is known as it arrives. Then
-/// it goes on the wire at once with its time of arrival at the other end, and waiting is only a matter of counting:
-/// the packets whose turn has not come.
+/// If the queue is a plain FIFO ([`QueueDiscipline::room`]), the departure time of a packet is known at its arrival. The packet is then put
+/// on the wire immediately, with its arrival time at the other end, and the queue reduces to a count of the packets whose transmission has
+/// not started.
 #[derive(Debug)]
-#[repr(C)] // What every packet touches comes first.
+#[repr(C)] // Fields that every packet accesses come first.
 pub struct Port<Q, S> {
     wire: Wire,
-    /// When the wire becomes free.
+    /// Time at which the wire becomes free.
     free_at: Time,
     delay: Span,
-    /// How long all packets together have waited for the wire, those that have started.
+    /// Total queueing delay of all packets that have started, ns.
     waited_ns: u64,
-    /// How many packets may wait, if departures are known at arrival.
+    /// Maximum number of waiting packets if departures are known at arrival; `None` otherwise.
     room: Option<u32>,
-    /// The wire was free and the queue had nothing to send.
+    /// True if the wire was free and the queue had no packet to send.
     idle: bool,
     shaper: S,
-    /// By colour number; the last, which is no colour's, stays 0 and spares a look at the others.
+    /// Arrivals by drop precedence number. No drop precedence has the last number, whose count stays 0; with it, every two-bit number is a
+    /// valid index.
     arrived: [u64; 4],
     arrived_bytes: u64,
     queue: Q,
-    /// Most ports never drop anything.
+    /// Counters of drops and marks. Most ports never drop a packet.
     drops: Option<Box<Drops>>,
-    /// Only where departures are not known at arrival.
+    /// Extras with their state; only where departures are not known at arrival.
     aside: Option<Box<Aside>>,
-    /// What packets pass on their way to the queue; only where departures are not known at arrival.
+    /// Stages before the queue; only where departures are not known at arrival.
     before: Option<Box<[AnyStage]>>,
 }
 
-/// What few ports have, and what became of packets by it.
+/// Extras of a port, which few ports have, and the state of packets affected by them.
 #[derive(Debug, Default)]
 struct Aside {
     extras: Extras,
     late: Late,
-    /// When the last packet on the wire arrives: nobody comes before it, even if the delay becomes shorter.
+    /// Arrival time of the last packet on the wire. Later packets do not arrive before this time, even if the delay becomes shorter.
     last: Time,
 }
 
-/// What few ports have beside a queue and a wire.
+/// Optional parts of a port beside its queue and wire.
 #[derive(Debug, Default)]
 pub struct Extras {
-    /// What packets pass on their way to the queue.
+    /// Stages that packets pass before the queue.
     pub before: Vec<AnyStage>,
-    /// Sends again what is lost on the wire.
+    /// Link-layer ARQ, which retransmits packets lost on the wire.
     pub arq: Option<Arq>,
-    /// Propagation takes longer for some than for others; nobody overtakes.
+    /// Variation of the propagation delay. Packets do not overtake each other.
     pub jitter: Option<Jitter>,
-    /// What packets pass that have crossed the wire: whom it takes has had its time in transmission.
+    /// Stages that packets pass after the wire. A packet dropped there has used its transmission time.
     pub behind: Vec<AnyStage>,
 }
 
@@ -72,7 +73,7 @@ impl Extras {
     }
 }
 
-/// What becomes of a port; `None` leaves things as they are, with all that they remember.
+/// Change of the configuration of a port. `None` keeps a part with its state.
 #[derive(Debug)]
 pub(crate) struct Change<S> {
     pub(crate) shaper: Option<S>,
@@ -82,49 +83,49 @@ pub(crate) struct Change<S> {
     pub(crate) behind: Option<Vec<AnyStage>>,
 }
 
-/// What a port has dropped.
+/// Counters of drops and marks.
 #[derive(Debug, Default)]
 struct Drops {
     packets: [[u64; DropReason::COUNT]; Colour::COUNT],
     bytes: u64,
-    /// Packets that were not dropped but marked.
+    /// Packets that were marked instead of dropped.
     marked: u64,
 }
 
-/// What a port has to do next.
+/// Next event of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
-    /// This packet arrives at the other end at this time.
+    /// Arrival of a packet at the other end at the given time.
     Deliver(Time, Packet),
-    /// Nothing before then.
+    /// Time before which no event is due.
     Wait(Time),
-    /// Nothing until something arrives.
+    /// No event until a packet arrives at the port.
     Idle,
 }
 
-/// What has happened at a port. Packets in + copies = delivered + dropped + waiting + on the wire.
+/// Counters of a port. Arrivals + copies = delivered + dropped + waiting + on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Arrivals by priority.
     pub arrived: [u64; Colour::COUNT],
     /// Packets that have reached the other end.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of the delivered packets.
     pub delivered_bytes: u64,
-    /// Copies of packets that a stage behind the wire has made.
+    /// Copies of packets made by stages behind the wire.
     pub duplicated: u64,
-    /// Packets that its queue has given the CE codepoint.
+    /// Packets in which the queue has set the CE codepoint.
     pub marked: u64,
-    /// Packets whose transmission has begun; if departures are known at arrival, those that wait are among them.
+    /// Packets whose transmission has begun, including those that wait if departures are known at arrival.
     pub started: u64,
-    /// How long these have waited for the wire, all together.
+    /// Total queueing delay of the started packets.
     pub waited: Span,
     /// Drops by priority and reason.
     pub dropped: [[u64; DropReason::COUNT]; Colour::COUNT],
 }
 
 impl PortCounters {
-    /// What has been counted since then.
+    /// Returns the counts since `then`.
     pub fn since(&self, then: &Self) -> Self {
         let dropped = |of: usize| std::array::from_fn(|why| self.dropped[of][why] - then.dropped[of][why]);
         Self {
@@ -139,7 +140,7 @@ impl PortCounters {
         }
     }
 
-    /// Drops of one priority for any reason.
+    /// Returns the number of drops of one priority for any reason.
     pub fn dropped_of(&self, priority: Colour) -> u64 {
         self.dropped[priority as usize].iter().sum()
     }
@@ -167,7 +168,7 @@ impl std::iter::Sum for PortCounters {
     }
 }
 
-/// Counts drops on their way to the host.
+/// Wrapper of a [`Fate`] that counts drops and marks.
 struct Counting<'a> {
     drops: &'a mut Option<Box<Drops>>,
     fate: &'a mut dyn Fate,
@@ -193,7 +194,7 @@ impl Fate for Counting<'_> {
 }
 
 impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
-    /// A port that is idle.
+    /// Creates an idle port.
     pub fn new(queue: Q, shaper: S, delay: Span) -> Self {
         Self {
             wire: Wire::default(),
@@ -212,7 +213,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// The same port with these.
+    /// Returns the port with the given extras.
     pub fn with(self, mut extras: Extras) -> Self {
         let before = std::mem::take(&mut extras.before);
         let before = (!before.is_empty()).then(|| before.into_boxed_slice());
@@ -221,14 +222,14 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         Self { room, aside, before, ..self }
     }
 
-    /// Lets what it is change later: departures are then not known at arrival.
+    /// Allows later changes of the port. Departures are then not known at arrival.
     pub(crate) fn let_change(&mut self) {
         self.room = None;
         self.aside.get_or_insert_default();
     }
 
-    /// It is like this from now on; all that was due before must have happened. What is in transmission ends as it began, and what is on
-    /// its way arrives as it would have.
+    /// Applies a change. All earlier events must have been handled. A transmission in progress ends as it began, and packets on the wire
+    /// keep their arrival times.
     pub(crate) fn change(&mut self, to: Change<S>) {
         let Change { shaper, delay, before, jitter, behind } = to;
         if let Some(shaper) = shaper {
@@ -247,7 +248,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// A packet arrives; departures due by then come first. Arrivals must not go back in time.
+    /// Handles the arrival of a packet at `at`, after all departures due by then. Arrival times must not decrease.
     #[inline]
     pub fn arrive(&mut self, at: Time, mut packet: Packet, fate: &mut dyn Fate) {
         packet.arrived = at;
@@ -276,7 +277,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Starts all packets whose turn comes by `now`, each at its own time.
+    /// Starts the transmission of all packets that are due by `now`, each at its own time.
     #[inline]
     pub fn advance(&mut self, now: Time, fate: &mut dyn Fate) {
         while !self.idle && self.free_at <= now {
@@ -289,7 +290,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// The turn of a packet has come that was held back, and then perhaps that of others, up to now.
+    /// Starts the transmission of a packet that was held back until `at`, and of further packets that are due by `now`.
     #[inline(never)]
     fn wake(&mut self, at: Time, now: Time, fate: &mut dyn Fate) {
         self.serve(at.max(self.free_at), fate);
@@ -298,7 +299,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Delivers what has arrived at the other end by `now`, one packet a call, or says when to ask again.
+    /// Delivers the packets that have arrived at the other end by `now`, one per call, or returns the time of the next poll.
     pub fn poll(&mut self, now: Time, fate: &mut dyn Fate) -> Next {
         loop {
             self.advance(now, fate);
@@ -306,7 +307,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
                 None => return Next::Idle,
                 Some(at) if at > now => return Next::Wait(at),
                 Some(at) => {
-                    // What is due after advancing has crossed the wire.
+                    // A packet that is due after `advance` has crossed the wire.
                     let packet = self.take(at, fate);
                     if let Some(packet) = packet.and_then(|packet| self.passes(packet, fate)) {
                         return Next::Deliver(at, packet);
@@ -316,10 +317,10 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// When something happens next: the first arrival at the other end, or a held-back packet's turn.
+    /// Returns the time of the next event: the first arrival at the other end, or the transmission of a held-back packet.
     #[inline(always)]
     pub fn next_at(&self) -> Option<Time> {
-        // Almost all ports have nothing aside, and something on the wire whenever there is something to ask.
+        // Almost all ports have no extras, and have a packet on the wire whenever they have an event.
         match self.wire.first() {
             Some(packet) if self.aside.is_none() => Some(packet.arrived),
             None if self.room.is_some() => None,
@@ -331,7 +332,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
     fn next_at_aside(&self) -> Option<Time> {
         let crossing = match self.wire.first() {
             Some(packet) => Some(packet.arrived),
-            // Of what is in transmission nothing may arrive.
+            // An attempt in transmission may be lost and is not on the wire then.
             None if !self.idle => Some(self.free_at),
             None => self.wake_at(),
         };
@@ -341,7 +342,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// When the turn of a packet comes that is held back while the wire is idle.
+    /// Returns the time at which a held-back packet is transmitted while the wire is idle.
     #[inline]
     fn wake_at(&self) -> Option<Time> {
         match &self.aside {
@@ -350,7 +351,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// The first packet on the wire if it arrives at the other end now; the wire goes on up to now.
+    /// Removes and returns the first packet on the wire if it arrives at the other end by `now`; serves the queue up to `now`.
     #[inline]
     pub(crate) fn take(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         if self.room.is_some() {
@@ -359,14 +360,14 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if self.aside.is_some() {
             return self.take_aside(now, fate);
         }
-        // Or the turn has come of one that was held back, while others are on their way.
+        // Otherwise the event is the transmission of a held-back packet, while other packets are on the wire.
         let arrives = self.wire.first().is_some_and(|packet| packet.arrived <= now);
         let packet = if arrives { self.wire.pop() } else { None };
         self.advance(now, fate);
         packet
     }
 
-    /// The same where packets may be late, or the link layer may give them up.
+    /// Variant of [`Port::take`] for ports with extras: packets may be late, or given up by the link layer.
     #[inline(never)]
     fn take_aside(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         if let Some(aside) = &mut self.aside
@@ -381,7 +382,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.arrives(packet?, fate)
     }
 
-    /// The packet, which has come to the end of the wire, unless the link layer has given it up.
+    /// Returns the packet, which has come to the end of the wire, unless the link layer has given it up.
     fn arrives(&mut self, packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
         if self.arq().is_some_and(|arq| !arq.arrives()) {
             let (mut counting, _) = self.counting(fate);
@@ -391,13 +392,13 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         Some(packet)
     }
 
-    /// Are there stages behind the wire?
+    /// Returns true if the port has stages behind the wire.
     pub(crate) fn has_stages_behind(&self) -> bool {
         self.aside.as_ref().is_some_and(|aside| !aside.extras.behind.is_empty())
     }
 
-    /// The packet, which has just been taken, if it passes the stages behind the wire, or those that it has not passed yet, and none
-    /// holds it back. Ask for the next event again then.
+    /// Passes a packet, which was just taken, through the stages behind the wire that it has not passed yet. Returns the packet if no stage
+    /// drops it or holds it back. The time of the next event may change.
     pub(crate) fn passes(&mut self, mut packet: Packet, fate: &mut dyn Fate) -> Option<Packet> {
         let Some(aside) = &mut self.aside else { return Some(packet) };
         let Aside { extras, late, .. } = &mut **aside;
@@ -433,7 +434,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         Some(packet)
     }
 
-    /// What has happened so far.
+    /// Returns the counters.
     pub fn counters(&self) -> PortCounters {
         let (dropped, dropped_bytes, marked) =
             self.drops.as_ref().map_or_else(Default::default, |d| (d.packets, d.bytes, d.marked));
@@ -455,7 +456,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// Everything inside: waiting, in transmission and on its way to the other end.
+    /// Returns the packets inside the port: waiting, in transmission, and on the way to the other end.
     pub fn backlog(&self) -> Backlog {
         let mut inside = self.queue.backlog();
         self.wire.packets().for_each(|packet| inside.add(packet));
@@ -469,12 +470,12 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         inside
     }
 
-    /// Packets and bytes that wait for the wire at `now`, up to which everything has happened.
+    /// Returns the packets and bytes that wait for the wire at `now`. All events up to `now` must have been handled.
     pub fn waiting(&self, now: Time) -> Backlog {
         if self.room.is_none() {
             return self.queue.backlog();
         }
-        // On the wire stands who waits, too: a packet starts when the one before it has left.
+        // Waiting packets are on the wire, too: each starts when the packet before it has left.
         let behind = self.wire.packets().skip(1);
         let waits = self.wire.packets().zip(behind).filter(|(before, _)| before.arrived > now + self.delay);
         waits.fold(Backlog::default(), |sum, (_, packet)| Backlog {
@@ -483,17 +484,17 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         })
     }
 
-    /// What a connection weighs against others in the queue from now on, if that matters there.
+    /// Sets the weight of a connection relative to others in the queue, if the queue uses weights.
     pub fn set_weight(&mut self, flow: u16, weight: u32) {
         self.queue.set_weight(flow, weight);
     }
 
-    /// Between which hosts, by number, packets of this connection go that go this way, if that matters there.
+    /// Sets the numbers of the source and destination hosts of a connection's packets on a route, if the queue uses them.
     pub fn set_hosts(&mut self, flow: u16, route: Route, hosts: [u32; 2]) {
         self.queue.set_hosts(flow, route, hosts);
     }
 
-    /// Puts the next packet on the wire at `start`, or falls idle.
+    /// Starts the transmission of the next packet at `start`, or makes the port idle.
     #[inline]
     fn serve(&mut self, start: Time, fate: &mut dyn Fate) {
         if self.aside.is_some() {
@@ -508,7 +509,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         }
     }
 
-    /// The same where propagation varies, or a link layer sends again what was lost, before anything new.
+    /// Variant of [`Port::serve`] for ports with extras: propagation may vary, and the link layer retransmits lost packets before it sends
+    /// new ones.
     #[inline(never)]
     fn serve_aside(&mut self, start: Time, fate: &mut dyn Fate) {
         let again = self.arq().and_then(|arq| arq.again(start));
@@ -541,7 +543,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.wire.push(packet);
     }
 
-    /// When the packet comes to the end of the wire that leaves it at `free_at`.
+    /// Returns the arrival time at the other end of a packet that leaves at `free_at`.
     fn arrival(&mut self) -> Time {
         let (departure, delay) = (self.free_at, self.delay);
         let Some(aside) = &mut self.aside else { return departure + delay };
@@ -572,13 +574,13 @@ fn pass(stages: &mut [AnyStage], now: Time, packet: &mut Packet) -> Result<(), D
     stages.iter_mut().try_for_each(|stage| stage.pass(now, packet))
 }
 
-/// Packets with a known time of arrival at the other end (`arrived`), in that order.
+/// Packets with a known arrival time at the other end (`arrived`), in that order.
 ///
-/// The first one is kept apart: most wires carry one packet most of the time, and then no other memory is touched.
+/// The first packet is stored separately: most wires carry one packet most of the time, and then no other memory is accessed.
 #[derive(Debug, Default)]
 struct Wire {
     first: Option<Packet>,
-    /// How many of `rest` have started, as far as anybody asked.
+    /// Number of packets in `rest` that have started, as of the last call of [`Wire::waiting`].
     started: u32,
     rest: VecDeque<Packet>,
 }
@@ -611,8 +613,8 @@ impl Wire {
         Some(packet)
     }
 
-    /// How many packets have not started at `now`, on a wire that starts each one as the one before it ends, `delay`
-    /// before that arrives. Never ask for an earlier time than before.
+    /// Returns the number of packets that have not started at `now`, on a wire that starts each packet when the one before it ends, `delay`
+    /// before that one arrives. Times must not decrease between calls.
     #[inline]
     fn waiting(&mut self, now: Time, delay: Span) -> u32 {
         let Some(first) = &self.first else { return 0 };

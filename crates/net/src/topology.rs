@@ -3,44 +3,44 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// A host or a router.
+/// Identifier of a host or a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// One direction of a link.
+/// Identifier of a port, the sending side of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
-/// Both directions of a link; its ports are `2 n` (from → to) and `2 n + 1` (back).
+/// Identifier of a link with both directions. Its ports are `2 n` (from → to) and `2 n + 1` (back).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// The port at `from`.
+    /// Returns the port at `from`.
     pub const fn forward(self) -> PortId {
         PortId(2 * self.0)
     }
-    /// The port at `to`.
+    /// Returns the port at `to`.
     pub const fn back(self) -> PortId {
         PortId(2 * self.0 + 1)
     }
 }
 
-/// One direction of a link as configuration.
+/// Configuration of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortSpec {
-    /// The node that sends.
+    /// Sending node.
     pub from: NodeId,
-    /// The node that receives.
+    /// Receiving node.
     pub to: NodeId,
-    /// What lies between them.
+    /// Wire between the two nodes.
     pub wire: Arc<WireSpec>,
 }
 
-/// Why a network cannot be built.
+/// Reason why a network cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyError {
-    /// No path between two hosts.
+    /// Missing path between two hosts.
     NoRoute {
         /// Name of the sending host.
         from: String,
@@ -65,7 +65,7 @@ enum Kind {
     Router,
 }
 
-/// A network as plain data: both the simulator and the emulator build their fabric from it.
+/// Network as plain data, from which both the simulator and the emulator build their fabric.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     nodes: Vec<(String, Kind)>,
@@ -73,7 +73,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Adds a host: an edge of the network, which forwards nothing.
+    /// Adds a host, an edge of the network that does not forward packets.
     pub fn host(&mut self, name: impl Into<String>) -> NodeId {
         self.node(name.into(), Kind::Host)
     }
@@ -83,12 +83,12 @@ impl Topology {
         self.node(name.into(), Kind::Router)
     }
 
-    /// Adds a link between two nodes, of a wire from the first to the second and one back.
+    /// Adds a link between two nodes: the wire `there` from the first to the second, and the wire `back` in the other direction.
     pub fn link(&mut self, from: NodeId, to: NodeId, there: WireSpec, back: WireSpec) -> LinkId {
         self.links([(from, to)], there, back)[0]
     }
 
-    /// Adds such links, each between two nodes; the links of a large network share their configuration.
+    /// Adds a link for each pair of nodes. The links share their configuration, which saves memory in large networks.
     pub fn links(
         &mut self,
         ends: impl IntoIterator<Item = (NodeId, NodeId)>,
@@ -105,27 +105,27 @@ impl Topology {
         ends.into_iter().map(add).collect()
     }
 
-    /// The ports, by [`PortId`].
+    /// Returns the ports, indexed by [`PortId`].
     pub fn ports(&self) -> &[PortSpec] {
         &self.ports
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name(&self, node: NodeId) -> &str {
         &self.nodes[node.0 as usize].0
     }
 
-    /// Does it pass packets on, and is it no end of connections?
+    /// Returns true if the node is a router, which forwards packets and is not an endpoint of connections.
     pub fn is_router(&self, node: NodeId) -> bool {
         self.nodes[node.0 as usize].1 == Kind::Router
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Fails if a packet from one host of a pair has no path to the other.
+    /// Checks that each pair of hosts has a path from the first to the second host.
     pub fn check_routes(
         &self,
         pairs: impl IntoIterator<Item = (NodeId, NodeId)>,
@@ -137,7 +137,7 @@ impl Topology {
         Ok(())
     }
 
-    /// The ports that a packet from one host to another passes, in order.
+    /// Returns the ports on the path from one host to another, in order.
     pub fn path(&self, from: NodeId, to: NodeId) -> Result<Vec<PortId>, TopologyError> {
         self.path_by(&Routes::new(self), from, to)
     }
@@ -146,7 +146,7 @@ impl Topology {
         let arrives_at = |port: PortId| self.ports[port.0 as usize].to;
         let path = std::iter::successors(routes.next(from, to), |&port| {
             let here = arrives_at(port);
-            // Hosts forward nothing.
+            // Hosts do not forward packets.
             routes.router_index(here).filter(|_| here != to).and_then(|_| routes.next(here, to))
         });
         let path: Vec<PortId> = path.take(self.ports.len() + 1).collect();
@@ -164,19 +164,19 @@ impl Topology {
 
 /// Static shortest-path routes (fewest hops, then the lowest port number).
 ///
-/// Hosts hang on routers, so a table between routers and each host's own router suffice: a network of 100 000
-/// hosts and two routers has a table of four entries.
+/// Hosts are attached to routers, so that a table between routers and the router of each host suffice: a network of 100 000 hosts and two
+/// routers has a table of four entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
-    /// For each node: its router (itself, for a router), and the port from there to the node.
+    /// Router of each node (the node itself, for a router), and the port from that router to the node.
     anchor: Vec<Option<(NodeId, PortId)>>,
-    /// The port on which a host sends everything.
+    /// Port on which each host sends all packets.
     uplink: Vec<Option<PortId>>,
-    /// Index among the routers.
+    /// Index of each node among the routers; `u32::MAX` for hosts.
     router_index: Vec<u32>,
-    /// `towards[at * routers + destination]`.
+    /// Next port at each router on the path to each other router: `towards[at * routers + destination]`.
     towards: Vec<Option<PortId>>,
-    /// The routers, by index.
+    /// Routers by index.
     routers: Vec<NodeId>,
 }
 
@@ -209,7 +209,7 @@ impl Routes {
         Self { anchor, uplink, router_index, towards, routers }
     }
 
-    /// The port on which a packet at `at` goes on towards `destination`.
+    /// Returns the port on which a packet at `at` leaves towards `destination`.
     #[inline]
     pub(crate) fn next(&self, at: NodeId, destination: NodeId) -> Option<PortId> {
         let Some(here) = self.router_index(at) else { return self.uplink(at) };
@@ -221,24 +221,24 @@ impl Routes {
         self.towards[here as usize * self.routers.len() + there as usize]
     }
 
-    /// The routers, by index.
+    /// Returns the routers by index.
     pub(crate) fn routers(&self) -> &[NodeId] {
         &self.routers
     }
 
-    /// The index of a router.
+    /// Returns the index of a router, or `None` for a host.
     pub(crate) fn router_index(&self, node: NodeId) -> Option<u32> {
         Some(self.router_index[node.0 as usize]).filter(|&index| index != u32::MAX)
     }
 
-    /// The port on which a host sends everything.
+    /// Returns the port on which a host sends all packets.
     #[inline]
     pub(crate) fn uplink(&self, host: NodeId) -> Option<PortId> {
         self.uplink[host.0 as usize]
     }
 }
 
-/// For every router from which `destination` can be reached through routers: its first port on the way.
+/// Returns each router from which `destination` can be reached through routers, with its first port on the path.
 fn routes_to(
     topology: &Topology,
     destination: NodeId,

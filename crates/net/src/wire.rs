@@ -6,46 +6,46 @@ use crate::{ArqSpec, OutageSpec, Sla};
 use catnip_base::notation::{Family, Usage, optional, or_none};
 use catnip_base::{ParseError, Span};
 
-/// One thing that can be said of a wire, in scenario files, on the command line and in certificates.
+/// Configuration key of a wire in scenario files, on the command line and in certificates.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// As it is written.
+    /// Name of the key.
     pub name: &'static str,
-    /// What it means.
+    /// Meaning of the key.
     pub about: &'static str,
-    /// What it is if nothing is said; `None`: something must be said.
+    /// Default value; `None` if the key is required.
     pub usual: Option<&'static str>,
-    /// A value that it may have.
+    /// Example of a value.
     pub example: &'static str,
-    /// The ways to write a value.
+    /// Notations of a value.
     pub values: fn() -> Vec<Usage>,
 }
 
-/// What the text of a wire may refer to.
+/// External definitions that the text of a wire may refer to.
 #[derive(Clone, Copy)]
 pub struct References<'a> {
-    /// Queues from outside.
+    /// Custom queues.
     pub queues: &'a CustomQueues,
-    /// Stages from outside.
+    /// Custom stages.
     pub stages: &'a CustomStages,
-    /// Gives the text of a file, or says why it cannot.
+    /// Function that returns the text of a file, or the reason why the file cannot be read.
     pub open: &'a dyn Fn(&str) -> Result<String, String>,
 }
 
 macro_rules! wire {
     ($($field:ident: $Type:ty = $name:literal, $usual:expr, $example:literal, $about:literal, $values:expr, $read:expr, $write:expr;)+) => {
-        /// What is between two nodes in one direction, as configuration. A key of it is one entry of this list.
+        /// Configuration of one direction of a link between two nodes. Each field has a key in [`WireSpec::KEYS`].
         #[derive(Clone, Debug, PartialEq)]
         pub struct WireSpec {
             $(#[doc = $about] pub $field: $Type),+
         }
 
         impl WireSpec {
-            /// All that can be said of a wire.
+            /// Configuration keys of a wire.
             pub const KEYS: &'static [Key] =
                 &[$(Key { name: $name, about: $about, usual: $usual, example: $example, values: $values }),+];
 
-            /// Reads a wire of which `said` gives the text by key, or says which key is wrong and why.
+            /// Reads a wire from the text that `said` returns for each key. An error gives the wrong key and the reason.
             pub fn read<'t>(
                 said: impl Fn(&'static str) -> Option<&'t str>,
                 with: &References<'_>,
@@ -60,7 +60,7 @@ macro_rules! wire {
                 wire.checked()
             }
 
-            /// What is read as the same: keys and values.
+            /// Returns the keys and values from which [`WireSpec::read`] reads the same wire.
             pub fn written(&self) -> Vec<(&'static str, String)> {
                 vec![$(($name, { let write: fn(&$Type) -> String = $write; write(&self.$field) })),+]
             }
@@ -94,7 +94,7 @@ wire! {
 }
 
 impl WireSpec {
-    /// A wire without losses and conditioners whose delay is always the same.
+    /// Creates a wire of constant delay without jitter, losses, conditioners, outages and link-layer retransmission.
     pub fn new(rate: impl Into<RateSpec>, delay: Span, queue: QueueSpec) -> Self {
         let none = Vec::new;
         Self {
@@ -110,7 +110,9 @@ impl WireSpec {
         }
     }
 
-    /// Can it become this while packets cross it? What waits stays in its queue, and what the wire sends again stays its business.
+    /// Checks whether the wire may change to `to` while packets cross it. The queue keeps its packets, and the link layer keeps those to
+    /// retransmit, so that neither may change; nor may the outages, or the rate if the queue limits the waiting time. An error gives the
+    /// key that cannot change and the reason.
     pub fn may_become(&self, to: &Self) -> Result<(), (&'static str, String)> {
         let fixed = [
             ("queue", self.queue != to.queue),
@@ -128,7 +130,7 @@ impl WireSpec {
         Ok(())
     }
 
-    /// The contracts that packets meet on it, each with the key and the value by which it is said.
+    /// Returns the contracts that apply to packets on the wire, each with the key and the value that specify it.
     pub fn contracts(&self) -> Vec<(&'static str, String, Sla)> {
         let stages =
             [("loss", &self.before), ("wire_loss", &self.behind), ("conditioner", &self.conditioner)];
@@ -139,13 +141,14 @@ impl WireSpec {
         of_queue.into_iter().chain(of_stages).collect()
     }
 
-    /// Is it always as fast as its rate, and does each packet that crosses it arrive once, behind those before it?
+    /// Returns true if the wire always transmits at its rate and delivers each packet that crosses it once and in order: no outages, no
+    /// link-layer retransmission, and no stage that holds back, copies or corrupts packets.
     pub fn is_steady(&self) -> bool {
         let behind = self.behind.iter().chain(&self.conditioner);
         self.outage.is_none() && self.link_layer.is_none() && !behind.into_iter().any(StageKind::needs_wire)
     }
 
-    /// Values that are right by themselves must fit together, too.
+    /// Checks that values fit together that are valid individually.
     fn checked(self) -> Result<Self, (&'static str, String)> {
         let least = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::least_delay);
         if self.delay < least {

@@ -1,4 +1,4 @@
-//! A port in steady state allocates nothing: a counting allocator proves it for every queue discipline.
+//! Verification that a port in steady state allocates nothing, for every queue discipline, by a counting allocator.
 
 mod counting;
 
@@ -83,7 +83,7 @@ fn no_queue_discipline_allocates_per_packet() {
         let mut at = Time::ZERO;
         let mut feed = |packets: u32| {
             for body in 0..packets {
-                // Faster than the wire, so that the queue overflows again and again.
+                // Arrivals are at first faster than the wire, so that the queue overflows again and again.
                 at += Span::from_micros(if body % 100 < 50 { 1_000 } else { 5_000 });
                 let priority = if body % 3 == 0 { Colour::Green } else { Colour::Red };
                 let flow = (body % 7) as u16;

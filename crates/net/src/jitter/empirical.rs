@@ -3,24 +3,24 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span};
 use std::sync::Arc;
 
-/// Delays drawn from a file: each as likely as any other, and independent of those before.
+/// Jitter drawn from a file: all values are equally likely and independent of each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Empirical {
     form: Form,
     file: Arc<str>,
-    /// What comes on top of the delay, s. Empty until the file has been read.
+    /// Deviations from the configured delay, s. Empty until the file has been read.
     offsets_s: Arc<[f64]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
-    /// Measured delays, one in a line.
+    /// Measured delays, one per line.
     Samples,
-    /// A distribution of netem, to be stretched to this standard deviation.
+    /// Distribution table of netem, scaled to this standard deviation.
     Table { sigma: Span },
 }
 
-/// What netem's tables have for a standard deviation.
+/// Standard deviation of netem's tables.
 const TABLE_SCALE: f64 = 8192.0;
 
 impl Kind for Empirical {
@@ -55,7 +55,7 @@ impl Kind for Empirical {
 }
 
 impl Empirical {
-    /// The same with what is in its file.
+    /// Returns the jitter with the values of its file.
     pub(super) fn opened(
         self,
         open: impl FnOnce(&str) -> Result<String, String>,
@@ -89,7 +89,7 @@ impl Empirical {
     }
 }
 
-/// A time that is written so, s; without a unit it is in ms.
+/// Reads a time, s; a number without a unit is in ms.
 fn milliseconds(word: &str) -> Option<f64> {
     let number =
         |word: &str| word.parse().ok().filter(|ms: &f64| ms.is_finite() && *ms >= 0.0).map(|ms| ms / 1e3);
@@ -102,7 +102,7 @@ impl JitterKind for Empirical {
         if count == 0 { 0.0 } else { self.offsets_s[rng.below(count) as usize] }
     }
 
-    /// Of a table, what its earliest packets need: it has no tail beyond its ends.
+    /// Returns the delay that the earliest packets of a table need: a table has no tail beyond its ends.
     fn least_delay(&self) -> Span {
         let earliest = self.offsets_s.iter().copied().fold(0.0, f64::min);
         Span::from_secs_f64(-earliest)

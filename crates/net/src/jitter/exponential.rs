@@ -2,10 +2,10 @@ use super::{JitterKind, width};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span};
 
-/// The delay and something exponential on top.
+/// Exponentially distributed addition to the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exponential {
-    /// Mean of what comes on top.
+    /// Mean of the addition.
     mean: Span,
 }
 

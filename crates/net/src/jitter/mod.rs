@@ -1,4 +1,4 @@
-//! Propagation delays that vary from packet to packet. A kind of jitter is one file, and one line of [`JitterSpec`].
+//! Propagation delays that vary from packet to packet. Each kind of jitter has its own file and one entry in [`JitterSpec`].
 
 mod empirical;
 mod exponential;
@@ -13,22 +13,23 @@ pub use uniform::Uniform;
 use catnip_base::notation::{Kind, Notation};
 use catnip_base::{ParseError, Rng, Span, Time, kinds};
 
-/// A kind of jitter.
+/// Kind of jitter.
 pub trait JitterKind: Kind {
-    /// What comes on top of a delay, seconds; a delay below zero counts as zero.
+    /// Draws the deviation from the configured delay, seconds. A delay that becomes negative counts as zero.
     fn draw_s(&self, rng: &mut Rng) -> f64;
-    /// The shortest delay around which this keeps its mean, but for one packet in a thousand: an even wider jitter would
-    /// ask for delays below zero.
+    /// Returns the shortest configured delay whose mean is preserved, except for one packet in a thousand: with a shorter one, the jitter
+    /// would require delays below zero.
     fn least_delay(&self) -> Span;
 }
 
 macro_rules! jitters {
     ($($Kind:ident),+ $(,)?) => {
         kinds! {
-            /// How much a delay varies, as configuration.
+            /// Configuration of the variation of a delay.
             ///
-            /// Only `Uniform` and `Normal` leave its mean as it is, and only for packets that are further apart than the jitter:
-            /// nobody overtakes, so that one who would do so arrives with the packet before it, later than it would have alone.
+            /// Only `Uniform` and `Normal` preserve the mean, and only for packets that are further apart than the jitter: packets do not
+            /// overtake each other, so that a packet that would do so arrives together with the packet before it, later than it would have
+            /// alone.
             pub enum JitterSpec { $($Kind($Kind)),+ }
         }
 
@@ -48,7 +49,7 @@ macro_rules! jitters {
 jitters! { Uniform, Normal, Exponential, Empirical }
 
 impl JitterSpec {
-    /// Reads a jitter. `open` gives the text of a file, or says why it cannot.
+    /// Reads a jitter. `open` returns the text of a file, or the reason why the file cannot be read.
     pub fn read(text: &str, open: impl FnOnce(&str) -> Result<String, String>) -> Result<Self, ParseError> {
         match text.parse()? {
             Self::Empirical(kind) => kind.opened(open).map(Self::Empirical),
@@ -56,23 +57,23 @@ impl JitterSpec {
         }
     }
 
-    /// The jitter of one port; `rng` is the port's stream for it.
+    /// Creates the jitter of one port; `rng` is the port's random stream for it.
     pub fn build(&self, rng: Rng) -> Jitter {
         Jitter { spec: self.clone(), rng, last: Time::ZERO }
     }
 }
 
-/// Says when packets arrive at the other end.
+/// Arrival times of packets at the other end of one port's wire.
 #[derive(Clone, Debug)]
 pub struct Jitter {
     spec: JitterSpec,
     rng: Rng,
-    /// The arrival before.
+    /// Arrival time of the previous packet.
     last: Time,
 }
 
 impl Jitter {
-    /// When a packet arrives that has left at `departure`; never before the packet of the call before.
+    /// Returns the arrival time of a packet that has left at `departure`, no earlier than the time returned by the previous call.
     pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
         // Negative spans do not exist: a delay below zero saturates.
         let own = departure + Span::from_secs_f64(delay.as_secs() + self.spec.draw_s(&mut self.rng));
@@ -81,7 +82,7 @@ impl Jitter {
     }
 }
 
-/// The one number of a jitter.
+/// Reads the only parameter of a jitter, a time above zero.
 fn width(text: &mut Notation<'_>) -> Result<Span, ParseError> {
     let width = text.value("a time, as in uniform:5ms")?;
     if width == Span::ZERO { Err(text.error("a time above zero, or none")) } else { Ok(width) }
@@ -94,7 +95,7 @@ mod tests {
 
     const DELAY: Span = Span::from_millis(20);
 
-    /// Delays of packets that leave one second apart, seconds.
+    /// Returns the delays of packets that leave one second apart, seconds.
     fn delays(text: &str) -> Vec<f64> {
         let mut jitter = text.parse::<JitterSpec>().unwrap().build(Rng::new(4, Stream::Jitter(0)));
         let leave = |n: u64| Time::ZERO + Span::from_secs(n);

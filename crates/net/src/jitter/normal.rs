@@ -2,7 +2,7 @@ use super::{JitterKind, width};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span};
 
-/// Normal around the delay.
+/// Normally distributed deviation from the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Normal {
     /// Standard deviation.

@@ -2,10 +2,10 @@ use super::{JitterKind, width};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span};
 
-/// The delay more or less something uniform up to a bound, which is not above the delay.
+/// Uniformly distributed deviation from the delay, up to a bound that does not exceed the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {
-    /// The bound.
+    /// Largest deviation.
     half_width: Span,
 }
 

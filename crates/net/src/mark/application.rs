@@ -3,12 +3,12 @@ use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
-/// Marking by application: all its packets have one drop precedence (IDS-S14).
+/// Configuration of marking by application: all its packets have one drop precedence (IDS-S14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationSpec {
-    /// Drop precedence; `None`: what its kind of traffic has by default.
+    /// Drop precedence; `None`: the default of the service.
     pub colour: Option<Colour>,
-    /// Class of assured forwarding, 1 to 4; `None`: the same.
+    /// Assured forwarding class, 1 to 4; `None`: the default of the service.
     pub class: Option<u8>,
 }
 
@@ -35,7 +35,7 @@ impl Kind for ApplicationSpec {
     }
 }
 
-/// Reads `class=`.
+/// Reads the option `class=`.
 pub(super) fn read_class(text: &mut Notation<'_>) -> Result<Option<u8>, ParseError> {
     let class = text.take("class").map(|value| value.parse().ok().filter(|class| (1..=4).contains(class)));
     match class {
@@ -44,14 +44,14 @@ pub(super) fn read_class(text: &mut Notation<'_>) -> Result<Option<u8>, ParseErr
     }
 }
 
-/// Writes what is read as the same.
+/// Writes the option `class=`.
 pub(super) fn write_class(to: &mut Written, class: Option<u8>) {
     if let Some(class) = class {
         to.key("class", class);
     }
 }
 
-/// Marks all packets alike; ACKs as the data that they answer.
+/// Marker that gives all packets of an application the same priority, and ACKs the priority of the data that they acknowledge.
 #[derive(Clone, Copy, Debug)]
 pub struct Application {
     class: u8,
@@ -59,7 +59,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// The marker of an application of this kind.
+    /// Creates the marker of an application of this service.
     pub fn new(spec: ApplicationSpec, service: Service) -> Self {
         let class = spec.class.unwrap_or(service.class());
         Self { class, colour: spec.colour.unwrap_or(service.colour()) }
@@ -69,7 +69,7 @@ impl Application {
 impl PacketMarker for Application {
     fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
         let colour = match sending.map(|sending| sending.carries) {
-            // What answers nothing yet is the application's own.
+            // An ACK sent before any data has arrived has the application's own priority.
             Some(Carries::Ack(Some(colour))) => colour,
             _ => self.colour,
         };

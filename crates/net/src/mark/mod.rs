@@ -1,4 +1,4 @@
-//! Markers: which packets are crucial. A kind of marker is one file, and one line of [`MarkerSpec`].
+//! Markers, which set the priority of packets. Each kind of marker has its own file and one entry in [`MarkerSpec`].
 
 mod application;
 mod service;
@@ -14,48 +14,47 @@ use crate::{Colour, Packet};
 use catnip_base::{FlowContext, Rng, Time, kinds};
 use std::fmt::Debug;
 
-/// What the sender knows when it emits a packet. Inside the network there is none of it, and a marker there can
-/// only look at the packet.
+/// State of the sender when it sends a packet. A marker inside the network does not have this state and can only use the packet itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sending {
-    /// What it is.
+    /// Kind of the packet.
     pub carries: Carries,
-    /// What the application said about the message, if it did.
+    /// Context of the message, if the application has given one.
     pub context: Option<FlowContext>,
-    /// Where in the message the packet's data begins, bytes.
+    /// Offset of the packet's data in the message, bytes.
     pub offset: u64,
-    /// Bytes in a full segment.
+    /// Size of a full segment, bytes.
     pub segment: u32,
-    /// cwnd, bytes.
+    /// Congestion window, bytes.
     pub window: u64,
-    /// What the other side can take in, bytes.
+    /// Peer's receive window, bytes.
     pub receive_window: u64,
-    /// Was this data sent before?
+    /// True if the data was sent before.
     pub retransmission: bool,
-    /// Does it repair a loss that duplicate ACKs have shown?
+    /// True if the sender is in a recovery from a loss that duplicate ACKs have shown.
     pub recovering: bool,
 }
 
-/// What a packet of a connection is.
+/// Kind of a packet of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carries {
     /// Data or a FIN.
     #[default]
     Data,
-    /// Nothing but an acknowledgement of data that had this priority, if any has come.
+    /// Pure ACK, with the priority of the data that it acknowledges, if any has arrived.
     Ack(Option<Colour>),
-    /// A SYN.
+    /// SYN or SYN-ACK.
     Opening,
 }
 
-/// Sets the priority of packets as they leave a host or enter a network.
+/// Marker, which sets the priority of packets as they leave a host or enter a network.
 pub trait PacketMarker: Debug + Send {
-    /// Looks at the packet and what its sender knows, and marks it.
+    /// Marks a packet by its fields and, where available, the state of its sender.
     fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet);
 }
 
 kinds! {
-    /// What a sender marks by, as configuration.
+    /// Configuration of a marker.
     #[derive(Copy)]
     pub enum MarkerSpec {
         Spm(SpmParameters),
@@ -65,7 +64,8 @@ kinds! {
 }
 
 impl MarkerSpec {
-    /// The marker of one connection of such an application; `rng` is for those that draw.
+    /// Creates the marker of one connection of an application with these requirements; `rng` provides the random stream of a randomized
+    /// marker.
     pub fn build(&self, service: Service, rng: impl FnOnce() -> Rng) -> AnyMarker {
         match *self {
             Self::Spm(parameters) => AnyMarker::Spm(Spm::new(parameters)),
@@ -74,23 +74,24 @@ impl MarkerSpec {
         }
     }
 
-    /// What can be said of packets without their sender's window: where they enter a network.
+    /// Returns the parameters of selective packet marking, the only marker that also works without the sender's window, where packets enter
+    /// a network.
     pub fn spm(&self) -> Option<SpmParameters> {
         if let Self::Spm(parameters) = self { Some(*parameters) } else { None }
     }
 }
 
-/// What a sender marks by.
+/// Marker of a sender.
 #[derive(Debug, Default)]
 pub enum AnyMarker {
-    /// Leaves every packet as it is.
+    /// No marker: packets are not changed.
     #[default]
     None,
     /// Selective packet marking.
     Spm(Spm),
-    /// By application.
+    /// Marking by application.
     Application(Application),
-    /// By the state of TCP.
+    /// Marking by the state of TCP.
     TcpState(Box<TcpState>),
 }
 

@@ -2,22 +2,22 @@ use crate::Colour;
 use catnip_base::words;
 
 words! {
-    /// What an application needs of the network, from which its defaults follow (Noureddine and Tobagi, "Improving the
+    /// Requirements of an application on the network, from which the defaults of markers follow (Noureddine and Tobagi, "Improving the
     /// performance of interactive TCP applications using service differentiation", 2002, sections V and VI).
     #[derive(Default)]
     pub enum Service {
-        /// Each packet is waited for by a person, as with Telnet.
+        /// Highly interactive application such as Telnet: a user waits for each packet.
         Highly = ("highly-interactive", "HIGH, class 1"),
-        /// A document is waited for, as with the Web.
+        /// Interactive application such as the Web: a user waits for a document.
         Interactive = ("interactive", "MED or by the window, class 2"),
-        /// Nobody waits, as with long file transfers.
+        /// Application such as a long file transfer: no user waits.
         #[default]
         Other = ("other", "LOW or by the window, class 3"),
     }
 }
 
 impl Service {
-    /// Its class at an output scheduler, and its assured forwarding class.
+    /// Returns the class at an output scheduler, which is also the assured forwarding class.
     pub fn class(self) -> u8 {
         match self {
             Self::Highly => 1,
@@ -26,7 +26,7 @@ impl Service {
         }
     }
 
-    /// Its drop precedence where applications are marked (section V).
+    /// Returns the drop precedence in marking by application (section V).
     pub fn colour(self) -> Colour {
         match self {
             Self::Highly => Colour::Green,

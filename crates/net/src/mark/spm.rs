@@ -4,31 +4,31 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time, as_text};
 use catnip_law::spm as law;
 
-/// What selective packet marking looks at (CATNIP paper, section III-B).
+/// Parameters of selective packet marking (CATNIP paper, section III-B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpmParameters {
-    /// Leading packets of a document that are HIGH (catp25).
+    /// Number of leading packets of a document that are HIGH (catp25).
     pub leading: u32,
-    /// Trailing packets of a document that are HIGH (catp26); 0 is the partial marking of the paper's Linux
-    /// prototype, section V-G.
+    /// Number of trailing packets of a document that are HIGH (catp26); 0 is the partial marking of the paper's Linux prototype, section
+    /// V-G.
     pub trailing: u32,
-    /// A packet sent while cwnd is below this many segments is HIGH. The paper says 4 (catp27); its shares of HIGH
-    /// packets fit 3 (docs/deviations.md).
+    /// Window in segments: packets sent while cwnd is below it are HIGH. The paper specifies 4 (catp27); its shares of HIGH packets fit 3
+    /// (docs/deviations.md).
     pub small_window: u32,
-    /// HIGH or LOW: SYN and SYN-ACK. `None`: as the paper leaves it to whoever marks, since its simulator has no
-    /// handshakes. Senders then leave them unmarked, which queues take for LOW; an edge makes them HIGH.
+    /// Priority of SYN and SYN-ACK, HIGH or LOW. `None`: the paper leaves the priority open, since its simulator has no handshakes. Senders
+    /// then leave these packets unmarked, which queues treat as LOW; an edge marks them HIGH.
     pub handshake: Option<Colour>,
-    /// Is all HIGH that is sent again, or in a recovery, whatever its place and the window?
+    /// True if retransmissions and packets sent during a recovery are HIGH, regardless of offset and window.
     pub repairs: bool,
 }
 
 impl SpmParameters {
-    /// The paper's simulation: first three, last three, small window.
+    /// Parameters of the paper's simulation: first three, last three, small window.
     pub const FULL: Self = Self { leading: 3, trailing: 3, small_window: 3, handshake: None, repairs: false };
-    /// The paper's kernel prototype, which does not know where a document ends.
+    /// Parameters of the paper's kernel prototype, to which the end of a document is unknown.
     pub const PARTIAL: Self = Self { trailing: 0, ..Self::FULL };
-    /// What today's hosts need: an initial window of ten segments gets over a lost first one by itself, and each HIGH packet more makes
-    /// the others worth less.
+    /// Parameters for today's hosts. A sender with an initial window of ten segments recovers from the loss of the first segment by itself,
+    /// and each additional HIGH packet reduces the benefit of the others.
     pub const LAST_ONLY: Self = Self { leading: 0, small_window: 0, repairs: true, ..Self::FULL };
 }
 
@@ -83,34 +83,34 @@ as_text!(SpmParameters);
 
 /// Selective packet marking: the packets whose loss would cost a timeout are HIGH, the others LOW.
 ///
-/// Each transmission and retransmission is judged by the window at that moment. If the application has not told
-/// the size of its document, the end is unknown and marking is partial.
+/// Each transmission and retransmission is judged by the window at that moment. If the application has not given the size of its document,
+/// the end is unknown and marking is partial.
 #[derive(Clone, Copy, Debug)]
 pub struct Spm {
     parameters: SpmParameters,
 }
 
 impl Spm {
-    /// A marker with these parameters.
+    /// Creates a marker with these parameters.
     pub fn new(parameters: SpmParameters) -> Self {
         Self { parameters }
     }
 
-    /// Whether the place of data is all that it looks at.
+    /// Returns true if the mark of data depends only on its [`Place`].
     #[inline]
     pub fn needs_only_the_place(&self) -> bool {
         !self.parameters.repairs
     }
 }
 
-/// As much of a [`Sending`] as [`Spm`] looks at.
+/// Part of a [`Sending`] that determines the mark of data by [`Spm`], unless repairs are HIGH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where in its document a packet's data begins, bytes.
+    /// Offset of the packet's data in its document, bytes.
     pub offset: u64,
-    /// Length of the document, if known.
+    /// Length of the document, bytes, if known.
     pub bytes: Option<u64>,
-    /// cwnd, bytes.
+    /// Congestion window, bytes.
     pub window: u64,
 }
 
@@ -118,7 +118,7 @@ impl Spm {
     const HIGH: Dscp = Dscp::assured(1, Colour::Green);
     const LOW: Dscp = Dscp::assured(1, Colour::Red);
 
-    /// The mark of a packet with data from a place in a document, in segments of so many bytes.
+    /// Returns the mark of a packet with data from a place in a document, with segments of `segment` bytes.
     #[inline]
     pub fn mark_of(&self, place: &Place, segment: u32) -> Dscp {
         let SpmParameters { leading, trailing, small_window, .. } = self.parameters;
@@ -130,13 +130,13 @@ impl Spm {
         }
     }
 
-    /// The mark of a SYN or SYN-ACK, if it gets one.
+    /// Returns the mark of a SYN or SYN-ACK, if these are marked.
     #[inline]
     pub fn mark_of_handshake(&self) -> Option<Dscp> {
         self.parameters.handshake.map(|colour| Dscp::assured(1, colour))
     }
 
-    /// The mark of a packet of a sender, if it gets one: ACKs do not.
+    /// Returns the mark of a packet at its sender, if it is marked. ACKs are not.
     #[inline]
     pub fn mark_of_sending(&self, sending: &Sending) -> Option<Dscp> {
         let &Sending { carries, offset, window, .. } = sending;
@@ -156,7 +156,7 @@ impl Spm {
 impl PacketMarker for Spm {
     #[inline]
     fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
-        // Inside the network nothing is known.
+        // Inside the network, the state of the sender is unknown.
         if let Some(mark) = sending.and_then(|sending| self.mark_of_sending(sending)) {
             packet.dscp = mark;
         }
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_ends_a_document_is_high_unless_nobody_looks_at_the_end() {
-        // Behind all 16 packets only a FIN is left.
+        // After all 16 packets only a FIN is left.
         assert!(high(SpmParameters::FULL, 17, 16, 8, true));
         assert!(!high(SpmParameters::PARTIAL, 17, 16, 8, true));
     }

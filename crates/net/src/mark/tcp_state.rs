@@ -7,27 +7,27 @@ use catnip_law::tcp_state as law;
 use std::fmt;
 use std::str::FromStr;
 
-/// Marking by the state of TCP (IDS-S16; Noureddine and Tobagi 2002, section VI-A, Algorithm 1): what a small window sends is
-/// HIGH, what a larger one sends MED, the rest LOW. Connections that cannot recover from a loss without a timeout are thus
-/// protected, and long transfers in their beginnings, too.
+/// Configuration of marking by the state of TCP (IDS-S16; Noureddine and Tobagi 2002, section VI-A, Algorithm 1): packets sent under a
+/// small window are HIGH, packets sent under a larger one MED, the others LOW. Connections that cannot recover from a loss without a
+/// timeout are thus protected, and so are long transfers when they begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpStateSpec {
-    /// The largest window whose packets are all HIGH; `None`: what the kind of traffic has by default.
+    /// Largest window whose packets are all HIGH; `None`: the default of the service.
     pub high: Option<Threshold>,
-    /// The largest window whose packets are MED at least; `None`: the same.
+    /// Largest window whose packets are at least MED; `None`: the default of the service.
     pub med: Option<Threshold>,
-    /// Class of assured forwarding, 1 to 4; `None`: the same.
+    /// Assured forwarding class, 1 to 4; `None`: the default of the service.
     pub class: Option<u8>,
-    /// Above a threshold its share of the window keeps the priority.
+    /// True in the randomized version: above a threshold, a packet keeps the priority with the probability threshold / window.
     pub random: bool,
 }
 
-/// A window in segments, or one that no window exceeds.
+/// Threshold of the window in segments; [`Threshold::ALL`] is never exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Threshold(pub u32);
 
 impl Threshold {
-    /// Above every window: all packets of Telnet are HIGH.
+    /// Threshold above every window: all packets of Telnet are HIGH.
     pub const ALL: Self = Self(u32::MAX);
 }
 
@@ -83,21 +83,21 @@ impl Kind for TcpStateSpec {
 }
 
 impl TcpStateSpec {
-    /// The window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice that (MEDthresh).
+    /// Default thresholds: the window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice that (MEDthresh).
     pub const USUAL: [Threshold; 2] = [Threshold(4), Threshold(8)];
 }
 
-/// Marks the packets of one connection by its window.
+/// Marker of the packets of one connection by its window.
 #[derive(Clone, Debug)]
 pub struct TcpState {
     thresholds: law::Thresholds,
     class: u8,
-    /// Of the randomized version.
+    /// Random numbers of the randomized version.
     rng: Option<Rng>,
 }
 
 impl TcpState {
-    /// The marker of a connection of this kind of application; `rng` is for the randomized version.
+    /// Creates the marker of a connection of this service; `rng` is for the randomized version.
     pub fn new(spec: TcpStateSpec, service: Service, rng: impl FnOnce() -> Rng) -> Self {
         let usual = if service == Service::Highly { [Threshold::ALL; 2] } else { TcpStateSpec::USUAL };
         let high = spec.high.unwrap_or(usual[0]);
@@ -106,7 +106,7 @@ impl TcpState {
         Self { thresholds, class: spec.class.unwrap_or(service.class()), rng: spec.random.then(rng) }
     }
 
-    /// Algorithm 1 for a window of so many segments.
+    /// Returns the priority by Algorithm 1 for a window in segments.
     fn colour(&mut self, window: u32, protected: bool) -> Colour {
         let draw = || self.rng.as_mut().map_or(law::NEVER, |rng| (rng.uniform() * 2f64.powi(32)) as u32);
         match law::level(&self.thresholds, window, protected, draw) {
@@ -146,7 +146,7 @@ mod tests {
         packet.dscp.colour()
     }
 
-    /// A segment of 1000 bytes under a window of so many.
+    /// Returns the state for a segment of 1000 bytes under a window in segments.
     fn data(window: u64) -> Sending {
         Sending { segment: 1000, window: window * 1000, receive_window: 64_000, ..Sending::default() }
     }
@@ -159,7 +159,7 @@ mod tests {
         for (window, colour) in table {
             assert_eq!(marked(&mut marker, &data(window)), colour, "{window} segments");
         }
-        // A fraction of a segment does not count, and the receive window is a window, too.
+        // A fraction of a segment does not count, and the receive window limits the window, too.
         assert_eq!(marked(&mut marker, &Sending { window: 4999, ..data(0) }), high);
         assert_eq!(marked(&mut marker, &Sending { receive_window: 4000, ..data(20) }), high);
     }

@@ -6,8 +6,7 @@ use crate::{Backlog, Colour, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// CATNIP-Good, DropTail in which a HIGH arrival takes the place of a LOW packet, or CATNIP-Bad, its mirror image, as
-/// configuration.
+/// Configuration of CATNIP-Good, drop-tail in which a HIGH arrival pushes out a LOW packet, or of CATNIP-Bad, its mirror image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatnipSpec {
     good: bool,
@@ -50,11 +49,11 @@ impl QueueKind for CatnipSpec {
     }
 }
 
-/// CATNIP-Good and its mirror image CATNIP-Bad (CATNIP paper, section III-C): DropTail, except that an arriving
-/// HIGH packet takes the place of a queued LOW one. Of three colours, the one that is dropped first goes first; the paper
-/// has two.
+/// CATNIP-Good and its mirror image CATNIP-Bad (CATNIP paper, section III-C): drop-tail, except that an arriving HIGH
+/// packet pushes out a queued LOW one. The paper has two priorities; of the three here, packets of the one that is
+/// dropped first are pushed out first.
 ///
-/// Service stays FIFO and the remaining packets keep their order. A packet in transmission is out of reach.
+/// Service stays FIFO, and the remaining packets keep their order. A packet in transmission cannot be pushed out.
 #[derive(Debug)]
 pub struct CatnipQueue {
     queue: Fifo,
@@ -63,13 +62,13 @@ pub struct CatnipQueue {
 }
 
 impl CatnipQueue {
-    /// CATNIP-Good: HIGH packets are protected at the cost of LOW ones. A number is that of packets that wait beside the one
-    /// in transmission.
+    /// Creates CATNIP-Good: HIGH packets are protected at the cost of LOW ones. A number gives the packets that may
+    /// wait besides the one in transmission.
     pub fn good(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
         Self::with(capacity.into(), Victims::new(victim, Colour::DROPPED_FIRST, rng))
     }
 
-    /// CATNIP-Bad: LOW packets are protected at the cost of HIGH ones.
+    /// Creates CATNIP-Bad: LOW packets are protected at the cost of HIGH ones.
     pub fn bad(capacity: impl Into<Capacity>, victim: VictimRule, rng: Rng) -> Self {
         let mut order = Colour::DROPPED_FIRST;
         order.reverse();

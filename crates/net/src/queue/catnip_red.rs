@@ -4,12 +4,12 @@ use super::{Holds, QueueKind, Site};
 use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 
-/// RED decides when a packet goes, CATNIP which one, as configuration.
+/// Configuration of CATNIP-RED: RED decides when a packet is dropped, CATNIP which one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CatnipRedSpec {
-    /// The buffer and the law's numbers.
+    /// Buffer limit and parameters of RED.
     pub red: RedSpec,
-    /// Which LOW packet gives its place.
+    /// Rule that selects the LOW packet to push out.
     pub victim: VictimRule,
 }
 

@@ -5,12 +5,12 @@ use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
-/// CoDel (RFC 8289) as configuration.
+/// Configuration of CoDel (RFC 8289).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelSpec {
-    /// What fits, the packet in transmission included.
+    /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
-    /// The law's numbers.
+    /// Parameters of the control law.
     pub parameters: CodelParameters,
 }
 
@@ -38,7 +38,7 @@ impl QueueKind for CodelSpec {
             parameters: self.parameters,
         })
     }
-    /// It may drop long before it is full.
+    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -47,18 +47,18 @@ impl QueueKind for CodelSpec {
     }
 }
 
-/// CoDel's numbers, and whether it marks.
+/// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelParameters {
-    /// How long packets may wait.
+    /// Target queueing delay, TARGET.
     pub target: Span,
-    /// How long all of them may wait longer, about a round-trip time.
+    /// Time for which all packets may wait longer than the target, INTERVAL; about a round-trip time.
     pub interval: Span,
-    /// Packets that are ECN-capable are marked instead of dropped.
+    /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 
-/// RFC 8289, sections 4.3 and 4.4.
+/// Defaults of RFC 8289, sections 4.3 and 4.4.
 impl Default for CodelParameters {
     fn default() -> Self {
         Self { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
@@ -87,26 +87,26 @@ impl CodelParameters {
     }
 }
 
-/// The law of CoDel (RFC 8289, section 5): it holds numbers, never packets.
+/// Control law of CoDel (RFC 8289, section 5), without the packets.
 ///
-/// It is asked of one packet at the head after the other, until one may go or none is left.
+/// A queue calls [`CodelLaw::drops`] for each packet at its head, until a packet may leave or none is left.
 #[derive(Clone, Debug, Default)]
 pub struct CodelLaw {
-    /// When packets will have waited too long for an interval, if they have waited too long since.
+    /// Time at which packets will have waited too long for an interval (first_above_time); `None` while they do not wait too long.
     too_long_at: Option<Time>,
     dropping: bool,
-    /// While dropping: when the next one goes, and since it began, how many have gone.
+    /// Time of the next drop while dropping (drop_next), and number of drops that sets the drop rate (count).
     next_drop: Time,
     count: u32,
-    /// What the count was when dropping began last.
+    /// Count when dropping began last (lastcount).
     first_count: u32,
-    /// One has just gone, and the time of the next one is set if the packet behind it waited too long, too.
+    /// True directly after a drop: the time of the next drop is set if the next packet has waited too long, too.
     follows: bool,
 }
 
 impl CodelLaw {
-    /// What has waited for so long is at the head of a queue now, and so many bytes behind it, of packets of which the
-    /// largest has so many: must it go?
+    /// Returns true if the packet at the head must be dropped. The packet has waited for `waited`, `behind` bytes are
+    /// queued behind it, and the largest packet has `largest` bytes.
     pub fn drops(&mut self, p: &CodelParameters, now: Time, waited: Span, behind: u64, largest: u32) -> bool {
         let too_long = self.too_long(p, now, waited, behind, largest);
         if !self.dropping {
@@ -131,12 +131,12 @@ impl CodelLaw {
         due
     }
 
-    /// There is nothing at the head.
+    /// Records that the queue is empty.
     pub fn on_empty(&mut self) {
         (self.too_long_at, self.dropping, self.follows) = (None, false, false);
     }
 
-    /// Has everything waited too long for an interval? A queue of less than a packet is never too long.
+    /// Returns true if packets have waited too long for an interval. A backlog of at most one packet is never too long.
     fn too_long(&mut self, p: &CodelParameters, now: Time, waited: Span, behind: u64, largest: u32) -> bool {
         if waited < p.target || behind <= u64::from(largest) {
             self.too_long_at = None;
@@ -145,8 +145,8 @@ impl CodelLaw {
         now >= *self.too_long_at.get_or_insert(now + p.interval)
     }
 
-    /// The first one goes. If the last time was not long ago, the rate that controlled the queue then is a good one to start
-    /// with.
+    /// Begins dropping with the first packet. If dropping ended not long ago, the rate that controlled the queue then
+    /// is a good initial rate.
     fn begin(&mut self, p: &CodelParameters, now: Time) {
         let more = self.count.wrapping_sub(self.first_count);
         let lately = now.since(self.next_drop) < p.interval * 16;
@@ -157,14 +157,14 @@ impl CodelLaw {
     }
 }
 
-/// How long after a drop the next one comes: interval / √count, rounded down. The whole root of interval² / count is that to
-/// the nanosecond, without a fraction on the way.
+/// Returns the time from a drop to the next one: interval / √count, rounded down. The integer square root of interval²
+/// / count is exact to the nanosecond and needs no fractions.
 fn gap(interval: Span, count: u32) -> Span {
     let squared = u128::from(interval.as_nanos()).pow(2);
     Span::from_nanos((squared / u128::from(count.max(1))).isqrt() as u64)
 }
 
-/// Marks a packet that would go, if it may be marked instead.
+/// Marks a packet that would be dropped, if it may be marked instead. Returns true if it is marked.
 pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &mut dyn Fate) -> bool {
     let marks = p.ecn && packet.ecn != Ecn::NOT_ECT;
     if marks {
@@ -173,12 +173,12 @@ pub(super) fn marks(p: &CodelParameters, now: Time, packet: &mut Packet, fate: &
     marks
 }
 
-/// FIFO governed by [`CodelLaw`].
+/// FIFO managed by [`CodelLaw`].
 #[derive(Debug)]
 pub struct Codel {
     queue: Fifo,
     room: Room,
-    /// The largest packet so far, bytes.
+    /// Largest packet so far, bytes.
     largest: u32,
     law: CodelLaw,
     parameters: CodelParameters,

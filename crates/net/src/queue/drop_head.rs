@@ -5,10 +5,10 @@ use crate::{Backlog, DropReason, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 
-/// FIFO that always takes in arrivals, at the cost of what has waited longest, as configuration.
+/// Configuration of drop-head: a FIFO that makes space for an arrival by dropping the packets that have waited longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropHeadSpec {
-    /// What fits, the packet in transmission included.
+    /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
 }
 
@@ -38,7 +38,7 @@ impl QueueKind for DropHeadSpec {
     }
 }
 
-/// FIFO that gives up its head. A loss is then seen a queue earlier than at the tail.
+/// FIFO that drops at its head. A loss is then detected earlier than with tail drop, by the queueing delay.
 #[derive(Debug)]
 pub struct DropHead {
     queue: Fifo,

@@ -6,36 +6,36 @@ use catnip_base::{ParseError, Span, Time};
 use std::collections::VecDeque;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// FIFO that drops arrivals at a full buffer (CATNIP paper, section III-C), as configuration.
+/// Configuration of drop-tail: a FIFO that drops arrivals at a full buffer (CATNIP paper, section III-C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropTailSpec(Limit);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Room(Capacity),
-    /// Above zero.
+    /// Maximum waiting time, above zero.
     Wait(Span),
 }
 
 impl DropTailSpec {
-    /// A buffer for so many packets, the one in transmission included; at least 2.
+    /// Creates drop-tail with a limit in packets, the one in transmission included; `None` if the limit is below 2.
     pub fn packets(limit: u32) -> Option<Self> {
         Places::new(limit.into()).map(|places| Self(Limit::Room(Capacity::Packets(places))))
     }
 
-    /// A buffer for so many bytes, those of the packet in transmission included until its last bit has left. A packet
-    /// larger than all of it never passes.
+    /// Creates drop-tail with a limit in bytes, those of the packet in transmission included until its last bit has
+    /// left; `None` if the limit is zero. A packet larger than the limit is always dropped.
     pub fn bytes(limit: u64) -> Option<Self> {
         NonZeroU64::new(limit).map(|limit| Self(Limit::Room(Capacity::Bytes(limit))))
     }
 
-    /// Is it measured in time?
+    /// Returns true if the limit is a time.
     pub(super) fn is_in_time(&self) -> bool {
         matches!(self.0, Limit::Wait(_))
     }
 
-    /// A buffer measured in time: an arrival is dropped if more than that would pass until its own transmission begins,
-    /// with the rest of the packet in transmission before it.
+    /// Creates drop-tail with a limit in time; `None` if the limit is zero. An arrival is dropped if it would wait
+    /// longer than the limit for the start of its own transmission, the rest of the packet in transmission included.
     pub fn wait(limit: Span) -> Option<Self> {
         (limit > Span::ZERO).then_some(Self(Limit::Wait(limit)))
     }
@@ -102,7 +102,7 @@ impl QueueKind for DropTailSpec {
     }
 }
 
-/// FIFO; an arrival that finds the buffer full is dropped.
+/// FIFO that drops arrivals at a full buffer.
 #[derive(Debug)]
 pub struct DropTail {
     packets: VecDeque<Packet>,
@@ -112,11 +112,11 @@ pub struct DropTail {
 
 #[derive(Debug)]
 enum Room {
-    /// For those that wait.
+    /// Maximum number of packets that wait.
     Packets(NonZeroU32),
     Bytes {
         limit: u64,
-        /// Of the packet in transmission, which keeps its place until its last bit has left.
+        /// Bytes of the packet in transmission, which counts until its last bit has left.
         in_transmission: u32,
     },
     Wait(Box<Waiting>),
@@ -125,13 +125,13 @@ enum Room {
 #[derive(Debug)]
 struct Waiting {
     limit: Span,
-    /// A copy of the wire, which knows when it will have sent all that was accepted.
+    /// Copy of the wire, which computes the end of transmission of all accepted packets.
     wire: AnyShaper,
     free_at: Time,
 }
 
 impl DropTail {
-    /// A queue in which at most `waiting` packets wait beside the one in transmission.
+    /// Creates a queue in which at most `waiting` packets wait besides the one in transmission.
     pub fn new(waiting: NonZeroU32) -> Self {
         Self::with(Room::Packets(waiting))
     }
@@ -140,7 +140,7 @@ impl DropTail {
         Self { packets: VecDeque::new(), bytes: 0, room }
     }
 
-    /// Is there room for an arrival of `len` bytes? If so, it comes.
+    /// Returns true if an arrival of `len` bytes is accepted. With a limit in time, its transmission is then added to the copy of the wire.
     fn accepts(&mut self, now: Time, len: u32) -> bool {
         match &mut self.room {
             Room::Packets(waiting) => (self.packets.len() as u32) < waiting.get(),

@@ -6,14 +6,14 @@ use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Share, Span, Time};
 
-/// DualPI2 (RFC 9332, appendix A) as configuration.
+/// Configuration of DualPI2 (RFC 9332, appendix A).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Spec {
-    /// What fits into both queues together, the packet in transmission included.
+    /// Buffer limit of both queues together, the packet in transmission included.
     pub limit: Capacity,
-    /// The law's numbers.
+    /// Parameters of the algorithm.
     pub parameters: DualPi2Parameters,
-    /// What the classic queue has of the wire while both want it, in hundredths.
+    /// Share of the link for the classic queue while both queues hold packets, percent.
     pub classic_percent: u32,
 }
 
@@ -82,7 +82,7 @@ impl QueueKind for DualPi2Spec {
         })
     }
 
-    /// It may drop long before it is full.
+    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -92,26 +92,26 @@ impl QueueKind for DualPi2Spec {
     }
 }
 
-/// DualPI2's numbers.
+/// Parameters of DualPI2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Parameters {
-    /// How long classic packets may wait.
+    /// Target queueing delay of classic packets.
     pub target: Span,
-    /// How often the probability is set, Tupdate.
+    /// Interval between updates of the probability, Tupdate.
     pub update: Span,
-    /// What a distance of one second from the target adds to the probability.
+    /// Increase of the probability per second of delay beyond the target, at each update.
     pub alpha_hz: f64,
-    /// What a delay that has grown by one second adds to it.
+    /// Increase of the probability per second by which the delay has grown, at each update.
     pub beta_hz: f64,
-    /// k: how many times the base probability the coupled one is.
+    /// Coupling factor k: ratio of the coupled probability to the base probability.
     pub coupling: u32,
-    /// No L4S packet that has waited less is marked by its own queue, minTh.
+    /// Queueing delay up to which the L4S queue's own AQM marks no packet, minTh.
     pub ramp_from: Span,
-    /// From there to where all are marked.
+    /// Further delay from which on all L4S packets are marked.
     pub ramp: Span,
 }
 
-/// RFC 9332, appendix A.1, with the rounded gains of the text.
+/// Defaults of RFC 9332, appendix A.1, with the rounded gains of the text.
 impl Default for DualPi2Parameters {
     fn default() -> Self {
         Self {
@@ -126,24 +126,25 @@ impl Default for DualPi2Parameters {
     }
 }
 
-/// What becomes of a packet that leaves.
+/// Congestion signal for a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Nothing.
+    /// No signal.
     Pass,
-    /// It is marked.
+    /// CE mark.
     Mark,
-    /// It is dropped.
+    /// Drop.
     Drop,
 }
 
-/// The law of DualPI2 (RFC 9332, appendix A.2): it holds numbers, never packets.
+/// Algorithm of DualPI2 (RFC 9332, appendix A.2), without the packets.
 ///
-/// Probabilities are in [`PROBABLE`]ths. Signals are not drawn: each queue adds its probabilities up and signals at each whole.
+/// Probabilities are in [`PROBABLE`]ths. Signals are not random: each queue adds its probabilities up and signals each
+/// time the sum exceeds one.
 #[derive(Clone, Debug)]
 pub struct DualPi2Law {
     update_at: Time,
-    /// p'.
+    /// Base probability p'.
     base: u64,
     delay_before: Span,
     l4s_sum: u64,
@@ -151,7 +152,7 @@ pub struct DualPi2Law {
 }
 
 impl DualPi2Law {
-    /// Of queues that are empty when a run begins.
+    /// Creates the state of queues that are empty when a run begins.
     pub fn new(p: &DualPi2Parameters) -> Self {
         Self {
             update_at: Time::ZERO + p.update,
@@ -162,12 +163,13 @@ impl DualPi2Law {
         }
     }
 
-    /// The base probability p', whose square is that of classic packets.
+    /// Returns the base probability p', whose square is the probability of a signal for classic packets.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// Sets the probability as often as it was due until `now`, while since then the packet waited that has waited longest.
+    /// Performs all updates of the probability that are due by `now`. `since` is the arrival time of the packet that
+    /// waited longest in the meantime, if there is one.
     pub fn advance(&mut self, p: &DualPi2Parameters, now: Time, since: Option<Time>) {
         while self.update_at <= now {
             let delay = since.map_or(Span::ZERO, |since| self.update_at.since(since));
@@ -183,7 +185,7 @@ impl DualPi2Law {
         }
     }
 
-    /// An L4S packet that has waited for so long leaves, and was alone in its queue or not.
+    /// Returns the signal for an L4S packet that leaves after `waited`. `was_alone` is true if its queue is empty then.
     pub fn of_l4s(&mut self, p: &DualPi2Parameters, waited: Span, was_alone: bool) -> Signal {
         let coupled = self.coupled(p);
         if coupled < PROBABLE {
@@ -197,13 +199,13 @@ impl DualPi2Law {
         if recurs(&mut self.l4s_sum, coupled) { Signal::Mark } else { Signal::Pass }
     }
 
-    /// A classic packet leaves, which can be marked or not.
+    /// Returns the signal for a classic packet that leaves.
     pub fn of_classic(&mut self, p: &DualPi2Parameters, can_be_marked: bool) -> Signal {
         let probability = self.squared();
         if !recurs(&mut self.classic_sum, probability) {
             return Signal::Pass;
         }
-        // From 1 / k² on, where the coupled probability is one.
+        // Overload begins at 1 / k², where the coupled probability is one.
         let overload = u128::from(probability) * u128::from(p.coupling).pow(2) >= PROBABLE.into();
         if can_be_marked && !overload { Signal::Mark } else { Signal::Drop }
     }
@@ -217,7 +219,7 @@ impl DualPi2Law {
     }
 }
 
-/// The probability of the L4S queue's own.
+/// Returns the marking probability of the L4S queue's own AQM.
 fn ramp(p: &DualPi2Parameters, waited: Span) -> u64 {
     if waited >= p.ramp_from + p.ramp {
         return PROBABLE;
@@ -235,16 +237,16 @@ fn recurs(sum: &mut u64, probability: u64) -> bool {
     whole
 }
 
-/// Who goes next while both queues hold packets: weighted round robin by bytes (RFC 9332, section 4.2.2), whose credit only
-/// changes while they compete, so that L4S packets that come one by one never wait for their turn.
+/// Scheduler of the two queues while both hold packets: weighted round robin by bytes (RFC 9332, section 4.2.2). The
+/// credit changes only while the queues compete, so that packets sent while the other queue is empty cost nothing.
 #[derive(Clone, Copy, Debug)]
 struct Turns {
-    /// Above zero it is the classic queue's turn; bytes times hundredths.
+    /// Credit of the classic queue, bytes times percent; the classic queue is served while it is above zero.
     credit: i64,
     classic_percent: i64,
 }
 
-/// The largest packet on most paths, bytes.
+/// Largest packet on most paths, bytes.
 const MTU: i64 = 1500;
 
 impl Turns {
@@ -254,7 +256,7 @@ impl Turns {
         turns
     }
 
-    /// Nobody waits: L4S goes first again if its share is the larger one.
+    /// Resets the credit when both queues are empty. L4S is served first again if its share is the larger one.
     fn restart(&mut self) {
         self.credit = MTU * (2 * self.classic_percent - 100);
     }
@@ -269,7 +271,7 @@ impl Turns {
     }
 }
 
-/// Two FIFOs governed by [`DualPi2Law`].
+/// Two FIFOs managed by [`DualPi2Law`].
 #[derive(Debug)]
 pub struct DualPi2 {
     l4s: Fifo,
@@ -281,7 +283,7 @@ pub struct DualPi2 {
 }
 
 impl DualPi2 {
-    /// When the packet arrived that has waited longest.
+    /// Returns the arrival time of the packet that has waited longest.
     fn since(&self) -> Option<Time> {
         let arrived = |queue: &Fifo| queue.head().map(|packet| packet.arrived);
         match (arrived(&self.l4s), arrived(&self.classic)) {
@@ -290,7 +292,7 @@ impl DualPi2 {
         }
     }
 
-    /// The packet whose turn it is, and whether it is a classic one. A packet that is dropped takes nobody's turn.
+    /// Returns the next packet to send. A dropped packet does not change the credit.
     fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         loop {
             let competing = self.l4s.len() > 0 && self.classic.len() > 0;

@@ -1,7 +1,7 @@
 use crate::{Backlog, Colour, Packet};
 use std::collections::VecDeque;
 
-/// Packets in order of arrival; any of them can be taken out without disturbing the order of the others.
+/// FIFO from which any packet can be removed without changing the order of the others.
 #[derive(Debug, Default)]
 pub(super) struct Fifo {
     packets: VecDeque<Packet>,
@@ -35,7 +35,7 @@ impl Fifo {
         self.packets[index as usize].dscp.colour()
     }
 
-    /// The packet that came first.
+    /// Returns the packet that arrived first.
     pub(super) fn head(&self) -> Option<&Packet> {
         self.packets.front()
     }
@@ -60,7 +60,7 @@ impl Fifo {
         packet
     }
 
-    /// The place of the `nth` packet (from 0, in order of arrival) of this colour; there must be so many.
+    /// Returns the index of the `nth` packet (from 0, in order of arrival) of this drop precedence. Panics if the queue holds fewer.
     pub(super) fn nth_of(&self, colour: Colour, nth: u32) -> u32 {
         let mut of_colour = self.packets.iter().enumerate().filter(|(_, p)| p.dscp.colour() == colour);
         of_colour.nth(nth as usize).expect("the queue holds that many").0 as u32

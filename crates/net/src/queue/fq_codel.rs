@@ -8,20 +8,20 @@ use catnip_base::{Bytes, ParseError, Time};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-/// FQ-CoDel (RFC 8290) as configuration.
+/// Configuration of FQ-CoDel (RFC 8290).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCodelSpec {
-    /// What fits, the packet in transmission included.
+    /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
-    /// The numbers of the law that governs each queue.
+    /// Parameters of CoDel in each queue.
     pub parameters: CodelParameters,
-    /// How many queues there are; connections whose numbers leave the same remainder share one.
+    /// Number of queues; connections whose numbers leave the same remainder share one.
     pub flows: NonZeroU32,
-    /// What a queue may send in its turn, bytes.
+    /// Bytes that a queue may send in its turn.
     pub quantum: NonZeroU32,
 }
 
-/// There are no more connections than these to tell apart.
+/// Maximum number of queues: connections have numbers of 16 bits.
 const MAX_FLOWS: u32 = 1 << 16;
 const FLOWS: NonZeroU32 = NonZeroU32::new(1024).unwrap();
 const QUANTUM: NonZeroU32 = NonZeroU32::new(1514).unwrap();
@@ -71,7 +71,7 @@ impl QueueKind for FqCodelSpec {
         })
     }
 
-    /// It may drop long before it is full.
+    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -81,19 +81,19 @@ impl QueueKind for FqCodelSpec {
     }
 }
 
-/// A queue for each connection, governed by [`CodelLaw`]; they take turns by bytes (deficit round robin), and one in which
-/// nothing was for a while goes first (RFC 8290, section 4).
+/// Queues of connections, each managed by [`CodelLaw`], served in turns by bytes (deficit round robin). A queue that
+/// was empty for a while is served first (RFC 8290, section 4).
 #[derive(Debug)]
 pub struct FqCodel {
     pool: Pool,
     flows: Vec<Flow>,
-    /// Those that take their first turn since they were empty, in order.
+    /// New queues: those in their first turn since they were empty, in order.
     new: VecDeque<u32>,
-    /// The others that take turns, in order.
+    /// Old queues: the others that take turns, in order.
     old: VecDeque<u32>,
     backlog: Backlog,
     room: Room,
-    /// The largest packet so far, bytes.
+    /// Largest packet so far, bytes.
     largest: u32,
     quantum: i64,
     parameters: CodelParameters,
@@ -103,17 +103,18 @@ pub struct FqCodel {
 struct Flow {
     packets: Chain,
     law: CodelLaw,
-    /// What it may still send in its turn, bytes.
+    /// Bytes that the queue may still send in its turn.
     credit: i64,
-    /// Is it in one of the lists?
+    /// True if the queue is in one of the two lists.
     takes_turns: bool,
 }
 
-/// How many packets go at most when the buffer is full (RFC 8290, section 4.1.3): to find whom to take them from costs more.
+/// Maximum number of packets dropped at once from a full buffer (RFC 8290, section 4.1.3), since the search for the
+/// longest queue is the larger cost.
 const BATCH: u32 = 64;
 
 impl FqCodel {
-    /// Makes room: half of the packets of the queue with the most bytes go, from its head. Out of line: a buffer governed by
+    /// Drops half of the packets of the queue with the most bytes, from its head. Out of line: a buffer managed by
     /// CoDel is hardly ever full.
     #[inline(never)]
     fn overflows(&mut self, now: Time, fate: &mut dyn Fate) {
@@ -126,7 +127,7 @@ impl FqCodel {
         }
     }
 
-    /// The next packet of a flow that its law lets go.
+    /// Returns the next packet of a queue that its control law does not drop.
     fn next_of(&mut self, flow: u32, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         let flow = &mut self.flows[flow as usize];
         loop {
@@ -146,7 +147,7 @@ impl FqCodel {
         }
     }
 
-    /// The next packet of all.
+    /// Returns the next packet of all queues.
     fn next(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         loop {
             let is_new = !self.new.is_empty();
@@ -162,7 +163,7 @@ impl FqCodel {
             if let Some(packet) = self.next_of(id, now, fate) {
                 return Some(packet);
             }
-            // A new one that comes back at once would have gone first again and again: it waits for its turn once.
+            // An emptied new queue becomes an old one for a turn: otherwise it could become new again at once and always be served first.
             if is_new {
                 self.new.pop_front();
                 self.old.push_back(id);

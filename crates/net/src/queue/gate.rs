@@ -4,12 +4,12 @@ use crate::{Colour, Meter, Packet, Sla};
 use catnip_base::notation::{Notation, Written};
 use catnip_base::{ParseError, Span, Time, WireTime};
 
-/// A buffer behind token buckets, as configuration.
+/// Configuration of a buffer from which packets leave through token buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gated {
-    /// What fits of all priorities and connections together, the packet in transmission included.
+    /// Buffer limit for all priorities and connections together, the packet in transmission included.
     pub limit: Capacity,
-    /// What it lets through.
+    /// SLA with the token buckets of HIGH and MED packets.
     pub sla: Sla,
 }
 
@@ -22,23 +22,23 @@ impl Gated {
         self.sla.write(to.name(name).value(self.limit));
     }
 
-    /// A packet beyond the depth of its bucket never passes, whatever the room.
+    /// Returns the bounds in packets. The lower one is 0: a packet larger than its bucket is always dropped.
     pub(super) fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
 }
 
-/// The order in which priorities are served, the highest first.
+/// Priorities in order of service, the highest first.
 pub(super) const SERVED_FIRST: [Colour; Colour::COUNT] = [Colour::Green, Colour::Yellow, Colour::Red];
 
-/// Token buckets through which a wire is entered. A packet counts when its last bit leaves the wire: that is when a policer at
-/// the other end sees it, which with the same contract then lets all of it pass. On a wire of recorded rate it counts
-/// when its first bit leaves.
+/// Token buckets in front of a wire. A packet takes its tokens at the time at which its last bit leaves the wire. A
+/// policer at the other end receives the packet at that time, so that one with the same SLA lets all packets pass. On a
+/// wire without a constant rate a packet takes its tokens at the start of its transmission.
 #[derive(Debug)]
 pub(super) struct Gate {
     meter: Meter,
     sla: Sla,
-    /// A copy of the wire, if it takes time.
+    /// Copy of the wire, if its rate is constant.
     wire: Option<WireTime>,
 }
 
@@ -48,12 +48,12 @@ impl Gate {
         Self { meter: Meter::new(sla), sla: *sla, wire }
     }
 
-    /// Can such a packet ever pass?
+    /// Returns true if the packet can ever conform.
     pub(super) fn fits(&self, packet: &Packet) -> bool {
         self.sla.fits(packet.dscp.colour(), packet.len)
     }
 
-    /// Lets a packet pass that would start now, if it conforms.
+    /// Returns true if a packet whose transmission would begin at `start` conforms, and takes its tokens.
     pub(super) fn admits(&mut self, start: Time, packet: &Packet) -> bool {
         let mut wire = self.wire.clone();
         let end = wire.as_mut().map_or(start, |wire| wire.finish(start, packet.len));
@@ -64,10 +64,10 @@ impl Gate {
         admits
     }
 
-    /// When the packet can start if no other one does so before.
+    /// Returns the time at which the packet can start if no other packet starts before.
     pub(super) fn ready_at(&self, packet: &Packet) -> Time {
         let ready = self.meter.ready_at(packet.dscp.colour(), packet.len);
-        // On a wire that was idle; if it was not, the last bit leaves no earlier.
+        // Transmission time on an idle wire. On a busy wire the last bit leaves no earlier.
         let takes = self.wire.as_ref().map_or(Span::ZERO, |wire| wire.rate().time_of(packet.len.into()));
         Time::ZERO + ready.since(Time::ZERO + takes)
     }

@@ -1,5 +1,5 @@
-//! Queue disciplines: which packet waits, which one leaves next, which one is given up. A queue is one file, and one
-//! line of [`QueueSpec`].
+//! Queue disciplines, which decide in what order packets leave a port and which packets are dropped. Each discipline is
+//! one file and one entry of [`QueueSpec`].
 
 mod cake;
 mod catnip;
@@ -47,13 +47,12 @@ use catnip_base::notation::{Custom, Registry};
 use catnip_base::{Rng, Stream, Time, kinds};
 use std::fmt::Debug;
 
-/// The contract of every queue.
+/// Interface of every queue.
 ///
-/// A port calls `dequeue` each time its wire becomes ready, until the answer is `None`; so a `None` tells the
-/// queue that the wire is idle from then on. After that the port asks again only after an `enqueue` or at
-/// `wake_at`.
+/// A port calls `dequeue` each time its link becomes free, until the result is `None`. The link is idle from then on, and
+/// the port calls `dequeue` again only after an `enqueue` or at `wake_at`.
 ///
-/// A queue that holds a single packet:
+/// Example: a queue that holds a single packet.
 ///
 /// ```
 /// use catnip_base::Time;
@@ -95,96 +94,97 @@ use std::fmt::Debug;
 /// assert_eq!(queue.dequeue(Time::ZERO, &mut dropped).unwrap().body, 1);
 /// ```
 pub trait QueueDiscipline: Debug + Send {
-    /// Takes `packet` in, or tells `fate` which packet is given up instead.
+    /// Enqueues `packet`. Packets dropped because of it, `packet` itself included, are reported to `fate`.
     fn enqueue(&mut self, now: Time, packet: Packet, fate: &mut dyn Fate);
-    /// The packet that goes on the wire at `now`.
+    /// Returns the packet whose transmission starts at `now`.
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet>;
-    /// For a plain FIFO, which drops nothing but arrivals, and that only for want of room: how many packets may wait.
-    /// Departures are then known at arrival, and a port counts by itself and never calls `enqueue`.
+    /// Returns the number of packets that may wait, for a plain FIFO that drops only arrivals and only on overflow;
+    /// `None` for any other queue. The departures of such a FIFO are known at arrival, so that a port counts packets
+    /// itself and never calls `enqueue`.
     fn room(&self) -> Option<u32> {
         None
     }
-    /// When a queue that holds packets back wants to be asked again.
+    /// Returns the time of the next `dequeue` for a queue that holds packets back.
     fn wake_at(&self) -> Option<Time> {
         None
     }
-    /// What waits.
+    /// Returns the packets and bytes that wait.
     fn backlog(&self) -> Backlog;
-    /// What a connection weighs against others from now on, if its queue makes them take turns.
+    /// Sets the weight of a connection, for disciplines in which connections take turns.
     fn set_weight(&mut self, _flow: u16, _weight: u32) {}
-    /// By number, who sends the packets of this connection that go this way, and who receives them.
+    /// Sets the numbers of the source and the destination host of this connection's packets on this route.
     fn set_hosts(&mut self, _flow: u16, _route: Route, _hosts: [u32; 2]) {}
-    /// The packet that it gave last has left the wire, which goes on with one of another queue.
+    /// Notifies the queue that the packet it returned last has left the link, and that the next packet on the link is not from this queue.
     fn released(&mut self) {}
 }
 
-/// A kind of queue: plain data from which a port builds its queue.
+/// Configuration of a queue discipline, from which a port builds its queue.
 pub trait QueueKind: Send + Sync {
-    /// What holds the packets. A large one is boxed, so that ports stay small.
+    /// Type of the queue. Large queues are boxed to keep ports small.
     type Queue;
-    /// The queue of one port.
+    /// Builds the queue of one port.
     fn build(&self, site: &Site<'_>) -> Self::Queue;
-    /// What it says of its buffer.
+    /// Returns the bounds of the buffer in packets.
     fn holds(&self) -> Holds {
         Holds::default()
     }
-    /// Is its limit a time, so that it must know how long packets will wait?
+    /// Returns true if the limit is a time, so that the queue has to compute how long packets will wait.
     fn counts_time(&self) -> bool {
         false
     }
-    /// Does it matter to it how many packets its bytes are cut into?
+    /// Returns true if the behaviour depends on the number of packets into which the bytes are divided.
     fn counts_packets(&self) -> bool {
         true
     }
-    /// Does the wire never idle while something waits?
+    /// Returns true if the discipline is work-conserving: the link never idles while packets wait.
     fn conserves_work(&self) -> bool {
         true
     }
-    /// Does it matter to it between which hosts a packet goes?
+    /// Returns true if the behaviour depends on the source and destination hosts of packets.
     fn isolates_hosts(&self) -> bool {
         false
     }
-    /// The contract by which it holds packets back, if there is one; of several, the one with the smallest bucket.
+    /// Returns the SLA that makes the queue hold packets back, if any; of several, the one with the smallest bucket.
     fn contract(&self) -> Option<Sla> {
         None
     }
 }
 
-/// How many packets a queue has room for, the one in transmission included, as far as its configuration says.
+/// Bounds of a buffer in packets, the one in transmission included, as far as the configuration determines them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
-    /// It drops nothing while there are no more than these.
+    /// Number of packets up to which none is dropped.
     pub surely: u32,
-    /// There are never more.
+    /// Maximum number of packets; `None` if the configuration sets none.
     pub at_most: Option<u32>,
 }
 
-/// Where a queue is built.
+/// Port for which a queue is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// The line rate.
+    /// Line rate.
     pub rate: &'a RateSpec,
-    /// Of the run.
+    /// Seed of the run.
     pub seed: u64,
     /// Number of the port.
     pub port: u32,
-    /// Which of several queues of the port.
+    /// Index of the queue, if the port has several.
     part: Option<u32>,
     outage: Option<OutageSpec>,
 }
 
 impl<'a> Site<'a> {
-    /// At this port of the run with this seed.
+    /// Creates the site of this port in the run with this seed.
     pub fn new(rate: &'a RateSpec, seed: u64, port: u32) -> Self {
         Self { rate, seed, port, part: None, outage: None }
     }
 
-    /// The same with a wire that stops at such times.
+    /// Returns the same site with a wire that has these outages.
     pub fn with_outages(self, outage: Option<OutageSpec>) -> Self {
         Self { outage, ..self }
     }
 
-    /// The wire, which is idle.
+    /// Builds the wire, initially idle.
     pub fn wire(&self) -> AnyShaper {
         let wire = self.rate.build();
         let Some(outage) = self.outage else { return wire };
@@ -192,18 +192,18 @@ impl<'a> Site<'a> {
         AnyShaper::Pausing(Box::new(Pausing::new(wire, outages)))
     }
 
-    /// One of several queues there, which has random numbers of its own.
+    /// Returns the site of one of several queues of the port, which has random numbers of its own.
     fn part(self, part: u32) -> Self {
         Self { part: Some(part), ..self }
     }
 
-    /// Random numbers for the decision whether to drop.
+    /// Returns the random numbers for drop decisions.
     pub fn drops(&self) -> Rng {
         let whole = Stream::Queue(self.port);
         Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfQueue(self.port, part)))
     }
 
-    /// Random numbers for the decision whom to drop.
+    /// Returns the random numbers for the choice of the packet to push out.
     pub fn victims(&self) -> Rng {
         let whole = Stream::Victim(self.port);
         Rng::new(self.seed, self.part.map_or(whole, |part| Stream::PartOfVictim(self.port, part)))
@@ -213,16 +213,16 @@ impl<'a> Site<'a> {
 macro_rules! queues {
     (known { $($Kind:ident($Spec:ty) => $Queue:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
-            /// A queue discipline as configuration.
+            /// Configuration of a queue discipline.
             pub enum QueueSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// The queue of a port. Those that large networks are made of are known to the compiler; others, those from outside among
-        /// them, are behind a pointer, so that they cost the first ones nothing.
+        /// Queue of a port. Disciplines used in large networks are dispatched statically; all others, custom ones
+        /// included, are boxed, so that they add no cost to static dispatch.
         #[derive(Debug)]
         pub enum AnyQueue {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Queue),)+
-            /// Any other.
+            /// Any other discipline.
             Other(Box<dyn QueueDiscipline>),
         }
 
@@ -335,14 +335,14 @@ queues! {
     }
 }
 
-/// Queues from outside, by name: `queues.add(|queue: MyQueue| Arc::new(queue))`, and then
+/// Registry of custom queue disciplines by name: `queues.add(|queue: MyQueue| Arc::new(queue))`, and then
 /// `queues.read(text, QueueSpec::Custom)`.
 pub type CustomQueues = Registry<CustomQueue>;
 
-/// A kind from outside, of which only the trait is known.
+/// Configuration of a custom queue discipline, as a trait object.
 pub type CustomQueue = dyn QueueKind<Queue = Box<dyn QueueDiscipline>>;
 
-/// Gives a packet that is ECN-capable the CE codepoint.
+/// Sets the CE codepoint of an ECN-capable packet and reports the mark, unless the packet is marked already.
 fn ce(now: Time, packet: &mut Packet, fate: &mut dyn Fate) {
     if packet.ecn != Ecn::CE {
         packet.ecn = Ecn::CE;

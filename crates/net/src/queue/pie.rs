@@ -5,12 +5,12 @@ use crate::{Backlog, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span, Time};
 
-/// PIE (RFC 8033) as configuration.
+/// Configuration of PIE (RFC 8033).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieSpec {
-    /// What fits, the packet in transmission included.
+    /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
-    /// The law's numbers.
+    /// Parameters of the algorithm.
     pub parameters: PieParameters,
 }
 
@@ -75,7 +75,7 @@ impl QueueKind for PieSpec {
         })
     }
 
-    /// It may drop long before it is full.
+    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -85,26 +85,26 @@ impl QueueKind for PieSpec {
     }
 }
 
-/// PIE's numbers, and whether it marks.
+/// Parameters of PIE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieParameters {
-    /// How long packets may wait, QDELAY_REF.
+    /// Target queueing delay, QDELAY_REF.
     pub target: Span,
-    /// How often the probability is set, T_UPDATE.
+    /// Interval between updates of the probability, T_UPDATE.
     pub update: Span,
-    /// A burst of so long passes, MAX_BURST.
+    /// Length of a burst that passes, MAX_BURST.
     pub burst: Span,
-    /// What a distance of one second from the target adds to the probability.
+    /// Increase of the probability per second of delay beyond the target, at each update.
     pub alpha_hz: f64,
-    /// What a delay that has grown by one second adds to it.
+    /// Increase of the probability per second by which the delay has grown, at each update.
     pub beta_hz: f64,
-    /// Drops are kept apart (section 5.4).
+    /// True if drops are spaced (section 5.4).
     pub even: bool,
-    /// Packets that are ECN-capable are marked instead of dropped, up to a probability of 10 % (section 5.1).
+    /// True if ECN-capable packets are marked instead of dropped, up to a probability of 10 % (section 5.1).
     pub ecn: bool,
 }
 
-/// RFC 8033, section 4; spaced drops as the Linux kernel has them.
+/// Defaults of RFC 8033, section 4; spaced drops as in the Linux kernel.
 impl Default for PieParameters {
     fn default() -> Self {
         Self {
@@ -119,32 +119,32 @@ impl Default for PieParameters {
     }
 }
 
-/// The law of PIE (RFC 8033, section 4 and appendix A, with the cap of section 5.5): it holds numbers, never packets.
+/// Algorithm of PIE (RFC 8033, section 4 and appendix A, with the cap of section 5.5), without the packets.
 ///
-/// The delay is that of the packet that left last, as section 4.3 allows it, and that of an empty queue is zero.
+/// The queueing delay is that of the packet that left last, as section 4.3 allows; the delay of an empty queue is zero.
 #[derive(Clone, Debug)]
 pub struct PieLaw {
-    /// When the probability is set next.
+    /// Time of the next update of the probability.
     update_at: Time,
-    /// In [`PROBABLE`]ths.
+    /// Drop probability, in [`PROBABLE`]ths.
     probability: u64,
     delay: Span,
-    /// What it was when the probability was set last.
+    /// Queueing delay at the last update of the probability.
     delay_before: Span,
-    /// What is left of the burst that may pass.
+    /// Remaining burst allowance.
     burst: Span,
-    /// Probabilities since the last drop, added up, in [`PROBABLE`]ths.
+    /// Sum of the probabilities since the last drop, in [`PROBABLE`]ths.
     accumulated: u64,
 }
 
-/// A probability of one. Random numbers of 32 bits are compared with its upper ones.
+/// Fixed-point value of a probability of one. Random numbers of 32 bits are compared with the upper bits.
 pub const PROBABLE: u64 = 1 << 56;
 
-/// From below so many millionths of a probability, changes are divided by so much (section 4.2).
+/// Probabilities in millionths, and the divisors of changes below them (section 4.2).
 const SCALES: [(u64, i128); 6] = [(1, 2048), (10, 512), (100, 128), (1_000, 32), (10_000, 8), (100_000, 2)];
 
 impl PieLaw {
-    /// Of a queue that is empty when a run begins.
+    /// Creates the state of a queue that is empty when a run begins.
     pub fn new(p: &PieParameters) -> Self {
         Self {
             update_at: Time::ZERO + p.update,
@@ -156,16 +156,16 @@ impl PieLaw {
         }
     }
 
-    /// The probability with which an arrival goes, in [`PROBABLE`]ths.
+    /// Returns the drop probability of an arrival, in [`PROBABLE`]ths.
     pub fn probability(&self) -> u64 {
         self.probability
     }
 
-    /// Sets the probability as often as it was due until `now`.
+    /// Performs all updates of the probability that are due by `now`.
     pub fn advance(&mut self, p: &PieParameters, now: Time) {
         while self.update_at <= now {
             if self.probability == 0 && self.delay.max(self.delay_before) == Span::ZERO {
-                // Until something arrives nothing changes but the burst, and the first arrival sets that.
+                // Only the burst allowance would change before the next arrival, and that arrival resets it.
                 let missed = (now - self.update_at).in_units_of(p.update);
                 self.update_at += p.update * missed + p.update;
                 return;
@@ -175,7 +175,8 @@ impl PieLaw {
         }
     }
 
-    /// An arrival finds so many bytes, in packets of at most so many: must it go? The random number decides.
+    /// Returns true if an arrival that finds `waiting` bytes must be dropped, as the random number decides. `largest`
+    /// is the size of the largest packet, bytes.
     pub fn drops(&mut self, p: &PieParameters, waiting: u64, largest: u32, random: u32) -> bool {
         let half = |delay: Span| delay < Span::from_nanos(p.target.as_nanos() / 2);
         if self.probability == 0 && half(self.delay) && half(self.delay_before) {
@@ -184,12 +185,12 @@ impl PieLaw {
         if self.burst > Span::ZERO {
             return false;
         }
-        // Work is conserved: while little waits, nothing goes.
+        // Work conservation: nothing is dropped while the queue is short.
         if half(self.delay_before) && self.probability < PROBABLE / 5 || waiting <= 2 * u64::from(largest) {
             return false;
         }
         if p.even {
-            // Not before the probabilities add up to 0.85, surely once they add up to 8.5.
+            // No drop before the probabilities add up to 0.85, and a certain one once they add up to 8.5.
             self.accumulated = if self.probability == 0 { 0 } else { self.accumulated + self.probability };
             if self.accumulated < PROBABLE / 100 * 85 {
                 return false;
@@ -203,17 +204,17 @@ impl PieLaw {
         drops
     }
 
-    /// May one that would go be marked instead?
+    /// Returns true if an ECN-capable packet is marked instead of dropped.
     pub fn marks(&self, p: &PieParameters) -> bool {
         p.ecn && self.probability < PROBABLE / 10
     }
 
-    /// One has gone for want of room.
+    /// Records a drop at a full buffer.
     pub fn on_overflow(&mut self) {
         self.accumulated = 0;
     }
 
-    /// A packet that has waited for so long leaves; is nothing behind it?
+    /// Records the departure of a packet that has waited for `waited`. `was_last` is true if the queue is empty then.
     pub fn on_departure(&mut self, waited: Span, was_last: bool) {
         self.delay = if was_last { Span::ZERO } else { waited };
     }
@@ -227,7 +228,7 @@ impl PieLaw {
         let scale = SCALES.iter().find(|(millionths, _)| below(*millionths));
         let mut change = scale.map_or(change, |(_, scale)| change / scale);
         if !below(100_000) {
-            // Section 5.5: not by more than two percent at a time.
+            // Section 5.5: an increase of at most two percent at a time.
             change = change.min(i128::from(PROBABLE / 50));
         }
         let mut probability = i128::from(self.probability) + change;
@@ -240,20 +241,20 @@ impl PieLaw {
     }
 }
 
-/// By how many [`PROBABLE`]ths a delay beyond another one moves a probability, at this gain.
+/// Returns the change of a probability, in [`PROBABLE`]ths, for a delay beyond another one at this gain.
 pub(super) fn change(hz: f64, delay: Span, other: Span) -> i128 {
-    // With twenty more bits on the way.
+    // The gain per nanosecond has twenty more fractional bits.
     let per_nanosecond = (hz * 2f64.powi(20) * PROBABLE as f64 / 1e9).round() as i128;
     (per_nanosecond * (i128::from(delay.as_nanos()) - i128::from(other.as_nanos()))) >> 20
 }
 
-/// FIFO governed by [`PieLaw`].
+/// FIFO managed by [`PieLaw`].
 #[derive(Debug)]
 pub struct Pie {
     queue: Fifo,
     room: Room,
     law: PieLaw,
-    /// The largest packet so far, bytes.
+    /// Largest packet so far, bytes.
     largest: u32,
     parameters: PieParameters,
     rng: Rng,

@@ -6,28 +6,28 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 
-/// What fits into a buffer.
+/// Buffer limit in packets or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// So many packets.
+    /// Limit in packets.
     Packets(Places),
-    /// So many bytes, those of the packet in transmission included until its last bit has left. A packet larger than all of
-    /// it never passes.
+    /// Limit in bytes, those of the packet in transmission included until its last bit has left. A packet larger than
+    /// the limit is always dropped.
     Bytes(NonZeroU64),
 }
 
 impl Capacity {
-    /// What is expected where one is read.
+    /// Description of a valid limit, for errors.
     pub(super) const EXPECTED: &str =
         "a limit such as 10 (packets, at least 2 and at most 4294967296) or 15KB (above zero)";
 
-    /// The next value of a queue's.
+    /// Reads the limit from the next value of a queue's text.
     pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().unwrap_or_default();
         limit.parse().map_err(|error| text.error_of(error, Self::EXPECTED))
     }
 
-    /// The next value of a queue's that counts only what waits, in packets, but all of it in bytes.
+    /// Reads a limit that counts only waiting packets if in packets, but also the packet in transmission if in bytes.
     pub(super) fn read_waiting(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().unwrap_or_default();
         let expected = "a limit such as 10 (packets that may wait, at least 1) or 15KB (above zero)";
@@ -39,7 +39,7 @@ impl Capacity {
         read.map_err(|error| text.error_of(error, expected))
     }
 
-    /// Writes what is read as the same.
+    /// Writes the limit as [`Self::read_waiting`] reads it.
     pub(super) fn write_waiting(self, to: &mut Written) -> &mut Written {
         match self {
             Self::Packets(places) => to.value(places.waiting()),
@@ -47,12 +47,12 @@ impl Capacity {
         }
     }
 
-    /// Does it count bytes?
+    /// Returns true if the limit is in bytes.
     pub(super) fn is_in_bytes(self) -> bool {
         matches!(self, Self::Bytes(_))
     }
 
-    /// As a number: packets that may wait, or bytes.
+    /// Returns the limit as a number: packets that may wait, or bytes.
     pub(super) fn amount(self) -> f64 {
         match self {
             Self::Packets(places) => f64::from(places.waiting().get()),
@@ -60,7 +60,7 @@ impl Capacity {
         }
     }
 
-    /// How many packets that is, as far as it says so.
+    /// Returns the bounds in packets, as far as the limit determines them.
     pub(super) fn holds(self) -> Holds {
         match self {
             Self::Packets(places) => Holds { surely: places.all(), at_most: Some(places.all()) },
@@ -70,7 +70,7 @@ impl Capacity {
 }
 
 impl From<NonZeroU32> for Capacity {
-    /// Room for so many packets beside the one in transmission.
+    /// Converts the number of packets that may wait besides the one in transmission.
     fn from(waiting: NonZeroU32) -> Self {
         Self::Packets(Places { waiting })
     }
@@ -99,11 +99,11 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// The room of a buffer from which one packet at a time is in transmission.
+/// Limited buffer from which one packet at a time is in transmission.
 #[derive(Debug)]
 pub(super) struct Room {
     capacity: Capacity,
-    /// Bytes of the packet in transmission, which keeps its place until its last bit has left.
+    /// Bytes of the packet in transmission, which counts until its last bit has left.
     in_transmission: u32,
 }
 
@@ -112,7 +112,7 @@ impl Room {
         Self { capacity, in_transmission: 0 }
     }
 
-    /// Is all this within the limit?
+    /// Returns true if this backlog is within the limit.
     #[inline]
     pub(super) fn holds(&self, backlog: Backlog) -> bool {
         match self.capacity {
@@ -121,14 +121,14 @@ impl Room {
         }
     }
 
-    /// Is there room for one more?
+    /// Returns true if there is space for one more packet.
     #[inline]
     pub(super) fn takes(&self, mut backlog: Backlog, packet: &Packet) -> bool {
         backlog.add(packet);
         self.holds(backlog)
     }
 
-    /// How many bytes are missing for all this.
+    /// Returns the number of bytes by which this backlog exceeds a limit in bytes, and 0 for a limit in packets.
     pub(super) fn lacks_bytes(&self, backlog: Backlog) -> u64 {
         match self.capacity {
             Capacity::Packets(_) => 0,
@@ -138,7 +138,7 @@ impl Room {
         }
     }
 
-    /// Would this one fit into an empty buffer?
+    /// Returns true if the packet fits into an empty buffer.
     pub(super) fn fits(&self, packet: &Packet) -> bool {
         match self.capacity {
             Capacity::Packets(_) => true,
@@ -146,14 +146,14 @@ impl Room {
         }
     }
 
-    /// This is in transmission from now on.
+    /// Records the packet that is in transmission from now on.
     #[inline]
     pub(super) fn gives(&mut self, packet: Option<&Packet>) {
         self.in_transmission = packet.map_or(0, |packet| packet.len);
     }
 }
 
-/// Packets that fit into a buffer, the one in transmission included: at least 2, so that somebody can wait.
+/// Buffer limit in packets, the one in transmission included: at least 2, so that a packet can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
     waiting: NonZeroU32,
@@ -163,18 +163,18 @@ impl Places {
     const EXPECTED: &str = "a limit in packets, at least 2 packets";
     const MOST: u64 = u32::MAX as u64 + 1;
 
-    /// A buffer for `limit` packets.
+    /// Returns a limit of `limit` packets; `None` if it is below 2 or above 2^32.
     pub fn new(limit: u64) -> Option<Self> {
         let waiting = limit.checked_sub(1).and_then(|waiting| u32::try_from(waiting).ok());
         waiting.and_then(NonZeroU32::new).map(|waiting| Self { waiting })
     }
 
-    /// Those beside the one in transmission.
+    /// Returns the number of packets that may wait besides the one in transmission.
     pub fn waiting(self) -> NonZeroU32 {
         self.waiting
     }
 
-    /// All of them, as far as they can be counted.
+    /// Returns the total number of packets, at most `u32::MAX`.
     pub fn all(self) -> u32 {
         self.waiting.get().saturating_add(1)
     }
@@ -193,7 +193,7 @@ impl fmt::Display for Places {
     }
 }
 
-/// A number of packets, of which there may be too few or too many.
+/// Parses a number of packets; the error distinguishes a number that is too large.
 fn packets<T>(text: &str, expected: &str, most: u64, of: impl Fn(u64) -> Option<T>) -> Result<T, ParseError> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse().map_err(|_| is_number) {

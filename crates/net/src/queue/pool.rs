@@ -1,18 +1,18 @@
 use crate::{Backlog, Packet};
 use catnip_base::Slab;
 
-/// The packets of many FIFOs in memory that they share, so that a FIFO that comes and goes needs none of its own.
+/// Memory shared by the packets of many FIFOs, so that a FIFO that is created and removed often allocates none of its own.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Slab<Link>);
 
 #[derive(Debug)]
 struct Link {
     packet: Packet,
-    /// Of the one behind it, if it is not the last one.
+    /// Index of the next link, unused in the last one.
     next: u32,
 }
 
-/// A FIFO in a pool.
+/// FIFO in a [`Pool`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chain {
     first: u32,

@@ -6,16 +6,16 @@ use crate::{Backlog, Colour, DropReason, Ecn, Fate, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time};
 
-/// Random early detection as configuration.
+/// Configuration of random early detection (RED).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedSpec {
-    /// Packets that may wait beside the one in transmission, or bytes with it.
+    /// Buffer limit: packets that may wait besides the one in transmission, or bytes with it.
     pub limit: Capacity,
-    /// The law's numbers.
+    /// Parameters of the algorithm.
     pub parameters: RedParameters,
 }
 
-/// Stands for a wire without a bound.
+/// Rate that stands for an unlimited link.
 const FASTEST: Rate = Rate::from_bits_per_second(u64::MAX).unwrap();
 
 impl RedSpec {
@@ -98,7 +98,7 @@ impl QueueKind for RedSpec {
         Box::new(Red::new(self.limit, RedLaw::new(self.parameters, rate, site.drops())))
     }
 
-    /// It may drop long before it is full.
+    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -108,32 +108,32 @@ impl QueueKind for RedSpec {
     }
 }
 
-/// RED's numbers (Floyd and Jacobson, "Random early detection gateways", 1993); the queue is measured in packets or bytes.
+/// Parameters of RED (Floyd and Jacobson, "Random early detection gateways", 1993). The queue is measured in packets or bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedParameters {
-    /// Below this average nothing is dropped early.
+    /// Average queue length below which nothing is dropped early, min_th.
     pub min_threshold: f64,
-    /// At or above this average everything is dropped (unless `gentle`).
+    /// Average queue length from which on everything is dropped (unless `gentle`), max_th.
     pub max_threshold: f64,
     /// Weight of one arrival in the average, w_q.
     pub weight: f64,
     /// Drop probability as the average reaches `max_threshold`, max_p.
     pub max_probability: f64,
-    /// Between `max_threshold` and twice that the probability rises from `max_probability` to 1.
+    /// True if the probability rises from `max_probability` to 1 between `max_threshold` and twice that.
     pub gentle: bool,
-    /// Keep at least 1/p_b packets between two early drops (ns-2's `wait_`).
+    /// True if at least 1/p_b packets are kept between two early drops (ns-2's `wait_`).
     pub wait: bool,
-    /// The packet size for which an idle wire's missed arrivals are counted, bytes.
+    /// Mean packet size, bytes. Sets the decay of the average on an idle link, and the weight of an arrival in a queue measured in bytes.
     pub mean_packet_bytes: u32,
-    /// Mark arrivals instead of dropping early, if their ends can hear of it (RFC 3168, section 7; ns-2's `setbit_`).
+    /// True if ECN-capable arrivals are marked instead of dropped early (RFC 3168, section 7; ns-2's `setbit_`).
     pub ecn: bool,
-    /// Drop them where the average is too high, whoever can hear (ns-2; Linux's `harddrop`).
+    /// True if ECN-capable arrivals, too, are dropped where the average is too high (ns-2; Linux's `harddrop`).
     pub hard: bool,
 }
 
 impl RedParameters {
-    /// The CATNIP paper, section V-D: thresholds of 20 % and 60 % of the buffer, weight 0.01 (catp28 to catp30).
-    /// Those of a buffer in bytes are whole bytes.
+    /// Returns the parameters of the CATNIP paper, section V-D: thresholds of 20 % and 60 % of the buffer, weight 0.01
+    /// (catp28 to catp30). Thresholds of a buffer in bytes are whole bytes.
     pub fn of_the_paper(limit: Capacity) -> Self {
         let of_limit = |share: f64| match limit {
             Capacity::Packets(_) => share * limit.amount(),
@@ -153,28 +153,29 @@ impl RedParameters {
     }
 }
 
-/// What RED wants done with an arrival.
+/// Decision of RED at an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Let it in.
+    /// Acceptance of the arrival.
     Accept,
-    /// Drop a packet: the random experiment said so.
+    /// Random drop of a packet.
     Early,
-    /// Drop a packet: the average is too high.
+    /// Drop of a packet because the average is too high.
     Forced,
 }
 
-/// The law of RED: it holds numbers, never packets.
+/// Algorithm of RED, without the packets.
 ///
-/// It follows ns-2's `RED` where the 1993 paper is silent: an arrival that finds at most one packet waiting is
-/// never dropped, and the first arrival after the average crosses `min_threshold` starts the count of packets
-/// since the last drop instead of being exposed to the experiment. In bytes it is ns-2's with `queue_in_bytes_` and `bytes_`.
+/// Where the 1993 paper is silent, the algorithm follows ns-2's `RED`: an arrival that finds at most one packet waiting
+/// is never dropped, and the first arrival after the average crosses `min_threshold` starts the count of packets since
+/// the last drop instead of being exposed to a random drop. In bytes, the algorithm is ns-2's with `queue_in_bytes_`
+/// and `bytes_`.
 #[derive(Debug)]
 pub struct RedLaw {
     parameters: RedParameters,
     packet_time: Span,
     average: f64,
-    /// Arrivals since the last drop.
+    /// Arrivals since the last drop; in bytes, in mean packet sizes.
     count: f64,
     above_min: bool,
     idle_since: Option<Time>,
@@ -182,7 +183,7 @@ pub struct RedLaw {
 }
 
 impl RedLaw {
-    /// A law for a wire of this rate that has been idle from the beginning.
+    /// Creates the state for a link of this rate that has been idle from the beginning.
     pub fn new(parameters: RedParameters, rate: Rate, rng: Rng) -> Self {
         Self {
             parameters,
@@ -195,34 +196,36 @@ impl RedLaw {
         }
     }
 
-    /// The average queue.
+    /// Returns the average queue length.
     pub fn average(&self) -> f64 {
         self.average
     }
 
-    /// The wire found nothing to send at `now`; if it was idle already, nothing changes.
+    /// Records that the link had nothing to send at `now`. No effect if the link was idle already.
     pub fn on_idle(&mut self, now: Time) {
         self.idle_since.get_or_insert(now);
     }
 
-    /// The queue was full, so that a packet goes whatever the average says.
+    /// Records that the buffer was full, so that a packet is dropped whatever the average.
     pub fn on_overflow(&mut self) {
         self.count = 0.0;
     }
 
-    /// An arrival finds `waiting` packets.
+    /// Decides about an arrival that finds `waiting` packets.
     pub fn on_arrival(&mut self, now: Time, waiting: u32) -> Verdict {
         self.judge(now, waiting.into(), 1.0)
     }
 
-    /// An arrival of `len` bytes finds so many others. Drops are spaced, and packets exposed to them, by their bytes (1993, section
-    /// VI: "a large packet is more likely to be marked than is a small packet").
+    /// Decides about an arrival of `len` bytes that finds `waiting_bytes` bytes. The spacing of drops and the drop
+    /// probability depend on packet sizes (1993, section VI: "a large packet is more likely to be marked than is a
+    /// small packet").
     pub fn on_arrival_in_bytes(&mut self, now: Time, waiting_bytes: u64, len: u32) -> Verdict {
         let share = f64::from(len) / f64::from(self.parameters.mean_packet_bytes);
         self.judge(now, waiting_bytes as f64, share)
     }
 
-    /// `waiting` in the unit of the thresholds, and what the arrival is of a packet.
+    /// Decides about an arrival. `waiting` has the unit of the thresholds; `share` is the arrival's size in mean packet
+    /// sizes, 1 in a queue measured in packets.
     fn judge(&mut self, now: Time, waiting: f64, share: f64) -> Verdict {
         self.update_average(now, waiting);
         self.count += share;
@@ -242,7 +245,7 @@ impl RedLaw {
             return Verdict::Accept;
         }
         let probability = spaced(base_probability(p, self.average), self.count, p.wait);
-        // Where a drop is due it is due for packets of any length.
+        // A drop that is certain does not depend on the packet's length.
         let probability = if probability < 1.0 { probability * share } else { probability };
         if self.rng.uniform() <= probability {
             self.count = 0.0;
@@ -254,7 +257,7 @@ impl RedLaw {
     fn update_average(&mut self, now: Time, waiting: f64) {
         let keep = 1.0 - self.parameters.weight;
         if let Some(since) = self.idle_since.take() {
-            // The arrivals that an idle wire could have served each found an empty queue.
+            // Each packet that the idle link could have sent counts as an arrival at an empty queue.
             let missed = (now - since).in_units_of(self.packet_time);
             self.average *= keep.powi(missed.min(i32::MAX as u64) as i32);
         }
@@ -262,7 +265,7 @@ impl RedLaw {
     }
 }
 
-/// p_b: the probability that belongs to an average, before drops are spaced.
+/// Returns p_b, the drop probability at an average before drops are spaced.
 pub(super) fn base_probability(p: &RedParameters, average: f64) -> f64 {
     if average < p.max_threshold {
         p.max_probability * (average - p.min_threshold) / (p.max_threshold - p.min_threshold)
@@ -273,7 +276,7 @@ pub(super) fn base_probability(p: &RedParameters, average: f64) -> f64 {
     }
 }
 
-/// p_a: p_b spread so that the gaps between drops are uniform instead of geometric.
+/// Returns p_a: p_b spread so that the gaps between drops are uniform instead of geometric.
 pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     let expected = count * p_b;
     let reach = if wait { 2.0 } else { 1.0 };
@@ -286,7 +289,7 @@ pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     }
 }
 
-/// FIFO governed by [`RedLaw`]; the arriving packet is the one dropped, unless another one gives it its place.
+/// FIFO managed by [`RedLaw`]. The arriving packet is the one dropped, unless another packet is pushed out for it.
 #[derive(Debug)]
 pub struct Red {
     queue: Fifo,
@@ -297,20 +300,20 @@ pub struct Red {
 }
 
 impl Red {
-    /// A queue of this room; a number is that of packets that wait beside the one in transmission.
+    /// Creates a queue with this limit; a number gives the packets that may wait besides the one in transmission.
     pub fn new(limit: impl Into<Capacity>, law: RedLaw) -> Self {
         let limit = limit.into();
         let (room, in_bytes) = (Room::new(limit), limit.is_in_bytes());
         Self { queue: Fifo::default(), room, in_bytes, law, victims: None }
     }
 
-    /// CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet must go; then a LOW packet goes if there is one,
-    /// the arrival itself first.
+    /// Converts the queue to CATNIP-RED (CATNIP paper, section III-C): RED decides when a packet is dropped, and a LOW
+    /// packet is dropped if there is one, the arrival itself first.
     pub fn with_victims(self, rule: VictimRule, rng: Rng) -> Self {
         Self { victims: Some(Victims::new(rule, Colour::DROPPED_FIRST, rng)), ..self }
     }
 
-    /// Why RED or the end of the buffer wants a packet dropped at this arrival, if so.
+    /// Returns the reason for a drop at this arrival, if RED or the buffer limit requires one.
     fn drops(&mut self, now: Time, packet: &Packet) -> Option<DropReason> {
         let backlog = self.queue.backlog();
         let verdict = if self.in_bytes {
@@ -340,13 +343,13 @@ impl QueueDiscipline for Red {
             _ => false,
         };
         if marks && packet.ecn != Ecn::NOT_ECT {
-            // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would otherwise have
-            // dropped the packet as an indication of congestion to the end nodes".
+            // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would
+            // otherwise have dropped the packet as an indication of congestion to the end nodes".
             ce(now, &mut packet, fate);
         } else if let Some(why) = why {
             let Self { queue, room, victims, .. } = self;
             let gives = |victims: &mut Victims| {
-                // In bytes it may take several.
+                // A limit in bytes may require several packets to be pushed out.
                 if why == DropReason::Overflow {
                     return victims.make_room(now, &packet, (queue, room), fate);
                 }

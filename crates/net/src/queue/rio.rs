@@ -7,17 +7,17 @@ use catnip_base::{ParseError, Rng, Share, Time};
 use std::fmt;
 use std::str::FromStr;
 
-/// Three-level RED (DiffServ paper) as configuration. What waits is counted as RED counts it, without the packet in
-/// transmission, and so are the thresholds. A limit in bytes has that packet inside.
+/// Configuration of three-level RED (DiffServ paper). As in RED, the queue length and the thresholds do not include the
+/// packet in transmission, but a limit in bytes does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RioSpec {
-    /// Packets that may wait beside the one in transmission, or bytes with it.
+    /// Buffer limit: packets that may wait besides the one in transmission, or bytes with it.
     pub limit: Capacity,
-    /// The law's numbers.
+    /// Parameters of the algorithm.
     pub parameters: RioParameters,
 }
 
-/// The names of the levels, in the order in which they are written: what is dropped first comes first.
+/// Names of the levels in the order in which they are written, the level dropped first at the front.
 const LEVELS: [(&str, Colour); Colour::COUNT] =
     [("low", Colour::Red), ("med", Colour::Yellow), ("high", Colour::Green)];
 
@@ -69,7 +69,7 @@ impl QueueKind for RioSpec {
         Box::new(Rio { queue: Fifo::default(), room, bytes: in_bytes.then_some([0; Colour::COUNT]), law })
     }
 
-    /// It may drop long before it is full.
+    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -79,10 +79,10 @@ impl QueueKind for RioSpec {
     }
 }
 
-/// The numbers of three-level RED.
+/// Parameters of three-level RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RioParameters {
-    /// By [`Colour`]: between which averages packets of it are dropped at random.
+    /// Band of averages in which packets are dropped at random, by [`Colour`].
     pub bands: [Band; Colour::COUNT],
     /// Weight of one arrival in the averages.
     pub weight: f64,
@@ -90,7 +90,7 @@ pub struct RioParameters {
     pub max_probability: f64,
 }
 
-/// Those of the DiffServ paper, whose figure has thresholds of 10, 25, 40, 60 and 95 percent.
+/// Defaults of the DiffServ paper, whose figure has thresholds of 10, 25, 40, 60 and 95 percent.
 impl Default for RioParameters {
     fn default() -> Self {
         let mut bands = [Band { min: 10.0, max: 25.0 }; Colour::COUNT];
@@ -100,12 +100,12 @@ impl Default for RioParameters {
     }
 }
 
-/// The thresholds of a level in percent of the buffer, written `10%-25%`.
+/// Thresholds of a level in percent of the buffer, written `10%-25%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// Below this average nothing is dropped.
+    /// Average below which nothing is dropped.
     pub min: f64,
-    /// At or above this average everything is dropped.
+    /// Average from which on everything is dropped.
     pub max: f64,
 }
 
@@ -125,14 +125,15 @@ impl fmt::Display for Band {
     }
 }
 
-/// The law of three-level RED: it holds numbers, never packets.
+/// Algorithm of three-level RED, without the packets.
 ///
-/// The levels' counts are nested: that of HIGH counts HIGH packets, that of MED also those of MED, that of LOW all. An
-/// arrival moves the averages of all the counts that it is part of, and is judged by that of its own level. Drops are
-/// neither spaced nor does an idle wire age the averages: the paper has a weight of one half and says no more.
+/// The counts of the levels are nested: that of HIGH includes HIGH packets, that of MED also MED packets, and that of
+/// LOW all packets. An arrival updates the averages of all counts that include it; the average of its own level decides
+/// about it. Drops are not spaced, and the averages do not decay on an idle link: the paper has a weight of one half
+/// and gives no further details.
 #[derive(Debug)]
 pub struct RioLaw {
-    /// By colour: ends of the band in packets or bytes.
+    /// Ends of the band in packets or bytes, by drop precedence.
     bands: [(f64, f64); Colour::COUNT],
     averages: [f64; Colour::COUNT],
     weight: f64,
@@ -141,7 +142,7 @@ pub struct RioLaw {
 }
 
 impl RioLaw {
-    /// A law for a buffer of this room, empty from the beginning; a number is that of packets that may wait.
+    /// Creates the state for a buffer with this limit, empty from the beginning; a number gives the packets that may wait.
     pub fn new(parameters: &RioParameters, limit: impl Into<Capacity>, rng: Rng) -> Self {
         let limit = limit.into();
         let of_buffer = |percent: f64| percent / 100.0 * limit.amount();
@@ -154,12 +155,12 @@ impl RioLaw {
         }
     }
 
-    /// The average count of a level.
+    /// Returns the average count of a level.
     pub fn average(&self, level: Colour) -> f64 {
         self.averages[level as usize]
     }
 
-    /// The probability with which an arrival of this colour is dropped at this average of its level.
+    /// Returns the probability with which an arrival of this drop precedence is dropped at this average of its level.
     pub fn probability(&self, colour: Colour, average: f64) -> f64 {
         let (min, max) = self.bands[colour as usize];
         match average {
@@ -169,7 +170,7 @@ impl RioLaw {
         }
     }
 
-    /// An arrival of this colour finds `waiting` packets or bytes of each colour.
+    /// Decides about an arrival of this drop precedence that finds `waiting` packets or bytes of each.
     pub fn on_arrival(&mut self, colour: Colour, waiting: [u64; Colour::COUNT]) -> Verdict {
         let mut count: u64 = waiting.iter().sum();
         for level in Colour::DROPPED_FIRST {
@@ -193,12 +194,12 @@ impl RioLaw {
     }
 }
 
-/// FIFO governed by [`RioLaw`]; the arriving packet is the one dropped.
+/// FIFO managed by [`RioLaw`]. The arriving packet is the one dropped.
 #[derive(Debug)]
 pub struct Rio {
     queue: Fifo,
     room: Room,
-    /// Of those that wait, by colour, if it counts them.
+    /// Bytes that wait by drop precedence, if the limit is in bytes.
     bytes: Option<[u64; Colour::COUNT]>,
     law: RioLaw,
 }

@@ -7,7 +7,7 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Slab, Time};
 use std::collections::VecDeque;
 
-/// The scheduler of a source's link (DiffServ paper, its output scheduler), as configuration.
+/// Configuration of the scheduler of a source's link (the output scheduler of the DiffServ paper).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerSpec(pub Gated);
 
@@ -53,10 +53,10 @@ impl QueueKind for SchedulerSpec {
     }
 }
 
-/// Highly interactive, interactive, and others.
+/// Number of classes: highly interactive, interactive and others.
 const CLASSES: usize = 3;
 
-/// Of assured forwarding the first class is highly interactive and the second one interactive.
+/// Returns the class of a codepoint. The first class of assured forwarding is highly interactive, the second one interactive.
 fn class_of(dscp: Dscp) -> usize {
     match dscp.class() {
         Some(1) => 0,
@@ -65,27 +65,28 @@ fn class_of(dscp: Dscp) -> usize {
     }
 }
 
-/// A queue per connection. Only the first packet of a connection is a candidate, so that none is overtaken by its like.
+/// Scheduler with a queue per connection. Only the first packet of a connection may leave, so that packets of a
+/// connection are not reordered.
 ///
-/// Of the classes the first one goes first, and within it HIGH before MED before LOW. A HIGH or MED packet needs the
-/// tokens of its priority, which all connections share; if one of a class has to wait for them, classes below it
-/// may not use that priority, or it would wait forever. Within a class, connections take turns: one sends as many packets
-/// as its weight says, and then stands behind the others.
+/// Classes are served in order, and within a class HIGH before MED before LOW. A HIGH or MED packet needs the tokens of
+/// its priority, which all connections share. While a packet of a class waits for tokens, lower classes may not use its
+/// priority; otherwise the packet could wait forever. Within a class, connections take turns: a connection sends as
+/// many packets as its weight, and then moves behind the others.
 #[derive(Debug)]
 pub struct Scheduler {
     pool: Pool,
-    /// Those of which something waits.
+    /// Connections with packets that wait.
     connections: Slab<Connection>,
-    /// Their numbers by flow, in order of flows.
+    /// Numbers of the connections by flow, in order of flows.
     by_flow: Vec<(u16, u32)>,
-    /// By the class of what they send next: in which order they take turns.
+    /// Connections in the order of their turns, by the class of the packet that each sends next.
     rings: [VecDeque<u32>; CLASSES],
-    /// Those that are not 1, in order of flows.
+    /// Weights other than 1, in order of flows.
     weights: Vec<(u16, u32)>,
     backlog: Backlog,
     room: Room,
     gate: Gate,
-    /// When the first of those that may go will conform, as far as nobody could go when it was asked last.
+    /// Earliest time at which a packet that could not leave at the last `dequeue` conforms.
     wake_at: Option<Time>,
 }
 
@@ -94,12 +95,12 @@ struct Connection {
     flow: u16,
     packets: Chain,
     weight: u32,
-    /// How many packets it may send before it stands behind the others.
+    /// Number of packets that the connection may send before it moves behind the others.
     turns: u32,
 }
 
 impl Scheduler {
-    /// The number of this connection, which now has something to send.
+    /// Returns the number of a connection that has something to send, and adds the connection if it is new.
     fn connection(&mut self, flow: u16, class: usize) -> u32 {
         let place = self.by_flow.binary_search_by_key(&flow, |(flow, _)| *flow);
         place.map(|place| self.by_flow[place].1).unwrap_or_else(|place| {
@@ -112,7 +113,7 @@ impl Scheduler {
         })
     }
 
-    /// Where the packet that goes now stands: its class, and the place of its connection there.
+    /// Returns the position of the packet to send: its class, and the place of its connection in the ring of the class.
     fn next(&mut self, now: Time) -> Option<(usize, usize)> {
         self.wake_at = None;
         let mut blocked = [false; Colour::COUNT];
@@ -136,7 +137,7 @@ impl Scheduler {
         None
     }
 
-    /// The first packet of a connection goes, and the connection to where it stands from now on.
+    /// Removes the first packet of a connection, and moves the connection to its next place.
     fn send(&mut self, class: usize, place: usize) -> Option<Packet> {
         let id = self.rings[class][place];
         let connection = &mut self.connections[id];
@@ -162,14 +163,14 @@ impl Scheduler {
 
 #[cfg(test)]
 impl Scheduler {
-    /// How many packets, connections and places in rings are in use.
+    /// Returns the number of packets, connections and places in rings in use.
     pub(super) fn memory(&self) -> [usize; 3] {
         let in_rings = self.rings.iter().map(VecDeque::len).sum();
         [self.pool.in_use(), self.connections.in_use().max(self.by_flow.len()), in_rings]
     }
 }
 
-/// The place of what belongs to a flow.
+/// Returns the place of the entry of a flow.
 fn find(by_flow: &[(u16, u32)], flow: u16) -> Option<usize> {
     by_flow.binary_search_by_key(&flow, |(flow, _)| *flow).ok()
 }

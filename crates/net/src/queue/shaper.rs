@@ -6,7 +6,7 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
 use std::collections::VecDeque;
 
-/// The shaper of a source (DiffServ paper, application-based marking; RFC 2475, section 2.3.3.3), as configuration.
+/// Configuration of the shaper of a source (DiffServ paper, application-based marking; RFC 2475, section 2.3.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShaperSpec(pub Gated);
 
@@ -48,15 +48,15 @@ impl QueueKind for ShaperSpec {
     }
 }
 
-/// Three FIFOs in one buffer: the highest priority whose first packet conforms goes first, and LOW always conforms.
+/// Three FIFOs in one buffer. The highest priority whose first packet conforms is served first; LOW packets always conform.
 #[derive(Debug)]
 pub struct ShaperQueue {
-    /// By colour.
+    /// FIFOs by drop precedence.
     fifos: [VecDeque<Packet>; Colour::COUNT],
     backlog: Backlog,
     room: Room,
     gate: Gate,
-    /// When the first of those that wait will conform, as far as nobody could go when it was asked last.
+    /// Earliest time at which a packet that could not leave at the last `dequeue` conforms.
     wake_at: Option<Time>,
 }
 
@@ -92,7 +92,7 @@ impl QueueDiscipline for ShaperQueue {
 }
 
 impl ShaperQueue {
-    /// The packet that goes now.
+    /// Returns the packet to send now, if there is one.
     fn next(&mut self, now: Time) -> Option<Packet> {
         self.wake_at = None;
         for colour in SERVED_FIRST {

@@ -14,7 +14,7 @@ mod scheduler;
 mod shaper;
 mod wrr;
 
-/// Remembers what was dropped.
+/// Log of dropped packets.
 #[derive(Default)]
 struct Lost(Vec<(Packet, DropReason)>);
 
@@ -24,7 +24,7 @@ impl Fate for Lost {
     }
 }
 
-/// Remembers what was dropped and marked.
+/// Log of dropped and marked packets.
 #[derive(Default)]
 struct Told(Vec<(u32, DropReason)>, Vec<u32>);
 
@@ -154,7 +154,7 @@ fn drop_tail_keeps_the_first_and_drops_the_rest() {
     assert_eq!(fates, [(3, DropReason::Overflow), (4, DropReason::Overflow)]);
 }
 
-/// What a run of arrivals did to a queue that protects one priority.
+/// Checks the drops of a sequence of arrivals at a queue that protects one priority.
 fn check_protection(
     queue: &mut AnyQueue,
     protected: Colour,
@@ -186,7 +186,7 @@ fn check_protection(
     Ok(())
 }
 
-/// Bodies of what waits after these arrivals, of so many bytes each, and of what was dropped.
+/// Returns the bodies of the packets that wait after these arrivals (bytes, drop precedence), and of the dropped ones.
 fn in_bytes(limit: &str, arrivals: &[(u32, Colour)]) -> (Vec<u32>, Vec<u32>) {
     let spec: QueueSpec = limit.parse().unwrap();
     let rate = RateSpec::Unlimited;
@@ -203,10 +203,10 @@ fn in_bytes_an_arrival_pushes_out_as_many_as_it_needs_and_none_in_vain() {
     use Colour::{Green as HIGH, Red as LOW};
     let three = [(1000, LOW), (1000, LOW), (1000, LOW)];
     let and = |more: &[(u32, Colour)]| [&three[..], more].concat();
-    // 1500 bytes need the room of two packets of 1000, 1000 that of one.
+    // 1500 bytes need the space of two packets of 1000 bytes, 1000 bytes that of one.
     assert_eq!(in_bytes("catnip-good:3000B,victim=oldest", &and(&[(1500, HIGH)])), (vec![2, 3], vec![0, 1]));
     assert_eq!(in_bytes("catnip-good:3000B,victim=newest", &and(&[(1000, HIGH)])), (vec![0, 1, 3], vec![2]));
-    // What cannot get room takes nobody's: too large for all of it, or among its equals.
+    // An arrival pushes out nothing if that is not enough: it is too large for the buffer, or all packets have its own priority.
     assert_eq!(in_bytes("catnip-good:3000B", &and(&[(3001, HIGH)])), (vec![0, 1, 2], vec![3]));
     assert_eq!(in_bytes("catnip-good:3000B", &and(&[(40, LOW)])), (vec![0, 1, 2], vec![3]));
     let mixed = [(1000, LOW), (1000, HIGH), (1000, HIGH), (1500, HIGH)];
@@ -264,7 +264,7 @@ fn the_random_victim_is_uniform_among_low_packets() {
         let mut queue = CatnipQueue::good(packets(8), VictimRule::Random, rng(trial));
         let mut lost = Lost::default();
         for body in 0..8 {
-            // LOW packets at places 0, 2, 3, 5 and 7.
+            // LOW packets at indices 0, 2, 3, 5 and 7.
             let priority = if [0, 2, 3, 5, 7].contains(&body) { Colour::Red } else { Colour::Green };
             queue.enqueue(Time::ZERO, packet(body, priority), &mut lost);
         }
@@ -308,7 +308,7 @@ fn reds_average_follows_the_formula_of_1993() {
         average = (1.0 - 0.01) * average + 0.01 * f64::from(waiting);
         assert!((law.average() - average).abs() < 1e-12, "step {step}");
     }
-    // 512 B take 2.7306 ms: a second of silence hides 366 packets.
+    // 512 B take 2.7306 ms: an idle period of one second stands for 366 packets.
     law.on_idle(Time::ZERO);
     law.on_arrival(Time::from_nanos(1_000_000_000), 0);
     average *= 0.99f64.powi(366) * 0.99;
@@ -317,7 +317,7 @@ fn reds_average_follows_the_formula_of_1993() {
 
 #[test]
 fn an_idle_wire_that_is_told_so_again_has_been_idle_all_along() {
-    // A loss model before the queue makes the port ask again without an arrival at the queue.
+    // A loss model before the queue makes the port call `dequeue` again without an arrival at the queue.
     let (mut once, mut twice) =
         (RedLaw::new(red_parameters(), RATE, rng(0)), RedLaw::new(red_parameters(), RATE, rng(0)));
     for law in [&mut once, &mut twice] {
@@ -354,7 +354,7 @@ fn reds_drop_gaps_have_the_distribution_that_the_formula_gives() {
         }
         counts[count as usize - 1] += 1;
     }
-    // p_a(n) = p_b / (1 - n p_b): the chance of a gap of n follows by multiplication.
+    // p_a(n) = p_b / (1 - n p_b): the probability of a gap of n follows by multiplication.
     let mut survive = 1.0;
     let mut chi_square = 0.0;
     for (i, &seen) in counts.iter().enumerate() {
@@ -378,7 +378,7 @@ fn the_law_drops_as_often_as_its_probabilities_say() {
     law.on_arrival(Time::ZERO, 4);
     let arrivals = 200_000;
     let drops = (0..arrivals).filter(|_| law.on_arrival(Time::ZERO, 4) == Verdict::Early).count() as f64;
-    // Gaps uniform on 1..=19 (the last step is certain at n p_b >= 1): a mean of 10 and a little.
+    // Gaps are uniform on 1..=19 (the last step is certain at n p_b >= 1): the mean is slightly above 10.
     let mean_gap = f64::from(arrivals) / drops;
     assert!((9.5..11.0).contains(&mean_gap), "{mean_gap}");
     assert_eq!(law.on_arrival(Time::ZERO, 6), Verdict::Forced, "at the upper threshold everything goes");
@@ -387,7 +387,7 @@ fn the_law_drops_as_often_as_its_probabilities_say() {
 
 #[test]
 fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all_else() {
-    // The average is the queue itself: from 4 to 6 waiting packets each arrival is one too many, from 6 on all are.
+    // The average is the queue itself: there are early drops below 6 waiting packets, and every arrival is dropped from 6 on.
     let spec = |ecn: bool| format!("red:8,min=1,max=6,weight=1,max_p=1,wait=false,ecn={ecn}");
     let run = |text: &str, ecn: Ecn| {
         let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0));
@@ -405,19 +405,19 @@ fn red_with_ecn_marks_what_can_be_marked_where_it_would_drop_early_and_drops_all
         )
     };
     let (early, late, told, marked) = run(&spec(true), Ecn::ECT_0);
-    // Above the upper threshold, and from a full buffer, packets are dropped whatever they can hear.
+    // Above the upper threshold and at a full buffer ECN-capable packets are dropped, too.
     assert!(early == 0 && late > 20 && marked > 0 && told == marked, "{early} {late} {told} {marked}");
     for (text, ecn) in [(spec(true), Ecn::NOT_ECT), (spec(false), Ecn::ECT_0)] {
         let (early, _, told, _) = run(&text, ecn);
         assert!(early > 0 && told == 0, "{text} {ecn:?}: {early} {told}");
     }
-    // What has been marked before stays so, and is not told again.
+    // A packet that was marked before stays marked and is not reported again.
     assert_eq!(run(&spec(true), Ecn::CE).2, 0);
 }
 
 #[test]
 fn the_law_s_thresholds_by_hand() {
-    // The average is the queue itself, or half of it; above the lower threshold every second arrival goes at the latest.
+    // The average is the queue itself, or half of it. Above the lower threshold at least every second arrival is dropped.
     let certain = RedParameters { weight: 1.0, max_probability: 1.0, wait: false, ..red_parameters() };
     let law = |parameters| RedLaw::new(parameters, RATE, rng(1));
     let verdicts = |parameters, waiting: &[u32]| {
@@ -441,11 +441,11 @@ fn the_law_s_thresholds_by_hand() {
         "gentle RED forces at twice the threshold"
     );
     assert_eq!(red::base_probability(&certain, 6.0), 1.0);
-    // p_a: with `wait` nothing before 1/p_b packets, then uniform on as many again.
+    // p_a: with `wait` no drop before 1/p_b packets, then uniform over as many again.
     let spaced = |count, wait| red::spaced(0.25, count, wait);
     assert_eq!([3.0, 4.0, 7.0, 8.0].map(|count| spaced(count, true)), [0.0, 0.25, 1.0, 1.0]);
     assert_eq!([1.0, 3.0, 4.0].map(|count| spaced(count, false)), [0.25 / 0.75, 1.0, 1.0]);
-    // An overflow starts the count anew, too: with `wait`, p_b = 1/2 spares the next one.
+    // An overflow restarts the count, too: with `wait` and p_b = 1/2 the next arrival is accepted.
     for seed in 0..20 {
         let mut law = RedLaw::new(RedParameters { wait: true, ..certain }, RATE, rng(seed));
         law.on_arrival(Time::ZERO, 4);
@@ -473,7 +473,7 @@ fn whoever_has_left_gives_its_place_no_more() {
 
 #[test]
 fn red_in_bytes_follows_the_words_of_its_paper() {
-    // Section VI of the paper of 1993: the average is one of bytes, counts and probabilities are shares of a mean packet.
+    // Section VI of the paper of 1993: the average is in bytes, counts and probabilities are in units of a mean packet.
     let p = RedParameters {
         min_threshold: 2000.0,
         max_threshold: 9000.0,
@@ -506,7 +506,7 @@ fn red_in_bytes_follows_the_words_of_its_paper() {
             }
         }
         seen[expected as usize] += 1;
-        // The wire is never idle, so that nothing ages.
+        // The link is never idle, so that the average does not decay.
         if step == 0 {
             law.on_arrival_in_bytes(Time::ZERO, waiting, len);
         } else {
@@ -595,8 +595,8 @@ fn catnip_red_drops_when_red_drops_until_the_first_substitution_and_high_only_wi
     }
 }
 
-/// A queue of CATNIP's in which these wait, as many as it holds: what an arrival of this colour does to it. `None`: it is
-/// dropped itself.
+/// Returns the drop precedence of the packet that an arrival pushes out of a full CATNIP queue with these packets;
+/// `None` if the arrival itself is dropped.
 fn pushes_out(text: &str, waiting: [Colour; 3], arrival: Colour) -> Option<Colour> {
     let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
     for (body, colour) in (0..).zip(waiting) {

@@ -5,29 +5,30 @@ use catnip_base::{ParseError, Time};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// A queue for each class of packets, which share the wire by weight (DiffServ paper, its separate queue for Telnet), as
-/// configuration. The limit of a queue counts what waits in it as if it were alone: with the packet in transmission,
-/// whoever sends that.
+/// Configuration of weighted round robin: a queue for each class of packets, which share the link by weight (DiffServ
+/// paper, its separate queue for Telnet). The limit of a queue applies as if the queue were alone. In packets, it
+/// leaves space for the packet in transmission, whichever queue this is from; in bytes, it includes that packet only if
+/// it is from this queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrrSpec<S> {
-    /// In the order of [`LINES`], the last one included.
+    /// Queues in the order of [`LINES`], the last one always present.
     lines: Vec<LineSpec<S>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct LineSpec<S> {
-    /// Its place in [`LINES`].
+    /// Index in [`LINES`].
     line: usize,
     weight: u32,
     queue: S,
 }
 
 const NAME: &str = "wrr";
-/// The assured forwarding classes (RFC 2597), and whoever has none or one without a queue of its own.
+/// Names of the assured forwarding classes (RFC 2597), and of the rest: packets without a class or whose class has no queue of its own.
 const LINES: [&str; 5] = ["af1", "af2", "af3", "af4", "rest"];
 const REST: usize = LINES.len() - 1;
 
-/// So large that shares can be said to six digits, so small that no sum overflows.
+/// Maximum weight: large enough for shares of six digits, small enough that no sum overflows.
 const MAX_WEIGHT: u32 = 1_000_000;
 
 impl<S: FromStr<Err = ParseError> + Display + QueueKind> Kind for WrrSpec<S> {
@@ -105,7 +106,7 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
 
     fn holds(&self) -> Holds {
         let of_each = || self.lines.iter().map(|spec| spec.queue.holds());
-        // All that is there may be of one class; of all that may be there, one is in transmission.
+        // All packets may be of one class, and of all that the queues may hold, one is in transmission.
         let waiting = |holds: Holds| holds.at_most.map(|all| all.saturating_sub(1));
         let at_most = of_each().try_fold(1, |sum: u32, holds| Some(sum.saturating_add(waiting(holds)?)));
         Holds { surely: of_each().map(|holds| holds.surely).min().unwrap_or(0), at_most }
@@ -130,19 +131,19 @@ impl<S: QueueKind<Queue: QueueDiscipline>> QueueKind for WrrSpec<S> {
 
 /// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over queues of any discipline.
 ///
-/// Since such a queue does not say how long its next packet is, it may send while it has any credit, and what it sends
-/// beyond that it owes, also while it is empty: who sends now and then gets no more than its share, either. A round is
-/// worth as many bytes as a large packet has, so that nobody waits for long bursts of others.
+/// The length of the next packet of such a queue is not known in advance. A queue may therefore send while it has any
+/// credit, and keeps a negative credit, also while it is empty, so that a queue that sends occasionally gets no more
+/// than its share. A round has as many bytes as a large packet, so that no queue waits for long bursts of others.
 #[derive(Debug)]
 pub struct Wrr<Q> {
     lines: Vec<Line<Q>>,
-    /// Where packets of each class wait, those of none at the end.
+    /// Index of the queue for packets of each class; the last entry is for packets without a class.
     line_of: [usize; LINES.len()],
-    /// The sum of all weights.
+    /// Sum of all weights.
     weights: i64,
-    /// Whose turn it is, with the credit of this round.
+    /// Index of the queue that has its turn, with the credit of this round.
     turn: usize,
-    /// Whose packet is in transmission.
+    /// Index of the queue whose packet is in transmission.
     sent: Option<usize>,
 }
 
@@ -150,11 +151,11 @@ pub struct Wrr<Q> {
 struct Line<Q> {
     queue: Q,
     weight: i64,
-    /// Bytes that it may send, times the sum of all weights, which keeps them whole.
+    /// Bytes that the queue may send, times the sum of all weights, which keeps the credit an integer.
     credit: i64,
 }
 
-/// What all of them may send in a round, bytes.
+/// Bytes that all queues together may send in a round.
 const ROUND: i64 = 1500;
 
 impl<Q: QueueDiscipline> Line<Q> {
@@ -162,7 +163,7 @@ impl<Q: QueueDiscipline> Line<Q> {
         self.queue.backlog().packets > 0
     }
 
-    /// So many rounds begin; who has nothing to send saves no credit.
+    /// Begins `rounds` rounds. A queue that has nothing to send, and so does not save, keeps no positive credit.
     fn begin(&mut self, rounds: i64, saves: bool) {
         self.credit += rounds * self.weight * ROUND;
         if !saves {
@@ -170,7 +171,7 @@ impl<Q: QueueDiscipline> Line<Q> {
         }
     }
 
-    /// In how many rounds it will have credit.
+    /// Returns the number of rounds until the queue has credit.
     fn rounds_to_credit(&self) -> i64 {
         let round = self.weight * ROUND;
         (round - self.credit).div_euclid(round).max(0)
@@ -178,14 +179,14 @@ impl<Q: QueueDiscipline> Line<Q> {
 }
 
 impl<Q: QueueDiscipline> Wrr<Q> {
-    /// What the packet in transmission has left behind: it is no longer there.
+    /// Notifies the queue of the packet in transmission that the packet has left the link.
     fn has_sent(&mut self, now: Time, fate: &mut dyn Fate) {
         let Some(sent) = self.sent.take() else { return };
         let line = &mut self.lines[sent];
         if line.waits() {
             line.queue.released();
         } else {
-            // For this queue the wire is idle from now on.
+            // As far as this queue is concerned, the link is idle from now on.
             line.queue.dequeue(now, fate);
         }
     }
@@ -199,7 +200,7 @@ impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
 
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<Packet> {
         self.has_sent(now, fate);
-        // Who has something to send, as far as it did not hold that back.
+        // Queues with something to send, except those found to hold it back.
         let mut wants = [false; LINES.len()];
         for (wants, line) in wants.iter_mut().zip(&self.lines) {
             *wants = line.waits();
@@ -221,7 +222,7 @@ impl<Q: QueueDiscipline> QueueDiscipline for Wrr<Q> {
                 self.turn = (self.turn + 1) % self.lines.len();
                 self.lines[self.turn].begin(1, wants[self.turn]);
             }
-            // Nobody had credit: rounds pass until somebody has, the last of them in order of turns.
+            // No queue had credit. Rounds pass until one has; the last of them is served in order of turns.
             let who_wants = || self.lines.iter().zip(wants).filter(|(_, wants)| *wants);
             let rounds = who_wants().map(|(line, _)| line.rounds_to_credit()).min().unwrap_or(0);
             if rounds > 1 {

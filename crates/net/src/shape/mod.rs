@@ -1,4 +1,4 @@
-//! How long a packet occupies the wire.
+//! Shapers, which compute the transmission times of packets on a wire.
 
 mod pausing;
 mod steps;
@@ -13,19 +13,19 @@ use catnip_base::{ParseError, Rate, Time, WireTime};
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
-/// When has the last bit left, if the first one leaves at `start`? Remainders are carried, so that rates stay
-/// exact for hours.
+/// Transmission times on a wire. Remainders are carried over, so that rates stay exact for hours.
 pub trait Shaper: Debug + Send {
-    /// The end of a transmission of `len` bytes that begins at `start`; starts never decrease.
+    /// Returns the end of a transmission of `len` bytes that begins at `start`: the time at which the last bit has left. Starts must not
+    /// decrease.
     fn finish(&mut self, start: Time, len: u32) -> Time;
 }
 
-/// A wire of constant rate.
+/// Wire of constant rate.
 #[derive(Clone, Debug)]
 pub struct Constant(WireTime);
 
 impl Constant {
-    /// An idle wire.
+    /// Creates an idle wire.
     pub fn new(rate: Rate) -> Self {
         Self(WireTime::new(rate))
     }
@@ -38,21 +38,21 @@ impl Shaper for Constant {
     }
 }
 
-/// A line rate as configuration.
+/// Configuration of a line rate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateSpec {
-    /// The same at all times.
+    /// Constant rate.
     Constant(Rate),
-    /// Another one from given times on.
+    /// Rate that changes at given times.
     Steps(Steps),
-    /// Opportunities to send, as recorded.
+    /// Recorded transmission opportunities.
     Trace {
-        /// What the file is called.
+        /// Name of the file.
         file: String,
-        /// What it holds.
+        /// Contents of the file.
         trace: Arc<Trace>,
     },
-    /// Transmission takes no time, so that nothing ever waits: a link of pure delay.
+    /// Unlimited rate: transmission takes no time, so that packets never wait. A link of pure delay.
     Unlimited,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for RateSpec {
 }
 
 impl RateSpec {
-    /// The ways to write one, with what each does.
+    /// Notations of a rate, each with its description.
     pub const USAGE: &[Usage] = &[
         ("1.5Mbit", "constant; bit, kbit, Mbit or Gbit per second"),
         ("steps:10Mbit,10s=1Mbit,20s=5Mbit", "another rate from each of these times on"),
@@ -82,7 +82,7 @@ impl RateSpec {
         ("unlimited", "transmission takes no time"),
     ];
 
-    /// Reads a rate. `open` gives the text of a file, or says why it cannot.
+    /// Reads a rate. `open` returns the text of a file, or the reason why the file cannot be read.
     pub fn read(text: &str, open: impl FnOnce(&str) -> Result<String, String>) -> Result<Self, ParseError> {
         match text.split_once(':') {
             Some(("trace", file)) if !file.trim().is_empty() => {
@@ -103,7 +103,7 @@ impl RateSpec {
         }
     }
 
-    /// An idle wire.
+    /// Creates an idle wire of this rate.
     pub fn build(&self) -> AnyShaper {
         match self {
             Self::Constant(rate) => AnyShaper::Constant(Constant::new(*rate)),
@@ -113,7 +113,7 @@ impl RateSpec {
         }
     }
 
-    /// What the wire can carry from one time to another, bits; infinite without a bound.
+    /// Returns the capacity of the wire between two times, bits; infinite if the rate is unlimited.
     pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
         let steady = |rate: Rate| rate.bits_per_second() as f64 * to.since(from).as_secs();
         match self {
@@ -122,7 +122,7 @@ impl RateSpec {
         }
     }
 
-    /// What the wire carries on average if it is always busy, in the long run; `None`: there is no bound.
+    /// Returns the long-run rate of the wire if it is always busy; `None` if the rate is unlimited.
     pub fn mean(&self) -> Option<Rate> {
         match self {
             Self::Constant(rate) => Some(*rate),
@@ -133,7 +133,7 @@ impl RateSpec {
     }
 }
 
-/// The shapers that a topology can name.
+/// Shaper that a topology can specify.
 #[derive(Debug)]
 pub enum AnyShaper {
     /// Constant rate.
@@ -142,14 +142,14 @@ pub enum AnyShaper {
     Steps(Box<Stepped>),
     /// See [`TraceDriven`].
     Trace(Box<TraceDriven>),
-    /// Transmission takes no time.
+    /// Unlimited rate.
     Unlimited,
     /// See [`Pausing`].
     Pausing(Box<Pausing<AnyShaper>>),
 }
 
 impl AnyShaper {
-    /// Out of line: almost all wires have a constant rate.
+    /// Handles rates that are not constant. Out of line, because almost all wires have a constant rate.
     #[inline(never)]
     fn finish_other(&mut self, start: Time, len: u32) -> Time {
         match self {

@@ -2,18 +2,18 @@ use super::Shaper;
 use crate::outage::Outages;
 use catnip_base::{Span, Time};
 
-/// A wire that stops from time to time: what is in transmission then goes on where it was when the wire does. Its own clock
-/// stands still meanwhile, so that recorded opportunities to send come later, too.
+/// Wire with outages. A transmission in progress pauses during an outage and then resumes where it stopped. The wire's own clock stands
+/// still during an outage, so that recorded transmission opportunities come later, too.
 #[derive(Debug)]
 pub struct Pausing<S> {
     wire: S,
     outages: Outages,
-    /// How long it has stopped before the outage that is looked at.
+    /// Total length of the outages before the current one.
     stopped: Span,
 }
 
 impl<S> Pausing<S> {
-    /// An idle wire that stops at such times.
+    /// Creates an idle wire with these outages.
     pub fn new(wire: S, outages: Outages) -> Self {
         Self { wire, outages, stopped: Span::ZERO }
     }
@@ -24,7 +24,7 @@ impl<S> Pausing<S> {
         self.outages.go_on();
     }
 
-    /// When the outage begins that is looked at, on the clock of the wire.
+    /// Returns the beginning of the current outage on the clock of the wire.
     fn stops_at(&self) -> Time {
         self.on_wire(self.outages.current().0)
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_transmission_goes_on_after_an_outage_where_it_was() {
-        // 1000 bytes take 1 ms; down from 10 to 15, from 30 to 35 and so on.
+        // 1000 bytes take 1 ms; the link is down from 10 to 15 ms, from 30 to 35 ms and so on.
         let mut wire = wire("8Mbit", "every=20ms,for=5ms,first=10ms");
         assert_eq!(wire.finish(ms(0), 1000), ms(1));
         assert_eq!(wire.finish(ms(9), 1000), ms(10), "it ends as the outage begins");
@@ -102,7 +102,7 @@ mod tests {
             let every = Span::from_millis(every);
             let (length, first) = (Span::from_secs_f64(every.as_secs() * share), Span::from_millis(first));
             let mut wire = wire(rate, &format!("every={every},for={length},first={first}"));
-            // How long the link is up until then.
+            // Time for which the link is up until `at`.
             let up = |at: Time| {
                 let since = at.since(Time::ZERO + first).as_nanos();
                 let (periods, rest) = if at < Time::ZERO + first { (0, 0) } else { (since / every.as_nanos(), since % every.as_nanos()) };

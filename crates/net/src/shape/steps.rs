@@ -3,12 +3,12 @@ use catnip_base::{ParseError, Rate, Span, Time};
 use std::fmt;
 use std::sync::Arc;
 
-/// Rates and the times from which they hold: the first one from the beginning, the last one for ever.
+/// Rates and the times from which they apply: the first one from time zero, the last one indefinitely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps(Arc<[(Time, Rate)]>);
 
 impl Steps {
-    /// Reads `10Mbit,10s=1Mbit,20s=5Mbit`: the first rate, then times and the rates from then on.
+    /// Reads `10Mbit,10s=1Mbit,20s=5Mbit`: the first rate, then times and the rates from these times on.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let wrong = || {
             let expected = "a rate and then times and rates, as in steps:10Mbit,10s=1Mbit,20s=5Mbit, with times that increase";
@@ -29,12 +29,12 @@ impl Steps {
         Ok(Self(steps.into()))
     }
 
-    /// The rate that lasts.
+    /// Returns the last rate.
     pub fn last(&self) -> Rate {
         self.0[self.0.len() - 1].1
     }
 
-    /// What it can carry from one time to another, bits.
+    /// Returns the capacity between two times, bits.
     pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
         let ends = self.0.iter().skip(1).map(|(at, _)| *at).chain([Time::NEVER]);
         let parts = self.0.iter().zip(ends).map(|(&(at, rate), end)| {
@@ -52,21 +52,22 @@ impl fmt::Display for Steps {
     }
 }
 
-/// A wire whose rate changes in steps. A packet that is being sent then goes on at the new rate.
+/// Wire whose rate changes in steps. A transmission in progress continues at the new rate.
 #[derive(Clone, Debug)]
 pub struct Stepped {
     steps: Steps,
-    /// The step that holds at the last time that was asked for.
+    /// Index of the current step.
     current: usize,
     last_end: Time,
-    /// Of the last packet, what had not left at the whole nanosecond of its end: billionths of bits, less than a nanosecond's.
+    /// Remainder of the last packet that had not left at the whole nanosecond of its end, in billionths of a bit; less than one
+    /// nanosecond's worth.
     carry: u128,
 }
 
 const BILLION: u128 = 1_000_000_000;
 
 impl Stepped {
-    /// An idle wire.
+    /// Creates an idle wire.
     pub fn new(steps: Steps) -> Self {
         Self { steps, current: 0, last_end: Time::ZERO, carry: 0 }
     }
@@ -115,7 +116,7 @@ mod tests {
         let steps = Steps::parse("8Mbit, 10ms = 1Mbit, 20ms=80Mbit").unwrap();
         assert_eq!(steps.to_string(), "steps:8Mbit,10ms=1Mbit,20ms=80Mbit");
         let mut wire = Stepped::new(steps.clone());
-        // 8000 bits take 1 ms at first; then half of one leaves in half of that, and the rest takes 4 ms.
+        // 8000 bits take 1 ms at first; then half of a packet leaves in half of that, and the rest takes 4 ms.
         assert_eq!(wire.finish(at(0), 1000), at(1));
         assert_eq!(wire.finish(Time::from_nanos(9_500_000), 1000), at(14));
         // 6000 bits until 20 ms, and 2000 in 25 us.

@@ -5,21 +5,20 @@ use std::sync::Arc;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// Recorded delivery opportunities of a link whose rate varies, in the format of mahimahi: one line per
-/// opportunity, the milliseconds since the start, never decreasing. The last one is also the period with which the
-/// whole repeats.
+/// Recorded delivery opportunities of a link whose rate varies, in the format of mahimahi: one line per opportunity with its time in
+/// milliseconds since the start, never decreasing. The last time is also the period with which the trace repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Not empty; the last one is positive.
+    /// Times of the opportunities, ms; not empty, and the last one is positive.
     opportunities_ms: Vec<u32>,
 }
 
-/// Why a text is not a trace.
+/// Reason why a text is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// Where, counted from 1; `None`: it is about the whole.
+    /// Number of the wrong line, from 1; `None` if the error concerns the whole text.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -35,7 +34,7 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl Trace {
-    /// What one opportunity carries, bytes: mahimahi's largest packet.
+    /// Capacity of one opportunity, bytes: mahimahi's largest packet.
     pub const OPPORTUNITY_BYTES: u32 = 1504;
 
     /// Reads a trace.
@@ -61,7 +60,7 @@ impl Trace {
         }
     }
 
-    /// What it carries on average over a period.
+    /// Returns the average rate over a period.
     pub fn mean_rate(&self) -> Rate {
         let bits = self.opportunities_ms.len() as u128 * u128::from(Self::OPPORTUNITY_BYTES) * 8;
         let rate = bits * 1000 / u128::from(self.period_ms());
@@ -72,7 +71,7 @@ impl Trace {
         *self.opportunities_ms.last().expect("a trace is not empty")
     }
 
-    /// The first opportunity after `at`.
+    /// Returns the first opportunity after `at`.
     fn first_after(&self, at: Time) -> Opportunity {
         let period = u64::from(self.period_ms()) * NANOS_PER_MS;
         let (cycle, phase) = (at.as_nanos() / period, at.as_nanos() % period);
@@ -81,18 +80,18 @@ impl Trace {
     }
 }
 
-/// One of the opportunities of a trace that repeats.
+/// Opportunity of a trace that repeats.
 #[derive(Clone, Copy, Debug)]
 struct Opportunity {
     cycle_starts: Time,
     index: usize,
 }
 
-/// A wire that sends only at the opportunities of a trace.
+/// Wire that sends only at the opportunities of a trace.
 ///
-/// At an opportunity packets leave in order until its bytes are used up: several small ones share it, a packet that
-/// does not fit begins in it and ends in a later one. What no packet uses is lost, also if one arrives at the same
-/// moment; but a packet that starts as the one before it ends follows it within the same opportunity.
+/// At an opportunity, packets leave in order until its bytes are used up: several small packets share it, and a packet that does not fit
+/// begins in it and ends in a later one. Unused bytes are lost, even if a packet arrives at the same moment; but a packet that starts when
+/// the one before it ends follows it within the same opportunity.
 #[derive(Clone, Debug)]
 pub struct TraceDriven {
     trace: Arc<Trace>,
@@ -103,7 +102,7 @@ pub struct TraceDriven {
 }
 
 impl TraceDriven {
-    /// An idle wire; the trace begins at time zero.
+    /// Creates an idle wire whose trace begins at time zero.
     pub fn new(trace: Arc<Trace>) -> Self {
         let next = Opportunity { cycle_starts: Time::ZERO, index: 0 };
         Self { trace, next, left: 0, last_end: Time::NEVER }
@@ -157,14 +156,14 @@ mod tests {
     #[test]
     fn small_packets_share_an_opportunity_and_a_large_one_takes_several() {
         let mut wire = wire("3\n3\n5\n10\n");
-        // 700 + 700 + 104 of the third fit into the first opportunity, the rest of it into the second of 3 ms.
+        // 700 + 700 + 104 bytes of the third packet fit into the first opportunity, the rest of it into the second one of 3 ms.
         assert_eq!(wire.finish(ms(1), 700), ms(3));
         assert_eq!(wire.finish(ms(3), 700), ms(3));
         assert_eq!(wire.finish(ms(3), 700), ms(3));
-        // 908 bytes are left at 3 ms; 3000 take those, all of 5 ms and 588 of 10 ms.
+        // 908 bytes are left at 3 ms; a packet of 3000 takes these, all of 5 ms and 588 of 10 ms.
         assert_eq!(wire.finish(ms(3), 3000), ms(10));
         assert_eq!(wire.finish(ms(10), 916), ms(10));
-        // The period is 10 ms: the next ones are at 13, 13, 15 and 20 ms.
+        // The period is 10 ms: the next opportunities are at 13, 13, 15 and 20 ms.
         assert_eq!(wire.finish(ms(10), 1), ms(13));
     }
 
@@ -172,11 +171,11 @@ mod tests {
     fn what_nobody_waited_for_is_lost() {
         let mut wire = wire("3\n3\n5\n10\n");
         assert_eq!(wire.finish(ms(0), 100), ms(3));
-        // Half a millisecond later both opportunities of 3 ms are gone, at 5 ms exactly that of 5 ms, too.
+        // Half a millisecond later both opportunities of 3 ms have passed; at exactly 5 ms that of 5 ms has passed, too.
         let mut late = wire.clone();
         assert_eq!(late.finish(Time::from_nanos(3_500_000), 100), ms(5));
         assert_eq!(wire.finish(ms(5), 100), ms(10));
-        // A long silence ends anywhere in any period.
+        // A long idle period may end anywhere in any period of the trace.
         assert_eq!(wire.finish(ms(1_000_004), 1504), ms(1_000_005));
         assert_eq!(wire.finish(ms(2_000_010), 1504), ms(2_000_013));
     }
@@ -204,7 +203,7 @@ mod tests {
         assert_eq!(Trace::parse("1\r\n2").unwrap().mean_rate().bits_per_second(), 12_032_000);
     }
 
-    /// The law as one would do it by hand: byte by byte, opportunity by opportunity, with the whole queue at hand.
+    /// Reference model: serves the whole queue byte by byte, opportunity by opportunity.
     fn by_hand(trace: &Trace, packets: &[(u64, u32)]) -> Vec<Time> {
         let period = u64::from(trace.period_ms());
         let mut ends = Vec::new();

@@ -3,10 +3,10 @@ use crate::Colour;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share};
 
-/// Each packet is lost with the same probability, independently.
+/// Configuration of independent losses with the same probability for all packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BernoulliSpec {
-    /// In [0, 1).
+    /// Loss probability, in [0, 1).
     pub probability: f64,
 }
 

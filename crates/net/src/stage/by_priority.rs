@@ -3,14 +3,14 @@ use crate::{Colour, DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// Each packet is lost with the probability of its priority, independently.
+/// Configuration of independent losses with a probability for each priority.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ByPrioritySpec {
-    /// Probability for HIGH packets, in [0, 1).
+    /// Loss probability of HIGH packets, in [0, 1).
     pub high: f64,
-    /// Probability for MED packets, in [0, 1).
+    /// Loss probability of MED packets, in [0, 1).
     pub med: f64,
-    /// Probability for LOW packets, in [0, 1).
+    /// Loss probability of LOW packets, in [0, 1).
     pub low: f64,
 }
 
@@ -53,8 +53,8 @@ impl ByPrioritySpec {
     }
 }
 
-/// Independent losses with one probability per priority. One number is drawn per packet whatever its priority, so that
-/// equal probabilities lose the same packets as one for all.
+/// Independent losses with one probability per priority. One random number is drawn per packet whatever its priority,
+/// so that equal probabilities lose the same packets as a single one.
 #[derive(Debug)]
 pub struct ByPriority {
     probability: [f64; Colour::COUNT],

@@ -3,10 +3,10 @@ use crate::{DropReason, Onward, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// In some packets one bit is wrong.
+/// Configuration of corruption: one bit of some packets is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CorruptSpec {
-    /// In [0, 1).
+    /// Corruption probability, in [0, 1).
     pub probability: f64,
 }
 
@@ -34,7 +34,7 @@ impl StageKind for CorruptSpec {
     }
 }
 
-/// Damages packets.
+/// Stage that flips one bit of some packets.
 #[derive(Debug)]
 pub struct Corrupt {
     probability: f64,

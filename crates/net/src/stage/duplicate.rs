@@ -3,10 +3,10 @@ use crate::{DropReason, Onward, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// Of some packets a second copy arrives.
+/// Configuration of duplication: a second copy of some packets arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DuplicateSpec {
-    /// In [0, 1).
+    /// Duplication probability, in [0, 1).
     pub probability: f64,
 }
 
@@ -32,7 +32,7 @@ impl StageKind for DuplicateSpec {
     }
 }
 
-/// Copies packets.
+/// Stage that copies some packets.
 #[derive(Debug)]
 pub struct Duplicate {
     probability: f64,

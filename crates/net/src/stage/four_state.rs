@@ -3,19 +3,19 @@ use crate::{DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// The general model of netem (`loss state`; Salsano, Ludovici, Ordine and Giannuzzi, "Definition of a general and intuitive loss
-/// model for packet networks", 2009): a Markov chain that takes a step per packet.
+/// Configuration of the general loss model of netem (`loss state`; Salsano, Ludovici, Ordine and Giannuzzi, "Definition
+/// of a general and intuitive loss model for packet networks", 2009): a Markov chain that takes a step per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FourStateSpec {
-    /// From good reception to loss in a burst.
+    /// Transition probability from good reception to loss in a burst.
     pub p13: f64,
-    /// From loss in a burst to good reception.
+    /// Transition probability from loss in a burst to good reception.
     pub p31: f64,
-    /// From loss in a burst to reception within it.
+    /// Transition probability from loss in a burst to reception within it.
     pub p32: f64,
-    /// From reception within a burst back to loss.
+    /// Transition probability from reception within a burst back to loss.
     pub p23: f64,
-    /// From good reception to an isolated loss, which is always followed by good reception.
+    /// Transition probability from good reception to an isolated loss, which is always followed by good reception.
     pub p14: f64,
 }
 
@@ -61,7 +61,7 @@ impl StageKind for FourStateSpec {
     }
 }
 
-/// Losses by the state of a chain.
+/// Losses by the state of a Markov chain.
 #[derive(Debug)]
 pub struct FourState {
     spec: FourStateSpec,

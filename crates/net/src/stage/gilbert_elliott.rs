@@ -3,17 +3,17 @@ use crate::{DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Time};
 
-/// Two states with a loss probability each (Gilbert 1960, Elliott 1963); it begins in the good one. A probability of 1
-/// is of use: Gilbert's channel loses everything while it is bad.
+/// Configuration of a loss channel with two states and a loss probability for each (Gilbert 1960, Elliott 1963). The
+/// channel begins in the good state. A probability of 1 is useful: Gilbert's channel loses everything while it is bad.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliottSpec {
-    /// Good to bad, per packet.
+    /// Transition probability from good to bad, per packet.
     pub to_bad: f64,
-    /// Bad to good, per packet.
+    /// Transition probability from bad to good, per packet.
     pub to_good: f64,
-    /// Loss while good.
+    /// Loss probability in the good state.
     pub loss_good: f64,
-    /// Loss while bad.
+    /// Loss probability in the bad state.
     pub loss_bad: f64,
 }
 

@@ -4,7 +4,7 @@ use crate::{Colour, DropReason, Onward, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span, Time};
 
-/// The packets with these numbers are held back for so long, counted from 1 in order of arrival.
+/// Configuration of late packets: those with the given numbers, counted from 1 in order of arrival, are held back for a fixed time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateSpec {
     packets: Numbers,
@@ -45,7 +45,7 @@ impl StageKind for LateSpec {
     }
 }
 
-/// Holds back exactly the packets one asked for.
+/// Stage that holds back exactly the packets with the given numbers.
 #[derive(Debug)]
 pub struct Late {
     packets: Named,

@@ -4,7 +4,8 @@ use crate::{Colour, DropReason, Ecn, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// The packets with these numbers are given the CE codepoint (RFC 3168), counted from 1 in order of arrival, if they can be marked.
+/// Configuration of a mark list: the packets with the given numbers, counted from 1 in order of arrival, get the CE
+/// codepoint (RFC 3168) if they are ECN-capable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkListSpec {
     packets: Numbers,
@@ -35,7 +36,7 @@ impl StageKind for MarkListSpec {
     }
 }
 
-/// Marks exactly the packets one asked for.
+/// Stage that marks exactly the packets with the given numbers.
 #[derive(Debug)]
 pub struct MarkList {
     packets: Named,

@@ -1,5 +1,5 @@
-//! What happens to packets on their way to a queue, or behind it. A kind of stage is one file, and one line of
-//! [`StageSpec`].
+//! Stages that packets pass before a queue or behind a wire: loss models, markers, policers and other impairments. A
+//! kind of stage is one file and one entry of [`StageSpec`].
 
 mod bernoulli;
 mod by_priority;
@@ -37,9 +37,9 @@ use catnip_base::notation::{Custom, Notation, Registry};
 use catnip_base::{ParseError, Rng, Time, kinds};
 use std::fmt::Debug;
 
-/// A loss model, a marker, a policer: it may change a packet or take it.
+/// Interface of every stage, such as a loss model, marker or policer. A stage may change or drop a packet.
 ///
-/// A loss model that takes each third packet:
+/// Example: a loss model that drops every third packet.
 ///
 /// ```
 /// use catnip_base::Time;
@@ -61,29 +61,29 @@ use std::fmt::Debug;
 /// assert_eq!(passed, [true, true, false, true, true, false]);
 /// ```
 pub trait Stage: Debug + Send {
-    /// Looks at a packet that passes; an error says why it does not go on.
+    /// Processes a packet. An error is the reason for which the packet is dropped.
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason>;
-    /// What becomes of a packet that it has let pass. Only stages behind a wire are asked.
+    /// Returns the further treatment of a packet that has passed. Only stages behind a wire are called.
     fn onward(&mut self, _packet: &Packet) -> Onward {
         Onward::AtOnce
     }
 }
 
-/// A kind of stage: plain data from which a port builds its stages.
+/// Configuration of a stage, from which a port builds its stages.
 pub trait StageKind: Send + Sync {
-    /// What looks at the packets.
+    /// Type of the stage.
     type Stage;
-    /// The stage of one port, with random numbers of its own.
+    /// Builds the stage of one port, with random numbers of its own.
     fn build(&self, rng: Rng) -> Self::Stage;
-    /// The probability that it takes a packet, by priority, if it takes each one independently of all others.
+    /// Returns the loss probability by priority, if the stage drops each packet independently of all others.
     fn loss(&self) -> Option<[f64; Colour::COUNT]> {
         None
     }
-    /// The contract against which it holds packets, if there is one.
+    /// Returns the SLA against which the stage checks packets, if there is one.
     fn contract(&self) -> Option<Sla> {
         None
     }
-    /// Does it hold packets back, copy or damage them, and so stand behind a wire only?
+    /// Returns true if the stage holds packets back, copies or damages them, and is therefore allowed only behind a wire.
     fn needs_wire(&self) -> bool {
         false
     }
@@ -92,15 +92,15 @@ pub trait StageKind: Send + Sync {
 macro_rules! stages {
     (known { $($Kind:ident($Spec:ty) => $Stage:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
         kinds! {
-            /// A stage as configuration.
+            /// Configuration of a stage.
             pub enum StageSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
         }
 
-        /// A stage of a port. Those behind a pointer cost the others nothing.
+        /// Stage of a port. Boxed stages add no cost to the others.
         #[derive(Debug)]
         pub enum AnyStage {
             $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Stage),)+
-            /// Any other.
+            /// Any other stage.
             Other(Box<dyn Stage>),
         }
 
@@ -167,13 +167,13 @@ stages! {
     }
 }
 
-/// Stages from outside, by name: `stages.add(|stage: MyStage| Arc::new(stage))`.
+/// Registry of custom stages by name: `stages.add(|stage: MyStage| Arc::new(stage))`.
 pub type CustomStages = Registry<CustomStage>;
 
-/// A kind from outside, of which only the trait is known.
+/// Configuration of a custom stage, as a trait object.
 pub type CustomStage = dyn StageKind<Stage = Box<dyn Stage>>;
 
-/// Reads stages that packets pass one after the other, with `|` in between.
+/// Reads stages, separated by `|`, in the order in which packets pass them.
 pub fn read(text: &str, outside: &CustomStages) -> Result<Vec<StageSpec>, ParseError> {
     if text == "none" {
         return Ok(Vec::new());
@@ -181,7 +181,7 @@ pub fn read(text: &str, outside: &CustomStages) -> Result<Vec<StageSpec>, ParseE
     text.split('|').map(|stage| outside.read(stage.trim(), StageSpec::Custom)).collect()
 }
 
-/// Writes what is read as the same.
+/// Writes stages as [`read`] reads them.
 pub fn write(stages: &[StageSpec]) -> String {
     if stages.is_empty() {
         return "none".into();
@@ -189,7 +189,7 @@ pub fn write(stages: &[StageSpec]) -> String {
     stages.iter().map(StageSpec::to_string).collect::<Vec<_>>().join(" | ")
 }
 
-/// The probability that one of these takes a packet, by colour, if they take each one independently of all others.
+/// Returns the probability by priority that one of these stages drops a packet, if they drop each packet independently of all others.
 pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
     stages.iter().try_fold([0.0; Colour::COUNT], |sum, stage| {
         let own = stage.loss()?;
@@ -197,12 +197,12 @@ pub fn loss_of(stages: &[StageSpec]) -> Option<[f64; Colour::COUNT]> {
     })
 }
 
-/// What a loss model says of a packet.
+/// Returns the result of a loss model for a packet.
 fn lost_if(lost: bool) -> Result<(), DropReason> {
     if lost { Err(DropReason::Loss) } else { Ok(()) }
 }
 
-/// A probability that is not 1: something has to arrive.
+/// Checks that a probability is in [0, 1), so that some packets arrive.
 pub(crate) fn probability(text: &Notation<'_>, value: f64) -> Result<f64, ParseError> {
     if (0.0..1.0).contains(&value) { Ok(value) } else { Err(text.error("probabilities in [0, 1)")) }
 }

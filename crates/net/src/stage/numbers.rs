@@ -5,7 +5,7 @@ use catnip_base::notation::{Notation, Written};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Numbers(Vec<u64>);
 
-/// Counts packets and knows those that were named.
+/// Counter of packets that recognizes those with the given numbers.
 #[derive(Debug)]
 pub(super) struct Named {
     packets: Vec<u64>,
@@ -14,14 +14,14 @@ pub(super) struct Named {
 }
 
 impl Numbers {
-    /// `None` if there are none or one of them is number 0.
+    /// Creates the list; `None` if there are no numbers or one of them is 0.
     pub(super) fn new(mut packets: Vec<u64>) -> Option<Self> {
         packets.sort_unstable();
         packets.dedup();
         (*packets.first()? > 0).then_some(Self(packets))
     }
 
-    /// The values of a kind's text, for which this is an example.
+    /// Reads the numbers in a stage's text. The example is for errors.
     pub(super) fn read(text: &mut Notation<'_>, example: &str) -> Result<Self, ParseError> {
         let packets = std::iter::from_fn(|| text.next()).map(str::parse).collect::<Result<Vec<u64>, _>>();
         let read = packets.ok().and_then(Self::new);
@@ -38,7 +38,7 @@ impl Numbers {
 }
 
 impl Named {
-    /// One more packet: is it one of them?
+    /// Counts a packet. Returns true if its number is in the list.
     pub(super) fn hits(&mut self) -> bool {
         self.seen += 1;
         let hit = self.packets.get(self.next) == Some(&self.seen);

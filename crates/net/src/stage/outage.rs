@@ -3,7 +3,7 @@ use crate::{DropReason, OutageSpec, Outages, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// All packets are lost that come while the link is down.
+/// Configuration of the loss of all packets that arrive while the link is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutageLossSpec(pub OutageSpec);
 

@@ -4,14 +4,14 @@ use crate::{DropReason, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// The packets with these numbers are lost, counted from 1 in order of arrival, once each (CAT-S17).
+/// Configuration of a loss list: the packets with the given numbers, counted from 1 in order of arrival, are lost once each (CAT-S17).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketListSpec {
     packets: Numbers,
 }
 
 impl PacketListSpec {
-    /// Loses these packets, or `None` if there are none or one of them is number 0.
+    /// Creates the list of these packets; `None` if there are none or one of them is number 0.
     pub fn new(packets: Vec<u64>) -> Option<Self> {
         Numbers::new(packets).map(|packets| Self { packets })
     }
@@ -35,7 +35,7 @@ impl StageKind for PacketListSpec {
     }
 }
 
-/// Exactly the packets one asked for.
+/// Losses of exactly the packets with the given numbers.
 #[derive(Debug)]
 pub struct PacketList {
     packets: Named,

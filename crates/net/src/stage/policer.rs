@@ -3,23 +3,23 @@ use crate::{Colour, DropReason, Meter, Packet, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time, words};
 
-/// A policer (RFC 2475, section 2.3.3.4) at the edge of a network, as configuration.
+/// Configuration of a policer (RFC 2475, section 2.3.3.4) at the edge of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerSpec {
-    /// What the user's packets are held against.
+    /// SLA with the profiles of HIGH and MED packets.
     pub sla: Sla,
-    /// What becomes of those beyond it.
+    /// Action on packets beyond their profile.
     pub action: PolicerAction,
 }
 
 words! {
-    /// What a policer does with a packet beyond its profile.
+    /// Action of a policer on a packet beyond its profile.
     #[derive(Default)]
     pub enum PolicerAction {
-        /// It is marked one level down, and then held against the profile of that level.
+        /// Marking one level down, and then a check against the profile of that level.
         #[default]
         Remark = ("remark", "marks it one level down"),
-        /// It is dropped.
+        /// Drop.
         Drop = ("drop", "drops it"),
     }
 }
@@ -49,7 +49,7 @@ impl StageKind for PolicerSpec {
     }
 }
 
-/// Holds packets against a contract; LOW ones are free.
+/// Policer that checks packets against an SLA; LOW packets are not limited.
 #[derive(Debug)]
 pub struct Policer {
     meter: Meter,
@@ -73,7 +73,7 @@ impl Stage for Policer {
     }
 }
 
-/// The highest priority, from this one down, in whose profile a packet is; it takes the tokens.
+/// Returns the highest priority, from this one down, to whose profile a packet conforms, and takes the tokens.
 pub(super) fn highest(meter: &mut Meter, now: Time, len: u32, from: Colour) -> Colour {
     let falling = Colour::DROPPED_FIRST.into_iter().rev().skip_while(|&colour| colour != from);
     falling.into_iter().find(|&colour| meter.admits(now, colour, len)).unwrap_or(Colour::Red)

@@ -4,14 +4,14 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Share, Span, Time};
 use std::num::NonZeroU32;
 
-/// Some packets are held back, so that others overtake them.
+/// Configuration of reordering: some packets are held back, so that others overtake them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReorderSpec {
-    /// The probability of being held back, in [0, 1).
+    /// Probability that a packet is held back, in [0, 1).
     pub probability: f64,
-    /// For how long, at most; above zero.
+    /// Maximum time for which a packet is held back, above zero.
     pub by: Span,
-    /// Until so many others have overtaken it, if that is sooner.
+    /// Number of overtaking packets after which a packet continues, if this is sooner.
     pub overtakers: Option<NonZeroU32>,
 }
 
@@ -65,7 +65,7 @@ impl StageKind for ReorderSpec {
     }
 }
 
-/// Holds packets back.
+/// Stage that holds some packets back.
 #[derive(Debug)]
 pub struct Reorder {
     spec: ReorderSpec,

@@ -4,11 +4,10 @@ use crate::{Colour, DropReason, Meter, Packet, Sla};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
 
-/// A token bucket marker at an edge router, which knows nothing of connections (ER-TBM of the DiffServ paper), as
-/// configuration.
+/// Configuration of a token bucket marker at an edge router, which has no state of connections (ER-TBM of the DiffServ paper).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TbMarkerSpec {
-    /// What the user's packets may be at most.
+    /// SLA with the token buckets of HIGH and MED packets.
     pub sla: Sla,
 }
 
@@ -35,7 +34,7 @@ impl StageKind for TbMarkerSpec {
     }
 }
 
-/// Marks packets anew, whatever they said; they stay in their class.
+/// Marker that sets the priority of packets anew, whatever it was; they stay in their class.
 #[derive(Debug)]
 pub struct TbMarker(Meter);
 

@@ -4,7 +4,7 @@ use catnip_base::{Span, Stream};
 
 const PACKETS: u32 = 200_000;
 
-/// Which of many packets, every third of them HIGH, are lost.
+/// Returns the priority of each of many packets, every third of them HIGH, and true if it is lost.
 fn lost(text: &str) -> Vec<(Colour, bool)> {
     let mut model = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Before(0, 0)));
     let one = |n: u32| {
@@ -54,13 +54,13 @@ fn gilbert_elliott_has_the_stationary_rate_and_the_burst_length_of_its_chain() {
 fn four_states_have_the_stationary_rate_and_the_bursts_of_their_chain() {
     let flags = |text| lost(text).into_iter().map(|(_, lost)| lost).collect::<Vec<bool>>();
     let share = |losses: &[bool]| losses.iter().filter(|lost| **lost).count() as f64 / f64::from(PACKETS);
-    // Balance: p13 of state 1 is p31 of state 3, p32 of 3 is p23 of 2, and 4 is p14 of 1.
+    // Balance of the states: π1 p13 = π3 p31, π3 p32 = π2 p23, and π4 = π1 p14.
     let (p13, p31, p32, p23, p14) = (0.02, 0.2, 0.1, 0.4, 0.01);
     let (three, four) = (p13 / p31, p14);
     let all = 1.0 + three * (1.0 + p32 / p23) + four;
     let losses = flags("four-state:p13=0.02,p31=0.2,p32=0.1,p23=0.4,p14=0.01");
     assert!((share(&losses) - (three + four) / all).abs() < 0.004, "{}", share(&losses));
-    // Without reception within bursts it is Gilbert's channel, and with p13 alone every packet is lost by itself.
+    // Without reception within bursts the model is Gilbert's channel, and with p13 alone losses are independent.
     assert!((share(&flags("four-state:p13=0.05,p31=0.25")) - 1.0 / 6.0).abs() < 0.005);
     assert!((share(&flags("four-state:p13=0.05")) - 0.05).abs() < 0.003);
     // Isolated losses alone never come twice in a row.
@@ -114,7 +114,7 @@ fn what_is_wrong_with_a_stage_is_named() {
     }
 }
 
-/// What comes of packets of 1000 bytes with these codepoints, one each millisecond: a codepoint, or why it was dropped.
+/// Returns the codepoint, or the reason of the drop, of packets of 1000 bytes with these codepoints, one each millisecond.
 fn conditioned(text: &str, codepoints: &[u8]) -> Vec<Result<u8, DropReason>> {
     let mut stage = text.parse::<StageSpec>().unwrap().build(Rng::new(3, Stream::Conditioner(0, 0)));
     let one = |(n, &codepoint): (u32, &u8)| {
@@ -128,10 +128,10 @@ fn conditioned(text: &str, codepoints: &[u8]) -> Vec<Result<u8, DropReason>> {
 
 #[test]
 fn a_policer_takes_what_is_beyond_its_profile_one_level_down_after_the_other() {
-    // 8 Mbit/s are the 1000 bytes of a packet each millisecond: of two HIGH ones in a row the second conforms, too.
+    // 8 Mbit/s are a packet of 1000 bytes each millisecond; of two HIGH packets in a row the second conforms, too.
     let (high, med) = ("high=4Mbit/2000B", "med=4Mbit/1000B");
     let af11 = [10; 8];
-    // HIGH: 2000, 1500, 1000 and so on; tokens for 1, 1, 1, and then for every second one. MED: for every second one.
+    // HIGH: 2000, 1500, 1000 and so on; tokens for three packets, and then for every second one. MED: for every second one.
     let conditioned_11 = [10, 10, 10, 12, 10, 12, 10, 12].map(Ok);
     assert_eq!(conditioned(&format!("policer:{high},{med}"), &af11), conditioned_11);
     assert_eq!(conditioned(&format!("policer:{high}"), &af11), [10, 10, 10, 14, 10, 14, 10, 14].map(Ok));
@@ -142,7 +142,8 @@ fn a_policer_takes_what_is_beyond_its_profile_one_level_down_after_the_other() {
         [ok, ok, ok, no, ok, no, ok, no],
         "whoever is dropped takes no tokens of MED"
     );
-    // MED has a bucket of its own; what was remarked meets it in turn; LOW and unmarked packets are free and stay as they are.
+    // MED has a bucket of its own, against which remarked packets are checked, too. LOW and unmarked packets are not
+    // limited and stay as they are.
     assert_eq!(
         conditioned(&format!("policer:{high},{med}"), &[12, 12, 12, 14, 0, 46, 12]),
         [12, 14, 12, 14, 0, 46, 12].map(Ok)
@@ -172,7 +173,7 @@ fn an_edge_marks_what_its_buckets_admit_whatever_it_said() {
         "in the class that it has, or in the first"
     );
     assert_eq!(conditioned("tb-marker:high=4Mbit/1000B", &[0, 0, 0]), [10, 14, 10].map(Ok));
-    // A packet beyond the depth never conforms.
+    // A packet larger than the depth never conforms.
     assert_eq!(conditioned("tb-marker:high=4Mbit/999B,med=4Mbit/1000B", &[0]), [Ok(12)]);
 }
 

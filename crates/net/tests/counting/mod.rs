@@ -1,21 +1,21 @@
-//! An allocator that counts.
+//! Global allocator that counts allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Of this thread only: the test harness allocates when it likes.
+    /// Number of allocations of this thread only: the test harness allocates at any time.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How often this thread has allocated.
+/// Returns the number of allocations of this thread.
 pub(crate) fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
 struct Counting;
 
-// SAFETY: every call is handed to the system allocator unchanged.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

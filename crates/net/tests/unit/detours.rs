@@ -1,5 +1,5 @@
-//! Laws of what a link does beside sending: it holds packets back, copies them, stands still, and sends again what it lost. Worked out
-//! by hand, held against a model that does it one step after the other, and against formulas.
+//! Behaviour of links that hold packets back, copy them, have outages, and retransmit lost packets: compared with
+//! results worked out by hand, with a step-by-step model and with formulas.
 
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::queue::{QueueKind, QueueSpec, Site};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 type AnyPort = Port<catnip_net::queue::AnyQueue, catnip_net::shape::AnyShaper>;
 
-/// Copies have the body of their original and 1000 more.
+/// Log of drops. The body of a copy is that of its original plus 1000.
 #[derive(Default)]
 struct Fates(Vec<(Time, u32)>);
 
@@ -28,7 +28,7 @@ fn ms(ms: u64) -> Time {
     Time::ZERO + Span::from_millis(ms)
 }
 
-/// A link on which 1000 bytes take a millisecond, and 5 to the other end.
+/// Returns a link on which 1000 bytes take a millisecond, with a propagation delay of 5 ms.
 fn link(queue: &str, outage: Option<&str>, extras: Extras) -> AnyPort {
     let rate = RateSpec::read("8Mbit", |_| Err(String::new())).unwrap();
     let outage = outage.map(|text| text.parse::<OutageSpec>().unwrap());
@@ -49,7 +49,7 @@ fn arq(text: &str) -> Extras {
     Extras { arq: Some(arq), ..Extras::default() }
 }
 
-/// What comes of packets of 1000 bytes at such times, those of one time in order: (milliseconds, packet) of deliveries and drops.
+/// Returns the deliveries and drops (time, packet) of packets of 1000 bytes that arrive at such times, those of one time in order.
 fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Time, u32)>; 2] {
     let (mut fates, mut out) = (Fates::default(), Vec::new());
     let mut drain = |port: &mut AnyPort, until, fates: &mut Fates| {
@@ -72,7 +72,7 @@ fn run(port: &mut AnyPort, arrivals: impl IntoIterator<Item = Time>) -> [Vec<(Ti
     [out, fates.0]
 }
 
-/// Which of the first packets that pass the stage with this number do so in the way that happens with probability `p`.
+/// Returns the random decisions of the stage with this number for its first packets, each true with probability `p`.
 fn chosen(number: u32, p: f64, packets: usize) -> Vec<bool> {
     let mut rng = Rng::new(1, Stream::Behind(0, number));
     (0..packets).map(|_| rng.chance(p)).collect()
@@ -103,7 +103,7 @@ fn packets_are_overtaken_by_as_many_as_were_asked_for() {
     let place = |body: u32| out.iter().position(|&(_, other)| other == body).unwrap();
     let mut seen = 0;
     for (body, _) in (0..).zip(&held).filter(|(_, held)| **held) {
-        // The three next ones that are not held themselves, the last of which takes it along.
+        // The next three packets that are not held back themselves; the last one of them releases the packet.
         let overtakers = (body + 1..200).filter(|&other| !held[other as usize]).take(3).collect::<Vec<_>>();
         let &[_, _, last] = &overtakers[..] else { continue };
         let between =
@@ -112,7 +112,7 @@ fn packets_are_overtaken_by_as_many_as_were_asked_for() {
         seen += 1;
     }
     assert!(seen > 5);
-    // Without any that follow it goes on in the end.
+    // Without following packets, the packet continues after the maximum time.
     let first = held.iter().position(|held| *held).unwrap() as u64;
     let [out, _] = run(
         &mut link("drop-tail:9", None, behind("reorder:0.1,by=3,within=30ms")),
@@ -138,12 +138,12 @@ fn a_copy_arrives_right_behind_its_original_and_both_are_counted() {
 #[test]
 fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
     let arrivals = || (0..400).map(|n| ms(2 * n));
-    // Held first and then lost: the loss looks at packets in the order in which they come to it.
+    // Held back first, then lost: the loss model counts packets in the order in which they reach it.
     let [_, dropped] =
         run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms | packets:20,40")), arrivals());
     let [plain, _] = run(&mut link("drop-tail:9", None, behind("reorder:0.1,by=7ms")), arrivals());
     assert_eq!(dropped, [plain[19], plain[39]]);
-    // Lost first: the reordering never sees it.
+    // Lost first: lost packets never reach the reordering stage.
     let [out, dropped] =
         run(&mut link("drop-tail:9", None, behind("packets:20,40 | reorder:0.1,by=7ms")), arrivals());
     assert_eq!(dropped, [(ms(44), 19), (ms(84), 39)]);
@@ -153,7 +153,7 @@ fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
         draws += 1;
         assert!(out.contains(&(ms(2 * u64::from(body) + 6 + late), body)), "{body}");
     }
-    // Copies are held or not like any other packet that comes from there; behind it, none is.
+    // Copies that are made before the reordering are held back or not like any other packet; copies that are made after it are not.
     let [out, _] =
         run(&mut link("drop-tail:9", None, behind("duplicate:0.3 | reorder:0.3,by=7ms")), arrivals());
     let apart = |(at, body): &(Time, u32)| *body >= 1000 && !out.contains(&(*at, body - 1000));
@@ -167,19 +167,19 @@ fn stages_behind_a_wire_come_in_the_order_in_which_they_are_written() {
 
 #[test]
 fn a_wire_that_stands_still_keeps_packets_and_an_outage_as_loss_takes_them() {
-    // Down from 10 to 15 ms, from 30 to 35 and so on.
+    // The link is down from 10 to 15 ms, from 30 to 35 ms and so on.
     let (outage, arrivals) = ("every=20ms,for=5ms,first=10ms", [0, 9, 9, 11, 16, 28, 28, 28].map(ms));
     let [out, dropped] = run(&mut link("drop-tail:9", Some(outage), Extras::default()), arrivals);
     let at: Vec<u64> = out.iter().map(|(at, _)| at.as_nanos() / 1_000_000).collect();
     assert_eq!((at, dropped), (vec![6, 15, 21, 22, 23, 34, 35, 41], vec![]));
-    // A buffer measured in time knows of outages, too: a fourth packet of 28 ms would wait until 36 ms.
+    // A buffer limited in time takes outages into account, too: a fourth packet at 28 ms would wait until 36 ms.
     for (limit, lost) in [("8ms", vec![]), ("7999us", vec![(ms(28), 8)])] {
         let arrivals = arrivals.into_iter().chain([ms(28)]);
         let [_, dropped] =
             run(&mut link(&format!("drop-tail:{limit}"), Some(outage), Extras::default()), arrivals);
         assert_eq!(dropped, lost, "{limit}");
     }
-    // At the end of the wire: what comes there from 10 ms on, and before 15.
+    // As loss, the outage applies at the end of the wire: to packets that arrive there from 10 ms on, and before 15 ms.
     let [out, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{outage}"))), arrivals);
     assert_eq!(
         dropped.iter().map(|(at, body)| (at.as_nanos() / 1_000_000, *body)).collect::<Vec<_>>(),
@@ -192,14 +192,14 @@ fn a_wire_that_stands_still_keeps_packets_and_an_outage_as_loss_takes_them() {
 fn outages_take_the_share_of_packets_that_they_last() {
     for text in ["every=300ms,for=60ms", "mean_up=300ms,mean_down=60ms"] {
         let outage = text.parse::<OutageSpec>().unwrap();
-        // Not in step with the period.
+        // The arrivals are not in step with the period.
         let arrivals = (0..300_000u64).map(|n| Time::from_nanos(n * 1_111_111));
         let [_, dropped] = run(&mut link("drop-tail:9", None, behind(&format!("outage:{text}"))), arrivals);
-        // About a thousand outages; of random ones the share has a relative error of sqrt(2 / n) times the share of the other.
+        // About a thousand outages. The share of random ones has a relative error of sqrt(2 / n) times the share of uptime.
         let share = dropped.len() as f64 / 300_000.0;
         assert!((share / outage.share() - 1.0).abs() < 4.0 * (2f64 / 900.0).sqrt(), "{text}: {share}");
     }
-    // What is lost is what comes while the link is down.
+    // Exactly the packets that arrive while the link is down are lost.
     let mut outages =
         Outages::new("mean_up=300ms,mean_down=60ms".parse().unwrap(), Rng::new(1, Stream::Behind(0, 0)));
     let [out, dropped] = run(
@@ -212,7 +212,7 @@ fn outages_take_the_share_of_packets_that_they_last() {
     assert!(all.iter().all(|&((at, _), lost)| outages.is_down(at) == lost));
 }
 
-/// Which of the attempts of a link layer are lost.
+/// Returns true for each attempt of a link layer that is lost.
 fn attempts(loss: f64, count: usize) -> Vec<bool> {
     let mut rng = Rng::new(1, Stream::Arq(0));
     (0..count).map(|_| rng.chance(loss)).collect()
@@ -236,7 +236,7 @@ fn a_lone_packet_comes_a_retry_later_for_each_lost_attempt_or_is_given_up() {
             }
         }
         assert_eq!((&out, &dropped), (&expected, &given_up), "one after the other");
-        // The formulas: of those that arrive, k attempts were lost with probability p^k (1 - p) / (1 - p^tries).
+        // Formulas: of the packets that arrive, k attempts were lost with probability p^k (1 - p) / (1 - p^tries).
         let spec: ArqSpec = text.parse().unwrap();
         let (n, residual) = (packets as f64, loss.powi(tries as i32));
         assert!((spec.residual_loss() - residual).abs() < 1e-12);
@@ -262,7 +262,7 @@ fn a_lone_packet_comes_a_retry_later_for_each_lost_attempt_or_is_given_up() {
 
 #[test]
 fn without_end_a_link_layer_makes_delay_of_all_loss() {
-    // retry p / (1 - p) on average; the variance of the number of lost attempts is p / (1 - p)^2.
+    // The mean extra delay is retry p / (1 - p); the variance of the number of lost attempts is p / (1 - p)^2.
     let (loss, packets) = (0.3_f64, 50_000u64);
     let arrivals = (0..packets).map(|n| ms(300 * n));
     let [out, dropped] =
@@ -279,19 +279,19 @@ fn without_end_a_link_layer_makes_delay_of_all_loss() {
 
 #[test]
 fn a_busy_wire_spends_its_time_on_attempts() {
-    // Each packet takes 1 / (1 - p) attempts, so that goodput is the rate times 1 - p.
+    // Each packet takes 1 / (1 - p) attempts on average, so that goodput is the rate times 1 - p.
     let [out, _] = run(
         &mut link("drop-tail:100000", None, arq("arq:loss=0.2,retry=3ms,tries=1000")),
         (0..50_000).map(|_| ms(0)),
     );
     let attempts = out.iter().map(|it| it.0).max().unwrap().as_secs() / 0.001;
-    // Attempts until so many have succeeded: a deviation of sqrt(n p) / (1 - p).
+    // The number of attempts until n have succeeded has a standard deviation of sqrt(n p) / (1 - p).
     let (n, p) = (50_000.0, 0.2);
     assert!((attempts - n / (1.0 - p)).abs() < 4.0 * f64::sqrt(n * p) / (1.0 - p) + 20.0, "{attempts}");
 }
 
-/// The law of the link layer, done slowly: at each moment at which the wire is free it sends what is to be sent again, or else the first
-/// packet that waits.
+/// Step-by-step model of the link layer: whenever the wire is free, a packet due for retransmission is sent, or else
+/// the first packet that waits.
 fn slowly(
     spec: &ArqSpec,
     arrivals: &[(Time, u32)],
@@ -302,7 +302,7 @@ fn slowly(
     let mut waiting: VecDeque<(u32, Time, u32)> =
         (0..).zip(arrivals).map(|(body, &(at, len))| (body, at, len)).collect();
     let mut again: Vec<(Time, u32, u32, u32)> = Vec::new();
-    // When each packet comes to the end of the wire, and whether it arrives, in the order of the first attempts.
+    // Time at which each packet reaches the end of the wire, and true if it arrives, in the order of the first attempts.
     let mut ends: Vec<Option<(Time, bool)>> = vec![None; arrivals.len()];
     let mut now = Time::ZERO;
     while !waiting.is_empty() || !again.is_empty() {
@@ -364,7 +364,7 @@ proptest! {
         }
         let is_sorted = out.is_sorted_by_key(|it| it.1);
         prop_assert!(out.is_sorted_by_key(|it| it.0) && (is_sorted || !in_order));
-        // Of equal times the order is that of the wire.
+        // The model returns packets in the order of their numbers.
         out.sort_by_key(|it| it.1);
         fates.0.sort_by_key(|it| it.1);
         prop_assert_eq!([out, fates.0], slowly(&text.parse().unwrap(), &arrivals, &mut site.wire(), delay));

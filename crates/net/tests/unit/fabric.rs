@@ -1,23 +1,23 @@
-//! Laws of a network of ports, worked out by hand: when packets arrive and where, in which order ties come out, what the
-//! host is told, and that it does not matter when it asks.
+//! Behaviour of a network of ports, worked out by hand: times and places of arrivals, order of ties, notifications of
+//! the host, and independence of the times at which the host polls.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::stage;
 use catnip_net::{Colour, DropReason, Fabric, NetworkFate, NodeId, Out, Packet, PortId, Topology, WireSpec};
 use proptest::prelude::*;
 
-/// A kind as scenarios write it.
+/// Parses a kind as scenarios write it.
 fn read<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
     text.parse().unwrap()
 }
 
-/// A link on which 1000 bytes take so many milliseconds, and then so many to the other end.
+/// Returns a link on which 1000 bytes take `transmission_ms`, with a propagation delay of `delay_ms`.
 fn wire(transmission_ms: u64, delay_ms: u64, limit: u32) -> WireSpec {
     let rate = Rate::from_bits_per_second(8_000_000 / transmission_ms).unwrap();
     WireSpec::new(rate, Span::from_millis(delay_ms), read(&format!("drop-tail:{limit}")))
 }
 
-/// What a network tells its host: (milliseconds, what, port, packet).
+/// Notifications of a network to its host: (milliseconds, event, port, packet).
 #[derive(Default)]
 struct Log(Vec<(u64, &'static str, u32, u32)>);
 
@@ -52,7 +52,7 @@ fn millis(at: Time) -> u64 {
     at.as_nanos() / 1_000_000
 }
 
-/// A network, what it has told, and what it has delivered: (milliseconds, host, packet).
+/// Network with its notifications and deliveries: (milliseconds, host, packet).
 struct Net {
     fabric: Fabric,
     log: Log,
@@ -66,7 +66,7 @@ impl Net {
         Self { fabric, log: Log::default(), delivered: Vec::new(), next_body: 0 }
     }
 
-    /// Sends 1000 bytes without asking for anything first. Packets are numbered from 0.
+    /// Sends 1000 bytes without polling first. Packets are numbered from 0.
     fn send(&mut self, at: u64, from: NodeId, to: NodeId) -> u32 {
         let body = self.next_body;
         self.next_body += 1;
@@ -76,7 +76,7 @@ impl Net {
         body
     }
 
-    /// Takes all that is delivered by then; what the network says after that.
+    /// Takes all deliveries up to `until`, and returns what the network reports next.
     fn run(&mut self, until: u64) -> Out {
         loop {
             match self.fabric.poll(ms(until), &mut self.log) {
@@ -91,7 +91,7 @@ impl Net {
     }
 }
 
-/// Two hosts with a router between them: ports 0 and 1 to and from the first host, 2 and 3 from and to the router.
+/// Returns two hosts with a router between them: ports 0 and 1 to and from the first host, 2 and 3 from and to the router.
 fn line(first: WireSpec, second: WireSpec) -> (Topology, NodeId, NodeId) {
     let mut topology = Topology::default();
     let (a, b, router) = (topology.host("a"), topology.host("b"), topology.router("r"));
@@ -100,7 +100,7 @@ fn line(first: WireSpec, second: WireSpec) -> (Topology, NodeId, NodeId) {
     (topology, a, b)
 }
 
-/// Hosts a, b and c around a router; ports 0, 2 and 4 lead to it, 1, 3 and 5 to the hosts.
+/// Returns hosts a, b and c around a router; ports 0, 2 and 4 lead to it, 1, 3 and 5 to the hosts.
 fn star(wire: WireSpec) -> (Topology, [NodeId; 3]) {
     let mut topology = Topology::default();
     let hosts = ["a", "b", "c"].map(|name| topology.host(name));
@@ -115,7 +115,7 @@ fn a_packet_takes_transmission_and_propagation_on_each_link() {
     let mut net = Net::new(&topology);
     assert_eq!(net.run(100), Out::Idle);
     net.send(100, a, b);
-    // 1 + 5 ms to the router, which has all of it then, 2 + 20 ms to the host.
+    // 1 + 5 ms to the router, which has received the whole packet then, 2 + 20 ms to the host.
     assert_eq!(net.run(100), Out::Wait(ms(106)));
     assert_eq!(net.run(127), Out::Wait(ms(128)));
     assert_eq!(net.run(128), Out::Idle);
@@ -128,7 +128,7 @@ fn packets_wait_their_turn_and_a_slow_link_spaces_them() {
     let mut net = Net::new(&topology);
     (0..3).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
-    // At the router after 6, 7 and 8 ms; from there 4 ms apart.
+    // Packets are at the router after 6, 7 and 8 ms, and leave it 4 ms apart.
     assert_eq!(net.delivered, [(30, b, 0), (34, b, 1), (38, b, 2)]);
 }
 
@@ -144,12 +144,12 @@ fn a_host_hears_of_every_port_that_a_packet_enters_and_leaves() {
 
 #[test]
 fn what_overflows_is_told_at_once_and_where() {
-    // A limit of two counts the packet in transmission.
+    // A limit of two includes the packet in transmission.
     let (topology, a, b) = line(wire(1, 5, 10), wire(4, 20, 2));
     let mut net = Net::new(&topology);
     (0..4).for_each(|_| _ = net.send(0, a, b));
     net.run(1000);
-    // They reach the router after 6, 7, 8 and 9 ms; the first one leaves it at 10 ms.
+    // Packets reach the router after 6, 7, 8 and 9 ms; the first one leaves it at 10 ms.
     assert_eq!(net.delivered, [(30, b, 0), (34, b, 1)]);
     let overflows: Vec<_> = net.log.0.iter().filter(|entry| entry.1 == "overflow").collect();
     assert_eq!(overflows, [&(8, "overflow", 2, 2), &(9, "overflow", 2, 3)]);
@@ -163,7 +163,7 @@ fn what_overflows_is_told_at_once_and_where() {
 fn a_place_is_free_when_the_last_bit_has_left() {
     let (topology, a, b) = line(wire(1, 0, 2), wire(1, 0, 10));
     let mut net = Net::new(&topology);
-    // One in transmission and one that waits. The wire is free at 1 ms: who comes then finds a place.
+    // One packet is in transmission and one waits. The wire is free at 1 ms, so that a packet that arrives then finds space.
     (0..3).for_each(|_| _ = net.send(0, a, b));
     (0..2).for_each(|_| _ = net.send(1, a, b));
     net.run(1000);
@@ -176,7 +176,7 @@ fn ties_at_a_router_go_to_the_packet_that_was_sent_first() {
     for order in [[0, 1], [1, 0]] {
         let (topology, hosts) = star(wire(1, 5, 10));
         let mut net = Net::new(&topology);
-        // Both are at the router after 6 ms.
+        // Both packets are at the router after 6 ms.
         for host in order {
             net.send(0, hosts[host], hosts[2]);
         }
@@ -203,7 +203,7 @@ fn what_is_due_when_a_host_sends_happens_first_and_waits_to_be_asked_for() {
     net.send(0, a, b);
     net.send(10, a, b);
     assert_eq!(net.fabric.packets_inside(), 2);
-    // The first one arrives at 28 ms: nobody has asked.
+    // The first packet arrives at 28 ms, but the host has not polled.
     net.send(28, a, b);
     assert_eq!(net.fabric.packets_inside(), 3, "also what has arrived and was not asked for");
     assert_eq!(net.log.count("passed"), 3);
@@ -241,7 +241,7 @@ fn a_packet_lost_on_a_wire_never_passes_it() {
     net.run(6);
     assert_eq!(net.fabric.packets_inside(), 3);
     net.run(1000);
-    // The third one finds the link to the host free again at 8 ms, because the second one has not come.
+    // The third packet finds the link to the host free again at 8 ms, because the second one was lost.
     assert_eq!(net.delivered, [(28, b, 0), (30, b, 2)]);
     assert!(net.log.0.contains(&(7, "loss", 0, 1)), "{:?}", net.log.0);
     assert_eq!((net.log.count("passed"), net.fabric.packets_inside()), (4, 0));
@@ -262,7 +262,7 @@ fn conditioners_come_last_and_leave_the_random_choices_of_others_as_they_are() {
     };
     let (plain, none, delivered, _) = lost("none");
     assert_eq!((plain.len() + delivered, none), (80, vec![]));
-    // Of what comes through, a second loss model takes others than the first one, and a policer all that is marked.
+    // Of the packets that pass the first loss model, a second one drops others, and a policer drops all marked ones.
     let (both, _, fewer, _) = lost("bernoulli:0.3");
     assert!(plain.iter().all(|body| both.contains(body)) && fewer < delivered);
     let (alone, policed, left, inside) =
@@ -290,7 +290,7 @@ fn the_connections_of_a_host_weigh_what_it_says_at_its_own_link_only() {
 
 #[test]
 fn the_turn_of_a_packet_that_was_held_back_is_no_arrival_of_one_that_is_on_its_way() {
-    // 1000 bytes of tokens in 100 ms.
+    // 1000 bytes of tokens arrive in 100 ms.
     let shaper = WireSpec { queue: read("shaper:20,high=80kbit/1000B"), ..wire(1, 20, 10) };
     let (topology, a, b) = line(shaper, wire(1, 0, 10));
     let mut net = Net::new(&topology);
@@ -342,7 +342,7 @@ fn hosts_need_no_router_between_them() {
     assert_eq!(net.delivered, [(6, b, 0), (6, a, 1)]);
 }
 
-/// Routers in a ring of four with a chord, hosts on three of them: r0 - r1 - r2 - r3 - r0, and r0 - r2.
+/// Returns four routers in a ring with a chord and hosts on three of them: r0 - r1 - r2 - r3 - r0, and r0 - r2.
 fn ring() -> (Topology, [NodeId; 3]) {
     let mut topology = Topology::default();
     let routers = [0, 1, 2, 3].map(|n| topology.router(format!("r{n}")));
@@ -400,7 +400,7 @@ fn nobody_forwards_for_others_but_routers() {
     assert_eq!(topology.path(a, b).unwrap_err().to_string(), "no route from a to b");
     assert!(topology.check_routes([(a, between)]).is_ok());
     assert!(topology.check_routes([(a, between), (b, a)]).is_err());
-    // Also behind a loss on the wire.
+    // The same holds for links with loss.
     let mut lossy = Topology::default();
     let hosts = ["a", "between", "b"].map(|name| lossy.host(name));
     let wire = WireSpec { behind: vec![read("bernoulli:0.1")], ..wire(1, 0, 10) };
@@ -426,12 +426,12 @@ fn a_topology_knows_its_nodes_and_ports() {
     assert_eq!(ends, [(0, 3), (3, 0), (1, 3), (3, 1), (2, 3), (3, 2)]);
 }
 
-/// What hosts of the ring offer: (gap in microseconds, from, to, bytes).
+/// Returns traffic of the ring's hosts: (gap in microseconds, source, offset of the destination, bytes).
 fn traffic() -> impl Strategy<Value = Vec<(u64, usize, usize, u32)>> {
     prop::collection::vec((0u64..4000, 0usize..3, 1usize..3, 40u32..1500), 1..120)
 }
 
-/// A ring where links are slow, vary, lose, and queues are short.
+/// Returns a ring with slow links, jitter, loss and short queues.
 fn bad_ring() -> (Topology, [NodeId; 3]) {
     let (good, hosts) = ring();
     let mut bad = Topology::default();
@@ -452,8 +452,7 @@ fn bad_ring() -> (Topology, [NodeId; 3]) {
     (bad, hosts)
 }
 
-/// Offers the traffic; asks for deliveries before each packet with this probability only, at a time up to then. What was
-/// delivered and what was dropped, and when.
+/// Deliveries (time, host, packet) and drops (time, port, packet).
 type Ends = (Vec<(Time, NodeId, u32)>, Vec<(Time, PortId, u32)>);
 
 #[derive(Default)]
@@ -465,6 +464,8 @@ impl NetworkFate for Drops {
     }
 }
 
+/// Offers the traffic. Before each packet the host polls with probability `attention`; if that is below 1, only up to a
+/// random earlier time.
 fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> Ends {
     let (topology, hosts) = bad_ring();
     let mut fabric = Fabric::new(&topology, seed);
@@ -486,7 +487,7 @@ fn offer(traffic: &[(u64, usize, usize, u32)], seed: u64, attention: f64) -> End
             let gone = delivered + drops.0.len();
             assert_eq!(fabric.packets_inside() as usize + gone, body, "nothing is lost silently");
         }
-        // From each host to either of the other two.
+        // Each host sends to either of the other two.
         let to = hosts[(from + turn) % hosts.len()];
         let route = fabric.route(hosts[from], to).expect("the ring connects all");
         let packet = Packet::new(now, route, len, body as u32);

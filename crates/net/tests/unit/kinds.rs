@@ -1,4 +1,4 @@
-//! What the kinds of a wire say of themselves, and how they are written.
+//! Properties and notation of the kinds of queues, stages, rates and jitter of a wire.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
@@ -106,7 +106,7 @@ fn a_rate_is_constant_recorded_or_unlimited() {
         let error = RateSpec::read(text, none).unwrap_err().to_string();
         assert!(error.contains(named), "{error}");
     }
-    // mahimahi: 1504 bytes may leave in each of these milliseconds, over and over.
+    // mahimahi: 1504 bytes may leave in each of these milliseconds, repeatedly.
     let trace = RateSpec::read("trace:x", |_| Ok("1\n2\n".into())).unwrap();
     assert_eq!((trace.to_string(), trace.mean()), ("trace:x".into(), Rate::from_bits_per_second(12_032_000)));
 }
@@ -118,7 +118,7 @@ fn delays_are_drawn_from_a_file_as_they_are_there() {
             JitterSpec::read(text, |file| if file == "f" { Ok(lines.into()) } else { Err("no file".into()) });
         let mut jitter = spec.map_err(|error| error.to_string())?.build(Rng::new(1, Stream::Jitter(0)));
         let base = Span::from_millis(100);
-        // So far apart that nobody is held up by the one before.
+        // Packets are so far apart that none is delayed by the one before.
         let one = |n: u64| {
             let left = Time::ZERO + Span::from_secs(n);
             jitter.arrival(left, base).since(left).as_nanos() / 1000
@@ -127,7 +127,7 @@ fn delays_are_drawn_from_a_file_as_they_are_there() {
     };
     let shares =
         |drawn: &[u64], of: u64| drawn.iter().filter(|&&us| us == of).count() as f64 / drawn.len() as f64;
-    // Numbers are in ms, and what stands there twice comes twice as often.
+    // Numbers are in ms, and a value that is listed twice occurs twice as often.
     let samples = drawn("samples:f", "# measured\n1\n2.5ms\n1\n").unwrap();
     assert!(
         (shares(&samples, 101_000) - 2.0 / 3.0).abs() < 0.02
@@ -159,11 +159,11 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("drop-tail:200ms", Holds::default(), false),
         ("catnip-good:10", exactly(10), true),
         ("catnip-bad:10", exactly(10), true),
-        // RED may drop long before; of ten that wait, an eleventh is in transmission.
+        // RED may drop long before the limit; besides ten packets that wait, an eleventh is in transmission.
         ("red:10", Holds { surely: 0, at_most: Some(11) }, true),
         ("catnip-red:10", Holds { surely: 0, at_most: Some(11) }, true),
         ("rio:10", Holds { surely: 0, at_most: Some(11) }, true),
-        // A packet may be too large for its bucket.
+        // All packets may be of one class, and one of all packets is in transmission.
         ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10)", Holds { surely: 10, at_most: Some(29) }, true),
         ("wrr:af1=1(drop-tail:20),rest=1(drop-tail:10KB)", Holds::default(), true),
         ("wrr:rest=1(drop-tail:10KB)", Holds::default(), false),
@@ -199,7 +199,7 @@ fn stages_in_a_row_take_what_each_leaves() {
         let loss = stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap());
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
-    // Nobody can say of a single packet what these do.
+    // These stages give no loss probability for a single packet.
     for text in [
         "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
         "bernoulli:0.5 | packets:1",
@@ -223,7 +223,7 @@ fn a_jitter_fits_into_its_delay() {
         };
         WireSpec::read(said, &with).map_err(|(key, _)| key)
     };
-    // Uniform up to the bound; three standard deviations, which one packet in a thousand exceeds; anything.
+    // Uniform: the bound. Normal: three standard deviations, which one packet in a thousand exceeds. Exponential: no limit.
     for (jitter, least_ms) in [("uniform:5ms", 5), ("normal:2ms", 6), ("exponential:3ms", 0)] {
         assert_eq!(read::<JitterSpec>(jitter).least_delay(), Span::from_millis(least_ms));
     }

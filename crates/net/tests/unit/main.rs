@@ -1,4 +1,4 @@
-//! Laws of queues, ports and networks of ports, and queues beside those of ns-3.
+//! Tests of queues, ports and networks of ports, and comparison of queues with those of ns-3.
 
 mod changes;
 mod detours;

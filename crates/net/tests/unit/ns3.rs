@@ -1,8 +1,9 @@
-//! Queues of today get the packets that ns-3's got, and are asked for one whenever ns-3's were: packet by packet, what comes out, what is
-//! dropped and what is marked.
+//! Comparison with ns-3, packet by packet: our queues get the arrivals and `dequeue` calls of ns-3's queues, and
+//! departures, drops and marks are compared.
 //!
-//! The step marks the same packets. CoDel and FQ-CoDel differ from ns-3's by three points, which [`Law`] has either way: with ns-3's, a
-//! model of them drops what ns-3 drops; with RFC 8289's it drops what ours drop.
+//! The step marks the same packets. CoDel and FQ-CoDel differ from ns-3's by three points, each of which is an option
+//! of [`Law`]: with ns-3's options, a model of them drops what ns-3 drops; with RFC 8289's, the model drops what our
+//! queues drop.
 //!
 //! The logs are the first rows of `validation/ns3/dumbbell.cc --log=FILE` with seed 1: senders are `reno`, behind the step `dctcp`.
 
@@ -16,7 +17,7 @@ const STEP: &str = include_str!("data/ns3-step.csv");
 const CODEL: &str = include_str!("data/ns3-codel.csv");
 const FQ_CODEL: &str = include_str!("data/ns3-fq-codel.csv");
 
-/// What happens at a queue, to packets numbered by arrival.
+/// Event at a queue. Packets are numbered by arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     Marked(u32),
@@ -24,18 +25,18 @@ enum Event {
     Dropped(Time, u32),
 }
 
-/// A queue to which happens what happened to ns-3's.
+/// Queue that is driven by the log of an ns-3 queue.
 trait Driven {
     fn arrives(&mut self, now: Time, packet: Packet);
     fn is_asked(&mut self, now: Time);
     fn events(self) -> Vec<Event>;
 }
 
-/// Gives `queue` what ns-3's got, and tells what happened there.
+/// Gives `queue` the arrivals and `dequeue` calls of ns-3's queue, and returns the events of the latter.
 fn drive(log: &str, ecn: Ecn, queue: &mut impl Driven) -> Vec<Event> {
     let (mut events, mut now, mut arrivals) = (Vec::new(), Time::ZERO, 0);
     let mut waiting: Vec<VecDeque<u32>> = vec![VecDeque::new(); 8];
-    // When a packet was dropped, the next one came out at once, to the same question.
+    // After a drop the next packet left at once, by the same `dequeue` call.
     let mut is_answered = true;
     for row in log.lines().skip(1) {
         let [what, gap, flow, bytes] = row.split(',').collect::<Vec<_>>()[..] else { panic!("{row}") };
@@ -72,7 +73,7 @@ fn drive(log: &str, ecn: Ecn, queue: &mut impl Driven) -> Vec<Event> {
     events
 }
 
-/// One of ours.
+/// Queue of ours with the events at it.
 struct Ours<Q> {
     queue: Q,
     told: Told,
@@ -109,22 +110,22 @@ impl<Q: QueueDiscipline> Driven for Ours<Q> {
     }
 }
 
-/// RFC 8289's law, or ns-3's, or something between.
+/// Control law of CoDel: RFC 8289's, ns-3's, or a mixture.
 #[derive(Clone, Copy)]
 struct Law {
-    /// 1/sqrt(count) is a fraction of 16 bits, which one step of Newton's method brings closer with each drop: from 1 to 0.5, and not to
-    /// 0.71, with the second one. Linux has it, too.
+    /// True if 1/sqrt(count) is a fraction of 16 bits that is improved by one step of Newton's method at each drop. The
+    /// second drop takes it from 1 to 0.5, not to 0.71. Linux does the same.
     newton: bool,
-    /// Times are whole units of 1024 ns, and packets have waited too long after the interval, not at its end.
+    /// True if times are whole units of 1024 ns, and packets have waited too long after the interval, not at its end.
     ticks: bool,
-    /// One full packet that is left behind can be too much.
+    /// True if a backlog of one full packet can be too long.
     one_is_long: bool,
 }
 
 const RFC: Law = Law { newton: false, ticks: false, one_is_long: false };
 const NS3: Law = Law { newton: true, ticks: true, one_is_long: true };
 
-/// A flow's queue and the state of its law, named as in RFC 8289.
+/// Queue of a flow and state of its control law, with the names of RFC 8289.
 #[derive(Clone, Default)]
 struct Flow {
     packets: VecDeque<Packet>,
@@ -138,7 +139,7 @@ struct Flow {
     active: bool,
 }
 
-/// FQ-CoDel with a quantum of 1500 bytes; with a single flow it is CoDel.
+/// FQ-CoDel with a quantum of 1500 bytes; with a single flow, CoDel.
 struct Model {
     law: Law,
     flows: Vec<Flow>,
@@ -163,7 +164,7 @@ impl Law {
         self.units(100_000_000)
     }
 
-    /// r (3 - count r²) / 2 is closer to 1/sqrt(count) than r is.
+    /// Performs a step of Newton's method: r (3 - count r²) / 2 is closer to 1/sqrt(count) than r is.
     fn step(self, flow: &mut Flow) {
         let inverse = u64::from(flow.inverse_root);
         let twice = (3 << 32) - u64::from(flow.count) * inverse * inverse;
@@ -266,7 +267,7 @@ impl Driven for Model {
     }
 }
 
-/// What ns-3's queue did, and what `queue` does, as many events of each.
+/// Returns the events of ns-3's queue and as many events of `queue`.
 fn both(log: &str, ecn: Ecn, mut queue: impl Driven) -> [Vec<Event>; 2] {
     let theirs = drive(log, ecn, &mut queue);
     let mut events = queue.events();

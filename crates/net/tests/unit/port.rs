@@ -1,5 +1,5 @@
-//! Laws of ports and networks of ports: nothing is lost silently, nothing is reordered, and it does not matter when
-//! the host wakes up.
+//! Invariants of ports and networks of ports: no packet is lost silently or reordered, and the time at which the host
+//! wakes up does not matter.
 
 use catnip_base::{Rate, Rng, Span, Stream, Time};
 use catnip_net::jitter::JitterSpec;
@@ -18,14 +18,14 @@ use std::str::FromStr;
 #[derive(Default)]
 struct Log {
     dropped: Vec<(Time, PortId, u32, DropReason)>,
-    /// Of which packet each copy is one; bodies of copies begin behind those of all others.
+    /// Original of each copy. The bodies of copies begin at [`COPIES`].
     copies: Vec<u32>,
 }
 
 const COPIES: u32 = 1 << 20;
 
 impl Log {
-    /// The packet of which this is a copy, or the packet itself.
+    /// Returns the packet of which this is a copy, or the packet itself.
     fn original(&self, body: u32) -> u32 {
         if body < COPIES { body } else { self.original(self.copies[(body - COPIES) as usize]) }
     }
@@ -96,7 +96,7 @@ fn queues() -> Vec<QueueSpec> {
         .collect()
 }
 
-/// Links of all kinds: every queue on a good wire, and some queues on worse ones.
+/// Returns links of all kinds: every queue on a good wire, and some queues on worse ones.
 fn links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
@@ -147,7 +147,7 @@ fn links() -> Vec<WireSpec> {
     queues.into_iter().map(of).chain(worse).collect()
 }
 
-/// Links that packets leave out of order, or twice.
+/// Returns links that reorder or duplicate packets.
 fn crooked_links() -> Vec<WireSpec> {
     let constant = Rate::from_bits_per_second(3_000_001).unwrap();
     let of = |queue| WireSpec::new(constant, Span::from_micros(11), queue);
@@ -183,7 +183,7 @@ fn crooked_links() -> Vec<WireSpec> {
     queues.flat_map(crooked).collect()
 }
 
-/// Two sources and a sink behind two routers; the link under test in the middle.
+/// Returns two sources and a sink behind two routers, with the link under test in the middle.
 fn network(bottleneck: WireSpec) -> (Topology, [NodeId; 2], NodeId) {
     let mut topology = Topology::default();
     let sources = [topology.host("a"), topology.host("b")];
@@ -200,7 +200,7 @@ fn network(bottleneck: WireSpec) -> (Topology, [NodeId; 2], NodeId) {
     (topology, sources, sink)
 }
 
-/// From the right router to the sink.
+/// Port from the right router to the sink.
 const LAST_PORT: PortId = PortId(6);
 
 #[derive(Clone, Debug)]
@@ -213,7 +213,7 @@ struct Arrival {
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-    // Connections of three priorities, one of each class, and unmarked ones.
+    // Packets of three classes, in two of them with all priorities, and unmarked ones. A connection is a class of a source.
     let marks = [10, 12, 14, 18, 20, 22, 26, 0].map(Dscp::new);
     let one = (0u64..3_000_000, 0usize..2, 40u32..1500, prop::sample::select(marks.to_vec()));
     prop::collection::vec(one, 1..150).prop_map(|steps| {
@@ -226,7 +226,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     })
 }
 
-/// In which line of a queue a packet stands: of those in the same line nobody overtakes.
+/// Returns the FIFO within a queue that a packet joins: packets of one FIFO do not overtake each other.
 fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
     let number = match queue {
         QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) => arrival.flow,
@@ -240,7 +240,7 @@ fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
 
 type Deliveries = Vec<(Time, NodeId, u32)>;
 
-/// Offers the arrivals; the host wakes up late by random amounts up to `lateness` after each one.
+/// Offers the arrivals to a host that wakes up late by random amounts up to `lateness`.
 fn offer(
     bottleneck: &WireSpec,
     arrivals: &[Arrival],
@@ -338,7 +338,8 @@ proptest! {
     }
 }
 
-/// Offers the same arrivals to each link twice: the host is prompt, or late by so many microseconds.
+/// Offers the same arrivals to each link twice, with a prompt host and with one that is late by up to so many
+/// microseconds, and compares the results.
 fn does_not_depend_on_the_host(
     links: Vec<WireSpec>,
     arrivals: &[Arrival],
@@ -355,7 +356,7 @@ fn does_not_depend_on_the_host(
     Ok(())
 }
 
-/// DropTail as any other queue: a port does not know that departures are known at arrival.
+/// Drop-tail without [`QueueDiscipline::room`], for which a port does not compute departures at arrival.
 #[derive(Debug)]
 struct Opaque(DropTail);
 
@@ -371,7 +372,7 @@ impl QueueDiscipline for Opaque {
     }
 }
 
-/// DropTail that lets nobody out before its time.
+/// Drop-tail that holds all packets back until a given time.
 #[derive(Debug)]
 struct Gate(DropTail, Time);
 
@@ -424,7 +425,7 @@ proptest! {
                 counting.arrive(at, packet, &mut lost[0]);
                 queueing.arrive(at, packet, &mut lost[1]);
             }
-            // Of those that wait, only the port that counts knows how long they will.
+            // Only the port that counts has the waiting times of packets that still wait.
             let known = |counters| PortCounters { started: 0, waited: Span::ZERO, ..counters };
             prop_assert_eq!(known(counting.counters()), known(queueing.counters()));
             prop_assert_eq!(counting.backlog(), queueing.backlog());
@@ -437,8 +438,8 @@ proptest! {
 
 #[test]
 fn packets_wait_for_those_before_them_and_not_for_their_own_transmission() {
-    // 1000 bytes take a millisecond. The third arrives while the second is in transmission; of four at once the last
-    // finds no room, and does not count.
+    // 1000 bytes take a millisecond. The third packet arrives while the second one is in transmission; of four packets
+    // at once the last one finds the buffer full and does not count.
     let wire = || rate("8Mbit").build();
     let arrivals_us = [0, 0, 1500, 5000, 5000, 5000, 5000];
     let waited_us = 1000 + 500 + (1000 + 2000);
@@ -461,7 +462,7 @@ fn packets_wait_for_those_before_them_and_not_for_their_own_transmission() {
     }
 }
 
-/// Lets a packet arrive once everything before it has happened.
+/// Processes all events up to `at`, and then lets a packet arrive.
 fn step<Q: QueueDiscipline, S: Shaper>(
     port: &mut Port<Q, S>,
     at: Time,
@@ -472,25 +473,24 @@ fn step<Q: QueueDiscipline, S: Shaper>(
     port.counters()
 }
 
-/// A rate of each kind.
+/// Returns a rate of each kind.
 fn rates() -> [RateSpec; 4] {
     ["3000001bit", "steps:3Mbit,20ms=500kbit,90ms=9Mbit", "trace:x", "unlimited"].map(rate)
 }
 
-/// The queue of port 0 with this rate, in the run with seed 1.
+/// Builds the queue of port 0 with this rate, in the run with seed 1.
 fn build(queue: &QueueSpec, rate: &RateSpec) -> AnyQueue {
     queue.build(&Site::new(rate, 1, 0))
 }
 
-/// A buffer that is not measured in packets.
+/// Buffer limit that is not in packets.
 #[derive(Clone, Copy, Debug)]
 enum Buffer {
     Bytes(u64),
     Wait(Span),
 }
 
-/// What a buffer that is not measured in packets has room for, computed from all that was accepted before:
-/// (end of transmission, bytes).
+/// Returns true if an arrival fits into the buffer, computed from all packets accepted before: (end of transmission, bytes).
 fn fits(buffer: Buffer, at: Time, len: u32, accepted: &[(Time, u32)]) -> bool {
     match buffer {
         Buffer::Bytes(limit) => {
@@ -509,7 +509,7 @@ proptest! {
     ) {
         let rate = &rates()[rate];
         let wait = Span::from_micros(wait_us);
-        // Of packets of one priority and laws that never act, all disciplines are a FIFO.
+        // With packets of one priority and AQM algorithms that never act, all disciplines are a FIFO.
         let never = "min=1MB,max=2MB";
         let fifos = [
             format!("drop-tail:{bytes}B"), format!("catnip-good:{bytes}B"), format!("catnip-bad:{bytes}B"),

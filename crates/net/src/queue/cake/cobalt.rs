@@ -1,39 +1,39 @@
 use catnip_base::{Span, Time};
 
-/// COBALT's numbers.
+/// Parameters of COBALT.
 #[derive(Clone, Copy, Debug)]
 pub struct CobaltParameters {
-    /// How long packets may wait.
+    /// Target queueing delay.
     pub target: Span,
-    /// How long all of them may wait longer.
+    /// Time for which all packets may wait longer than the target.
     pub interval: Span,
-    /// How long the largest packet takes to be sent.
+    /// Transmission time of the largest packet.
     pub mtu: Span,
 }
 
-/// The law that governs a queue of CAKE (Linux, net/sched/sch_cake.c): CoDel without its special cases, whose count also falls step by
-/// step, and beside it BLUE for who does not listen. It holds numbers, never packets.
+/// COBALT, the AQM algorithm of a CAKE queue (Linux, net/sched/sch_cake.c), without the packets: CoDel without its
+/// special cases and with a count that also decreases step by step, combined with BLUE for unresponsive flows.
 #[derive(Clone, Debug)]
 pub struct Cobalt {
     count: u32,
-    /// 1 / √count, in units of 2^-32.
+    /// Reciprocal root 1 / √count, in units of 2^-32.
     root: u32,
     dropping: bool,
-    /// When the next signal is due; without a count, until when the queue was active.
+    /// Time of the next signal; with a count of zero, time until which the queue counts as active.
     next_signal: Time,
-    /// BLUE's probability, in units of 2^-32, and when it changed last.
+    /// Drop probability of BLUE, in units of 2^-32, and time of its last change.
     flood: u32,
     flood_changed: Time,
 }
 
-/// What becomes of the packet at the head.
+/// Decision about the packet at the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sentence {
-    /// It goes as it is.
+    /// No signal.
     Pass,
-    /// It is marked.
+    /// CE mark.
     Mark,
-    /// It is dropped.
+    /// Drop.
     Drop,
 }
 
@@ -41,8 +41,9 @@ const FLOOD_UP: u32 = 1 << 24;
 const FLOOD_DOWN: u32 = 1 << 20;
 
 impl Default for Cobalt {
-    /// One that has seen nothing. The first signal comes an interval after the target was missed, as the comments in Linux have it
-    /// (there, a queue that was never used has a root of zero, and is signalled to at once).
+    /// Creates the state of an unused queue. The first signal follows an interval after the target was missed, as the
+    /// comments in Linux specify. In Linux itself, a queue that was never used has a root of zero and is signalled at
+    /// once.
     fn default() -> Self {
         Self {
             count: 0,
@@ -56,7 +57,7 @@ impl Default for Cobalt {
 }
 
 impl Cobalt {
-    /// A packet of this queue was dropped because the buffer is full.
+    /// Records that a packet of this queue was dropped because the buffer is full.
     pub fn on_overflow(&mut self, p: &CobaltParameters, now: Time) {
         if now.since(self.flood_changed) > p.target {
             self.flood = self.flood.saturating_add(FLOOD_UP);
@@ -67,7 +68,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// There is nothing at the head.
+    /// Records that the queue is empty.
     pub fn on_empty(&mut self, p: &CobaltParameters, now: Time) {
         if self.flood > 0 && now.since(self.flood_changed) > p.target {
             self.flood = self.flood.saturating_sub(FLOOD_DOWN);
@@ -79,12 +80,12 @@ impl Cobalt {
         }
     }
 
-    /// May its numbers be forgotten?
+    /// Returns true if the state can be discarded.
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.flood == 0 && self.count == 0 && now >= self.next_signal
     }
 
-    /// What has waited for so long is at the head; `draws` gives 32 random bits, if they are needed.
+    /// Decides about the packet at the head, which has waited for `waited`. `draws` returns 32 random bits, if they are needed.
     pub fn judge(
         &mut self,
         p: &CobaltParameters,
@@ -134,13 +135,13 @@ impl Cobalt {
         self.next_signal = self.after(p, self.next_signal);
     }
 
-    /// When, from a signal on, the next one is due: interval / √count.
+    /// Returns the time of the signal that follows one at `time`: interval / √count later.
     fn after(&self, p: &CobaltParameters, time: Time) -> Time {
         let nanos = (u128::from(p.interval.as_nanos()) * u128::from(self.root)) >> 32;
         time + Span::from_nanos(nanos as u64)
     }
 
-    /// Small counts are looked up, of others the root follows by a step of Newton's: root ← root / 2 · (3 − count · root²).
+    /// Sets the count and its root, from a table or by a step of Newton's method: root ← root / 2 · (3 − count · root²).
     fn set_count(&mut self, count: u32) {
         self.count = count;
         self.root = match ROOTS.get(count as usize) {
@@ -154,12 +155,12 @@ impl Cobalt {
     }
 }
 
-/// 2^32 / √count, rounded; as much as there is room for up to one.
+/// Table of 2^32 / √count, rounded; the largest value that fits for counts up to one.
 const ROOTS: [u32; 16] = {
     let mut roots = [u32::MAX; 16];
     let mut count = 2;
     while count < roots.len() {
-        // (2^33 / √count + 1) / 2, of which the root is a whole number.
+        // The integer square root of 2^66 / count is 2^33 / √count; half of it, rounded up, is the rounded root.
         roots[count] = (((1u128 << 66) / count as u128).isqrt() as u64).div_ceil(2) as u32;
         count += 1;
     }

@@ -5,28 +5,28 @@ use crate::queue::pool::{Chain, Pool};
 use catnip_base::{Rng, Span, Time};
 use std::collections::VecDeque;
 
-/// The connections of a tin and their turns: deficit round robin, in which who sends little goes first, and the connections of a host
-/// share (DRR++; Linux, net/sched/sch_cake.c).
+/// Connections of a tin in deficit round robin, in which sparse connections are served first and the connections of a
+/// host share its quantum (DRR++; Linux, net/sched/sch_cake.c).
 #[derive(Debug)]
 pub(super) struct Tin {
     flows: Vec<Flow>,
-    /// Those that send little, those that wait for turns, and those that are empty while their law still remembers.
+    /// Lists of sparse connections, of bulk connections, and of empty connections whose AQM state is still in use.
     sparse: VecDeque<u16>,
     bulk: VecDeque<u16>,
     decaying: VecDeque<u16>,
-    /// With packets, by [`Set`].
+    /// Numbers of connections in the sparse sets and in the bulk [`Set`].
     sparse_count: u32,
     bulk_count: u32,
     loads: Loads,
     isolation: Isolation,
-    /// Bytes of a turn.
+    /// Quantum, bytes.
     quantum: u32,
     pub(super) parameters: CobaltParameters,
     pub(super) packets: u32,
-    /// When, by its share of the rate, its next packet may leave; how long a byte takes, in units of 2^-32 ns.
+    /// Time at which the next packet may leave by the tin's share of the rate; transmission time of a byte, in units of 2^-32 ns.
     pub(super) next_at: Time,
     pub(super) byte_time: u64,
-    /// What it may still send in its turn among tins, if there is no rate.
+    /// Bytes that the tin may still send in its turn among the tins, if there is no rate.
     pub(super) deficit: i64,
     pub(super) share: i64,
 }
@@ -35,30 +35,30 @@ pub(super) struct Tin {
 struct Flow {
     packets: Chain,
     law: Cobalt,
-    /// The connection.
+    /// Connection to which the entry belongs.
     tag: u16,
     hosts: Pair,
     deficit: i64,
     set: Set,
 }
 
-/// In which rotation a connection is.
+/// State of a connection in the rotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Set {
     #[default]
     None,
-    /// Goes first.
+    /// Sparse connection, served first.
     Sparse,
-    /// It has had its turn as one that sends little and is empty, but waits with the others.
+    /// Sparse connection that has had its turn and is empty, in the list of bulk connections.
     SparseWait,
     Bulk,
     Decaying,
 }
 
-/// Places in the table, and those among which a connection finds its own.
+/// Entries of the table, and entries per set, among which a connection finds its own.
 const FLOWS: u16 = 1024;
 const WAYS: u16 = 8;
-/// The turn of a connection without a rate, and the least one with: bytes.
+/// Quantum without a rate, which is also the largest one with a rate, and smallest quantum, bytes.
 const QUANTUM: u32 = 1514;
 const LEAST_QUANTUM: u32 = 300;
 
@@ -88,7 +88,7 @@ impl Tin {
         }
     }
 
-    /// Does a connection have a turn?
+    /// Returns true if the tin has sparse or bulk connections.
     pub(super) fn is_active(&self) -> bool {
         self.sparse_count + self.bulk_count > 0
     }
@@ -123,7 +123,7 @@ impl Tin {
         }
     }
 
-    /// The connection's own place, or else one in its set that nobody uses, or else the first one.
+    /// Returns the connection's entry: its own, or else an unused one of its set, or else the one that its number selects.
     fn place(&self, tag: u16) -> u16 {
         let direct = tag % FLOWS;
         let (first, offset) = (direct - direct % WAYS, direct % WAYS);
@@ -133,14 +133,15 @@ impl Tin {
         own.or_else(|| ways().find(|id| at(id).set == Set::None)).unwrap_or(direct)
     }
 
-    /// What a connection may send in a turn. The host's share is rounded at random, so that nobody loses by it.
+    /// Returns the bytes that a connection may send in a turn. The host's share is rounded at random, so that rounding
+    /// favours no connection.
     fn turn_of(&self, id: u16, rng: &mut Rng) -> i64 {
         let sharing = self.loads.of(self.isolation, self.flows[usize::from(id)].hosts);
         let share = u64::from(u16::MAX) / u64::from(sharing);
         ((share * u64::from(self.quantum) + u64::from(rng.below(1 << 16))) >> 16) as i64
     }
 
-    /// The connection that has its turn, if there is one. A decaying one is looked at once per packet.
+    /// Returns the connection that has its turn, if there is one. A decaying connection is checked once per packet.
     pub(super) fn choose(&mut self, is_first: &mut bool, rng: &mut Rng) -> Option<u16> {
         loop {
             let decays = std::mem::take(is_first) && !self.decaying.is_empty();
@@ -169,7 +170,7 @@ impl Tin {
         }
     }
 
-    /// The packet at the head of a connection, with the law that judges it and whether it is the last one.
+    /// Removes the packet at the head of a connection, and returns it with the connection's AQM state and true if it is the last one.
     pub(super) fn pop(&mut self, pool: &mut Pool, id: u16) -> Option<(Packet, &mut Cobalt, bool)> {
         let flow = &mut self.flows[usize::from(id)];
         let packet = pool.pop(&mut flow.packets)?;
@@ -177,7 +178,7 @@ impl Tin {
         Some((packet, &mut flow.law, flow.packets.is_empty()))
     }
 
-    /// The connection at the front, whose turn it was, has nothing.
+    /// Handles a connection at the front of its list that had its turn and is empty.
     pub(super) fn on_empty(&mut self, now: Time, id: u16) {
         let flow = &mut self.flows[usize::from(id)];
         flow.law.on_empty(&self.parameters, now);
@@ -203,7 +204,7 @@ impl Tin {
         }
     }
 
-    /// So many bytes have left.
+    /// Records that `bytes` bytes of a connection have left.
     pub(super) fn on_sent(&mut self, now: Time, id: u16, bytes: u32) {
         self.flows[usize::from(id)].deficit -= i64::from(bytes);
         self.deficit -= i64::from(bytes);
@@ -215,13 +216,13 @@ impl Tin {
         }
     }
 
-    /// The connection with the most bytes, and how many.
+    /// Returns the bytes and the index of the connection with the most bytes.
     pub(super) fn fattest(&self) -> Option<(u64, u16)> {
         let active = self.sparse.iter().chain(&self.bulk);
         active.map(|&id| (self.flows[usize::from(id)].packets.backlog().bytes, id)).max()
     }
 
-    /// Its first packet goes, because the buffer is full.
+    /// Removes the first packet of a connection, because the buffer is full.
     pub(super) fn cut(&mut self, pool: &mut Pool, now: Time, id: u16) -> Option<Packet> {
         let flow = &mut self.flows[usize::from(id)];
         flow.law.on_overflow(&self.parameters, now);
@@ -231,12 +232,12 @@ impl Tin {
     }
 }
 
-/// How long a byte takes, in units of 2^-32 ns.
+/// Returns the transmission time of a byte, in units of 2^-32 ns.
 pub(super) fn byte_time(bytes_per_second: u64) -> u64 {
     ((1_000_000_000u128 << 32) / u128::from(bytes_per_second.max(1))) as u64
 }
 
-/// How long so many bytes take.
+/// Returns the transmission time of `bytes` bytes.
 pub(super) fn takes(byte_time: u64, bytes: u32) -> Span {
     Span::from_nanos(((u128::from(byte_time) * u128::from(bytes)) >> 32) as u64)
 }

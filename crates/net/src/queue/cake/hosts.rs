@@ -3,26 +3,26 @@ use catnip_base::words;
 use std::collections::BTreeMap;
 
 words! {
-    /// Between whom CAKE is fair before it is fair between connections.
+    /// Hosts between which CAKE is fair, before it is fair between connections.
     #[derive(Default)]
     pub enum Isolation {
-        /// Both ends: what counts is the end with more connections.
+        /// Source and destination; the host with more connections counts.
         #[default]
         Triple = ("triple-isolate", "both ends, whichever has more connections"),
-        /// Who sends.
+        /// Source host.
         Source = ("dual-srchost", "who sends"),
-        /// Who receives.
+        /// Destination host.
         Destination = ("dual-dsthost", "who receives"),
-        /// Connections alone.
+        /// Connections only.
         Flows = ("flows", "connections alone"),
     }
 }
 
-/// Of each connection and direction, who sends and who receives.
+/// Source and destination host of each connection, by direction.
 #[derive(Debug, Default)]
 pub(super) struct Hosts(BTreeMap<(u16, u32), Pair>);
 
-/// Who sends and who receives, by number.
+/// Numbers of the source and the destination host.
 pub(super) type Pair = [u32; 2];
 
 impl Hosts {
@@ -30,13 +30,13 @@ impl Hosts {
         self.0.insert((flow, route.0), pair);
     }
 
-    /// Of packets of which nobody has said where they come from it is known where they go.
+    /// Returns the hosts of a connection's packets. Without an entry the source is unknown, and the route stands for the destination.
     pub(super) fn of(&self, flow: u16, route: Route) -> Pair {
         self.0.get(&(flow, route.0)).copied().unwrap_or([u32::MAX, !route.0])
     }
 }
 
-/// How many connections hosts have that wait for their turn.
+/// Numbers of bulk connections, by source host and by destination host.
 #[derive(Debug, Default)]
 pub(super) struct Loads([BTreeMap<u32, u32>; 2]);
 
@@ -58,7 +58,7 @@ impl Loads {
         }
     }
 
-    /// Among how many a connection shares its quantum.
+    /// Returns the number of connections among which a host's quantum is shared.
     pub(super) fn of(&self, isolation: Isolation, pair: Pair) -> u32 {
         let count = |side: usize| self.0[side].get(&pair[side]).copied().unwrap_or(0);
         let sharing = match isolation {

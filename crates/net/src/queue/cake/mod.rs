@@ -1,5 +1,6 @@
-//! CAKE (Linux, net/sched/sch_cake.c; Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018): a shaper, tins by DSCP, hosts that
-//! share fairly, a queue for each of their connections, and a law that governs each queue. It filters no ACKs.
+//! CAKE (Linux, net/sched/sch_cake.c; Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018): a shaper, tins by
+//! DSCP, fairness between hosts, a queue for each connection, and the COBALT algorithm in each queue. ACKs are not
+//! filtered.
 
 mod cobalt;
 mod flows;
@@ -20,24 +21,24 @@ use flows::{Tin, byte_time, takes};
 use hosts::Hosts;
 use std::str::FromStr;
 
-/// CAKE as configuration.
+/// Configuration of CAKE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CakeSpec {
-    /// What fits, the packet in transmission included.
+    /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
-    /// To which it shapes; `None`: it lets the line's rate do that.
+    /// Shaping rate; `None` if the rate of the line is the only limit.
     pub rate: Option<Rate>,
-    /// The round trip that connections usually have; the target is a twentieth of it.
+    /// Usual round-trip time of connections; the target is a twentieth of it.
     pub rtt: Span,
-    /// Classes.
+    /// Tins, by DSCP.
     pub tins: Tins,
-    /// Between whom it is fair.
+    /// Hosts between which the queue is fair.
     pub isolation: Isolation,
-    /// What each packet takes beyond its own bytes on the line to which it shapes.
+    /// Overhead per packet on the line to whose rate the queue shapes, bytes.
     pub overhead: u32,
 }
 
-/// One of several words, or the usual one.
+/// Reads one of several words, or the default if there is none.
 fn word<T: FromStr + Default>(text: &mut Notation<'_>, key: &str, expected: &str) -> Result<T, ParseError> {
     let read = text.take(key).map_or(Ok(T::default()), str::parse);
     read.map_err(|_| text.error(expected))
@@ -45,7 +46,7 @@ fn word<T: FromStr + Default>(text: &mut Notation<'_>, key: &str, expected: &str
 
 const RTT: Span = Span::from_millis(100);
 const MOST_OVERHEAD: u32 = 256;
-/// Of the largest packet, bytes.
+/// Length of the largest packet, bytes.
 const MTU: u32 = 1514;
 
 impl Kind for CakeSpec {
@@ -117,7 +118,7 @@ impl QueueKind for CakeSpec {
         })
     }
 
-    /// It may drop long before it is full.
+    /// Returns bounds of which the lower one is 0: packets may be dropped long before the buffer is full.
     fn holds(&self) -> Holds {
         Holds { surely: 0, ..self.limit.holds() }
     }
@@ -136,7 +137,8 @@ impl QueueKind for CakeSpec {
 }
 
 impl CakeSpec {
-    /// Of a tin in which a byte takes so long: nobody is signalled to for what one and a half packets take.
+    /// Returns the parameters of a tin with this transmission time of a byte. The target is at least the transmission
+    /// time of one and a half packets.
     fn parameters(&self, byte_time: u64) -> CobaltParameters {
         let usual = Span::from_nanos(self.rtt.as_nanos() / 20);
         let mtu = takes(byte_time, MTU);
@@ -146,7 +148,7 @@ impl CakeSpec {
     }
 }
 
-/// CAKE.
+/// CAKE queue.
 #[derive(Debug)]
 pub struct Cake {
     spec: CakeSpec,
@@ -155,14 +157,14 @@ pub struct Cake {
     backlog: Backlog,
     room: Room,
     hosts: Hosts,
-    /// The tin that had its turn last.
+    /// Index of the tin that had its turn last, without a rate.
     current: usize,
-    /// How long a byte takes, in units of 2^-32 ns; 0: it does not shape.
+    /// Transmission time of a byte at the shaping rate, in units of 2^-32 ns; 0 without shaping.
     byte_time: u64,
-    /// When the next packet may leave, and when one may whatever else is said.
+    /// Time of the next packet by the shaper and by its failsafe, of which the earlier one applies.
     next_at: Time,
     failsafe_at: Time,
-    /// While it holds packets back.
+    /// Time of the next packet, while packets are held back.
     wake_at: Option<Time>,
     rng: Rng,
 }
@@ -172,8 +174,8 @@ impl Cake {
         self.byte_time > 0
     }
 
-    /// The tin whose turn it is: of those that keep to their share of the rate the one with the greatest number, or else the one that
-    /// may go first. Without a rate, by turns.
+    /// Returns the tin that has its turn: of the tins within their share of the rate the one with the greatest number,
+    /// or else the one that may send first. Without a rate, the tins take turns.
     fn choose_tin(&mut self, now: Time) -> Option<usize> {
         let active = self.tins.iter().enumerate().filter(|(_, tin)| tin.is_active());
         let soonest = active.clone().rev().min_by_key(|(_, tin)| tin.next_at).map(|(at, _)| at)?;
@@ -211,7 +213,7 @@ impl Cake {
         }
     }
 
-    /// The next packet of a connection that its law lets go. The last one is never dropped.
+    /// Returns the next packet of a connection that COBALT does not drop. The last packet is never dropped.
     fn next_of(&mut self, now: Time, number: usize, id: u16, fate: &mut dyn Fate) -> Option<Packet> {
         let tin = &mut self.tins[number];
         let parameters = tin.parameters;
@@ -237,7 +239,7 @@ impl Cake {
         }
     }
 
-    /// Makes room: the first packet of the connection with the most bytes goes.
+    /// Drops the first packet of the connection with the most bytes.
     #[inline(never)]
     fn overflows(&mut self, now: Time, fate: &mut dyn Fate) {
         let fattest = (0..self.tins.len()).filter_map(|at| Some((self.tins[at].fattest()?, at))).max();
@@ -254,7 +256,7 @@ impl QueueDiscipline for Cake {
             return fate.dropped(now, packet, DropReason::Overflow);
         }
         let tin = &mut self.tins[self.spec.tins.of(packet.dscp.codepoint())];
-        // Nobody saves up for later.
+        // Neither a tin nor the shaper saves credit while idle.
         if tin.packets == 0 {
             tin.next_at = tin.next_at.max(now);
         }

@@ -1,10 +1,10 @@
 use catnip_base::words;
 
 words! {
-    /// How CAKE tells tins apart, by DSCP (Linux, net/sched/sch_cake.c).
+    /// Tins of CAKE, by DSCP (Linux, net/sched/sch_cake.c).
     #[derive(Default)]
     pub enum Tins {
-        /// One for all.
+        /// One tin for all packets.
         BestEffort = ("besteffort", "one for all"),
         /// Best effort, bulk and voice.
         #[default]
@@ -15,7 +15,7 @@ words! {
 }
 
 impl Tins {
-    /// Of each tin, best effort first: its share of the rate as a power of a half.
+    /// Returns the share of the rate of each tin, best effort first, as an exponent of one half.
     pub(super) fn halvings(self) -> &'static [u32] {
         match self {
             Self::BestEffort => &[0],
@@ -24,7 +24,7 @@ impl Tins {
         }
     }
 
-    /// The number of the tin of packets with this codepoint.
+    /// Returns the number of the tin for packets with this codepoint.
     pub(super) fn of(self, codepoint: u8) -> usize {
         match (self, codepoint) {
             (Self::BestEffort, _) => 0,

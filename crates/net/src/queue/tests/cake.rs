@@ -13,7 +13,7 @@ fn at(ms: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(ms / 1e3)
 }
 
-/// What each connection, or class of them, has sent of so many bytes while all of them always have something to send.
+/// Returns the share of each key, such as a connection or class, in `total` bytes sent while all senders always have packets to send.
 fn shares<K: Ord>(
     queue: &mut AnyQueue,
     senders: &[Packet],
@@ -31,7 +31,7 @@ fn shares<K: Ord>(
             continue;
         };
         *bytes.entry(key(&packet)).or_default() += f64::from(packet.len);
-        // A new one for the one that left, of which no law knows that it has waited.
+        // A new packet, which has not waited, replaces the packet that left.
         let sender = senders.iter().find(|sender| (sender.flow, sender.dscp) == (packet.flow, packet.dscp));
         queue.enqueue(now, *sender.unwrap(), &mut lost);
     }
@@ -44,14 +44,14 @@ fn close(share: f64, expected: f64) {
     assert!((share / expected - 1.0).abs() < 0.03, "{share} is not {expected}");
 }
 
-/// No law says anything within such a run.
+/// Option with which COBALT gives no signal within such a run.
 const PATIENT: &str = "rtt=1000s";
 
 #[test]
 fn hosts_have_equal_shares_however_many_connections_they_have_and_then_these() {
     let mut queue = build(&format!("cake:100000,{PATIENT}"));
     for flow in 1..=5 {
-        // The first four from one host, the last from another; each to a host of its own.
+        // The first four connections are from one host, the last one is from another; each goes to a host of its own.
         queue.set_hosts(flow, Route::default(), [u32::from(flow > 4), 100 + u32::from(flow)]);
     }
     let senders: Vec<Packet> = (1..=5).map(|flow| of(flow, if flow == 2 { 300 } else { 1500 }, 0)).collect();
@@ -90,15 +90,15 @@ fn tins_share_a_rate_by_their_thresholds_and_what_they_leave() {
     for shape in [",rate=80Mbit", ""] {
         let mut queue = build(&format!("cake:100000,{PATIENT},tins=diffserv4{shape}"));
         let found = shares(&mut queue, &senders, 20_000_000, codepoint);
-        // Of the rate, voice has a quarter, video a half and bulk a sixteenth, whoever else is there, and best effort what is left;
-        // by turns, best effort has one.
+        // With a rate, voice gets a quarter, video a half and bulk a sixteenth of it whatever the other tins send, and
+        // best effort the rest. Without one, best effort has a weight of one.
         let rest = if shape.is_empty() { 1.0 } else { 1.0 - 0.25 - 0.5 - 1.0 / 16.0 };
         let all = rest + 0.25 + 0.5 + 1.0 / 16.0;
         for (codepoint, share) in [(0, rest), (8, 1.0 / 16.0), (26, 0.5), (46, 0.25)] {
             close(found[&codepoint], share / all);
         }
     }
-    // With three, AF31 is best effort; with one, all are.
+    // With three tins AF31 is best effort; with one tin all codepoints are.
     let mut queue = build(&format!("cake:100000,{PATIENT},rate=80Mbit"));
     let found = shares(&mut queue, &senders, 20_000_000, codepoint);
     close(found[&0], found[&26]);
@@ -121,10 +121,10 @@ fn packets_leave_at_the_rate_with_what_the_line_adds_to_each() {
             None => now = queue.wake_at().unwrap(),
         }
     }
-    // A thousand bytes are a millisecond.
+    // 1000 bytes take a millisecond.
     assert_eq!(left, [(0, 0), (1, 1000), (2, 2000), (3, 3000)]);
     assert_eq!(queue.wake_at(), None);
-    // After a silence nothing is saved up.
+    // No credit is saved during an idle period.
     (4..6).for_each(|body| queue.enqueue(at(100.0), of(1, 976, body), &mut lost));
     assert!(queue.dequeue(at(100.0), &mut lost).is_some());
     assert!(queue.dequeue(at(100.0), &mut lost).is_none());
@@ -140,7 +140,7 @@ fn eight_connections_of_the_same_remainder_have_queues_of_their_own_and_a_ninth_
         });
     }
     let first: Vec<u32> = (0..9).map(|_| queue.dequeue(Time::ZERO, &mut lost).unwrap().body).collect();
-    // One turn each, as ones that send little; a thousand bytes leave something of a turn of 1514, so that each sends both.
+    // One turn each as sparse connections; 1000 bytes leave some of a quantum of 1514, so that each connection sends both packets.
     assert_eq!(first, [0, 1, 10, 11, 20, 21, 30, 31, 40]);
     let rest: Vec<u32> =
         std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut lost)).map(|packet| packet.body).collect();
@@ -156,7 +156,7 @@ fn who_sends_little_goes_before_who_does_not() {
     queue.enqueue(at(1.0), of(2, 100, 20), &mut lost);
     queue.enqueue(at(1.0), of(3, 100, 30), &mut lost);
     assert_eq!([(); 3].map(|()| next(&mut queue, 1.0)), [20, 30, 2]);
-    // It comes back as one that sends little only when its law has forgotten it, or when it was decaying.
+    // The connection is sparse again only when its AQM state was discarded, or when it was decaying.
     queue.enqueue(at(2.0), of(2, 100, 21), &mut lost);
     assert_eq!(next(&mut queue, 2.0), 21);
 }
@@ -174,7 +174,7 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest() {
     );
 }
 
-/// COBALT of a queue in which each packet has waited for so long, asked each millisecond: when it signals, ms.
+/// Returns the times, ms, at which COBALT signals if called each millisecond for a packet that has waited for `waited_ms`.
 fn signals(law: &mut Cobalt, waited_ms: u64, from: u64, to: u64) -> Vec<u64> {
     let p = CobaltParameters {
         target: Span::from_millis(5),
@@ -192,7 +192,7 @@ fn cobalt_signals_an_interval_after_the_target_is_missed_and_then_faster_by_the_
     let mut law = Cobalt::default();
     assert_eq!(signals(&mut law, 5, 0, 1000), [0; 0], "the target itself is not missed");
     let found = signals(&mut law, 6, 1000, 2000);
-    // The n-th comes interval / √n after the one before it; who is asked each millisecond is told then.
+    // The n-th signal is due interval / √n after the one before it, and is given at the next call, at most a millisecond later.
     let (mut due, mut expected) = (1100.0f64, Vec::new());
     let mut count = 1.0f64;
     while due < 2000.0 {
@@ -209,7 +209,7 @@ fn cobalts_count_falls_step_by_step_while_the_target_is_kept() {
     let mut law = Cobalt::default();
     let often = signals(&mut law, 6, 0, 1000).len();
     assert!(often > 15);
-    // A short rest: it starts again about where it was. A long one: from the beginning.
+    // After a short rest signals resume at about the same count, after a long one from the beginning.
     assert!(signals(&mut law, 1, 1000, 1050).is_empty());
     let soon = signals(&mut law.clone(), 6, 1050, 1150).len();
     assert!(soon >= 3, "{soon}");
@@ -235,7 +235,7 @@ fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not()
     let p =
         CobaltParameters { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: Span::ZERO };
     let mut law = Cobalt::default();
-    // 1/256 for each that is more than a target after the one before it.
+    // The probability increases by 1/256 for each overflow more than a target after the one before it.
     for n in 1..=64 {
         law.on_overflow(&p, at(f64::from(n) * 6.0));
         law.on_overflow(&p, at(f64::from(n) * 6.0));
@@ -247,7 +247,7 @@ fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not()
         dropped += u32::from(verdict == Sentence::Drop);
     }
     assert!((2300..2700).contains(&dropped), "64 / 256: {dropped}");
-    // An empty queue takes 1/4096 back.
+    // An empty queue decreases the probability by 1/4096.
     (0..1024).for_each(|n| law.on_empty(&p, at(1000.0 + f64::from(n) * 6.0)));
     assert!(law.is_at_rest(at(20_000.0)));
 }
@@ -278,7 +278,7 @@ proptest! {
         let (mut now, mut inside, mut lost) = (Time::ZERO, Vec::<Packet>::new(), Lost::default());
         for (body, (flow, len, gap, leave, codepoint)) in (0..).zip(steps) {
             now += Span::from_nanos(gap);
-            // Of a class of its own.
+            // Codepoints of several tins.
             let arrival = Packet { dscp: Dscp::new(codepoint & 8 | (u8::from(flow > 4) * 46)), ..of(flow, len, body) };
             queue.enqueue(now, arrival, &mut lost);
             inside.push(arrival);

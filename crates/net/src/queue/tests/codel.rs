@@ -5,8 +5,7 @@ fn build(text: &str) -> AnyQueue {
     text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
 }
 
-/// CoDel as RFC 8289 prints it in section 5, in seconds and with square roots of floating-point numbers: the names are those
-/// of the RFC.
+/// CoDel as printed in RFC 8289, section 5, with times and square roots in floating point; names are those of the RFC.
 #[derive(Default)]
 struct Printed {
     queue: VecDeque<(f64, u32, u32)>,
@@ -23,7 +22,7 @@ struct Printed {
 
 impl Printed {
     fn control_law(&self, t: f64, count: u32) -> f64 {
-        // To the nanosecond, as times are here.
+        // Rounded down to the nanosecond, the resolution of times here.
         t + (self.interval / f64::from(count).sqrt()).floor()
     }
 
@@ -79,7 +78,7 @@ impl Printed {
 proptest! {
     #[test]
     fn decisions_are_those_of_the_program_that_the_rfc_prints(
-        // Phases of arrivals and departures at changing rates: gaps up to so many microseconds, how many.
+        // Phases of arrivals and departures at changing rates: maximum gaps in microseconds, and number of steps.
         phases in prop::collection::vec((1u64..9_000, 1u64..9_000, 1usize..400), 1..12),
         target_us in 100u64..20_000, factor in 1u64..40, seed in 0u32..1000
     ) {
@@ -87,7 +86,7 @@ proptest! {
         let mut queue = build(&format!("codel:100000,target={target}ns,interval={interval}ns"));
         let mut printed = Printed { target: target as f64, interval: interval as f64, ..Printed::default() };
         let (mut random, mut told, mut body) = (rng(seed), Told::default(), 0);
-        // At time zero the RFC's zero would mean never.
+        // The RFC's code uses time zero for "never", so that times begin above zero.
         let (mut comes, mut goes) = (1, 2);
         for (between_arrivals, between_departures, steps) in phases {
             for _ in 0..steps {
@@ -113,7 +112,8 @@ proptest! {
     }
 }
 
-/// Bodies that come out, one each millisecond from the first, of packets of 1000 bytes that all came at the beginning.
+/// Returns the bodies of the packets that leave a queue of packets of 1000 bytes, all of which arrived at time zero, at
+/// one `dequeue` per millisecond.
 fn drained(text: &str, packets: u32, ecn: Ecn, until_ms: u64) -> (Vec<u32>, Told) {
     let (mut queue, mut told) = (build(text), Told::default());
     for body in 0..packets {
@@ -126,15 +126,15 @@ fn drained(text: &str, packets: u32, ecn: Ecn, until_ms: u64) -> (Vec<u32>, Told
 
 #[test]
 fn drops_come_faster_and_faster_while_packets_wait_too_long() {
-    // All have waited for longer than 5 ms from 5 ms on; an interval later the first one goes, then one after 100 ms, 70.7 ms,
-    // 57.7 ms and so on: at 105, 205, 275.71, 333.45, 383.45 and 428.17 ms.
+    // From 5 ms on all packets have waited longer than the target. The first one is dropped an interval later, then one
+    // after 100 ms, 70.7 ms, 57.7 ms and so on: at 105, 205, 275.71, 333.45, 383.45 and 428.17 ms.
     let (out, told) = drained("codel:1000", 600, Ecn::NOT_ECT, 430);
     let expected: Vec<u32> =
         [105, 205, 276, 334, 384, 429].into_iter().enumerate().map(|(n, ms)| ms + n as u32).collect();
     assert_eq!(told.0, expected.iter().map(|&body| (body, DropReason::Delay)).collect::<Vec<_>>());
     assert_eq!(out.len(), 430, "the wire never idles for a drop");
     assert!(out.is_sorted() && told.1.is_empty());
-    // Packets that say that they are capable of ECN are marked at the same times, and pass.
+    // ECN-capable packets are marked at the same times, and pass.
     for ecn in [Ecn::ECT_0, Ecn::ECT_1] {
         let (out, told) = drained("codel:1000", 600, ecn, 430);
         assert_eq!((told.0, told.1), (vec![], vec![105, 205, 276, 334, 384, 429]));
@@ -149,7 +149,7 @@ fn drops_come_faster_and_faster_while_packets_wait_too_long() {
 #[test]
 fn what_waits_for_no_longer_than_the_target_or_alone_is_never_dropped() {
     assert!(drained("codel:1000,target=1s,interval=1s", 600, Ecn::NOT_ECT, 600).1.0.is_empty());
-    // One packet behind another, however long they wait.
+    // A single packet behind another one is not dropped, however long both wait.
     let (mut queue, mut told) = (build("codel:1000"), Told::default());
     for body in 0..100 {
         queue.enqueue(Time::from_nanos(body * 1_000_000_000), packet(body as u32, Colour::Red), &mut told);
@@ -167,7 +167,7 @@ fn a_full_buffer_drops_arrivals() {
     assert!(told.0.iter().all(|(_, why)| *why == DropReason::Overflow) && told.0.len() == 11);
     let (out, _) = drained("codel:3500B", 20, Ecn::NOT_ECT, 20);
     assert_eq!(out, [0, 1, 2]);
-    // The packet in transmission keeps its place.
+    // The packet in transmission keeps its buffer space.
     let (mut queue, mut told) = (build("codel:1000B"), Told::default());
     let mut at = |queue: &mut AnyQueue, body| {
         queue.enqueue(Time::ZERO, Packet { len: 600, ..packet(body, Colour::Red) }, &mut told);

@@ -4,8 +4,8 @@ fn build(text: &str) -> AnyQueue {
     text.parse::<QueueSpec>().unwrap().build(&Site::new(&RateSpec::Unlimited, 1, 0))
 }
 
-/// DualPI2 as RFC 9332 prints it in figures 2, 5, 7 and 8, in seconds and floating-point numbers: the names are those of the RFC.
-/// p' and p_CL are bounded by one, as the text says that they have to be.
+/// DualPI2 as printed in RFC 9332, figures 2, 5, 7 and 8, in seconds and floating-point numbers; names are those of the
+/// RFC. p' and p_CL are bounded by one, as the text requires.
 struct Printed {
     p: DualPi2Parameters,
     p_base: f64,
@@ -77,7 +77,7 @@ impl Printed {
 proptest! {
     #[test]
     fn decisions_are_those_of_the_program_that_the_rfc_prints(
-        // For so many updates each, delays between two values, microseconds, with so many packets.
+        // Phases: two bounds of the delay in microseconds, number of updates, and packets per update.
         phases in prop::collection::vec((0u64..150_000, 0u64..150_000, 1u32..40, 0u32..30), 1..10),
         coupling in 1u32..5, seed in 0u32..1000
     ) {
@@ -102,7 +102,7 @@ proptest! {
                     } else {
                         (law.of_classic(&p, ecn), printed.dequeue_classic(ecn))
                     };
-                    // Where the last digits of a sum decide, the two may differ.
+                    // The two may differ where the last digits of a sum decide.
                     let is_near = |x: f64| (x - x.round()).abs() < 1e-7;
                     prop_assume!(!is_near(printed.lq_count) || printed.lq_count == 0.0);
                     prop_assume!(!is_near(printed.cq_count) || printed.cq_count == 0.0);
@@ -115,8 +115,8 @@ proptest! {
     }
 }
 
-/// What passes, in 1250 bytes each millisecond at 10 Mbit/s, of senders that send each so many such packets per second with this
-/// codepoint, and how long it waits: counts by codepoint of what left, was marked and was dropped, and the greatest delay.
+/// Counts of packets that left, were marked and were dropped, and the greatest queueing delay, by codepoint. Packets
+/// have 1250 bytes, and one leaves each millisecond, at 10 Mbit/s.
 #[derive(Default, Debug)]
 struct Passed {
     left: [u32; 4],
@@ -134,7 +134,7 @@ impl Fate for Passed {
     }
 }
 
-/// Place of a codepoint in the arrays of [`Passed`].
+/// Returns the index of a codepoint in the arrays of [`Passed`].
 fn index(ecn: Ecn) -> usize {
     usize::from(ecn.bits())
 }
@@ -170,7 +170,7 @@ fn l4s_packets_that_come_one_by_one_wait_for_no_classic_queue() {
 
 #[test]
 fn l4s_packets_are_marked_as_often_as_twice_the_root_of_what_is_dropped_of_the_others() {
-    // 1000 + 40 of 1000 per second: a share of about 4 % of the classic packets must go, whatever they react to.
+    // 1040 packets per second arrive and 1000 leave. The senders do not react, so that about 4 % of the classic packets must be dropped.
     let passed = passed("dual-pi2:100000", &[(Ecn::ECT_1, 40), (Ecn::NOT_ECT, 1000)], 400);
     let share = |count: u32, of: u32| f64::from(count) / f64::from(of);
     let dropped = share(passed.dropped[0], passed.left[0] + passed.dropped[0]);
@@ -181,7 +181,7 @@ fn l4s_packets_are_marked_as_often_as_twice_the_root_of_what_is_dropped_of_the_o
 
 #[test]
 fn classic_packets_have_their_share_of_the_wire_under_a_flood_of_l4s_packets() {
-    // Neither sender reacts; the law, which would drop both alike, is kept out by its target.
+    // Neither sender reacts. The high target prevents drops, which would affect both alike.
     for (text, share) in
         [("dual-pi2:100000,target=100s", 0.1), ("dual-pi2:100000,target=100s,classic=30%", 0.3)]
     {

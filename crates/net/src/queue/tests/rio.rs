@@ -5,7 +5,7 @@ fn law(parameters: RioParameters, limit: u32, seed: u32) -> RioLaw {
     RioLaw::new(&parameters, packets(limit), rng(seed))
 }
 
-/// So many packets of each colour wait.
+/// Returns the counts of waiting packets by drop precedence.
 fn waiting(high: u32, med: u32, low: u32) -> [u64; Colour::COUNT] {
     let mut waiting = [0; Colour::COUNT];
     for (colour, count) in [(HIGH, high), (MED, med), (LOW, low)] {
@@ -34,7 +34,7 @@ fn what_is_wrong_with_three_levels_is_named() {
         let error = text.parse::<QueueSpec>().unwrap_err().to_string();
         assert!(error.contains(text) && error.contains(named), "{error}");
     }
-    // Bands may overlap, and levels may be alike.
+    // Bands may overlap, and levels may be equal.
     for text in ["rio:10,low=10%-40%,med=25%-60%", "rio:10,low=0%-9%,med=0%-9%,high=0%-9%"] {
         assert!(text.parse::<QueueSpec>().is_ok(), "{text}");
     }
@@ -42,7 +42,7 @@ fn what_is_wrong_with_three_levels_is_named() {
 
 #[test]
 fn each_level_drops_along_its_own_curve() {
-    // With a weight of 1 the average is the count; a buffer of 1000 makes per mille of percentages.
+    // With a weight of 1 the average is the count; in a buffer of 1000 packets one percent is 10 packets.
     let parameters = RioParameters { weight: 1.0, ..RioParameters::default() };
     for (seed, (colour, min, max)) in (0..).zip([(LOW, 100, 250), (MED, 400, 600), (HIGH, 600, 950)]) {
         let mut law = law(parameters, 1000, seed);
@@ -78,26 +78,26 @@ fn each_level_drops_along_its_own_curve() {
 fn counts_nest_and_an_arrival_moves_the_averages_of_those_that_it_is_part_of() {
     let averages = |law: &RioLaw| [HIGH, MED, LOW].map(|level| law.average(level));
     let mut law = law(RioParameters::default(), 1000, 0);
-    // 2 HIGH, 4 MED and 8 LOW wait: 2, 6 and 14.
+    // 2 HIGH, 4 MED and 8 LOW packets wait: counts of 2, 6 and 14.
     law.on_arrival(LOW, waiting(2, 4, 8));
     assert_eq!(averages(&law), [0.0, 0.0, 7.0]);
     law.on_arrival(MED, waiting(2, 4, 8));
     assert_eq!(averages(&law), [0.0, 3.0, 10.5]);
     law.on_arrival(HIGH, waiting(2, 4, 8));
     assert_eq!(averages(&law), [1.0, 4.5, 12.25]);
-    // An idle wire ages nothing.
+    // The averages do not decay on an idle link.
     law.on_arrival(HIGH, waiting(0, 0, 0));
     assert_eq!(averages(&law), [0.5, 2.25, 6.125]);
 }
 
 #[test]
 fn a_trace_by_hand() {
-    // Of ten places, LOW may not average half of them; bands so narrow that chance has no say.
+    // In a buffer of ten packets the average of LOW must stay below five. The bands are so narrow that no drop is random.
     let text = "rio:10,low=49.9%-50%,med=69.9%-70%,high=89.9%-90%";
     let mut queue = text.parse::<QueueSpec>().unwrap().build(&Site::new(&RATE.into(), 1, 0));
     let mut fates = Vec::new();
     let arrivals = [
-        // All counts are 0, 1, 2 … as they come; averages of LOW: 0, 0.5, 1.25, 2.125, 3.0625, 4.03125, 5.015625.
+        // Counts at arrival: 0, 1, 2 …; averages of LOW: 0, 0.5, 1.25, 2.125, 3.0625, 4.03125, 5.015625.
         (LOW, None),
         (LOW, None),
         (LOW, None),
@@ -105,12 +105,12 @@ fn a_trace_by_hand() {
         (LOW, None),
         (LOW, None),
         (LOW, Some(DropReason::Forced)),
-        // MED packets are none yet, and then 1, 2, 3: averages of 0, 0.5, 1.25, 2.125.
+        // Counts of MED at arrival: 0, 1, 2, 3; averages: 0, 0.5, 1.25, 2.125.
         (MED, None),
         (MED, None),
         (MED, None),
         (MED, None),
-        // The buffer is full, whatever the average says: 0 HIGH packets wait.
+        // The buffer is full. The average of HIGH is zero, as no HIGH packet waits.
         (HIGH, Some(DropReason::Overflow)),
     ];
     for (body, &(colour, _)) in (0..).zip(&arrivals) {
