@@ -1,19 +1,19 @@
-//! Why a command of the program ends with an error.
+//! Errors that end a command.
 
 use std::fmt;
 use std::io;
 
-/// Why there is no run: one line, and the exit code of the program.
+/// Error that ends a command: one line and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What, and what to do.
+    /// Description of the error, and a remedy.
     pub message: String,
     /// Exit code.
     pub code: u8,
 }
 
 impl Failure {
-    /// Bad input or a machine that cannot do it: exit code 2.
+    /// Creates a failure with exit code 2: bad input, or a machine without a required feature.
     pub fn new(key: &str, what: impl fmt::Display) -> Self {
         Self { message: format!("{key}: {what}"), code: 2 }
     }
@@ -27,7 +27,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Turns what the system says into a failure of what is done for a key.
+/// Returns a conversion of I/O errors into failures of the action `doing` on `key`.
 pub fn failed(key: &'static str, doing: &'static str) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::new(key, format!("cannot {doing}: {error}"))
 }

@@ -1,5 +1,4 @@
-//! Help, errors and versions of the command line, in the style of `catnip`, as a part of which the program is mostly
-//! started.
+//! Help, errors and version of a program, in the style of `catnip`, which usually starts the program as a subcommand.
 
 use crate::out::{say, tell};
 use crate::text::{terminal_columns, wrapped};
@@ -9,27 +8,27 @@ use clap::{Arg, ArgAction, Command};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The two names of a program.
+/// Names of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// By itself.
+    /// Name of the program when it runs on its own.
     pub alone: &'static str,
-    /// As a part of `catnip`, which starts it under this name.
+    /// Name of the program when `catnip` starts it as a subcommand.
     pub whole: &'static str,
 }
 
-/// Characters in a line, at most.
+/// Largest number of characters in a line.
 const WIDEST: usize = 100;
 
 impl Program {
-    /// The name under which it was started.
+    /// Returns the name under which the program was started.
     pub fn name(&self) -> &'static str {
         let started = std::env::args_os().next().unwrap_or_default();
         let is_part = Path::new(&started).file_name().is_some_and(|name| name == self.whole);
         if is_part { self.whole } else { self.alone }
     }
 
-    /// The command line of all commands, with help like that of `catnip`. A command may have another name for people (`display_name`).
+    /// Applies the help style of `catnip` to all commands. The name of a command in help texts may differ (`display_name`).
     pub fn styled(&self, cli: Command) -> Command {
         let (program, width) = (self.name(), width());
         let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().into()).collect();
@@ -42,7 +41,7 @@ impl Program {
         self.like_catnip(cli.bin_name(program).disable_help_subcommand(true), program, width)
     }
 
-    /// Answers a question for help or the version, or says what is wrong with a command line.
+    /// Prints the requested help or version, or the error in a command line.
     pub fn answer(&self, error: &clap::Error, cli: &Command) -> ExitCode {
         match error.kind() {
             ErrorKind::DisplayVersion => {
@@ -65,7 +64,7 @@ impl Program {
         }
     }
 
-    /// Usage, what it does, options, examples, exit codes; in this order, and in two columns.
+    /// Sets the help of a command: usage, description, options, examples and exit codes in this order, in two columns.
     fn like_catnip(&self, command: Command, path: &str, width: usize) -> Command {
         let usage = [path, "[OPTIONS]"].into_iter().map(String::from);
         let what = match command.has_subcommands() {
@@ -83,7 +82,7 @@ impl Program {
         let after = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
         let after = after.replace(&format!("{} ", self.alone), &format!("{} ", self.name()));
         let list = if command.has_subcommands() { "\n\nCommands:\n{subcommands}" } else { "" };
-        // What stands in the template is not wrapped.
+        // The template itself is not wrapped by clap.
         let template = format!("Usage: {usage}\n\n{about}{list}\n\nOptions:\n{{options}}\n\n{after}")
             .trim_end()
             .to_string();
@@ -106,19 +105,19 @@ fn operand(arg: &Arg) -> String {
     format!("{}{several}", name.unwrap_or_else(|| arg.get_id().to_string().to_uppercase()))
 }
 
-/// Its help as a sentence.
+/// Completes the help of an argument to a sentence.
 fn sentence(arg: Arg) -> Arg {
     let help = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
     if help.is_empty() || help.ends_with(['.', ']']) { arg } else { arg.help(format!("{help}.")) }
 }
 
-/// As wide as the terminal, or as `catnip` is without one.
+/// Returns the width of a line: that of the terminal, or the default of `catnip` without a terminal.
 fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     columns.or_else(terminal_columns).unwrap_or(80).clamp(40, WIDEST) - 2
 }
 
-/// A line with an option in it, and what it takes as `catnip` has it; columns stay where they are.
+/// Removes the angle brackets of an option's value, as in `catnip`; columns stay aligned.
 fn without_brackets(line: &str) -> String {
     let parts = line.split_once(" <").and_then(|(option, rest)| Some((option, rest.split_once('>')?)));
     match parts {

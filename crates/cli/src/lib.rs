@@ -1,5 +1,4 @@
-//! The command lines of our programs: their help, their errors and what they print, in the style of `catnip`, as a part of which they are
-//! mostly started.
+//! Command lines of the Rust programs: help, errors and output in the style of `catnip`, which usually starts them as subcommands.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a program prints.
+//! Output of a program.
 
 use crate::failure::Failure;
 use serde::Serialize;
@@ -7,12 +7,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints to standard error. Where that is closed, nobody wants it.
+/// Prints to standard error. Failures are ignored, as when standard error is closed.
 pub fn tell(text: impl Display) {
     let _ = write!(io::stderr(), "{text}");
 }
 
-/// Prints what was asked for to standard output, and ends.
+/// Prints to standard output and returns the exit code.
 pub fn say(text: impl Display) -> ExitCode {
     let mut out = io::stdout().lock();
     match printed(write!(out, "{text}").and_then(|()| out.flush())) {
@@ -29,10 +29,10 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     printed(write_json(&mut io::stdout().lock(), value))
 }
 
-/// What became of printing to standard output.
+/// Converts the result of printing to standard output.
 pub fn printed(written: io::Result<()>) -> Result<(), Failure> {
     match written {
-        // Whoever reads has enough.
+        // The reader of a closed pipe needs no more output.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| cannot(Path::new("standard output"), error)),
     }
@@ -45,7 +45,7 @@ pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()
     out.flush()
 }
 
-/// Why something cannot be written.
+/// Returns the failure for a file that cannot be written.
 pub fn cannot(path: &Path, error: io::Error) -> Failure {
     Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }

@@ -1,12 +1,12 @@
-//! Text for people, in lines as long as their terminal's.
+//! Text wrapped to the width of the terminal.
 
-/// How many characters a line of the terminal on standard error has, if there is one.
+/// Returns the number of columns of the terminal on standard error, if there is one.
 pub fn terminal_columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// A text in lines of so many characters, but for longer words; those after the first begin with `indent`.
+/// Wraps a text at `width` characters, except for longer words. Lines after the first begin with `indent`.
 pub fn wrapped(text: &str, width: usize, indent: &str) -> String {
     let start = text.len() - text.trim_start().len();
     let mut lines = text[..start].to_string();

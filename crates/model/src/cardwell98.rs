@@ -1,7 +1,7 @@
 use crate::terms::{q_approx, timeout_run};
 use crate::{ModelError, Path, check};
 
-/// Latency of Cardwell-98 with what leads to it.
+/// Latency of Cardwell-98 with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cardwell98 {
     /// Expected losses.
@@ -24,11 +24,11 @@ pub struct Cardwell98 {
     pub latency_s: f64,
 }
 
-/// Slow start alternating with runs of timeouts (Cardwell-98, as restated in WZK section C.1).
+/// Computes the latency of slow start alternating with runs of timeouts (Cardwell-98, as restated in WZK section C.1).
 ///
-/// `use_q` weighs a loss by the short form of Q, as WZK does; without it every loss is a timeout, as the
-/// hysteresis paper reads the model. WZK prints both n/(1-p) and n(1-p) runs; only n(1-p) agrees with runs of
-/// 1/(1-p) timeouts. The model has no largest window and no congestion avoidance.
+/// With `use_q`, a loss is weighted by the short form of Q, as in WZK; without it, every loss is a timeout, as the
+/// hysteresis paper reads the model. WZK prints both n/(1-p) and n(1-p) runs; only n(1-p) agrees with runs of 1/(1-p)
+/// timeouts. The model has no largest window and no congestion avoidance.
 pub fn cardwell98(n: u32, p: f64, path: &Path, use_q: bool) -> Result<Cardwell98, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;
@@ -37,7 +37,7 @@ pub fn cardwell98(n: u32, p: f64, path: &Path, use_q: bool) -> Result<Cardwell98
     Ok(Cardwell98 { latency_s: phases.latency_s + path.delack_s, ..phases })
 }
 
-/// The phases from window `w`; their latency has no wait of a delayed ACK.
+/// Computes the phases from window `w`; their latency excludes the wait of a delayed ACK.
 pub(crate) fn phases(packets: u32, p: f64, path: &Path, w: f64, use_q: bool) -> Cardwell98 {
     let packets = f64::from(packets);
     let q = if use_q { q_approx(p, path.b) } else { 1.0 };

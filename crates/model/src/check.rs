@@ -1,4 +1,4 @@
-//! The ranges of the parameters. A comparison with NaN is false, so NaN fails every check.
+//! Range checks of parameters. A comparison with NaN is false, so NaN fails every check.
 
 use crate::ModelError;
 
@@ -20,7 +20,7 @@ pub(crate) fn probability(parameter: &'static str, p: f64) -> Result<(), ModelEr
     ensure((0.0..1.0).contains(&p), parameter, p, expected)
 }
 
-/// For rates that have no bound without loss.
+/// Checks the loss probability of a rate that has no bound without loss.
 pub(crate) fn some_loss(p: f64) -> Result<(), ModelError> {
     probability("p", p)?;
     ensure(
@@ -53,7 +53,7 @@ pub(crate) fn packets(parameter: &'static str, n: u32) -> Result<(), ModelError>
     ensure(n >= 1, parameter, f64::from(n), "a whole number of packets, at least 1")
 }
 
-/// For models whose work grows with the number of packets.
+/// Checks the number of packets of a model whose work grows with it.
 pub(crate) fn packets_up_to(parameter: &'static str, n: u32, most: u32) -> Result<(), ModelError> {
     packets(parameter, n)?;
     if n <= most {

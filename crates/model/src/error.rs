@@ -1,15 +1,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// A parameter outside the range of a model. The message is one line: the parameter, its value, what is
-/// expected.
+/// Parameter outside the range of a model. The message is one line: the parameter, its value and the expected range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelError {
-    /// The parameter as the registry spells it.
+    /// Name of the parameter in the registry.
     pub parameter: &'static str,
-    /// Its value.
+    /// Value of the parameter.
     pub value: f64,
-    /// Completes the sentence "expected …".
+    /// Expected range; completes the sentence "expected …".
     pub expected: Cow<'static, str>,
 }
 

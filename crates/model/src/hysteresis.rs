@@ -1,21 +1,21 @@
-//! The hysteresis model: a transfer is a chain of cycles, each a slow start that ends in a loss; the window
-//! and the data that remain carry over to the next.
+//! Hysteresis model: a transfer is a chain of cycles, each a slow start that ends in a loss; the window and the
+//! remaining data carry over to the next cycle.
 
 use crate::terms::{any_loss, q_hat, slow_start_packets, slow_start_time, slow_start_window, timeout_run};
 use crate::{ModelError, Path, check};
 use catnip_base::Rng;
 
-/// Largest transfer: a transfer has about N p cycles, and each is worked out.
+/// Largest transfer in packets: a transfer has about N p cycles, each of which is computed.
 pub(crate) const MOST_PACKETS: u32 = 10_000_000;
 
 /// Choices that the available text of the hysteresis paper leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Count the lost packet among those sent ([`slow_start_packets`]). Without it a transfer ends once less
+    /// True if the lost packet counts among those sent ([`slow_start_packets`]). Otherwise a transfer ends once less
     /// than one packet is left.
     pub plus_one: bool,
-    /// The last cycle has a loss phase like the others, weighted by the probability of a loss. Without it,
-    /// which is what the paper says in words, a transfer of a single cycle does not feel p at all.
+    /// True if the last cycle has a loss phase like the others, weighted by the probability of a loss. Otherwise, as
+    /// the text of the paper specifies, the latency of a transfer of a single cycle does not depend on p at all.
     pub last_cycle_loss: bool,
 }
 
@@ -25,33 +25,33 @@ impl Default for Options {
     }
 }
 
-/// How a loss is detected where nothing is drawn.
+/// Rule that replaces the random choice between timeout and fast retransmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Always by timeout.
+    /// Timeout for every loss.
     AllTimeouts,
-    /// By fast retransmit wherever Q < 1.
+    /// Fast retransmit wherever Q < 1.
     FastRetransmitWhenPossible,
 }
 
-/// One cycle of a transfer.
+/// Cycle of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycle {
-    /// Packets to be sent at its beginning.
+    /// Packets left at the beginning of the cycle.
     pub d: f64,
     /// Initial window.
     pub w1: f64,
-    /// Packets that it sends.
+    /// Packets sent in the cycle.
     pub e: f64,
-    /// Window at its end, at most Wmax.
+    /// Window at the end of the cycle, at most Wmax.
     pub w: f64,
-    /// Time of its slow start and of the delayed ACK, in seconds.
+    /// Time of the slow start and of the delayed ACK, in seconds.
     pub t_ss_s: f64,
-    /// Probability of a loss, by which the cost of the loss is weighted.
+    /// Probability of a loss, the weight of its cost.
     pub p_ss: f64,
     /// Probability that a loss is a timeout.
     pub q: f64,
-    /// Whether it ends in a timeout.
+    /// True if the cycle ends in a timeout.
     pub timeout: bool,
     /// Cost of the loss in seconds.
     pub t_loss_s: f64,
@@ -66,11 +66,11 @@ pub struct Moments {
     pub sd_s: f64,
 }
 
-/// The model of one transfer (hysteresis paper, Eq. 3-12).
+/// Hysteresis model of one transfer (hysteresis paper, Eq. 3-12).
 ///
-/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery
-/// takes one round trip and halves the window; after a timeout, the window is 1 and the first packet waits
-/// for a delayed ACK. Not for long transfers with much loss, where it is too high.
+/// Every ACK adds a packet to the window in every cycle; there is no congestion avoidance. Fast recovery takes one
+/// round trip and halves the window; after a timeout, the window is 1 and the first packet waits for a delayed ACK. The
+/// model is not for long transfers with much loss, whose latency it overestimates.
 #[derive(Clone, Copy, Debug)]
 pub struct Hysteresis {
     path: Path,
@@ -78,7 +78,7 @@ pub struct Hysteresis {
 }
 
 impl Hysteresis {
-    /// A transfer of `n` packets, each lost with probability `p`.
+    /// Creates the model of a transfer of `n` packets, each lost with probability `p`.
     pub fn new(n: u32, p: f64, path: &Path, options: Options) -> Result<Self, ModelError> {
         check::packets_up_to("N", n, MOST_PACKETS)?;
         check::probability("p", p)?;
@@ -90,28 +90,28 @@ impl Hysteresis {
         Ok(Self { path, stage: Stage::new(f64::from(n), 0.0, p, &path, options) })
     }
 
-    /// The number of cycles, which no draw changes.
+    /// Returns the number of cycles, which is the same for all draws.
     pub fn cycles(&self) -> usize {
         self.stage.parts.count()
     }
 
-    /// Exact mean and standard deviation: windows with their probabilities are pushed from cycle to cycle.
-    /// After a timeout the window is 1, so there are few of them.
+    /// Computes the exact mean and standard deviation by propagating windows with their probabilities from cycle to
+    /// cycle. After a timeout the window is 1, so there are few different windows.
     pub fn exact(&self) -> Moments {
         moments(&self.stage.push(&self.path, &[Branch::certain(self.path.w1)]))
     }
 
-    /// One latency in seconds, drawn as the paper does.
+    /// Draws a latency in seconds, as the paper does.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         self.stage.walk(&self.path, self.path.w1, |q| rng.uniform() <= q, |_| ()).0
     }
 
-    /// The latency in seconds if a rule takes the place of the draws.
+    /// Computes the latency in seconds with a rule in place of the draws.
     pub fn by_rule(&self, rule: Rule) -> f64 {
         self.stage.walk(&self.path, self.path.w1, rule.decides(), |_| ()).0
     }
 
-    /// The cycles under a rule.
+    /// Returns the cycles under a rule.
     pub fn trace(&self, rule: Rule) -> Vec<Cycle> {
         let mut cycles = Vec::new();
         self.stage.walk(&self.path, self.path.w1, rule.decides(), |cycle| cycles.push(cycle));
@@ -125,7 +125,7 @@ impl Rule {
     }
 }
 
-/// What a cycle sends, whatever its window.
+/// Data of a cycle, independent of its window.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     d: f64,
@@ -159,7 +159,7 @@ impl Iterator for Parts {
     }
 }
 
-/// A run of cycles with one loss probability.
+/// Sequence of cycles with one loss probability.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
     parts: Parts,
@@ -168,13 +168,13 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// `d` packets, of which the last `kept` only lengthen the slow starts: a later stage sends them.
+    /// Creates a stage of `d` packets. A later stage sends the last `kept` of them; here they only lengthen the slow starts.
     pub(crate) fn new(d: f64, kept: f64, p: f64, path: &Path, options: Options) -> Self {
         let parts = Parts { d, kept, p, plus_one: options.plus_one, done: false };
         Self { parts, timeout_s: timeout_run(p, path.t0_s), last_cycle_loss: options.last_cycle_loss }
     }
 
-    /// Time, final window and probability of a timeout of a cycle that starts at window `w1`.
+    /// Returns time, final window and probability of a timeout of a cycle that starts at window `w1`.
     fn slow_start(&self, path: &Path, part: &Part, w1: f64) -> (f64, f64, f64) {
         let w = slow_start_window(part.e, w1, path.b).min(path.w_max);
         let delack = if w1 <= 1.0 { path.delack_s } else { 0.0 };
@@ -182,7 +182,7 @@ impl Stage {
         (time, w, q_hat(self.parts.p, w))
     }
 
-    /// The weighted cost of a timeout and of a fast retransmit.
+    /// Returns the weighted costs of a timeout and of a fast retransmit.
     fn costs(&self, path: &Path, part: &Part) -> (f64, f64) {
         if part.last && !self.last_cycle_loss {
             return (0.0, 0.0);
@@ -190,7 +190,7 @@ impl Stage {
         (part.p_ss * self.timeout_s, part.p_ss * path.rtt_s)
     }
 
-    /// Follows one way through the cycles; returns its time and its last window.
+    /// Follows one path through the cycles. Returns its time and its last window.
     pub(crate) fn walk(
         &self,
         path: &Path,
@@ -213,7 +213,7 @@ impl Stage {
         (total, w)
     }
 
-    /// Follows every way at once: from initial windows to the windows at the end of the last cycle.
+    /// Follows all paths at once, from the initial windows to the windows at the end of the last cycle.
     pub(crate) fn push(&self, path: &Path, start: &[Branch]) -> Vec<Branch> {
         let mut branches = start.to_vec();
         let mut next = Vec::new();
@@ -221,7 +221,7 @@ impl Stage {
             let (timeout_cost, fast_cost) = self.costs(path, &part);
             let mut restarted = Branch { w: 1.0, probability: 0.0, mean: 0.0, spread: 0.0 };
             next.clear();
-            // Windows fall towards a common value from one fast retransmit to the next, so neighbours meet.
+            // Repeated fast retransmits move all windows towards a common value, so neighbouring branches merge.
             for branch in &branches {
                 let (time, w, q) = self.slow_start(path, &part, branch.w);
                 let timeout = branch.taken(q, time + timeout_cost, 1.0);
@@ -243,7 +243,7 @@ impl Stage {
     }
 }
 
-/// All ways that have come to the same window.
+/// All paths that have reached the same window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Branch {
     pub(crate) w: f64,
@@ -279,7 +279,7 @@ impl Branch {
     }
 }
 
-/// Adds a branch; one whose window equals the last to rounding joins it.
+/// Adds a branch, or merges it with the last one if their windows are equal up to rounding.
 pub(crate) fn join(branches: &mut Vec<Branch>, branch: Branch) {
     if branch.probability == 0.0 {
         return;

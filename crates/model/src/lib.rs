@@ -1,5 +1,5 @@
-//! Analytical models of TCP: how fast a long transfer is and how long a short one takes, given the loss
-//! probability and the path. Every function is pure; only sampling takes a random stream.
+//! Analytical models of TCP: rates of long transfers and latencies of short ones for a given loss probability and path.
+//! Every function is pure; only sampling takes a random stream.
 //!
 //! # Sources
 //!
@@ -21,8 +21,8 @@
 //! where it is a time (`_s`). Latencies run from the first packet sent to the ACK of the last packet; the
 //! connection set-up is separate ([`terms::handshake`]).
 //!
-//! Where a formula is a reconstruction, or an edge case is defined here and not in a paper, the item says so.
-//! [`MODELS`] lists every model with its parameters and quantities, by name.
+//! The documentation of an item states if its formula is a reconstruction, or if an edge case is defined here and not in
+//! a paper. [`MODELS`] lists every model with its parameters and quantities, by name.
 
 #![forbid(unsafe_code)]
 

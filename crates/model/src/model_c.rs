@@ -2,26 +2,26 @@ use crate::cardwell98::{Cardwell98, phases};
 use crate::terms::setup_timeouts;
 use crate::{ModelError, Path, check};
 
-/// Latency of Model C with what leads to it.
+/// Latency of Model C with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelC {
-    /// Loss probability that the phases use.
+    /// Loss probability used by the phases.
     pub p: f64,
-    /// The phases; their latency has no set-up and no wait of a delayed ACK.
+    /// Phases; their latency excludes the connection set-up and the wait of a delayed ACK.
     pub phases: Cardwell98,
-    /// Time of the set-up with the request, in seconds.
+    /// Time of the connection set-up and the request, in seconds.
     pub t_handshk_s: f64,
-    /// Time of the whole download in seconds.
+    /// Time of the whole download, in seconds.
     pub latency_s: f64,
 }
 
-/// Model C of WZK section C.1. `loss` turns the loss probability `pl` of one direction into that of the
+/// Computes Model C of WZK section C.1. `loss` converts the loss probability `pl` of one direction into that of the
 /// phases: `pl` itself is too low, [`both_ways`](crate::both_ways) is too high.
 ///
-/// It is the 1998 model with a set-up; WZK cite the paper of 2000 but describe this one. `delay_s` is the
-/// one-way delay, `t0_s` the mean first timeout of a run, `ts_s` the first timeout of the set-up, whose form
-/// (1.5 round trips for set-up and request, loss `pl` both ways) is a reconstruction that makes it comparable
-/// with the new model.
+/// Model C is the 1998 model with a connection set-up; WZK cite the paper of 2000 but describe the 1998 model.
+/// `delay_s` is the one-way delay, `t0_s` the mean first timeout of a run, and `ts_s` the first timeout of the set-up.
+/// The form of the set-up (1.5 round trips for set-up and request, loss `pl` both ways) is a reconstruction that makes
+/// it comparable with the new model.
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]
 pub fn model_c(
     data: u32,

@@ -1,7 +1,8 @@
 use crate::{ModelError, Path, Rate, check};
 
-/// N / rate + Tdelack: a steady-state rate taken for a latency, in seconds (as the hysteresis paper compares
-/// it; the set-up is left out). It ignores slow start and is much too low for short flows.
+/// Computes N / rate + Tdelack, the latency in seconds of a transfer at a steady-state rate (as in the comparison of
+/// the hysteresis paper; the connection set-up is left out). The formula ignores slow start and is much too low for
+/// short flows.
 pub fn padhye_latency(n: u32, p: f64, path: &Path, rate: Rate) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

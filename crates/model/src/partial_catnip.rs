@@ -2,17 +2,17 @@ use crate::hysteresis::{Branch, MOST_PACKETS, Stage, join, moments};
 use crate::{ModelError, Moments, Options, Path, check};
 use catnip_base::Rng;
 
-/// The first and the last packets have high priority: three of each.
+/// Number of high-priority packets at the beginning and at the end of a transfer.
 const HIGH: u32 = 3;
 
-/// The hysteresis model of a transfer whose first three and last three packets are lost with `p_high` and the
-/// others with `p` (hysteresis paper, section 5).
+/// Hysteresis model of a transfer whose first three and last three packets are lost with `p_high` and the others with
+/// `p` (hysteresis paper, section 5).
 ///
-/// Three stages follow each other, each with its own chain of cycles; the next one begins with the window
-/// that the last one ended with, grown by a round and taken into [2, Wmax]. The paper states this for the
-/// third stage; for the second it is a reconstruction, the one that leaves slow start as long as in one
-/// piece. Transfers of at most six packets have high priority as a whole. p_high = p is not the hysteresis
-/// model: each stage has its own loss phase.
+/// Three stages follow each other, each with its own chain of cycles. A stage begins with the last window of the
+/// previous stage, grown by one round and clamped to [2, Wmax]. The paper states this for the third stage; for the
+/// second stage it is a reconstruction, which keeps slow start as long as in one piece. Transfers of at most six
+/// packets have high priority as a whole. With p_high = p the model differs from the hysteresis model, because each
+/// stage has its own loss phase.
 #[derive(Clone, Debug)]
 pub struct PartialCatnip {
     path: Path,
@@ -20,7 +20,7 @@ pub struct PartialCatnip {
 }
 
 impl PartialCatnip {
-    /// A transfer of `n` packets; `p_high <= p`.
+    /// Creates the model of a transfer of `n` packets; `p_high <= p`.
     pub fn new(n: u32, p: f64, p_high: f64, path: &Path) -> Result<Self, ModelError> {
         check::packets_up_to("N", n, MOST_PACKETS)?;
         check::probability("p", p)?;
@@ -33,14 +33,13 @@ impl PartialCatnip {
         let stages = if n <= 2 * HIGH {
             vec![stage(n, 0, p_high)]
         } else {
-            // The second stage counts the last packets as data to come, so that its slow starts are not cut
-            // short.
+            // The second stage counts the last packets as remaining data, so that its slow starts are not cut short.
             vec![stage(HIGH, 0, p_high), stage(n - HIGH, HIGH, p), stage(HIGH, 0, p_high)]
         };
         Ok(Self { path, stages })
     }
 
-    /// Exact mean and standard deviation, with the windows carried through the stages.
+    /// Computes the exact mean and standard deviation, with the windows carried through the stages.
     pub fn exact(&self) -> Moments {
         let mut branches = vec![Branch::certain(self.path.w1)];
         for (i, stage) in self.stages.iter().enumerate() {
@@ -54,7 +53,7 @@ impl PartialCatnip {
         moments(&branches)
     }
 
-    /// One latency in seconds.
+    /// Draws a latency in seconds.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         let (mut total, mut w) = (0.0, self.path.w1);
         for (i, stage) in self.stages.iter().enumerate() {

@@ -1,21 +1,20 @@
 use crate::{ModelError, check};
 
-/// What a transfer meets besides loss. The default is the setting of the hysteresis paper.
+/// Properties of a path other than loss. The default is the setting of the hysteresis paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
     /// Round trip time in seconds, without the wait of a delayed ACK.
     pub rtt_s: f64,
     /// Mean first timeout of a run of timeouts, in seconds.
     pub t0_s: f64,
-    /// Largest window in packets; the receiver's, usually.
+    /// Largest window in packets, usually that of the receiver.
     pub w_max: f64,
-    /// Packets that one ACK acknowledges: 2 with delayed ACKs, 1 without. In slow start the window grows by
-    /// the factor 1 + 1/b a round.
+    /// Packets acknowledged by one ACK: 2 with delayed ACKs, 1 without. In slow start the window grows by the factor 1 + 1/b per round.
     pub b: f64,
-    /// Initial window in packets; taken into [1, w_max].
+    /// Initial window in packets, clamped to [1, w_max].
     pub w1: f64,
-    /// Expected wait of a delayed ACK for a packet that travels alone, in seconds: half of a 200 ms
-    /// heartbeat, or 0 for a receiver that acknowledges the first packets at once.
+    /// Expected wait for the delayed ACK of a single packet, in seconds: half of a 200 ms heartbeat, or 0 for a
+    /// receiver that acknowledges the first packets at once.
     pub delack_s: f64,
 }
 
@@ -26,7 +25,7 @@ impl Default for Path {
 }
 
 impl Path {
-    /// The path with its initial window in [1, w_max], or the first parameter that is out of range.
+    /// Returns the path with its initial window clamped to [1, w_max], or an error for the first parameter out of range.
     pub fn check(self) -> Result<Self, ModelError> {
         check::time("RTT_s", self.rtt_s)?;
         check::time("T0_s", self.t0_s)?;
@@ -37,7 +36,7 @@ impl Path {
         Ok(Self { w1: self.w1.clamp(1.0, self.w_max), ..self })
     }
 
-    /// The largest window and `b` as whole numbers, for models that count packets one by one.
+    /// Returns the largest window and `b` as whole numbers, for models that count packets one by one.
     pub(crate) fn counted(&self) -> Result<(u32, u32), ModelError> {
         let expected = "at most 1000000 packets in a model that counts them";
         check::ensure(self.w_max <= 1e6, "Wmax", self.w_max, expected)?;

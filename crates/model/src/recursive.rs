@@ -1,36 +1,35 @@
 use crate::terms::{any_loss, timeout_run};
 use crate::{ModelError, Path, check};
 
-/// A table of more entries than this is refused (8 bytes each), and so is more work.
+/// Limits of the table, in entries of 8 bytes, and of the work. Larger transfers are refused.
 const MOST_ENTRIES: u64 = 50_000_000;
 const MOST_STEPS: u64 = 10_000_000_000;
 
-/// The state of the window, with what follows from it.
+/// State of the window, with the indices of the states that may follow.
 struct State {
     window: usize,
     slow_start: bool,
-    /// After a round without a loss.
+    /// Next state after a round without a loss.
     grown: usize,
-    /// After fast recovery.
+    /// Next state after fast recovery.
     halved: usize,
-    /// After a timeout and the retransmission.
+    /// Next state after a timeout and the retransmission.
     restarted: usize,
 }
 
-/// Expected latency in seconds by recursion over the packets that are left, round by round, in the spirit of
+/// Computes the expected latency in seconds by recursion over the remaining packets, round by round, in the spirit of
 /// Mellia, Stoica, Zhang, "TCP model for short lived flows", 2002; defined here, not their published model.
 ///
-/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive;
-/// otherwise by a run of timeouts, after which the packets that arrived are not sent again. Congestion
-/// avoidance is in it: the window grows by 1/b a round above half the window of the loss. `b` is a whole
-/// number, and the fraction of Wmax is dropped. A table of N entries per state of the window takes the place
-/// of recursive calls.
+/// A lost packet is recovered by one fast retransmit if at least three packets follow it and all arrive; otherwise by a
+/// run of timeouts, after which the packets that arrived are not retransmitted. The model includes congestion
+/// avoidance: above half the window of the loss, the window grows by 1/b per round. `b` is a whole number, and the
+/// fraction of Wmax is dropped. A table of N entries per state of the window replaces recursive calls.
 pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;
     let path = path.check()?;
     let (w_max, b) = path.counted()?;
-    // No window but the first outgrows twice the data that it has sent, so larger limits have no effect.
+    // Only the initial window can exceed twice the data already sent, so larger limits have no effect.
     let first = (path.w1 * path.b) as u64;
     let w_max = u64::from(w_max).min((path.w1 as u64).max(2 * u64::from(n)));
     let b = u64::from(b);
@@ -72,23 +71,23 @@ pub fn recursive_short_flow(n: u32, p: f64, path: &Path) -> Result<f64, ModelErr
     Ok(table[n * width + start])
 }
 
-/// Of `c` packets after a lost one, those that arrive if fast recovery fails, as a whole number.
+/// Returns how many of `c` packets after a lost one arrive if fast recovery fails, as a whole number.
 fn delivered(c: usize, p: f64) -> usize {
     let packets = c as f64;
     let expected = packets * (1.0 - p);
     if c < 3 || p == 0.0 {
         return expected as usize;
     }
-    // (c(1-p) - c g)/(1-g) with g = (1-p)^c, without the cancellation.
+    // (c(1-p) - c g)/(1-g) with g = (1-p)^c, without cancellation.
     (expected * any_loss(p, packets - 1.0) / any_loss(p, packets)) as usize
 }
 
-/// The states that a transfer can be in, and the first. Congestion avoidance counts the window in units of
-/// 1/b packet, `x`; slow start goes through a fixed row of windows from 2, or from the initial one, up to its
+/// Returns the possible states of a transfer, and the index of the first one. Congestion avoidance counts the window in
+/// units of 1/b packet, `x`; slow start follows a fixed series of windows from 2, or from the initial window, up to its
 /// threshold.
 fn states(first: usize, w_max: usize, b: usize) -> (Vec<State>, usize) {
     let linear = |x: usize| x.min(b * w_max) - b;
-    // The first state of slow start from 2 to each threshold; at most the largest half of a window.
+    // First state of slow start from 2 to each threshold, which is at most half of the largest window.
     let thresholds = (w_max / 2).max(2);
     let row = |from: usize, to: usize| {
         std::iter::successors(Some(from), move |w| Some(w + w.div_ceil(b))).take_while(move |w| *w < to)

@@ -1,5 +1,5 @@
-//! Every model by name, with parameters and quantities as plain numbers: what the Python module, the command
-//! line and the check values drive.
+//! Registry of all models by name, with parameters and quantities as plain numbers, for the Python module, the command
+//! line and the check values.
 
 use crate::{
     Chain, Hysteresis, ModelError, Options, PartialCatnip, Path, Rate, Rule, both_ways, cardwell00,
@@ -8,25 +8,25 @@ use crate::{
     terms, tfrc_rfc5348, wzk_new,
 };
 
-/// What the main result of a model is.
+/// Kind of the main result of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
-    /// A factor without unit.
+    /// Factor without unit.
     Factor,
-    /// A probability.
+    /// Probability.
     Probability,
-    /// A number of packets, such as a window.
+    /// Number of packets, such as a window.
     Packets,
-    /// A number of rounds.
+    /// Number of rounds.
     Rounds,
-    /// A rate in packets per second.
+    /// Rate in packets per second.
     RatePps,
-    /// A time in seconds.
+    /// Time in seconds.
     TimeS,
 }
 
 impl Gives {
-    /// In words.
+    /// Returns the kind in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Factor => "factor",
@@ -39,51 +39,51 @@ impl Gives {
     }
 }
 
-/// An input of a model.
+/// Input of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its symbol in the papers; that of a time ends in `_s`.
+    /// Symbol in the papers; that of a time ends in `_s`.
     pub name: &'static str,
-    /// Its unit; empty for a plain number.
+    /// Unit; empty for a plain number.
     pub unit: &'static str,
-    /// What it is if nothing is said; `None` if it must be given.
+    /// Default value; `None` if the parameter is required.
     pub default: Option<f64>,
-    /// What it means.
+    /// Meaning of the parameter.
     pub meaning: &'static str,
 }
 
-/// A result of a model.
+/// Result of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantity {
-    /// Its symbol in the papers; that of a time ends in `_s`.
+    /// Symbol in the papers; that of a time ends in `_s`.
     pub name: &'static str,
-    /// Its unit; empty for a plain number.
+    /// Unit; empty for a plain number.
     pub unit: &'static str,
-    /// What it means.
+    /// Meaning of the quantity.
     pub meaning: &'static str,
 }
 
-/// A model by name.
+/// Model in the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
-    /// Its name, that of the function.
+    /// Name of the model, which is that of its function.
     pub name: &'static str,
-    /// What it is.
+    /// Title of the model.
     pub title: &'static str,
-    /// Where it comes from.
+    /// Source of the model.
     pub reference: &'static str,
-    /// What its main result is.
+    /// Kind of the main result.
     pub gives: Gives,
-    /// Its inputs, in the order of the formula.
+    /// Inputs in the order of the formula.
     pub parameters: &'static [Parameter],
-    /// Its results, in the order of the formula; the first is the main one.
+    /// Results in the order of the formula; the first is the main one.
     pub quantities: &'static [Quantity],
     /// Computes all `quantities` from all `parameters`, in the order of the lists.
     pub evaluate: fn(&[f64], &mut [f64]) -> Result<(), ModelError>,
 }
 
-/// The models, each as `"name": "title", "reference"; [parameters] => what it gives [quantities];` and how the
-/// values of its quantities follow from those of its parameters.
+/// Defines the models, each as `"name": "title", "reference"; [parameters] => kind of result [quantities];` followed by
+/// the formula that computes the quantities from the parameters.
 macro_rules! models {
     ($($name:literal: $title:literal, $reference:literal;
         $parameters:expr => $gives:ident $quantities:expr; |$values:ident| $formula:expr;)*) => {
@@ -103,7 +103,7 @@ macro_rules! models {
     };
 }
 
-/// The model of that name.
+/// Returns the model with this name.
 pub fn by_name(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|model| model.name == name)
 }
@@ -145,7 +145,7 @@ const T: Quantity = quantity("T_s", "s", "latency");
 const RATE: Quantity = quantity("rate_pps", "packets/s", "rate");
 const TIMEOUT_Q: Quantity = quantity("Q", "", "probability that a loss ends in a timeout");
 
-/// RTT, T0, Wmax, b, then w1 and delack if the model has them.
+/// Returns the path of the values RTT, T0, Wmax and b, with w1 and delack if the model has them.
 fn path(v: &[f64], w1: f64, delack_s: f64) -> Path {
     Path { rtt_s: v[0], t0_s: v[1], w_max: v[2], b: v[3], w1, delack_s }
 }

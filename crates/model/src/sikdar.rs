@@ -1,23 +1,22 @@
-//! Two latency models after Sikdar. Both are reconstructions: the growth law of the window and the split by
-//! the number of losses are the authors', the cost of each case is worked out here from the same structure,
-//! and the placement of two terms of the fitted form could not be confirmed. Do not present their numbers as
-//! the published ones.
+//! Two latency models after Sikdar. Both are reconstructions: the growth law of the window and the split by the number
+//! of losses are the authors'; the cost of each case is derived here from the same structure, and the placement of two
+//! terms of the fitted form could not be confirmed. Do not present their numbers as the published ones.
 
 use crate::terms::{any_loss, q_hat, timeout_run, window};
 use crate::{ModelError, Path, check};
 
-/// Largest transfer of the three-case model: each packet may be the lost one, and each is worked out.
+/// Largest transfer of the three-case model in packets: each packet may be the lost one, and each case is computed.
 const MOST_PACKETS: u32 = 100_000;
 
-/// Packets of round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most
+/// Returns the packets of round `n` (from 1) of slow start with delayed ACKs: floor(2^((n-1)/2) + 2^((n-2)/2)), at most
 /// `w_max` (hysteresis paper, Eq. 1).
 pub fn sikdar_packets(n: u32, w_max: u32) -> u32 {
     let n = f64::from(n);
-    // A cast saturates, so late rounds are at the limit.
+    // The cast saturates, so late rounds are at the limit.
     ((((n - 1.0) / 2.0).exp2() + ((n - 2.0) / 2.0).exp2()) as u32).min(w_max)
 }
 
-/// The first round of slow start by whose end `m` packets have been sent.
+/// Returns the first round of slow start by whose end `m` packets have been sent.
 pub fn sikdar_rounds(m: u32, w_max: u32) -> u32 {
     let (mut sent, mut round) = (0, 0);
     while sent < m {
@@ -31,9 +30,9 @@ pub fn sikdar_rounds(m: u32, w_max: u32) -> u32 {
     round
 }
 
-/// Rounds to send `m` packets after a loss, growing linearly by one packet every `b` rounds from window `h`;
-/// with `slow_start`, slow start comes first until the window reaches `h`, and its last round counts among
-/// the `b` at `h`.
+/// Returns the rounds to send `m` packets after a loss, with linear growth by one packet every `b` rounds from window
+/// `h`. With `slow_start`, slow start comes first until the window reaches `h`, and its last round counts among the `b`
+/// at `h`.
 pub fn sikdar_grow(m: i64, h: u32, slow_start: bool, b: u32, w_max: u32) -> u32 {
     let (mut left, mut rounds, mut at_window) = (m, 0, 0);
     let mut w = h.min(w_max);
@@ -55,14 +54,14 @@ pub fn sikdar_grow(m: i64, h: u32, slow_start: bool, b: u32, w_max: u32) -> u32 
     rounds + left.max(0).unsigned_abs().div_ceil(u64::from(w_max)) as u32
 }
 
-/// Latency of the three-case model with what leads to it.
+/// Latency of the three-case model with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SikdarThreeCase {
     /// Latency without a loss, in seconds.
     pub t_nl_s: f64,
     /// Latency with one loss, in seconds.
     pub t_sl_s: f64,
-    /// Latency with several losses, in seconds; that of one loss for a single packet, which has no such case.
+    /// Latency with several losses, in seconds; for a single packet, which has no such case, that with one loss.
     pub t_ml_s: f64,
     /// Probability of no loss.
     pub p0: f64,
@@ -74,9 +73,9 @@ pub struct SikdarThreeCase {
     pub latency_s: f64,
 }
 
-/// No loss, one loss, several losses, weighted by their probabilities. A reconstruction; see the module. The
-/// growth law holds for delayed ACKs (b = 2) and an initial window of 1, so `w1` is not used; `b`, a whole
-/// number, slows the linear growth only.
+/// Computes the latencies without a loss, with one loss and with several losses, weighted by their probabilities. A
+/// reconstruction; see the module. The growth law holds for delayed ACKs (b = 2) and an initial window of 1, so `w1` is
+/// not used; `b`, a whole number, slows the linear growth only.
 pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, ModelError> {
     check::packets_up_to("N", n, MOST_PACKETS)?;
     check::probability("p", p)?;
@@ -104,7 +103,7 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
     let t_ml_s = if n == 1 {
         t_sl_s
     } else {
-        // As p -> 0, several losses are two.
+        // Limit for p -> 0: several losses are two.
         let losses = if p2 > 0.0 { packets * p * any_loss(p, packets - 1.0) / p2 } else { 2.0 };
         let between = (packets / (losses + 1.0)).ceil().max(1.0) as u32;
         let w = window(p, path.b).min(f64::from(w_max));
@@ -121,7 +120,7 @@ pub fn sikdar_threecase(n: u32, p: f64, path: &Path) -> Result<SikdarThreeCase, 
     Ok(SikdarThreeCase { t_nl_s, t_sl_s, t_ml_s, p0, p1, p2, latency_s })
 }
 
-/// The probability of two or more losses among `n` packets, by its series where 1 - P0 - P1 cancels.
+/// Returns the probability of two or more losses among `n` packets, from its series where 1 - P0 - P1 cancels.
 fn several(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
     if f64::from(n) * p > 0.1 {
         return (1.0 - p0 - p1).max(0.0);
@@ -137,8 +136,8 @@ fn several(n: u32, p: f64, p0: f64, p1: f64) -> f64 {
     sum
 }
 
-/// The fitted closed form in seconds, as quoted in later literature; a reconstruction, see the module. It
-/// fits short flows and falls far below long lossy ones (p >= 3 %, N >= 65).
+/// Computes the fitted closed form in seconds, as quoted in later literature; a reconstruction, see the module. The
+/// form fits short flows and is far too low for long lossy ones (p >= 3 %, N >= 65).
 pub fn sikdar_empirical(n: u32, p: f64, rtt_s: f64, w_max: f64) -> Result<f64, ModelError> {
     check::packets("N", n)?;
     check::probability("p", p)?;

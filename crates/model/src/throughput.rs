@@ -3,14 +3,14 @@
 use crate::terms::{q_approx, q_hat, timeout_run, window, window_times_p};
 use crate::{ModelError, Path, check};
 
-/// Which steady-state rate another model uses.
+/// Steady-state rate used by another model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// What arrives: [`pftk_throughput`].
+    /// Receive rate: [`pftk_throughput`].
     Receive,
-    /// What is sent, retransmissions included: [`pftk_full`].
+    /// Send rate, retransmissions included: [`pftk_full`].
     Send,
-    /// [`pftk_approx`].
+    /// Short form: [`pftk_approx`].
     Approximate,
 }
 
@@ -24,8 +24,8 @@ impl Rate {
     }
 }
 
-/// C / (RTT sqrt(p)), Mathis: no timeouts. C = sqrt(3/2) with an ACK for each packet, sqrt(3/4) with
-/// delayed ACKs. A largest window bounds it, if one is given; without one, p = 0 is refused.
+/// Computes C / (RTT sqrt(p)), the rate of Mathis without timeouts. C = sqrt(3/2) with an ACK for each packet,
+/// sqrt(3/4) with delayed ACKs. A largest window bounds the rate, if one is given; without one, p = 0 is refused.
 pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;
@@ -33,38 +33,38 @@ pub fn mathis(p: f64, rtt_s: f64, c: f64, w_max: Option<f64>) -> Result<f64, Mod
     Ok((c / p.sqrt()).min(w_max.unwrap_or(f64::INFINITY)) / rtt_s)
 }
 
-/// PFTK without timeouts and without a largest window (PFTK); p > 0.
+/// Computes the PFTK rate without timeouts and without a largest window; p > 0.
 pub fn pftk_td_only(p: f64, rtt_s: f64, b: f64) -> Result<f64, ModelError> {
     check::some_loss(p)?;
     check::time("RTT_s", rtt_s)?;
     check::at_least_one("b", b)?;
-    // Both sides of the fraction times p, so that small p do not overflow.
+    // Numerator and denominator are multiplied by p, so that small p does not overflow.
     let pw = window_times_p(p, b);
     Ok((1.0 - p + pw) / (rtt_s * (b * pw / 2.0 + p)))
 }
 
-/// The send rate B(p) with timeouts and a largest window (PFTK 1998 Eq. 31). It jumps where W(p) =
-/// Wmax, because its two branches do not meet there.
+/// Computes the send rate B(p) with timeouts and a largest window (PFTK 1998 Eq. 31). The rate jumps where W(p) = Wmax,
+/// because its two branches do not meet there.
 pub fn pftk_full(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(send_rate(p, &path.check()?))
 }
 
-/// The receive rate T(p) (PFTK 2000; R of Cardwell-00 Eq. 22): the one to compare with goodput. The
-/// "+2" rounds of the branch with W(p) >= Wmax are taken from [`pftk_full`]; it jumps at the same place.
+/// Computes the receive rate T(p) (PFTK 2000; R of Cardwell-00 Eq. 22), which is comparable with goodput. The "+2"
+/// rounds of the branch with W(p) >= Wmax are taken from [`pftk_full`]; the rate jumps at the same place.
 pub fn pftk_throughput(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(receive_rate(p, &path.check()?))
 }
 
-/// The short form of PFTK, with Wmax/RTT as bound.
+/// Computes the short form of PFTK, bounded by Wmax/RTT.
 pub fn pftk_approx(p: f64, path: &Path) -> Result<f64, ModelError> {
     check::probability("p", p)?;
     Ok(approximate_rate(p, &path.check()?))
 }
 
-/// The equation of TFRC (RFC 5348 section 3.1): the short form of PFTK with neither the bound of the window
-/// nor that of the probability of a timeout; p > 0.
+/// Computes the TFRC equation (RFC 5348 section 3.1): the short form of PFTK without the bounds on the window and on
+/// the probability of a timeout; p > 0.
 pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, ModelError> {
     check::some_loss(p)?;
     check::time("RTT_s", rtt_s)?;
@@ -73,7 +73,7 @@ pub fn tfrc_rfc5348(p: f64, rtt_s: f64, t_rto_s: f64, b: f64) -> Result<f64, Mod
     Ok(1.0 / short_form_time(p, rtt_s, t_rto_s, b, 3.0 * (3.0 * b * p / 8.0).sqrt()))
 }
 
-/// Time per packet of the short form, with `q` as the probability of a timeout.
+/// Returns the time per packet in the short form, with `q` as the probability of a timeout.
 fn short_form_time(p: f64, rtt_s: f64, t0_s: f64, b: f64, q: f64) -> f64 {
     rtt_s * (2.0 * b * p / 3.0).sqrt() + t0_s * q * p * (1.0 + 32.0 * p * p)
 }
@@ -83,8 +83,8 @@ fn approximate_rate(p: f64, path: &Path) -> f64 {
     free.min(path.w_max / path.rtt_s)
 }
 
-/// The time from one indication of loss to the next times p, so that p = 0 is no exception, with the window
-/// and the probability of a timeout that it uses.
+/// Returns the time between two loss indications times p, so that p = 0 needs no special case, with the window and the
+/// probability of a timeout used for it.
 fn period(p: f64, path: &Path) -> (f64, f64, f64) {
     let free = window(p, path.b);
     let w = free.min(path.w_max);
@@ -107,7 +107,7 @@ fn receive_rate(p: f64, path: &Path) -> f64 {
     (1.0 - p + p * (w / 2.0 + q)) / time
 }
 
-/// The CUBIC rate with the windows behind it.
+/// Rate of CUBIC with its intermediate windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cubic {
     /// Rate in packets per second.
@@ -118,9 +118,9 @@ pub struct Cubic {
     pub w_reno_friendly: f64,
 }
 
-/// The average rate of CUBIC under one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger
-/// of the two windows rules, as in section 4.3; the bound by a largest window is added here. Not for p above
-/// 2 % or so.
+/// Computes the average rate of CUBIC at one loss in 1/p packets, without timeouts (RFC 9438 section 5). The larger of
+/// the two windows applies, as in section 4.3; the bound by a largest window is added here. The formula is not for p
+/// above about 2 %.
 pub fn cubic(p: f64, rtt_s: f64, c: f64, beta: f64, w_max: Option<f64>) -> Result<Cubic, ModelError> {
     check::time("RTT_s", rtt_s)?;
     check::ensure(c > 0.0 && c.is_finite(), "C", c, "a positive, finite number")?;

@@ -3,18 +3,18 @@ use crate::hysteresis::MOST_PACKETS;
 use crate::{ModelError, Path, check};
 use catnip_base::Rng;
 
-/// The chain of timeouts of WZK Fig. 5: each packet is sent until it arrives, and each loss is a timeout.
+/// Chain of timeouts of WZK Fig. 5: each packet is sent until it arrives, and each loss is a timeout.
 ///
-/// The first packet starts with the timeout `r0_s`. A timeout doubles up to `clamp_s`. A packet that is
-/// resent teaches nothing about the round trip (Karn), so the next packet keeps its timeout; a packet that
-/// arrives at once sets the timeout to `it0_s`.
+/// The first packet starts with the timeout `r0_s`. A timeout doubles up to `clamp_s`. A retransmitted packet yields no
+/// round-trip sample (Karn), so the next packet keeps its timeout; a packet that arrives at the first attempt sets the
+/// timeout to `it0_s`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chain {
-    /// Packets, at least 1.
+    /// Number of packets, at least 1.
     pub packets: u32,
     /// Loss probability.
     pub p: f64,
-    /// Timeout from the round trip time, in seconds.
+    /// Timeout derived from the round trip time, in seconds.
     pub it0_s: f64,
     /// First timeout in seconds.
     pub r0_s: f64,
@@ -23,7 +23,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The chain if its parameters are in range.
+    /// Returns the chain if its parameters are in range.
     pub fn check(self) -> Result<Self, ModelError> {
         check::packets_up_to("data", self.packets, MOST_PACKETS)?;
         check::probability("p", self.p)?;
@@ -41,11 +41,11 @@ impl Chain {
         steps
     }
 
-    /// The exact expected time in timeouts, in seconds. The paper averages runs, whose spread is large.
+    /// Computes the exact expected time in timeouts, in seconds. The paper averages runs, which vary widely.
     pub fn exact(&self) -> Result<f64, ModelError> {
         let Self { packets, p, it0_s, r0_s, clamp_s } = self.check()?;
-        // Each ladder holds the expected time of the packets so far if the first of them starts at each of
-        // its timeouts; that of the RTT-based timeout comes first, as the other one leads to it.
+        // Each ladder holds, for each of its timeouts, the expected time of the packets so far if the first packet
+        // starts at that timeout. The ladder of the RTT-based timeout comes first, as the other one leads to it.
         let mut ladders = [self.ladder(it0_s), self.ladder(r0_s)].map(|steps| {
             let time = vec![0.0; steps.len()];
             (steps, time)
@@ -54,12 +54,12 @@ impl Chain {
             let learned = ladders[0].1[0];
             for (steps, time) in &mut ladders {
                 let top = steps.len() - 1;
-                // After a resend at the largest timeout.
+                // Expected time after a retransmission at the largest timeout.
                 let mut resent = clamp_s * p / (1.0 - p) + time[top];
                 for i in (0..=top).rev() {
                     let after = p * (steps[i] + resent);
                     resent = after + (1.0 - p) * time[i];
-                    // `resent` of the step above is what a loss at this step leads to.
+                    // `resent` of the step above is the expected time after a loss at this step.
                     time[i] = after + (1.0 - p) * learned;
                 }
             }
@@ -67,11 +67,11 @@ impl Chain {
         Ok(ladders[1].1[0])
     }
 
-    /// The time in timeouts of one run, in seconds.
+    /// Draws the time in timeouts of one run, in seconds.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         let (mut total, mut timeout) = (0.0, self.r0_s);
         for _ in 0..self.packets {
-            // Losses before the packet arrives, geometric; drawn at once, as p may be near 1.
+            // The number of losses before the packet arrives is geometric; one draw yields it, as p may be near 1.
             let mut losses = ((1.0 - rng.uniform()).ln() / self.p.ln()).floor();
             if losses < 1.0 {
                 timeout = self.it0_s;
@@ -88,33 +88,33 @@ impl Chain {
     }
 }
 
-/// Latency of the new model of WZK with what leads to it.
+/// Latency of the new model of WZK with its intermediate quantities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WzkNew {
     /// Effective loss probability: a packet or its ACK is lost.
     pub p: f64,
-    /// The phases; their latency has neither the set-up nor the timeouts of the chain.
+    /// Phases; their latency excludes the set-up and the timeouts of the chain.
     pub phases: Cardwell98,
     /// Initial window.
     pub w: f64,
-    /// Timeout from the round trip time, in seconds.
+    /// Timeout derived from the round trip time, in seconds.
     pub it0_s: f64,
     /// Time in timeouts of the data, in seconds.
     pub t_rto_s: f64,
-    /// Expected timeouts of the SYN, in seconds.
+    /// Expected time in timeouts of the SYN, in seconds.
     pub ths_rto1_s: f64,
-    /// Expected timeouts of the request, in seconds.
+    /// Expected time in timeouts of the request, in seconds.
     pub ths_rto2_s: f64,
-    /// Time of the set-up with the request, in seconds.
+    /// Time of the connection set-up and the request, in seconds.
     pub t_handshk_s: f64,
-    /// Time of the whole download in seconds.
+    /// Time of the whole download, in seconds.
     pub latency_s: f64,
 }
 
-/// The new model of WZK: set-up, slow-start phases, and timeouts by [`Chain`].
+/// Computes the new model of WZK: connection set-up, slow-start phases, and timeouts by [`Chain`].
 ///
-/// `pl` is the loss probability of either direction, `delay_s` the one-way delay. The timeouts count every
-/// loss as one while the number of phases weighs losses by Q; the paper does so, and so does this.
+/// `pl` is the loss probability of each direction, `delay_s` the one-way delay. The timeouts count every loss as a
+/// timeout, while the number of phases weights losses by Q, as in the paper.
 pub fn wzk_new(
     data: u32,
     pl: f64,
@@ -142,7 +142,7 @@ pub fn wzk_new(
     Ok(WzkNew { p, phases, w, it0_s, t_rto_s, ths_rto1_s, ths_rto2_s, t_handshk_s, latency_s })
 }
 
-/// The probability that a packet or its ACK is lost, each with `pl`.
+/// Returns the probability that a packet or its ACK is lost, each with `pl`.
 pub fn both_ways(pl: f64) -> f64 {
     pl + pl * (1.0 - pl)
 }

@@ -1,4 +1,5 @@
-//! The Python module `catnip._core`: converts, calls, releases the interpreter. Nothing else happens here.
+//! Python module `catnip._core`: converts arguments and results, calls the library and releases the interpreter. The
+//! module has no other logic.
 
 mod memory;
 mod models;
@@ -48,7 +49,7 @@ fn bad_input(error: BadInput) -> PyErr {
     InputError::new_err(error.to_string())
 }
 
-/// A scenario file, read and checked.
+/// Scenario file, read and checked.
 #[pyclass(name = "Scenario", module = "catnip._core", frozen)]
 struct PyScenario(Scenario);
 
@@ -62,56 +63,56 @@ impl PyScenario {
         read.map(Self).map_err(bad_input)
     }
 
-    /// Reads a scenario from text; `path` is what errors call it. Raises InputError.
+    /// Parses a scenario from text; `path` is its name in errors. Raises InputError.
     #[staticmethod]
     #[pyo3(signature = (path, text, set = vec![]))]
     fn parse(path: PathBuf, text: &str, set: Vec<(String, String)>) -> PyResult<Self> {
         Scenario::parse_set(&path, text, &set).map(Self).map_err(bad_input)
     }
 
-    /// What it reproduces.
+    /// Identifier of the experiment that the scenario reproduces.
     #[getter]
     fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// What it shows.
+    /// Title of the scenario.
     #[getter]
     fn title(&self) -> &str {
         &self.0.title
     }
 
-    /// Where it came from.
+    /// Path of the scenario file.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path.clone().into_os_string()
     }
 
-    /// Its text.
+    /// Text of the scenario.
     #[getter]
     fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// Other files that it names: recordings, traces, pages.
+    /// Other files that the scenario names: recordings, traces, pages.
     #[getter]
     fn files(&self) -> Vec<OsString> {
         self.0.files.iter().map(|file| file.clone().into_os_string()).collect()
     }
 
-    /// Replicates unless something else is asked for.
+    /// Default number of replications.
     #[getter]
     fn seeds(&self) -> u32 {
         self.0.seeds
     }
 
-    /// The names of its variants, in order.
+    /// Names of the variants, in order.
     #[getter]
     fn variants(&self) -> Vec<&str> {
         self.0.variants().collect()
     }
 
-    /// In what variants differ: keys of the scenario, each with its value in every variant.
+    /// Differences between the variants: keys of the scenario, each with its value in every variant.
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
@@ -122,7 +123,7 @@ impl PyScenario {
         Ok(out)
     }
 
-    /// What a variant is made of: hosts, routers, links by name, and for each group of traffic its pairs of hosts.
+    /// Returns the parts of a variant: hosts, routers, links by name, and the pairs of hosts of each traffic group.
     fn overview<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Bound<'py, PyDict>> {
         let plan = self.0.emulation(variant).map_err(bad_input)?;
         let topology = plan.topology();
@@ -139,7 +140,7 @@ impl PyScenario {
         Ok(out)
     }
 
-    /// What the analytical models need to know of a variant; None where they do not apply.
+    /// Returns the parameters of a variant for the analytical models; None where they do not apply.
     fn single_flow<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let plan = self.0.plan(variant).map_err(bad_input)?;
         let Some(flow) = plan.single_flow() else { return Ok(None) };
@@ -166,8 +167,8 @@ impl PyScenario {
         Ok(Some(out))
     }
 
-    /// The connection vectors that a group of traffic replays in the run of a variant with this seed, in a form of Tmix; and of
-    /// each in order: when it starts, its exchanges, and the bytes of either end.
+    /// Returns the connection vectors that a traffic group replays in the run of a variant with this seed, in a format
+    /// of Tmix, and for each of them, in order, its start time, its exchanges and the bytes of either end.
     fn tmix<'py>(
         &self,
         py: Python<'py>,
@@ -193,8 +194,7 @@ impl PyScenario {
         Ok((text, out))
     }
 
-    /// Runs every variant with every seed, over all cores unless `threads` says otherwise. `every` is the interval of time series,
-    /// such as 100ms.
+    /// Runs every variant with every seed, on all cores unless `threads` is given. `every` is the interval of time series, such as 100ms.
     #[pyo3(signature = (variants, seeds, tables, threads = 0, progress = None, every = None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn run<'py>(
@@ -221,7 +221,7 @@ impl PyScenario {
         Ok(out)
     }
 
-    /// Does one run and writes its packets as pcapng, seen at these nodes, and what its senders do as qlog. Raises InputError.
+    /// Performs one run, and writes its packets at these nodes as pcapng and the events of its senders as qlog. Raises InputError.
     #[pyo3(signature = (variant, seed, packets, packets_at, qlog))]
     fn write_logs(
         &self,
@@ -245,12 +245,12 @@ impl PyScenario {
     }
 }
 
-/// Loads the library that arrays come from: who interrupts that meets an error here, and nothing worse later.
+/// Loads NumPy, so that an interrupt during its import raises an error here and causes no worse error later.
 fn has_arrays(py: Python<'_>) -> PyResult<()> {
     py.import("numpy").map(|_| ())
 }
 
-/// A value of an axis: a number, a truth, or else a text.
+/// Converts the value of an axis to a number, a truth value or else a text.
 fn level<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         toml::Value::Integer(number) => number.into_bound_py_any(py),
@@ -261,7 +261,7 @@ fn level<'py>(py: Python<'py>, value: &toml::Value) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// From one sample to the next.
+/// Parses the interval between two samples.
 fn interval(text: &str) -> PyResult<Span> {
     match text.parse() {
         Ok(Span::ZERO) => {
@@ -272,7 +272,7 @@ fn interval(text: &str) -> PyResult<Span> {
 }
 
 impl PyScenario {
-    /// The tables of every variant with every seed.
+    /// Runs every variant with every seed and returns the tables.
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn tables(
         &self,
@@ -305,13 +305,13 @@ impl PyScenario {
         Ok(result.map_err(bad_input)?.expect("it stops only after a failure"))
     }
 
-    /// Where it came from, as messages call it.
+    /// Returns the path of the scenario for messages.
     fn shown(&self) -> String {
         self.0.path.display().to_string()
     }
 }
 
-/// The fingerprint of each variant of a scenario with one seed.
+/// Returns the fingerprint of each variant of a scenario with one seed.
 #[pyfunction]
 fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec<(String, u64)>> {
     let of = |name: &str| {
@@ -320,7 +320,7 @@ fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec
     py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(bad_input)
 }
 
-/// One transfer over one link, event by event.
+/// Traces one transfer over one link, event by event.
 #[pyfunction]
 #[pyo3(signature = (*, profile, recovery, control, pacing, marker, packets, size, rate, delay, queue, window, drop, delayed_ack, tick_phase, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -411,7 +411,7 @@ fn trace<'py>(
     Ok(out)
 }
 
-/// What a HAR becomes: the text of a page file, and what was read of each page. Raises InputError.
+/// Converts a HAR file: returns the text of a page file, and a summary of each page. Raises InputError.
 #[pyfunction]
 fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py, PyList>)> {
     let (site, pages) = py.detach(|| catnip_lab::read_har(&path)).map_err(bad_input)?;
@@ -432,40 +432,40 @@ fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py,
     Ok((site.to_text(), PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)?))
 }
 
-/// A time with a unit, such as 200ms, in seconds. Raises InputError.
+/// Converts a time with a unit, such as 200ms, to seconds. Raises InputError.
 #[pyfunction]
 fn seconds(text: &str) -> PyResult<f64> {
     let span: Span = text.parse().map_err(|error: ParseError| InputError::new_err(error.to_string()))?;
     Ok(span.as_secs())
 }
 
-/// An amount of data with a unit, such as 32KB, in bytes. Raises InputError.
+/// Converts an amount of data with a unit, such as 32KB, to bytes. Raises InputError.
 #[pyfunction]
 fn bytes(text: &str) -> PyResult<u64> {
     let bytes: Bytes = text.parse().map_err(|error: ParseError| InputError::new_err(error.to_string()))?;
     Ok(bytes.0)
 }
 
-/// The TCP profiles: name and description.
+/// Returns the TCP profiles: name and description.
 #[pyfunction]
 fn profiles() -> Vec<(&'static str, &'static str)> {
     profile::NAMES.to_vec()
 }
 
-/// The families of what scenarios name, queues first: notation and description of each kind.
+/// Returns the families of kinds in scenarios, queues first: notation and description of each kind.
 #[pyfunction]
 fn kinds() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     catnip_lab::built_in().to_vec()
 }
 
-/// Id, title, seeds and names of the variants of a scenario file, whose variants are not checked. Raises InputError.
+/// Returns id, title, seeds and names of the variants of a scenario file, without a check of the variants. Raises InputError.
 #[pyfunction]
 fn outline(path: PathBuf) -> PyResult<(String, String, u32, Vec<String>)> {
     let Outline { id, title, seeds, variants } = Outline::load(&path).map_err(bad_input)?;
     Ok((id, title, seeds, variants))
 }
 
-/// All that a scenario file may say: JSON Schema, as a text.
+/// Returns the JSON Schema of scenario files, as a text.
 #[pyfunction]
 fn schema() -> String {
     catnip_lab::schema_text()
@@ -474,8 +474,8 @@ fn schema() -> String {
 /// Name, type, unit and meaning of a column.
 type ColumnText = (&'static str, &'static str, &'static str, &'static str);
 
-/// The tables of results: name, what they have rows for, and of each column the name, the type, the unit (empty for names and
-/// counts) and what it holds.
+/// Returns the tables of results: name, meaning of a row, and for each column the name, the type, the unit (empty for
+/// names and counts) and the meaning.
 #[pyfunction]
 fn tables() -> Vec<(&'static str, &'static str, Vec<ColumnText>)> {
     let columns = |table: TableName| {

@@ -1,14 +1,14 @@
-//! When memory cannot be had, the program says so and ends, as with all that it cannot do.
+//! Allocator that ends the program with an error message when memory is exhausted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator; who asks in vain gets no answer but the end of the program.
+/// System allocator that ends the program when an allocation fails.
 struct OrEnd;
 
 #[global_allocator]
 static MEMORY: OrEnd = OrEnd;
 
-// SAFETY: all is handed on to the system's allocator as it came.
+// SAFETY: all calls are passed on to the system allocator unchanged.
 unsafe impl GlobalAlloc for OrEnd {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -36,7 +36,7 @@ fn or_end(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Exit code 2, as for bad input. Nothing may be allocated here.
+/// Ends the program with exit code 2, as for bad input. Must not allocate.
 #[cold]
 fn end(bytes: usize) -> ! {
     // A progress bar hides the cursor.
@@ -51,9 +51,9 @@ fn end(bytes: usize) -> ! {
     }
     let advice = b" MB more cannot be had; try fewer seeds, tables or --threads\n";
     for part in [show_cursor, b"error: memory: ", &digits[first..], advice] {
-        // SAFETY: the bytes are there, and a failure to write them changes nothing.
+        // SAFETY: the bytes are valid, and a failed write changes nothing.
         unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
     }
-    // SAFETY: it does not return.
+    // SAFETY: the function does not return.
     unsafe { libc::_exit(2) }
 }

@@ -1,4 +1,4 @@
-//! The analytical models over arrays. Models see plain numbers; arrays are cut among the cores.
+//! Analytical models over arrays. Models take plain numbers; arrays are split among the cores.
 
 use crate::InputError;
 use catnip_base::{Rng, Stream};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 
-/// Below this many values a thread costs more than it saves.
+/// Number of values below which a thread costs more than it saves.
 const VALUES_PER_THREAD: usize = 4096;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -28,7 +28,7 @@ type Described = (
     Vec<(&'static str, &'static str, &'static str)>,
 );
 
-/// The models: name, title, reference, what they give; parameters with unit, default and meaning; quantities
+/// Returns the models: name, title, reference and kind of result; parameters with unit, default and meaning; quantities
 /// with unit and meaning.
 #[pyfunction]
 fn models() -> Vec<Described> {
@@ -40,7 +40,7 @@ fn models() -> Vec<Described> {
     MODELS.iter().map(describe).collect()
 }
 
-/// Every quantity of a model for arrays of its parameters, which have one length and the order of `models()`.
+/// Evaluates all quantities of a model for arrays of its parameters, which have one length and the order of `models()`.
 #[pyfunction]
 fn evaluate_model<'py>(
     py: Python<'py>,
@@ -48,7 +48,7 @@ fn evaluate_model<'py>(
     inputs: Vec<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let model = with_parameters(name, inputs.len())?;
-    // Copied, as another thread may write to them while the interpreter is released.
+    // The arrays are copied, as another thread may write to them while the interpreter is released.
     let inputs: Vec<Vec<f64>> =
         inputs.iter().map(|array| array.as_slice().map(<[f64]>::to_vec)).collect::<Result<_, _>>()?;
     let len = inputs.first().map_or(0, Vec::len);
@@ -66,7 +66,7 @@ fn evaluate_model<'py>(
     Ok(out)
 }
 
-/// Every quantity of a model for a value of each of its parameters, in the order of `models()`.
+/// Evaluates all quantities of a model for one value of each of its parameters, in the order of `models()`.
 #[pyfunction]
 fn evaluate_model_at(py: Python<'_>, name: &str, values: Vec<f64>) -> PyResult<BTreeMap<&'static str, f64>> {
     let model = with_parameters(name, values.len())?;
@@ -75,7 +75,7 @@ fn evaluate_model_at(py: Python<'_>, name: &str, values: Vec<f64>) -> PyResult<B
     Ok(model.quantities.iter().map(|quantity| quantity.name).zip(out).collect())
 }
 
-/// The model of this name, which has so many parameters.
+/// Returns the model with this name, which must have `count` parameters.
 fn with_parameters(name: &str, count: usize) -> PyResult<&'static Model> {
     let model =
         by_name(name).ok_or_else(|| InputError::new_err(format!("{name:?}: there is no such model")))?;
@@ -92,7 +92,7 @@ fn out_of_range(name: &str, error: &ModelError, index: &str) -> PyErr {
     InputError::new_err(format!("{name}: {parameter} = {value}{index}: expected {expected}"))
 }
 
-/// One column per quantity, or the first value that is refused, with its index.
+/// Returns one column per quantity, or the index and the error of the first value that is refused.
 fn evaluate_all(
     model: &Model,
     inputs: &[Vec<f64>],
@@ -118,13 +118,13 @@ fn evaluate_all(
     Ok(columns)
 }
 
-/// How many of `len` values one thread takes.
+/// Returns how many of `len` values one thread evaluates.
 fn share(len: usize) -> usize {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     len.div_ceil(threads).max(VALUES_PER_THREAD)
 }
 
-/// Runs the tasks, one in this thread; the error is that of the first one in order.
+/// Runs the tasks, the first of them in this thread. Returns the error of the first failed task in order.
 fn in_parallel<E: Send>(tasks: impl Iterator<Item = impl FnOnce() -> Result<(), E> + Send>) -> Result<(), E> {
     std::thread::scope(|scope| {
         let mut tasks = tasks;
@@ -139,7 +139,7 @@ fn in_parallel<E: Send>(tasks: impl Iterator<Item = impl FnOnce() -> Result<(), 
     })
 }
 
-/// `count` draws; each has its own stream, so that they do not depend on the number of threads.
+/// Draws `count` values. Each draw has its own stream, so that the values do not depend on the number of threads.
 fn draw(count: u32, seed: u64, one: impl Fn(&mut Rng) -> f64 + Sync) -> Vec<f64> {
     let mut draws = vec![0.0; count as usize];
     let size = share(draws.len());
@@ -160,7 +160,7 @@ fn refused(name: &str, error: ModelError) -> PyErr {
     InputError::new_err(format!("{name}: {error}"))
 }
 
-/// Latencies drawn from the hysteresis model, or from partial CATNIP if `p_high` is given.
+/// Draws latencies from the hysteresis model, or from partial CATNIP if `p_high` is given.
 #[pyfunction]
 #[pyo3(signature = (packets, p, p_high, rtt_s, t0_s, w_max, b, w1, delack_s, count, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]
@@ -194,7 +194,7 @@ fn hysteresis_samples<'py>(
     Ok(draws.into_pyarray(py))
 }
 
-/// Times in timeouts drawn from the chain of WZK Fig. 5.
+/// Draws times in timeouts from the chain of WZK Fig. 5.
 #[pyfunction]
 #[pyo3(signature = (packets, p, it0_s, r0_s, clamp_s, count, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are those of the model")]

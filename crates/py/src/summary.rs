@@ -1,4 +1,4 @@
-//! Summaries: of runs, of tables, and what they are made of.
+//! Summaries of runs and of tables.
 
 use crate::{PyScenario, bad_input};
 use catnip_lab::summary::{self, Estimate, Interval, OfGroup, Rows, Summary};
@@ -26,7 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Mean, lower and upper bound, and the number of independent values.
 type IntervalTuple = (f64, f64, f64, usize);
 
-/// Runs every variant with every seed and summarizes each variant, as `summarize` does.
+/// Runs every variant with every seed and summarizes each variant as `summarize` does.
 #[pyfunction]
 #[pyo3(signature = (scenario, variants, seeds, threads = 0, progress = None))]
 fn summarize_runs<'py>(
@@ -43,7 +43,7 @@ fn summarize_runs<'py>(
     made.iter().map(|summary| told(py, summary)).collect()
 }
 
-/// Summarizes so many variants of whole tables, whose rows are in the order of variants.
+/// Summarizes `variants` variants of whole tables, whose rows are in the order of the variants.
 #[pyfunction]
 fn summarize_tables<'py>(
     py: Python<'py>,
@@ -63,8 +63,8 @@ fn summarize_tables<'py>(
     made.iter().map(|summary| told(py, summary)).collect()
 }
 
-/// Summarizes so many variants; `read(table, number)` gives the columns of a variant, and is called again for each of them. The seeds
-/// ascend. Of each variant a dict: `groups` and `links` by name, and `hops`.
+/// Summarizes `variants` variants; `read(table, number)` returns the columns of one variant and is called for each
+/// variant anew. The seeds must ascend. Returns a dict for each variant: `groups` and `links` by name, and `hops`.
 #[pyfunction]
 fn summarize<'py>(
     py: Python<'py>,
@@ -79,25 +79,26 @@ fn summarize<'py>(
     summary::summarize(read, variants, &seeds)?.iter().map(|summary| told(py, summary)).collect()
 }
 
-/// The mean of ours - theirs where both are numbers; None if they cannot be paired.
+/// Returns the mean of ours - theirs where both are numbers; None if the values cannot be paired.
 #[pyfunction]
 fn paired_difference(ours: Vec<f64>, theirs: Vec<f64>) -> Option<IntervalTuple> {
     summary::paired_difference(&ours, &theirs).map(tuple)
 }
 
-/// A quantile of Student's t distribution.
+/// Returns a quantile of Student's t distribution.
 #[pyfunction]
 fn t_quantile(degrees: f64, share: f64) -> f64 {
     summary::t_quantile(degrees, share)
 }
 
-/// How long things have taken or, if they are not over, have lasted.
+/// Durations, some of which are incomplete (censored).
 #[pyclass(module = "catnip._core", frozen)]
 struct Times(summary::Times);
 
 #[pymethods]
 impl Times {
-    /// How long each has waited, in seconds, whether that was all, and the number of its run, of so many.
+    /// Creates durations from waiting times in seconds, flags that are true for complete ones, and the number of the
+    /// run of each, below `runs`.
     #[new]
     fn new(waited_s: Vec<f64>, is_over: Vec<bool>, run: Vec<usize>, runs: usize) -> PyResult<Self> {
         if waited_s.len() != is_over.len() || waited_s.len() != run.len() {
@@ -114,18 +115,18 @@ impl Times {
         Ok(Self(summary::Times::new(waits, runs)))
     }
 
-    /// The least time within which such a share is over, with a value for each block of runs; None if too few are.
+    /// Returns the shortest time within which this share is complete, with a value for each block of runs; None if too few are.
     fn quantile(&self, share: f64) -> Option<(IntervalTuple, Vec<f64>)> {
         self.0.quantile(share).map(|Estimate { interval, values }| (tuple(interval), values))
     }
 
-    /// The mean of the time or the horizon, whichever is less, with a value for each block of runs.
+    /// Returns the mean of duration or horizon, whichever is less, with a value for each block of runs.
     fn restricted_mean(&self, horizon_s: f64) -> (IntervalTuple, Vec<f64>) {
         let Estimate { interval, values } = self.0.restricted_mean(horizon_s);
         (tuple(interval), values)
     }
 
-    /// Times at which something is over, and the share that takes longer: so many points at most.
+    /// Returns times at which durations end, and the share of longer durations: at most `most` points.
     fn curve(&self, most: usize) -> (Vec<f64>, Vec<f64>) {
         self.0.curve(most)
     }
@@ -179,7 +180,7 @@ fn intervals<'py>(py: Python<'py>, measured: &[(&'static str, Interval)]) -> PyR
     Ok(out)
 }
 
-/// The columns of a table that a summary needs, with or without that of variants.
+/// Reads the columns of a table that a summary needs, with or without the variant column.
 fn table(name: TableName, given: &Bound<'_, PyDict>, variants: bool) -> PyResult<Table> {
     let [(_, wanted)] = summary::TABLES.iter().filter(|(one, _)| *one == name).collect::<Vec<_>>()[..] else {
         unreachable!("a summary reads no other table than its own")
@@ -202,7 +203,7 @@ fn table(name: TableName, given: &Bound<'_, PyDict>, variants: bool) -> PyResult
     Ok(Table::of(columns))
 }
 
-/// An array of the very type in one step, any other sequence one by one.
+/// Converts an array of the exact type in one step, and any other sequence element by element.
 fn numbers<'py, T: Element + Clone + for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     key: &str,
     values: &Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! Big-endian fields. Callers have checked the length of what they index.
+//! Big-endian fields. Callers check the length of a slice before they index it.
 
 #[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {

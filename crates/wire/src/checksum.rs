@@ -1,13 +1,13 @@
-//! The Internet checksum: of whole packets (RFC 1071) and of single changes (RFC 1624).
+//! Internet checksum: full computation (RFC 1071) and incremental update (RFC 1624).
 
 use std::net::IpAddr;
 
-/// A sum that grows part by part. All parts but the last have an even length.
+/// Incremental sum of 16-bit words. All parts but the last must have an even length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// Adds bytes as big-endian words; a last odd byte counts as if a zero followed it.
+    /// Adds bytes as big-endian words. An odd last byte counts as if a zero byte followed it.
     #[inline]
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         let mut words = bytes.chunks_exact(2);
@@ -30,7 +30,7 @@ impl Sum {
         Self(sum + u64::from(protocol) + (len as u64 >> 16) + (len as u64 & 0xffff))
     }
 
-    /// The words folded into one, not inverted.
+    /// Returns the one's complement sum folded into 16 bits, not inverted.
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -39,20 +39,20 @@ impl Sum {
         sum as u16
     }
 
-    /// What belongs into the checksum field.
+    /// Returns the checksum: the inverted folded sum.
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
 }
 
-/// The checksum of bytes whose checksum field is zero; zero if the field holds the right one.
+/// Computes the checksum of bytes whose checksum field is zero. Returns zero if the field holds the correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     Sum::default().bytes(bytes).checksum()
 }
 
-/// The checksum after one of the words below it has changed: RFC 1624, equation 3.
+/// Updates a checksum after one of the words that it covers has changed (RFC 1624, equation 3).
 ///
-/// A wrong checksum stays wrong, so a damaged packet cannot become a good one on its way.
+/// A wrong checksum stays wrong, so an update never makes a corrupted packet valid.
 #[inline]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     let mut sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
@@ -80,8 +80,9 @@ mod tests {
 
     #[test]
     fn an_update_carries_as_often_as_the_sum_asks_for() {
-        // RFC 1624, equation 3: ~(~HC + ~m + m'), in one's complement: what is above 16 bits goes around, and what that
-        // carries goes around again. A sum that is not zero folds to its remainder by 0xffff, or to 0xffff itself.
+        // RFC 1624, equation 3: ~(~HC + ~m + m') in one's complement arithmetic. The carry out of 16 bits is added
+        // back, and so is the carry of that addition. A nonzero sum folds to its remainder modulo 0xffff, or to 0xffff
+        // itself.
         let edges = [0, 1, 2, 0x7fff, 0x8000, 0xfffd, 0xfffe, 0xffff];
         for (checksum, old) in edges.iter().flat_map(|&checksum| edges.map(|old| (checksum, old))) {
             for new in 0..=0xffff {
@@ -99,7 +100,7 @@ mod tests {
             at in any::<prop::sample::Index>(),
             new in any::<[u8; 2]>(),
         ) {
-            // Without a word that differs from zero, the two zeros of one's complement are not told apart.
+            // A nonzero word is needed: zeros alone do not distinguish the two zeros of one's complement.
             bytes.push(1);
             bytes.push(0);
             bytes.rotate_right(2);

@@ -1,49 +1,50 @@
 use crate::{Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks, WireError};
 use catnip_tcp::{EcnBits, Flags, MAX_WINDOW_SCALE, SackBlocks, Segment, Stamps, TcpConfig};
 
-/// Makes a simulated TCP endpoint understood by a real one: between [`Segment`], whose numbers count bytes from 0 and
-/// never wrap, and TCP headers with 32-bit numbers, scaled windows and options.
+/// Translation between a simulated TCP endpoint and a real one: between [`Segment`], whose sequence numbers count bytes
+/// from 0 and never wrap, and TCP headers with 32-bit sequence numbers, scaled windows and options.
 ///
-/// Byte 0 of the data has the number behind the SYN's. The endpoint must be configured with a handshake, in which the
-/// two initial sequence numbers are exchanged; data in a SYN is left to be sent again.
+/// Byte 0 of the data has the sequence number that follows that of the SYN. The endpoint must be configured with a
+/// handshake, in which both initial sequence numbers are exchanged. Data in a SYN is ignored, so the peer retransmits
+/// it.
 #[derive(Clone, Debug)]
 pub struct Translation {
     announcement: Announcement,
-    /// Our initial sequence number.
+    /// Local initial sequence number.
     local: u32,
-    /// Theirs, once their SYN has come.
+    /// Peer's initial sequence number, once its SYN has arrived.
     remote: Option<u32>,
-    /// What their SYN announced.
+    /// Options of the peer's SYN.
     peer: TcpOptions,
-    /// End of all that our endpoint has sent.
+    /// End of the sequence space sent by the local endpoint (SND.MAX).
     sent: u64,
-    /// What it has acknowledged.
+    /// Highest acknowledgement sent by the local endpoint.
     acknowledged: u64,
-    /// End of the window that it has offered.
+    /// Right edge of the window advertised by the local endpoint.
     offered: u64,
-    /// The other side's newest time that is known to be in order (TS.Recent).
+    /// Latest in-order timestamp of the peer (TS.Recent).
     recent: Option<u32>,
 }
 
-/// What our SYN says.
+/// Options announced in the local SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// Most bytes of data in one segment to us.
+    /// Largest number of data bytes in a segment to this host.
     pub mss: u16,
-    /// Shift of our windows, at most 14, or `None` for no scaling.
+    /// Shift count of the local window, at most 14, or `None` for no scaling.
     pub window_scale: Option<u8>,
-    /// Selective acknowledgements are welcome, and sent if the other side says the same.
+    /// SACK permitted. SACK blocks are sent only if the peer permits SACK, too.
     pub sack: bool,
-    /// Segments carry times (RFC 7323), if the other side says the same.
+    /// Timestamps (RFC 7323), used only if the peer announces them, too.
     pub timestamps: bool,
 }
 
 impl Announcement {
-    /// What a host with this configuration announces: of shifts the least one with which its window fits into 16 bits.
+    /// Returns the announcement of a host with this configuration, with the smallest shift that fits its window into 16 bits.
     pub fn of(config: &TcpConfig) -> Self {
         let times = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
         Self {
-            // RFC 6691: it counts no options, which the other side takes off.
+            // RFC 6691: the MSS does not account for options; the sender subtracts their length.
             mss: (config.segment_bytes + times).min(u32::from(u16::MAX)) as u16,
             window_scale: Some(config.window_scale()),
             sack: config.recovery.uses_sack(),
@@ -52,23 +53,22 @@ impl Announcement {
     }
 }
 
-/// What a segment from the real side is for the simulated one.
+/// Translated segment of the peer, for the simulated endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Incoming {
-    /// To be handed to the endpoint.
+    /// Segment to pass to the endpoint.
     Segment(Segment),
-    /// The connection is over.
+    /// Reset of the connection.
     Reset,
-    /// Nothing: it belongs to another connection, or its numbers lie outside of what can be (RFC 9293, section
-    /// 3.10.7.4).
+    /// Segment to ignore: it belongs to another connection, or its numbers are outside the acceptable range (RFC 9293, section 3.10.7.4).
     Stray,
 }
 
-/// What timestamps take of each segment, with their padding (RFC 7323, appendix A).
+/// Length of the timestamps option in each segment, bytes, padding included (RFC 7323, appendix A).
 pub const TIMESTAMPS_LEN: u32 = 12;
 
 impl Translation {
-    /// The translation of a new connection with this initial sequence number.
+    /// Creates the translation of a new connection with this initial sequence number.
     pub fn new(initial_sequence: u32, announcement: Announcement) -> Self {
         Self {
             announcement,
@@ -82,17 +82,16 @@ impl Translation {
         }
     }
 
-    /// The translation of an end that knows the other one from the start: as if they had exchanged their SYNs, which announce
-    /// the same.
+    /// Creates the translation of an endpoint whose peer is known from the start, as if both had exchanged SYNs with the same announcement.
     pub fn between(initial_sequence: u32, remote: u32, announcement: Announcement) -> Self {
         let peer = Self::new(remote, announcement).announced(false);
         Self { remote: Some(remote), peer, ..Self::new(initial_sequence, announcement) }
     }
 
-    /// The header of a segment that the simulated endpoint sends; ports are left to the caller.
+    /// Returns the header of a segment that the simulated endpoint sends. The caller sets the ports.
     pub fn outgoing(&mut self, segment: &Segment) -> TcpHeader {
         let flags = segment.flags;
-        // A segment without sequence numbers of its own stands at the end of what was sent.
+        // A segment that occupies no sequence space has the sequence number SND.MAX.
         let seq = if segment.span() > 0 { segment.seq } else { self.sent };
         self.sent = self.sent.max(segment.seq + segment.span());
         let sequence = if flags.syn { self.local } else { number(self.local, seq) };
@@ -121,7 +120,7 @@ impl Translation {
         }
     }
 
-    /// What a segment from the real endpoint means. The data stays in the packet; the segment says how much there is.
+    /// Translates a received segment. Its data stays in the packet; the result only has the length of the data.
     pub fn incoming(&mut self, tcp: &Tcp<'_>) -> Result<Incoming, WireError> {
         let (bits, options) = (tcp.flags(), tcp.options()?);
         if bits.contains(TcpFlags::RST) {
@@ -143,24 +142,24 @@ impl Translation {
         Ok(Incoming::Segment(self.segment(tcp, &options, seq, ack)))
     }
 
-    /// Most bytes of data in one segment to the other side; 536 (IPv4) or 1220 (IPv6) if it has not said (RFC 9293,
-    /// section 3.7.1).
+    /// Returns the MSS announced by the peer. Without one, it is 536 (IPv4) or 1220 (IPv6) (RFC 9293, section 3.7.1).
     pub fn peer_mss(&self) -> Option<u16> {
         self.peer.mss
     }
 
-    /// Do both sides want selective acknowledgements?
+    /// Returns true if both sides permit SACK.
     pub fn uses_sack(&self) -> bool {
         self.announcement.sack && self.peer.sack_permitted
     }
 
-    /// Do both sides want times?
+    /// Returns true if both sides announce timestamps.
     pub fn uses_timestamps(&self) -> bool {
         self.announcement.timestamps && self.peer.timestamps.is_some()
     }
 
-    /// RFC 7323, section 3.2: once times are agreed on, a segment without one is dropped; section 5.3, R1: so is one whose time is
-    /// older than the newest, an old duplicate. What would be none of the data anyway may pass, to be reported.
+    /// Checks the timestamp of a segment. Once timestamps are negotiated, a segment without one is dropped (RFC 7323,
+    /// section 3.2), and so is an old duplicate, whose timestamp is older than TS.Recent (section 5.3, R1). A segment
+    /// below the acknowledged data passes all the same, so that the endpoint can report it.
     fn is_timely(&self, options: &TcpOptions, seq: u64) -> bool {
         if !self.uses_timestamps() {
             return true;
@@ -169,12 +168,12 @@ impl Translation {
         !self.is_older(value) || seq < self.acknowledged
     }
 
-    /// Than the newest time that is known.
+    /// Returns true if a timestamp is older than TS.Recent.
     fn is_older(&self, value: u32) -> bool {
         self.recent.is_some_and(|recent| (value.wrapping_sub(recent) as i32) < 0)
     }
 
-    /// Shifts of our windows and of theirs: none unless both sides announce one.
+    /// Returns the window shifts of this host and of the peer, both zero unless both sides announce one.
     fn scales(&self) -> (u8, u8) {
         match (self.announcement.window_scale, self.peer.window_scale) {
             (Some(ours), Some(theirs)) => (ours.min(MAX_WINDOW_SCALE), theirs.min(MAX_WINDOW_SCALE)),
@@ -182,7 +181,8 @@ impl Translation {
         }
     }
 
-    /// The options of our SYN; an answer takes up only what was offered (RFC 7323, section 1.3).
+    /// Returns the options of the local SYN. A SYN-ACK contains, apart from the MSS, only options that the peer has
+    /// offered (RFC 7323, section 1.3).
     fn announced(&self, answer: bool) -> TcpOptions {
         let Announcement { mss, window_scale, sack, timestamps } = self.announcement;
         TcpOptions {
@@ -196,7 +196,7 @@ impl Translation {
         }
     }
 
-    /// What is acknowledged, unless it was never sent.
+    /// Returns the acknowledged byte, or `None` if it was never sent.
     fn place_ack(&self, tcp: &Tcp<'_>) -> Option<u64> {
         match tcp.flags().contains(TcpFlags::ACK) {
             true => count(self.local, tcp.acknowledgement(), self.sent).filter(|ack| *ack <= self.sent),
@@ -204,7 +204,7 @@ impl Translation {
         }
     }
 
-    /// Where the segment's data begins, unless that is beyond the window or before the connection.
+    /// Returns the position of the segment's first byte, or `None` if it is beyond the window or before the connection.
     fn place(&self, tcp: &Tcp<'_>) -> Option<u64> {
         let remote = self.remote?;
         match tcp.flags().contains(TcpFlags::SYN) {
@@ -218,7 +218,7 @@ impl Translation {
         let syn = bits.contains(TcpFlags::SYN);
         let scale = if syn { 0 } else { self.scales().1 };
         let sack = if self.uses_sack() { options.sack } else { TcpSackBlocks::default() };
-        // A first block below the acknowledgement reports a duplicate (RFC 2883), which the endpoint asks for beside times only.
+        // A first block below the acknowledgement reports a duplicate (RFC 2883). The endpoint uses such reports only with timestamps.
         let hears_duplicates = self.announcement.timestamps;
         let ranges = sack.as_slice().iter().enumerate().filter_map(|(at, &(start, end))| {
             let (start, end) = (count(self.local, start, ack)?, count(self.local, end, ack)?);
@@ -244,8 +244,8 @@ impl Translation {
         }
     }
 
-    /// A reset must lie in the window, or answer our SYN. Only the endpoint knows the next number expected, which RFC
-    /// 5961, section 3.2, asks for.
+    /// Returns true if a reset is acceptable: it lies in the window, or it answers the local SYN. The check of RFC
+    /// 5961, section 3.2, needs the next expected sequence number, which only the endpoint has.
     fn may_reset(&self, tcp: &Tcp<'_>) -> bool {
         match self.remote {
             Some(_) => self.place(tcp).is_some_and(|seq| seq >= self.acknowledged),
@@ -254,19 +254,19 @@ impl Translation {
     }
 }
 
-/// The value nearest to `reference` that ends in these 32 bits, or `None` if it would be negative.
+/// Returns the value nearest to `reference` whose low 32 bits are `low`, or `None` if it would be negative.
 #[inline]
 pub fn unwrap_near(reference: u64, low: u32) -> Option<u64> {
     let distance = low.wrapping_sub(reference as u32) as i32;
     reference.checked_add_signed(i64::from(distance))
 }
 
-/// The sequence number of a byte; the SYN comes before byte 0.
+/// Returns the sequence number of a byte. The SYN precedes byte 0.
 fn number(initial: u32, byte: u64) -> u32 {
     initial.wrapping_add(1).wrapping_add(byte as u32)
 }
 
-/// The byte near `reference` that has this sequence number.
+/// Returns the byte nearest to `reference` that has this sequence number, or `None` if it would precede byte 0.
 pub(crate) fn count(initial: u32, number: u32, reference: u64) -> Option<u64> {
     unwrap_near(reference, number.wrapping_sub(initial).wrapping_sub(1))
 }

@@ -1,53 +1,53 @@
 use std::fmt;
 
-/// Why bytes are not the packet that they should be, or why a packet cannot be written.
+/// Error of parsing or writing a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// The bytes end before what their headers promise.
+    /// Packet that ends before the length given by its headers.
     Truncated {
-        /// What is cut.
+        /// Truncated part.
         what: &'static str,
-        /// How many bytes it needs.
+        /// Number of bytes that the part needs.
         needed: usize,
-        /// How many there are.
+        /// Number of bytes present.
         present: usize,
     },
-    /// Neither 4 nor 6.
+    /// IP version other than 4 and 6.
     Version(u8),
-    /// A length field that contradicts the header it stands in.
+    /// Length field that contradicts its header.
     Length {
-        /// Whose length.
+        /// Header or packet with the wrong length.
         what: &'static str,
-        /// Its value, bytes.
+        /// Value of the length field, bytes.
         bytes: usize,
     },
-    /// A hop-by-hop header anywhere but behind the IPv6 header (RFC 8200, section 4.1).
+    /// Hop-by-hop header that does not immediately follow the IPv6 header (RFC 8200, section 4.1).
     HopByHopNotFirst,
-    /// Another protocol than the one asked for.
+    /// Protocol other than the requested one.
     Protocol(u8),
-    /// A fragment: what is asked for is in another one, or needs all of them.
+    /// Fragment: the requested part is in another fragment or requires reassembly.
     Fragment,
-    /// A TCP option whose length is impossible or runs out of the header.
+    /// TCP option with an impossible length, or one that exceeds the header.
     TcpOption {
-        /// Its kind.
+        /// Kind of the option.
         kind: u8,
-        /// Its length field; 0 also if there is none.
+        /// Length field of the option; 0 also if the field is missing.
         length: u8,
     },
-    /// The options need more than the 40 bytes that a TCP header has for them.
+    /// Options longer than the 40 bytes available in a TCP header.
     TooManyOptions(usize),
-    /// One address is IPv4, the other IPv6.
+    /// Addresses of different IP versions.
     MixedVersions,
-    /// A packet longer than a length field can say.
+    /// Packet longer than its length field can express.
     TooLong(usize),
-    /// The buffer is smaller than the packet.
+    /// Buffer smaller than the packet.
     BufferTooSmall {
-        /// Bytes of the packet.
+        /// Length of the packet, bytes.
         needed: usize,
-        /// Bytes of the buffer.
+        /// Length of the buffer, bytes.
         present: usize,
     },
-    /// The historical priority bit is today's CWR, and this packet uses ECN (RFC 3168).
+    /// Historical priority bit, today's CWR, on a packet that uses ECN (RFC 3168).
     EcnInUse,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// The first `needed` bytes, or an error that names what they hold.
+/// Returns an error that names `what` unless there are `needed` bytes.
 pub(crate) fn need(what: &'static str, bytes: &[u8], needed: usize) -> Result<(), WireError> {
     let present = bytes.len();
     if present < needed { Err(WireError::Truncated { what, needed, present }) } else { Ok(()) }

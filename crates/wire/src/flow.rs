@@ -3,19 +3,19 @@ use crate::{Tcp, Udp, WireError};
 use std::fmt;
 use std::net::SocketAddr;
 
-/// One direction of a conversation: all that a middlebox needs to tell packets apart.
+/// Flow: one direction of a connection, identified by protocol, addresses and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     /// Protocol number.
     pub protocol: u8,
-    /// Who sends.
+    /// Source address and port.
     pub source: SocketAddr,
-    /// Who is to receive.
+    /// Destination address and port.
     pub destination: SocketAddr,
 }
 
 impl FlowKey {
-    /// The flow of a packet of TCP or UDP. A later fragment does not say.
+    /// Returns the flow of a TCP or UDP packet. A later fragment has no ports and is an error.
     #[inline]
     pub fn of(ip: &Ip<'_>) -> Result<Self, WireError> {
         if ip.protocol() == UDP {
@@ -25,7 +25,7 @@ impl FlowKey {
         Ok(Self::of_tcp(ip, &Tcp::parse(ip.transport(TCP)?)?))
     }
 
-    /// The same for who has read the TCP header of the packet already.
+    /// Returns the flow of a packet whose TCP header is parsed already.
     #[inline]
     pub fn of_tcp(ip: &Ip<'_>, tcp: &Tcp<'_>) -> Self {
         Self::between(ip, tcp.source_port(), tcp.destination_port())
@@ -40,7 +40,7 @@ impl FlowKey {
         }
     }
 
-    /// The other direction.
+    /// Returns the flow of the opposite direction.
     pub fn reversed(self) -> Self {
         Self { source: self.destination, destination: self.source, ..self }
     }

@@ -1,43 +1,43 @@
-//! HTTP/1 framing (RFC 9112): where a response begins and ends.
+//! HTTP/1 framing (RFC 9112): beginning and end of responses.
 
-/// How an HTTP/1 response begins.
+/// First bytes of an HTTP/1 response.
 pub const BEGIN: &[u8] = b"HTTP/1.";
-/// The longest header that is read.
+/// Largest length of a header that is parsed, bytes.
 const LONGEST: u32 = 64 << 10;
-/// Stands for a status that is no number.
+/// Status of a response whose status code is not a number.
 const UNREADABLE: u16 = u16::MAX;
-/// What is kept of a line. It holds the fields that matter, and a number of 20 digits.
+/// Number of bytes kept of a line: enough for the relevant fields with a number of 20 digits.
 const LINE: usize = 48;
 
-/// The header of a response, read as it passes.
+/// Incremental parser of a response header.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     line: [u8; LINE],
-    /// Bytes of the line so far; those beyond the kept ones count.
+    /// Length of the current line so far, including bytes that are not kept.
     line_len: u32,
-    /// Bytes of the header so far.
+    /// Length of the header so far, bytes.
     len: u32,
-    /// What the first line says; 0 before its end.
+    /// Status code of the first line; 0 before the end of that line.
     status: u16,
     length: Option<u64>,
-    /// The length is not said, or in a way that is not understood.
+    /// True if the header is unreadable or gives the body length in an unsupported way.
     vague: bool,
     chunked: bool,
-    /// The server closes the connection behind the body.
+    /// True if the server closes the connection after the body.
     closes: bool,
     open: bool,
 }
 
-/// How far the header is.
+/// Progress of parsing a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It goes on.
+    /// Incomplete header.
     More,
-    /// It ends after so many of the bytes, or is none; then there may be a body of known length.
+    /// Complete header, or bytes that are no header.
     Complete {
-        /// Bytes that belong to the header.
+        /// Number of bytes that belong to the header.
         used: usize,
-        /// Bytes of the body, if known.
+        /// Length of the body, bytes, if known.
         body: Option<u64>,
     },
 }
@@ -59,7 +59,7 @@ impl Default for Head {
 }
 
 impl Head {
-    /// A part of it was not seen.
+    /// Header of which a part was not seen.
     pub const LOST: Self = Self {
         line: [0; LINE],
         line_len: 0,
@@ -72,32 +72,32 @@ impl Head {
         open: false,
     };
 
-    /// Is the header still to end?
+    /// Returns true if the end of the header is not reached yet.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// The status code; 0 before the end of the first line, and if there is none.
+    /// Returns the status code, or 0 before the end of the first line and if there is none.
     pub fn status(&self) -> u16 {
         if self.status == UNREADABLE { 0 } else { self.status }
     }
 
-    /// Could it be read, and does it say how long the body is, or nothing about it?
+    /// Returns true if the header is readable and any body length in it is understood.
     pub fn is_clear(&self) -> bool {
         self.status() != 0 && !self.vague
     }
 
-    /// Does the body come in chunks (RFC 9112, section 7.1)? Where it ends is then not known at its beginning.
+    /// Returns true if the body is chunked (RFC 9112, section 7.1), so that its end is not known at its beginning.
     pub fn is_chunked(&self) -> bool {
         self.chunked && self.status() != 0
     }
 
-    /// Is this the last response of its connection (RFC 9112, section 9.3)?
+    /// Returns true if this is the last response of its connection (RFC 9112, section 9.3).
     pub fn closes(&self) -> bool {
         self.closes
     }
 
-    /// The next bytes.
+    /// Parses the next bytes.
     pub fn read(&mut self, bytes: &[u8]) -> Progress {
         for (i, &byte) in bytes.iter().enumerate() {
             self.len += 1;
@@ -114,7 +114,7 @@ impl Head {
                 let end = self.read_line();
                 self.line_len = 0;
                 if end && (100..200).contains(&self.status) && self.status != 101 {
-                    // An interim response: another one follows.
+                    // Interim response: another response follows.
                     *self = Self::default();
                 } else if end {
                     let body = match self.status {
@@ -134,15 +134,15 @@ impl Head {
         Progress::Complete { used, body }
     }
 
-    /// True at the empty line.
+    /// Parses a line. Returns true for the empty line that ends the header.
     fn read_line(&mut self) -> bool {
         let whole = self.line_len as usize <= LINE;
         let line = self.line[..LINE.min(self.line_len as usize)].trim_ascii_end();
         if self.status == 0 {
             let digits = line.get(BEGIN.len() + 2..BEGIN.len() + 5).and_then(number);
-            // A status that cannot be read promises nothing.
+            // A response with an unreadable status has no reliable body length.
             self.vague = digits.is_none();
-            // RFC 9112, section 9.3: HTTP/1.0 persists only if it says so.
+            // RFC 9112, section 9.3: an HTTP/1.0 connection persists only if the header requests it.
             self.closes = line.get(BEGIN.len()) == Some(&b'0');
             self.status = digits.map_or(UNREADABLE, |status| status.clamp(1, 999) as u16);
             return false;
@@ -166,23 +166,23 @@ impl Head {
     }
 }
 
-/// A body in chunks, read as it passes (RFC 9112, section 7.1).
+/// Incremental parser of a chunked body (RFC 9112, section 7.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Chunks(ChunkState);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ChunkState {
-    /// In the line with the size of a chunk: its value, and whether it has digits, and whether they are over.
+    /// Line with the size of a chunk: its value, whether it has digits, and whether the digits have ended.
     Size {
         size: u64,
         digits: bool,
         over: bool,
     },
-    /// So many bytes of data are to come.
+    /// Chunk data, with this many bytes left.
     Data(u64),
-    /// In the line end behind data.
+    /// Line end after the chunk data.
     LineEnd,
-    /// In the trailer; so many bytes of a line.
+    /// Trailer, with this many bytes of the current line.
     Trailer(u32),
     Over,
     Broken,
@@ -197,7 +197,7 @@ impl Default for Chunks {
 impl ChunkState {
     const SIZE: Self = Self::Size { size: 0, digits: false, over: false };
 
-    /// After a byte that is no data.
+    /// Returns the state after a byte that is not chunk data.
     fn next(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Size { digits: false, .. }, b'\n') => Self::Broken,
@@ -207,7 +207,7 @@ impl ChunkState {
                 Some(digit) if size < 1 << 56 => {
                     Self::Size { size: size << 4 | u64::from(digit), digits: true, over: false }
                 }
-                // An extension, or white space.
+                // Chunk extension or white space.
                 None if digits => Self::Size { size, digits, over: true },
                 _ => Self::Broken,
             },
@@ -225,7 +225,7 @@ impl ChunkState {
 }
 
 impl Chunks {
-    /// Takes what has come: the data at its beginning, if there is any, and what follows. Nothing is taken behind the end.
+    /// Consumes bytes up to the end of the next chunk data or of the body. Returns the data, which may be empty, and the bytes that follow.
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let mut at = 0;
         while at < bytes.len() {
@@ -244,18 +244,18 @@ impl Chunks {
         (&[], &bytes[at..])
     }
 
-    /// Nothing more will come of it.
+    /// Returns true if the body has ended or is malformed.
     pub fn is_over(&self) -> bool {
         matches!(self.0, ChunkState::Over | ChunkState::Broken)
     }
 
-    /// All of it has come.
+    /// Returns true if the whole body has arrived.
     pub fn is_complete(&self) -> bool {
         self.0 == ChunkState::Over
     }
 }
 
-/// The value, if the line is this field.
+/// Returns the value of the field `name` if the line has this field.
 fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (start, value) = line.split_at_checked(name.len())?;
     start.eq_ignore_ascii_case(name).then_some(value)
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(read(&endless), Progress::Complete { used: LONGEST as usize + 1, body: None });
     }
 
-    /// The data of a chunked body that comes in pieces of this size, what is left, and whether it was all there.
+    /// Reads a chunked body in pieces of this size. Returns its data, the bytes after it, and true if it was complete.
     fn unchunked(text: &[u8], step: usize) -> (Vec<u8>, Vec<u8>, bool) {
         let (mut chunks, mut data, mut left) = (Chunks::default(), Vec::new(), Vec::new());
         for mut piece in text.chunks(step) {
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn chunks_are_put_together_in_pieces_of_any_size() {
-        // RFC 9112, section 7.1: sizes in hexadecimal, an extension, a trailer.
+        // RFC 9112, section 7.1: hexadecimal sizes, an extension and a trailer.
         let text =
             b"4\r\nWiki\r\n6;name=value\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\nHTTP/1.1";
         for step in 1..text.len() {

@@ -21,30 +21,30 @@ const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 
-/// Which IP.
+/// IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// RFC 791.
+    /// IPv4 (RFC 791).
     V4,
-    /// RFC 8200.
+    /// IPv6 (RFC 8200).
     V6,
 }
 
-/// One piece of a packet.
+/// Fragment of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Where in the whole payload this piece begins, bytes.
+    /// Offset of the fragment in the payload of the packet, bytes.
     pub offset: u16,
-    /// More pieces follow.
+    /// True if more fragments follow.
     pub more: bool,
-    /// Common to the pieces of one packet.
+    /// Identification, common to all fragments of a packet.
     pub id: u32,
 }
 
-/// A packet whose header, IPv6 extension headers and lengths fit together. Its checksums may be wrong.
+/// IP packet whose header, IPv6 extension headers and lengths are consistent. Its checksums may be wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Ip<'a> {
-    /// Without padding.
+    /// Packet without padding.
     packet: &'a [u8],
     version: Version,
     protocol: u8,
@@ -54,7 +54,7 @@ pub struct Ip<'a> {
 }
 
 impl<'a> Ip<'a> {
-    /// Reads the header of a packet. What follows the packet's own length is padding.
+    /// Parses the headers of a packet. Bytes beyond the length given by the header are padding.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         match version(bytes)? {
@@ -63,87 +63,87 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Which IP.
+    /// Returns the IP version.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Who sent it.
+    /// Returns the source address.
     #[inline]
     pub fn source(&self) -> IpAddr {
         self.address(12, 8)
     }
 
-    /// Who is to have it.
+    /// Returns the destination address.
     #[inline]
     pub fn destination(&self) -> IpAddr {
         self.address(16, 24)
     }
 
-    /// What the payload is: the protocol of IPv4, the last next header of IPv6.
+    /// Returns the protocol of the payload: the protocol field of IPv4 or the last next header of IPv6.
     #[inline]
     pub fn protocol(&self) -> u8 {
         self.protocol
     }
 
-    /// What follows the headers.
+    /// Returns the payload after all headers.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.packet[self.payload..]
     }
 
-    /// Bytes before the payload, extension headers included.
+    /// Returns the length of the headers in bytes, extension headers included.
     #[inline]
     pub fn header_len(&self) -> usize {
         self.payload
     }
 
-    /// Bytes of the packet, header included.
+    /// Returns the length of the packet in bytes, headers included.
     #[inline]
     pub fn total_len(&self) -> usize {
         self.packet.len()
     }
 
-    /// The packet without padding.
+    /// Returns the packet without padding.
     pub fn bytes(&self) -> &'a [u8] {
         self.packet
     }
 
-    /// Bytes that were given but do not belong to the packet.
+    /// Returns the number of bytes after the end of the packet.
     pub fn padding(&self) -> usize {
         self.padding
     }
 
-    /// TOS byte or traffic class: DSCP and ECN.
+    /// Returns the TOS byte or traffic class: DSCP and ECN.
     #[inline]
     pub fn traffic_class(&self) -> u8 {
         traffic_class(self.packet, self.version)
     }
 
-    /// RFC 2474.
+    /// Returns the DSCP (RFC 2474).
     #[inline]
     pub fn dscp(&self) -> u8 {
         self.traffic_class() >> 2
     }
 
-    /// RFC 3168.
+    /// Returns the ECN codepoint (RFC 3168).
     #[inline]
     pub fn ecn(&self) -> Ecn {
         Ecn::of_traffic_class(self.traffic_class())
     }
 
-    /// Time to live or hop limit.
+    /// Returns the time to live or hop limit.
     pub fn hop_limit(&self) -> u8 {
         self.packet[hop_limit_at(self.version)]
     }
 
-    /// Which piece this is, if it is not a whole packet.
+    /// Returns the fragment information, or `None` for a whole packet.
     #[inline]
     pub fn fragment(&self) -> Option<Fragment> {
         self.fragment
     }
 
-    /// The payload, if it begins with a header of this protocol.
+    /// Returns the payload if it begins with a header of this protocol.
     #[inline]
     pub fn transport(&self, protocol: u8) -> Result<&'a [u8], WireError> {
         if self.protocol != protocol {
@@ -155,7 +155,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Is the checksum of the header right? IPv6 has none.
+    /// Returns true if the header checksum is correct. IPv6 has none.
     pub fn header_is_right(&self) -> bool {
         match self.version {
             Version::V4 => checksum::checksum(&self.packet[..self.payload]) == 0,
@@ -201,12 +201,12 @@ impl<'a> Ip<'a> {
             fragment: None,
             padding: bytes.len() - total,
         };
-        // Each header takes eight bytes at least, so the walk ends with the packet.
+        // Each extension header has at least eight bytes, so the loop ends with the packet.
         while ip.skip_extension()? {}
         Ok(ip)
     }
 
-    /// Steps over one extension header; false if there is none.
+    /// Skips one extension header. Returns false at the payload.
     #[inline]
     fn skip_extension(&mut self) -> Result<bool, WireError> {
         let header = self.payload();
@@ -217,13 +217,13 @@ impl<'a> Ip<'a> {
             ROUTING => ("IPv6 routing header", len(8, 1)),
             DESTINATION => ("IPv6 destination options", len(8, 1)),
             FRAGMENT => ("IPv6 fragment header", Some(8)),
-            // RFC 4302, section 2.2: 32-bit words minus two; a multiple of eight bytes in IPv6 is the sender's duty.
+            // RFC 4302, section 2.2: length in 32-bit words minus two. In IPv6, the sender has to make it a multiple of eight bytes.
             AUTHENTICATION => ("authentication header", len(4, 2)),
             _ => return Ok(false),
         };
         let len = len.unwrap_or(8);
         need(what, header, len)?;
-        // Its fixed part alone takes twelve bytes.
+        // The fixed part alone has twelve bytes.
         if self.protocol == AUTHENTICATION && len < 12 {
             return Err(WireError::Length { what, bytes: len });
         }
@@ -234,7 +234,7 @@ impl<'a> Ip<'a> {
         }
         self.protocol = header[0];
         self.payload += len;
-        // Only the first piece goes on with headers.
+        // Only the first fragment has further headers.
         Ok(self.fragment.is_none_or(|fragment| fragment.offset == 0))
     }
 
@@ -252,13 +252,13 @@ impl<'a> Ip<'a> {
 }
 
 impl Fragment {
-    /// RFC 6946: an IPv6 packet whose fragment header says "all of it" is whole.
+    /// Returns true for a part of a packet. An IPv6 packet whose fragment header covers all of it is whole (RFC 6946).
     fn is_part(self) -> bool {
         self.more || self.offset > 0
     }
 }
 
-/// Sets DSCP and ECN at once; the checksum of an IPv4 header follows.
+/// Sets DSCP and ECN together and updates the checksum of an IPv4 header.
 #[inline]
 pub fn set_traffic_class(packet: &mut [u8], class: u8) -> Result<(), WireError> {
     match version(packet)? {
@@ -284,7 +284,7 @@ pub fn set_dscp(packet: &mut [u8], dscp: u8) -> Result<(), WireError> {
     set_traffic_class(packet, dscp << 2 | class & 3)
 }
 
-/// The version, of bytes that are long enough for its fixed header.
+/// Returns the version of a packet that is long enough for its fixed header.
 #[inline]
 pub(crate) fn version(bytes: &[u8]) -> Result<Version, WireError> {
     need("IP header", bytes, 1)?;

@@ -1,8 +1,8 @@
-//! CATNIP on the wire: views over real packets, priorities in their headers, simulated segments as real ones, and
-//! captures, written, read and verified.
+//! Wire formats of CATNIP: parsing and rewriting of real packets, priorities in packet headers, translation between
+//! simulated and real segments, and writing, reading and verification of captures.
 //!
-//! A packet is a slice of bytes that begins with its IP header, as a TUN device gives it. Bytes from outside may be
-//! anything: what cannot be read is an error, never a panic. Reading and rewriting a packet allocates nothing.
+//! A packet is a slice of bytes that begins with its IP header, as a TUN device delivers it. Received bytes are
+//! untrusted: malformed input is an error, never a panic. Parsing and rewriting a packet allocate nothing.
 
 #![forbid(unsafe_code)]
 

@@ -6,23 +6,23 @@ mod writer;
 pub use reader::{CaptureError, Reader, Record};
 pub use writer::{InterfaceId, Writer};
 
-/// What a frame of a capture begins with (the LINKTYPE registry of tcpdump.org).
+/// Link type of the frames of a capture (LINKTYPE registry of tcpdump.org).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
-    /// The IP header.
+    /// Raw IP: frames begin with the IP header.
     Raw,
-    /// An Ethernet header, with or without VLAN tags.
+    /// Ethernet, with or without VLAN tags.
     Ethernet,
-    /// The header that Linux makes for its "any" device.
+    /// Linux cooked capture, as of the "any" device.
     LinuxCooked,
-    /// Its second version.
+    /// Linux cooked capture, version 2.
     LinuxCooked2,
-    /// Something that is not read here.
+    /// Unsupported link type.
     Other(u16),
 }
 
 impl LinkType {
-    /// The number in files.
+    /// Returns the number of the link type in files.
     pub const fn number(self) -> u16 {
         match self {
             Self::Raw => 101,
@@ -33,10 +33,10 @@ impl LinkType {
         }
     }
 
-    /// The link type of a number in a file.
+    /// Returns the link type of a number in a file.
     pub const fn from_number(number: u16) -> Self {
         match number {
-            // 12 is what libpcap writes for raw IP on some systems; 228 and 229 are raw IPv4 and IPv6.
+            // libpcap writes 12 for raw IP on some systems; 228 and 229 are raw IPv4 and IPv6.
             12 | 101 | 228 | 229 => Self::Raw,
             1 => Self::Ethernet,
             113 => Self::LinuxCooked,
@@ -45,13 +45,13 @@ impl LinkType {
         }
     }
 
-    /// The IP packet in a frame, if there is one.
+    /// Returns the IP packet in a frame, if there is one.
     pub fn ip(self, frame: &[u8]) -> Option<&[u8]> {
         let (ether_type, packet) = match self {
             Self::Raw => return Some(frame),
             Self::Ethernet => {
                 let mut header = 14;
-                // 802.1Q and 802.1ad tags of four bytes each; two are in use.
+                // 802.1Q and 802.1ad tags have four bytes each; at most two are in use.
                 while header < 22 && matches!(ether_type(frame, header - 2)?, 0x8100 | 0x88a8) {
                     header += 4;
                 }

@@ -5,26 +5,26 @@ use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, as_text};
 use catnip_net::{Colour, Dscp, Ecn};
 
-/// How a packet says its loss priority.
+/// Encoding of the priority in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityCodec {
-    /// A DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 2 is MED, 3 is LOW. It
-    /// needs no change to TCP, passes middleboxes and lives beside ECN.
+    /// DiffServ codepoint of an assured forwarding class (RFC 2597): drop precedence 1 is HIGH, 2 is MED, 3 is LOW. It
+    /// requires no change to TCP, passes middleboxes and coexists with ECN.
     Dscp(AfClass),
-    /// The reserved high-order bit of the TCP flags of 2002 (CATNIP paper, section V-G), set for HIGH. RFC 3168 has
-    /// made it CWR, so packets that use ECN are refused.
+    /// Reserved high-order bit of the TCP flags of 2002 (CATNIP paper, section V-G), set for HIGH. RFC 3168 has made it
+    /// CWR, so packets that use ECN are refused.
     FlagBit,
 }
 
-/// An assured forwarding class, 1 to 4.
+/// Assured forwarding class, 1 to 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfClass(u8);
 
 impl AfClass {
-    /// The class of the CATNIP markers.
+    /// Class of the CATNIP markers.
     pub const AF1: Self = Self(1);
 
-    /// Class `number`, or `None` unless it is 1 to 4.
+    /// Returns class `number`, or `None` unless it is 1 to 4.
     pub const fn new(number: u8) -> Option<Self> {
         if number >= 1 && number <= 4 { Some(Self(number)) } else { None }
     }
@@ -70,7 +70,7 @@ impl Kind for PriorityCodec {
 as_text!(PriorityCodec);
 
 impl PriorityCodec {
-    /// The colour of a packet. One that says nothing, or something else, such as another class, is LOW.
+    /// Returns the priority of a packet. A packet without a priority, or with one of another class, is LOW.
     #[inline]
     pub fn read(self, packet: &[u8]) -> Result<Colour, WireError> {
         match self {
@@ -79,7 +79,7 @@ impl PriorityCodec {
         }
     }
 
-    /// The same for who has read the IP header of the packet already.
+    /// Returns the priority of a packet whose IP header is parsed already.
     #[inline]
     pub fn of(self, ip: &Ip<'_>) -> Result<Colour, WireError> {
         match self {
@@ -92,8 +92,7 @@ impl PriorityCodec {
         }
     }
 
-    /// Sets the colour of a packet, whatever it was; checksums follow, ECN stays. The flag bit knows no MED, which is not
-    /// crucial.
+    /// Sets the priority of a packet and updates its checksums; the ECN codepoint stays. The flag bit has no MED and writes it like LOW.
     #[inline]
     pub fn write(self, packet: &mut [u8], colour: Colour) -> Result<(), WireError> {
         match self {
@@ -109,9 +108,9 @@ impl PriorityCodec {
     }
 }
 
-/// The flags of a TCP packet; an error if it shows that its connection may use ECN.
+/// Returns the TCP flags of a packet, or an error if the packet shows that its connection may use ECN.
 ///
-/// An ECN connection also sends packets that look like any other, so a host that uses the bit has ECN off.
+/// A connection with ECN also sends packets without any sign of it, so a host that uses the bit has ECN off.
 #[inline]
 fn tcp_without_ecn(ip: &Ip<'_>) -> Result<TcpFlags, WireError> {
     let flags = Tcp::parse(ip.transport(TCP)?)?.flags();

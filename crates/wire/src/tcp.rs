@@ -12,94 +12,94 @@ const MAX_OPTIONS: usize = 40;
 const FLAGS_AT: usize = 13;
 const CHECKSUM_AT: usize = 16;
 
-/// A TCP segment whose header is all there. Its options and its checksum may be wrong.
+/// TCP segment with a complete header. Its options and its checksum may be wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Tcp<'a> {
     segment: &'a [u8],
     header: usize,
 }
 
-/// The control bits of RFC 9293, section 3.1.
+/// Control bits (RFC 9293, section 3.1).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpFlags(pub u8);
 
-/// What a header says, as numbers.
+/// Fields of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
-    /// Port of the sender.
+    /// Source port.
     pub source_port: u16,
-    /// Port of the receiver.
+    /// Destination port.
     pub destination_port: u16,
-    /// Of the first byte of data, or of the SYN.
+    /// Sequence number of the first byte of data, or of the SYN.
     pub sequence: u32,
-    /// Next sequence number expected; counts if the ACK bit is set.
+    /// Next sequence number expected; valid if the ACK bit is set.
     pub acknowledgement: u32,
     /// Control bits.
     pub flags: TcpFlags,
-    /// As in the header: not scaled.
+    /// Window field, not scaled.
     pub window: u16,
-    /// End of urgent data; counts if the URG bit is set.
+    /// End of urgent data; valid if the URG bit is set.
     pub urgent: u16,
     /// Options.
     pub options: TcpOptions,
 }
 
-/// The options that matter here; others are skipped.
+/// TCP options used here; others are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Most bytes of data in one segment (RFC 9293, section 3.7.1).
+    /// Maximum segment size (RFC 9293, section 3.7.1).
     pub mss: Option<u16>,
-    /// Shift of later windows (RFC 7323, section 2.2).
+    /// Shift count of later windows (RFC 7323, section 2.2).
     pub window_scale: Option<u8>,
-    /// RFC 2018, section 2.
+    /// SACK permitted (RFC 2018, section 2).
     pub sack_permitted: bool,
-    /// RFC 2018, section 3.
+    /// SACK blocks (RFC 2018, section 3).
     pub sack: TcpSackBlocks,
-    /// Value and echo (RFC 7323, section 3.2).
+    /// Timestamp value and echo reply (RFC 7323, section 3.2).
     pub timestamps: Option<(u32, u32)>,
 }
 
-/// Up to four SACK blocks: first and one past the last sequence number of each.
+/// Up to four SACK blocks. Each has its first sequence number and the one after its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpSackBlocks {
     count: u8,
     blocks: [(u32, u32); Self::MAX],
 }
 
-/// Where a packet comes from and goes to, and how its IP header treats it.
+/// Addresses of a packet, and the other fields of its IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Who sends it.
+    /// Source address.
     pub source: IpAddr,
-    /// Who is to have it.
+    /// Destination address.
     pub destination: IpAddr,
-    /// DSCP and ECN.
+    /// Traffic class: DSCP and ECN.
     pub traffic_class: u8,
     /// Time to live or hop limit.
     pub hop_limit: u8,
 }
 
 impl TcpFlags {
-    /// No more data.
+    /// End of the data.
     pub const FIN: Self = Self(0x01);
-    /// Opens a connection.
+    /// Opening of a connection.
     pub const SYN: Self = Self(0x02);
-    /// Ends a connection at once.
+    /// Reset of the connection.
     pub const RST: Self = Self(0x04);
-    /// To be handed to the application at once.
+    /// Push: the receiver passes the data to the application immediately.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement number counts.
+    /// Valid acknowledgement number.
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer counts.
+    /// Valid urgent pointer.
     pub const URG: Self = Self(0x20);
-    /// Congestion was experienced (RFC 3168).
+    /// ECN echo: congestion was experienced (RFC 3168).
     pub const ECE: Self = Self(0x40);
-    /// The window was reduced (RFC 3168); the priority bit of the CATNIP paper, section V-G.
+    /// Congestion window reduced (RFC 3168); the priority bit of the CATNIP paper, section V-G.
     pub const CWR: Self = Self(0x80);
 
     const NAMES: [&'static str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
 
-    /// Are all of these set?
+    /// Returns true if all of these flags are set.
     #[inline]
     pub const fn contains(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
@@ -125,10 +125,10 @@ impl fmt::Debug for TcpFlags {
 }
 
 impl TcpSackBlocks {
-    /// How many fit into a header that has no other option.
+    /// Largest number of blocks, in a header without other options.
     pub const MAX: usize = 4;
 
-    /// The first blocks of an iterator.
+    /// Creates a list of the first blocks of an iterator.
     pub fn new(blocks: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut sack = Self::default();
         for (slot, block) in sack.blocks.iter_mut().zip(blocks) {
@@ -138,14 +138,14 @@ impl TcpSackBlocks {
         sack
     }
 
-    /// The blocks, in the order of the header.
+    /// Returns the blocks in the order of the header.
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
 }
 
 impl<'a> Tcp<'a> {
-    /// Reads the payload of an IP packet.
+    /// Parses the payload of an IP packet.
     #[inline]
     pub fn parse(segment: &'a [u8]) -> Result<Self, WireError> {
         need("TCP header", segment, HEADER)?;
@@ -157,64 +157,64 @@ impl<'a> Tcp<'a> {
         Ok(Self { segment, header })
     }
 
-    /// Port of the sender.
+    /// Returns the source port.
     #[inline]
     pub fn source_port(&self) -> u16 {
         be16(self.segment, 0)
     }
 
-    /// Port of the receiver.
+    /// Returns the destination port.
     #[inline]
     pub fn destination_port(&self) -> u16 {
         be16(self.segment, 2)
     }
 
-    /// Sequence number.
+    /// Returns the sequence number.
     #[inline]
     pub fn sequence(&self) -> u32 {
         be32(self.segment, 4)
     }
 
-    /// Acknowledgement number, whether or not it counts.
+    /// Returns the acknowledgement number, valid or not.
     #[inline]
     pub fn acknowledgement(&self) -> u32 {
         be32(self.segment, 8)
     }
 
-    /// Control bits.
+    /// Returns the control bits.
     #[inline]
     pub fn flags(&self) -> TcpFlags {
         TcpFlags(self.segment[FLAGS_AT])
     }
 
-    /// Window, not scaled.
+    /// Returns the window field, not scaled.
     #[inline]
     pub fn window(&self) -> u16 {
         be16(self.segment, 14)
     }
 
-    /// The checksum field.
+    /// Returns the checksum field.
     pub fn checksum(&self) -> u16 {
         be16(self.segment, CHECKSUM_AT)
     }
 
-    /// The urgent pointer, whether or not it counts.
+    /// Returns the urgent pointer, valid or not.
     pub fn urgent(&self) -> u16 {
         be16(self.segment, 18)
     }
 
-    /// Bytes of the header, options included.
+    /// Returns the length of the header in bytes, options included.
     pub fn header_len(&self) -> usize {
         self.header
     }
 
-    /// The data.
+    /// Returns the data.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.segment[self.header..]
     }
 
-    /// Reads the options. They are read on demand, so that a packet with bad ones can still be routed and marked.
+    /// Parses the options. Options are parsed on demand, so that a packet with malformed ones can still be routed and marked.
     pub fn options(&self) -> Result<TcpOptions, WireError> {
         let mut options = TcpOptions::default();
         let mut rest = &self.segment[HEADER..self.header];
@@ -235,7 +235,7 @@ impl<'a> Tcp<'a> {
         Ok(options)
     }
 
-    /// All of the header as numbers.
+    /// Parses all fields of the header.
     pub fn header(&self) -> Result<TcpHeader, WireError> {
         Ok(TcpHeader {
             source_port: self.source_port(),
@@ -251,7 +251,7 @@ impl<'a> Tcp<'a> {
 }
 
 impl TcpHeader {
-    /// Bytes of the header, options included.
+    /// Returns the length of the header in bytes, options included.
     pub fn header_len(&self) -> Result<usize, WireError> {
         match self.options.len().next_multiple_of(4) {
             len @ ..=MAX_OPTIONS => Ok(HEADER + len),
@@ -259,9 +259,9 @@ impl TcpHeader {
         }
     }
 
-    /// Writes the whole IP packet, with right checksums, to the beginning of `buffer`; its length.
+    /// Writes the whole IP packet, with correct checksums, to the beginning of `buffer` and returns its length.
     ///
-    /// An IPv4 packet may not be fragmented and its identification is 0 (RFC 6864, section 4.1).
+    /// An IPv4 packet has the don't-fragment bit and identification 0 (RFC 6864, section 4.1).
     pub fn write(
         &self,
         addresses: &Addresses,
@@ -276,7 +276,7 @@ impl TcpHeader {
             _ => return Err(WireError::MixedVersions),
         };
         let total = ip + segment;
-        // IPv6 does not count its own header.
+        // The length field of IPv6 excludes the IPv6 header.
         if total - if ip == IPV6_HEADER { ip } else { 0 } > usize::from(u16::MAX) {
             return Err(WireError::TooLong(total));
         }
@@ -334,7 +334,7 @@ impl TcpOptions {
             + option(self.timestamps.is_some(), 10)
     }
 
-    /// Fills all of `rest`; what the options leave is no-operation.
+    /// Writes the options and fills the remainder of `rest` with no-operation options.
     fn write(&self, mut rest: &mut [u8]) {
         let mut put = |kind: u8, value: &[u8]| {
             let (option, tail) = std::mem::take(&mut rest).split_at_mut(2 + value.len());
@@ -369,8 +369,8 @@ impl TcpOptions {
 }
 
 impl Addresses {
-    /// Writes an IP header without options, into 20 or 40 bytes, for so many bytes of payload of this protocol. Both
-    /// addresses must be of one version.
+    /// Writes an IP header without options (20 or 40 bytes) for `payload` bytes of this protocol. Both addresses must
+    /// have the same version.
     pub fn write(&self, protocol: u8, header: &mut [u8], payload: u16) {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -399,7 +399,7 @@ impl Addresses {
     }
 }
 
-/// Sets or clears control bits of a segment; its checksum follows.
+/// Sets or clears control bits of a segment and updates its checksum.
 #[inline]
 pub(crate) fn set_flags(segment: &mut [u8], mask: TcpFlags, set: bool) {
     let old = be16(segment, FLAGS_AT - 1);

@@ -2,7 +2,7 @@ use crate::checksum::Sum;
 use crate::ip::{Ip, TCP, UDP};
 use crate::{Tcp, Udp, WireError};
 
-/// Is the checksum of the packet's TCP or UDP part right? UDP without a checksum over IPv4 is.
+/// Returns true if the TCP or UDP checksum of the packet is correct. UDP over IPv4 may have none.
 pub fn transport_is_right(ip: &Ip<'_>) -> Result<bool, WireError> {
     if ip.fragment().is_some() {
         return Err(WireError::Fragment);

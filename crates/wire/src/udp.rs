@@ -6,12 +6,13 @@ use crate::ip::{IPV4_HEADER, UDP};
 use crate::{Addresses, WireError};
 
 const HEADER: usize = 8;
-/// RFC 863: what is sent there is thrown away.
+/// Discard port (RFC 863).
 const DISCARD: u16 = 9;
 
-/// Writes an IPv4 packet of so many bytes to the beginning of `buffer`, as far as it and the length field can hold them and the
-/// headers allow; its length. It carries zeros from and to the discard port, and has no checksum but that of its IP header (RFC
-/// 768: "An all zero transmitted checksum value means that the transmitter generated no checksum").
+/// Writes an IPv4 packet with a UDP datagram of zeros to the beginning of `buffer` and returns its length: `bytes`, but
+/// at least the headers, and at most the buffer and the length field allow. Both ports are the discard port, and only
+/// the IP header has a checksum (RFC 768: "An all zero transmitted checksum value means that the transmitter generated
+/// no checksum").
 pub fn write_zeros(addresses: &Addresses, bytes: usize, buffer: &mut [u8]) -> usize {
     let len = bytes.clamp(IPV4_HEADER + HEADER, buffer.len().min(usize::from(u16::MAX)));
     let (header, datagram) = buffer[..len].split_at_mut(IPV4_HEADER);
@@ -23,12 +24,12 @@ pub fn write_zeros(addresses: &Addresses, bytes: usize, buffer: &mut [u8]) -> us
     len
 }
 
-/// A UDP datagram whose length fits (RFC 768). Its checksum may be wrong.
+/// UDP datagram with a valid length (RFC 768). Its checksum may be wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Udp<'a>(&'a [u8]);
 
 impl<'a> Udp<'a> {
-    /// Reads the payload of an IP packet; what the datagram does not claim is cut off.
+    /// Parses the payload of an IP packet. Bytes beyond the length of the datagram are dropped.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         need("UDP header", bytes, HEADER)?;
         let len = usize::from(be16(bytes, 4));
@@ -39,27 +40,27 @@ impl<'a> Udp<'a> {
         Ok(Self(&bytes[..len]))
     }
 
-    /// Port of the sender.
+    /// Returns the source port.
     pub fn source_port(&self) -> u16 {
         be16(self.0, 0)
     }
 
-    /// Port of the receiver.
+    /// Returns the destination port.
     pub fn destination_port(&self) -> u16 {
         be16(self.0, 2)
     }
 
-    /// The checksum field; 0 means none.
+    /// Returns the checksum field; 0 means no checksum.
     pub fn checksum(&self) -> u16 {
         be16(self.0, 6)
     }
 
-    /// The data.
+    /// Returns the data.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[HEADER..]
     }
 
-    /// Header and data.
+    /// Returns header and data.
     pub fn bytes(&self) -> &'a [u8] {
         self.0
     }

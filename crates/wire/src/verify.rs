@@ -1,10 +1,10 @@
-//! Does a capture show the marks that selective packet marking promises (CATNIP paper, sections III-B and V-G)?
+//! Verification of the marks of selective packet marking in a capture (CATNIP paper, sections III-B and V-G).
 //!
-//! The capture is taken at the sender, before packets can be lost or overtake each other. Most of what the marker
-//! knew can be seen there: the first and last packets of a document, SYN, FIN and retransmissions, all of which must
-//! be HIGH. The congestion window cannot be seen, but it is no smaller than what is in flight, nor than what was since
-//! the last sign of congestion or pause. So a packet far from both ends of its document must be LOW if that is more
-//! than a small window. Every other packet is free to be either.
+//! The capture is taken at the sender, before packets can be lost or reordered. Most inputs of the marker are visible
+//! there: the first and last packets of a document, SYN, FIN and retransmissions, all of which must be HIGH. The
+//! congestion window is not visible, but it is at least the data in flight, and at least the most data in flight since
+//! the last sign of congestion or idle period. A packet far from both ends of its document must be LOW if this bound
+//! exceeds a small window. Every other packet may have either mark.
 
 mod report;
 mod track;
@@ -18,40 +18,40 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use track::Tracked;
 
-/// What the marker was told to do.
+/// Configuration of the marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Leading and trailing packets, small window.
+    /// Leading and trailing packets, and the small window.
     pub spm: SpmParameters,
-    /// SYN and FIN are HIGH; of SYN and SYN-ACK `spm` may say otherwise.
+    /// True if SYN and FIN are HIGH; `spm` may override it for SYN and SYN-ACK.
     pub control: bool,
-    /// Retransmissions are HIGH, whatever the window.
+    /// True if retransmissions are HIGH, regardless of the window.
     pub retransmissions: bool,
-    /// What a document is.
+    /// Definition of a document.
     pub documents: Documents,
-    /// Whose packets are marked.
+    /// Sides whose packets are marked.
     pub markers: Markers,
-    /// How a packet says its priority.
+    /// Encoding of the priority.
     pub codec: PriorityCodec,
 }
 
-/// What counts as one document.
+/// Definition of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Documents {
-    /// All that one side sends (HTTP/1.0).
+    /// All data that one side sends (HTTP/1.0).
     PerConnection,
-    /// What one side sends until it hears data from the other (persistent connections).
+    /// Data that one side sends until data from the other side arrives (persistent connections).
     PerExchange,
 }
 
-/// Who marks.
+/// Sides that mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
     /// Both sides.
     Both,
-    /// The side that opens connections.
+    /// Side that opens connections.
     Clients,
-    /// The other one.
+    /// Side that accepts connections.
     Servers,
 }
 
@@ -68,19 +68,19 @@ impl Default for Rules {
     }
 }
 
-/// Judges packet by packet.
+/// Verifier of a capture, packet by packet.
 #[derive(Debug)]
 pub struct Verifier {
     rules: Rules,
     report: Report,
-    /// The connection that now uses a pair of addresses, by the smaller of its two flows.
+    /// Index of the current connection between two addresses, by the smaller of its two flows.
     current: BTreeMap<FlowKey, usize>,
     tracked: Vec<Tracked>,
-    /// A packet that the capture has cut, with zeros for what is missing.
+    /// Truncated packet, padded with zeros to its original length.
     restored: Vec<u8>,
 }
 
-/// Judges a whole capture.
+/// Verifies a whole capture.
 pub fn verify(capture: impl Read, rules: &Rules) -> Result<Report, CaptureError> {
     let mut reader = Reader::new(capture)?;
     let mut verifier = Verifier::new(rules);
@@ -91,11 +91,11 @@ pub fn verify(capture: impl Read, rules: &Rules) -> Result<Report, CaptureError>
     Ok(verifier.finish())
 }
 
-/// Longer than any frame with an IP packet in it.
+/// Largest number of missing bytes, above the length of any frame with an IP packet.
 const MAX_MISSING: usize = 1 << 17;
 
 impl Verifier {
-    /// A verifier that has seen nothing.
+    /// Creates a verifier.
     pub fn new(rules: &Rules) -> Self {
         Self {
             rules: *rules,
@@ -106,8 +106,8 @@ impl Verifier {
         }
     }
 
-    /// The next packet of the capture, seen at a time in nanoseconds, or `None` for a frame without one. The capture
-    /// has cut `missing` bytes off its end.
+    /// Verifies the next packet of the capture, seen at a time in nanoseconds; `None` stands for a frame without an IP
+    /// packet. The capture lacks the last `missing` bytes of the packet.
     pub fn packet(&mut self, nanos: i64, packet: Option<&[u8]>, missing: usize) {
         self.report.packets += 1;
         let Some(packet) = packet else {
@@ -126,7 +126,7 @@ impl Verifier {
         }
     }
 
-    /// The judgement on all packets so far.
+    /// Returns the report on all packets so far.
     pub fn finish(mut self) -> Report {
         for index in 0..self.tracked.len() {
             self.tracked[index].cut(index, &mut self.report);
@@ -176,7 +176,8 @@ impl Verifier {
         }
     }
 
-    /// The connection of a packet: a new one if none has its addresses, or if it opens one with other numbers.
+    /// Returns the connection of a packet: a new one if none has its addresses, or if the packet opens one with another
+    /// initial sequence number.
     fn connection(&mut self, flow: FlowKey, tcp: &Tcp<'_>) -> usize {
         let flags = tcp.flags();
         let opens = flags.contains(TcpFlags::SYN);

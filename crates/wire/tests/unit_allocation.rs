@@ -1,4 +1,4 @@
-//! Reading, marking, translating and capturing a packet allocates nothing: a counting allocator proves it.
+//! Reading, marking, translating and capturing a packet allocate nothing, as a counting allocator proves.
 
 #[path = "../../net/tests/counting/mod.rs"]
 mod counting;
@@ -17,7 +17,7 @@ fn announcement() -> Announcement {
     Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false }
 }
 
-/// Data goes one way and an acknowledgement with SACK blocks the other; the first round is the handshake.
+/// Sends data one way and an acknowledgement with SACK blocks the other; the first round is the handshake.
 fn exchange(ends: &mut [Translation; 2], round: u64, address: IpAddr, capture: &mut Writer<std::io::Sink>) {
     let window = 1 << 20;
     let flags = |ack| Flags { syn: round == 0, ack, fin: false };
@@ -40,7 +40,7 @@ fn exchange(ends: &mut [Translation; 2], round: u64, address: IpAddr, capture: &
     );
 }
 
-/// A segment is sent from one end, marked, taken in by the other one and captured.
+/// Sends a segment from one end, marks it, passes it to the other end and captures it.
 fn carry(
     ends: &mut [Translation; 2],
     from: usize,

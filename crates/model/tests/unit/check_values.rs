@@ -1,9 +1,9 @@
-//! Every check value of `python/catnip/reference/model_check_values.csv`, through the registry.
+//! Check values of `python/catnip/reference/model_check_values.csv`, computed through the registry.
 
 use catnip_model::{Model, Parameter, by_name};
 use std::path::Path;
 
-/// The file names some settings as models.
+/// Splits a name of the file into a model and a setting: the file names some settings as models.
 fn model_and_setting(name: &str) -> (&str, Option<(&str, f64)>) {
     match name {
         "pftk_W" => ("W", None),
@@ -13,10 +13,11 @@ fn model_and_setting(name: &str) -> (&str, Option<(&str, f64)>) {
     }
 }
 
-/// What the file states and the models always do.
+/// Settings that the file states and the models always use.
 const ALWAYS: [(&str, &str, &str); 2] = [("E_dss", "cap", "1"), ("cardwell00", "handshake", "0")];
 
-/// Times end in `_s` here; the initial window is `w1`, which the file calls `w` in places.
+/// Returns true if a key of the file stands for this parameter. Times end in `_s` here; the initial window is `w1` here
+/// and sometimes `w` in the file.
 fn is_called(name: &str, key: &str) -> bool {
     name == key || name.strip_suffix("_s") == Some(key) || (name == "w1" && key == "w")
 }

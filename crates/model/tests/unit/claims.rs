@@ -1,5 +1,5 @@
-//! What holds for every model: ranges, limits, and how latencies and rates move with their inputs. Where a
-//! model is not monotone, a test shows where.
+//! Properties of all models: ranges, limits, and the dependence of latencies and rates on their inputs. A test shows
+//! where a model is not monotone.
 
 use catnip_model::*;
 use proptest::prelude::*;
@@ -9,13 +9,13 @@ fn all(model: &Model, values: &[f64]) -> Result<Vec<f64>, ModelError> {
     (model.evaluate)(values, &mut out).map(|()| out)
 }
 
-/// The main result with some parameters set.
+/// Evaluates the main result with some parameters set.
 fn value(name: &str, set: &[(&str, f64)]) -> Result<f64, ModelError> {
     let model = by_name(name).unwrap();
     all(model, &inputs(model, set)).map(|out| out[0])
 }
 
-/// Defaults, then `set`, where the model has such a parameter; small numbers for what has no default.
+/// Returns the defaults, replaced by `set` where the model has such a parameter; parameters without a default get small numbers.
 fn inputs(model: &Model, set: &[(&str, f64)]) -> Vec<f64> {
     let of = |p: &Parameter| {
         let alias = match p.name {
@@ -48,7 +48,7 @@ const LATENCIES: [&str; 11] = [
     "model_c_high",
     "recursive_short_flow",
 ];
-/// Latencies that the rounding of rounds or windows, or a fitted form, keeps from growing everywhere.
+/// Latencies that do not grow everywhere, because rounds or windows are rounded, or because the form is fitted.
 const ROUNDED: [&str; 2] = ["sikdar_threecase", "sikdar_empirical"];
 
 #[test]
@@ -57,7 +57,7 @@ fn every_parameter_is_refused_out_of_range_by_its_name() {
         for (i, parameter) in model.parameters.iter().enumerate() {
             let mut bad = vec![f64::NAN, -1.0, f64::NEG_INFINITY, f64::INFINITY];
             match parameter.name {
-                // The initial window is taken into its range, E_Wss wants it positive all the same.
+                // The initial window is clamped to its range, but E_Wss requires a positive one.
                 "w1" if model.name != "E_Wss" => bad.retain(|v| !v.is_finite()),
                 "Wmax" if parameter.default == Some(f64::INFINITY) => bad.retain(|v| *v != f64::INFINITY),
                 _ => {}
@@ -95,7 +95,7 @@ fn models_of_short_flows_say_how_long_a_flow_may_be() {
         assert_eq!(error.parameter, parameter, "{name}");
         assert!(error.to_string().contains("packets in this model of short flows"), "{name}: {error}");
     }
-    // The command line asks for whole numbers, of which 0 is none; a program may ask for anything.
+    // The command line accepts only whole numbers above 0; a program may pass any number.
     let error = sikdar_empirical(0, 0.01, 0.1, 24.0).unwrap_err();
     assert_eq!(error.to_string(), "N = 0: expected a whole number of packets, at least 1");
 }
@@ -218,7 +218,7 @@ fn the_initial_window_is_taken_into_its_range() {
     }
 }
 
-/// The losses of a grid that is finer where papers measure.
+/// Returns the loss probabilities of a logarithmic grid.
 fn losses() -> Vec<f64> {
     (0..200).map(|i| 10f64.powf(-4.0 + f64::from(i) / 50.0)).take_while(|p| *p < 0.9991).collect()
 }
@@ -249,7 +249,7 @@ fn latency_grows_with_loss_in_the_setting_of_the_hysteresis_paper() {
     for name in LATENCIES {
         for n in [1.0, 3.0, 6.0, 7.0, 12.0, 23.0, 36.0, 92.0, 143.0] {
             let of = |p| value(name, &[("N", n), ("p", p)]);
-            // Model C has a set-up that diverges at 0.5.
+            // The set-up of Model C diverges at 0.5.
             let result = grows(losses().into_iter().map_while(|p| of(p).ok()));
             assert!(result.is_ok() || ROUNDED.contains(&name), "{name} N={n}: {result:?}");
         }
@@ -262,7 +262,7 @@ fn more_loss_can_mean_less_time_where_the_models_jump_or_round() {
         let of = |p| value(name, &[set, &[("p", p)]].concat()).unwrap();
         assert!(of(to) < of(from), "{name}: {} {}", of(from), of(to));
     };
-    // The rate jumps up by the quarter of a round that the branch without a limit saves (b = 1).
+    // The rate jumps up by the quarter of a round that the branch without a largest window saves (b = 1).
     let limited = [("N", 200.0), ("Wmax", 8.0), ("b", 1.0), ("T0_s", 0.5), ("RTT_s", 0.05)];
     falls("cardwell00", &limited, 0.05208, 0.05309);
     falls("padhye_latency", &limited, 0.05208, 0.05309);
@@ -272,7 +272,7 @@ fn more_loss_can_mean_less_time_where_the_models_jump_or_round() {
     let small = [("N", 200.0), ("Wmax", 4.5), ("b", 1.0)];
     falls("hysteresis", &small, 0.00038311868, 0.00039054103);
     falls("partial_catnip", &small, 0.00056234133, 0.00057323584);
-    // A timeout that is shorter than a round trip makes timeouts the lesser evil.
+    // Timeouts cost less than fast retransmits if a timeout is shorter than a round trip.
     falls(
         "hysteresis",
         &[("N", 115.0), ("Wmax", 6.0), ("b", 1.0), ("T0_s", 0.01)],
@@ -323,7 +323,7 @@ proptest! {
     ) {
         let (b, higher) = (f64::from(b), p * more);
         let limited = |p| terms::window(p, b) >= w_max;
-        // For b = 1 the two sides do not meet.
+        // The two branches do not meet for b = 1.
         prop_assume!(limited(p) == limited(higher));
         let rates = MODELS.iter().filter(|model| model.gives == Gives::RatePps);
         for name in rates.map(|model| model.name) {

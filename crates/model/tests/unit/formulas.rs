@@ -1,4 +1,4 @@
-//! The formulas as the papers print them against the forms that are computed, and what they imply.
+//! Printed formulas of the papers against the computed forms, and consequences of the formulas.
 
 use catnip_base::{Rng, Stream};
 use catnip_model::*;
@@ -91,7 +91,7 @@ fn the_set_up_is_the_printed_form() {
     }
 }
 
-/// PFTK as printed: rounds of a period with each branch.
+/// Returns the rounds of a period in each branch of PFTK, as printed.
 fn printed_rounds(p: f64, w: f64, b: f64, limited: bool) -> f64 {
     if limited { b * w / 8.0 + (1.0 - p) / (p * w) + 2.0 } else { b * w / 2.0 + 1.0 }
 }
@@ -188,7 +188,7 @@ const SAMPLES: u32 = 200_000;
 const SAMPLED: [(u32, f64, f64); 5] =
     [(12, 0.05, 24.0), (36, 0.01, 24.0), (36, 0.1, 24.0), (143, 0.03, 8.0), (143, 0.1, 24.0)];
 
-/// Mean within four standard errors, spread within 2 %.
+/// Checks the mean within four standard errors and the standard deviation within 2 %.
 fn agrees(samples: u32, exact: Moments, draw: impl Fn(&mut Rng) -> f64) {
     let mut rng = Rng::new(20, Stream::Connection(0));
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -288,7 +288,7 @@ fn one_packet_of_the_chain_is_a_geometric_sum() {
     close(chain.exact().unwrap(), sum, 1e-12);
 }
 
-/// The recursion as it is written down, without a table.
+/// Recursion as defined, without a table.
 struct Printed {
     p: f64,
     path: Path,
@@ -333,7 +333,7 @@ fn the_table_of_the_recursion_is_the_recursion_as_printed() {
         (2, 2, 1, 8),
         (1, 3, 1, 7),
         (5, 3, 4, 10),
-        // Windows that no data can fill, from the first on or later.
+        // Windows that the data cannot fill, from the first round on or later.
         (64, 2, 40, 11),
         (64, 1, 1, 12),
         (64, 1, 5, 12),
@@ -354,7 +354,7 @@ fn the_recursion_takes_thousands_of_packets_and_refuses_what_would_not_end() {
     assert!(rate > 0.5 * steady && rate < 2.0 * steady, "{rate} {steady}");
     let wide = Path { w_max: 1e6, ..Path::default() };
     assert!(recursive_short_flow(36, 0.02, &wide).is_ok(), "windows that the data cannot fill cost nothing");
-    // Too many entries, too many steps, both; steps that only the states of slow start make too many.
+    // Too many entries, too many steps, and both. In the last case, only the states of slow start make the steps too many.
     let [entries, steps] = [(5_100, 100.0, 100.0), (2_000, 1e6, 5.0)];
     for (n, w_max, b) in [entries, steps, (1_000_000, 1e6, 2.0), (1_000, 1e6, 2.0)] {
         let error = recursive_short_flow(n, 0.02, &Path { w_max, b, ..Path::default() }).unwrap_err();
@@ -379,7 +379,7 @@ fn equal_priorities_do_not_give_the_hysteresis_model_because_each_step_has_its_l
         let plain = Hysteresis::new(n, 0.0, &Path::default(), Options::default()).unwrap().exact();
         (PartialCatnip::new(n, 0.0, 0.0, &Path::default()).unwrap().exact().mean_s, plain.mean_s)
     };
-    // Without loss the steps are one slow start, as the window is carried over.
+    // Without loss the stages form one slow start, as the window carries over.
     let (partial, plain) = without(36);
     close(partial, plain, 1e-12);
 }

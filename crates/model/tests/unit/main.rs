@@ -1,4 +1,4 @@
-//! The models against published values, the papers' formulas and each other.
+//! The models against published values, printed formulas and each other.
 
 mod check_values;
 mod claims;

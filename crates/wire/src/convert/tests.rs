@@ -8,7 +8,7 @@ fn flags(syn: bool, ack: bool, fin: bool) -> Flags {
     Flags { syn, ack, fin }
 }
 
-/// Two translations back to back: what one simulated endpoint sends is what the other one gets.
+/// Two translations back to back: each endpoint receives the segments that the other one sends.
 struct Pair {
     ends: [Translation; 2],
 }
@@ -19,7 +19,7 @@ impl Pair {
         Self { ends: [a, b] }
     }
 
-    /// With the handshake behind it.
+    /// Creates a pair that has completed the handshake.
     fn open(initial: [u32; 2], announcements: [Announcement; 2]) -> Self {
         let mut pair = Self::new(initial, announcements);
         let syn = |ack| Segment { window: 65_535, flags: flags(true, ack, false), ..Segment::default() };
@@ -71,7 +71,7 @@ fn ends_that_know_each_other_write_what_ends_with_a_handshake_behind_them_write(
                 assert_eq!(known.outgoing(segment), met.outgoing(segment));
             }
         }
-        // The handshake itself, too: an answer acknowledges what it answers, and the first SYN nothing.
+        // The first SYN is the same, too: it acknowledges nothing, even to a known peer.
         let mut strangers = Pair::new(initial, [announcement; 2]);
         let mut known = Translation::between(initial[0], initial[1], announcement);
         let syn = Segment { flags: flags(true, false, false), ..Segment::default() };
@@ -87,7 +87,7 @@ fn a_host_announces_its_segment_its_blocks_and_the_least_shift_that_shows_its_wi
         Announcement::of(&config).window_scale.unwrap()
     };
     assert_eq!([0, 65_535, 65_536, 131_070, 131_071].map(shift), [0, 0, 1, 1, 2]);
-    // RFC 7323, section 2.3: at most 14.
+    // RFC 7323, section 2.3: the shift is at most 14.
     assert_eq!(shift(1 << 40), 14);
     let reno = TcpConfig { recovery: RecoveryKind::Reno, segment_bytes: 70_000, ..profile::rfc() };
     let (reno, sack) = (Announcement::of(&reno), Announcement::of(&profile::rfc()));
@@ -201,7 +201,7 @@ proptest! {
         }
     }
 
-    /// One side sends more than 2^32 bytes, in strides of up to 2^30, with losses reported by SACK.
+    /// Sends more than 2^32 bytes in one direction, in strides of up to 2^30, with losses reported by SACK.
     #[test]
     fn segments_survive_both_translations_across_many_wraps(
         strides in prop::collection::vec((0u64..1 << 30, 0u32..1461, 0u32..1 << 16, any::<bool>()), 1..60),
@@ -211,14 +211,14 @@ proptest! {
         let mut pair = Pair::open(initial, [ANNOUNCEMENT; 2]);
         let mut at = 0u64;
         for (stride, len, window, fin) in strides {
-            // The window is opened far enough for the stride; only whole units of the scale arrive.
+            // The window is large enough for the stride; only multiples of the scale arrive unchanged.
             let window = (window << 7).max(1 << 22) / 128 * 128;
             let seq = at;
             let data = Segment { seq, ack: 0, len, window, flags: flags(false, true, fin), ecn, ..Segment::default() };
             let carried = pair.carry(0, &data, 0);
             let expected = if data.span() == 0 { Segment { seq: pair.ends[0].sent, ..data } } else { data };
             prop_assert_eq!(carried, Incoming::Segment(expected));
-            // A jump: what lies between was sent, acknowledged and forgotten.
+            // A jump: the data in between counts as sent, acknowledged and discarded.
             at = seq + data.span() + stride;
             pair.ends[0].sent = at + 10_000;
             pair.ends[1].offered = at + (1 << 30);
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// Both want times, and the first segment of each side has carried one.
+/// Creates a pair that has negotiated timestamps; the SYN of each side has carried one.
 fn timed() -> Pair {
     let announcement = Announcement { timestamps: true, ..ANNOUNCEMENT };
     let mut pair = Pair::new([7, 1000], [announcement; 2]);
@@ -250,7 +250,7 @@ fn timed() -> Pair {
         ..Segment::default()
     };
     let [ours, theirs] = [Stamps { value: 100, echo: 0 }, Stamps { value: 900, echo: 100 }];
-    // A SYN is heard before anything is agreed on.
+    // The timestamp of a SYN is read before timestamps are negotiated.
     assert!(matches!(pair.carry(0, &syn(false, ours), 0), Incoming::Segment(heard) if heard.stamps == ours));
     assert!(
         matches!(pair.carry(1, &syn(true, theirs), 0), Incoming::Segment(heard) if heard.stamps == theirs)
@@ -286,7 +286,7 @@ fn an_old_duplicate_is_dropped_by_its_time_and_so_is_a_segment_without_one() {
     // RFC 7323, section 5.3: "SEG.TSval < TS.Recent".
     assert_eq!(pair.carry(0, &data(100, 199), 0), Incoming::Stray);
     assert!(matches!(pair.carry(0, &data(100, 200), 0), Incoming::Segment(_)));
-    // What has arrived before may be told of.
+    // A segment that has arrived before passes, so that the endpoint can report it.
     assert!(matches!(pair.carry(0, &data(0, 150), 0), Incoming::Segment(_)));
     // Section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP SHOULD silently drop the segment."
     let header = pair.ends[0].outgoing(&data(200, 300));

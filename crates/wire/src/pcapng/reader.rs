@@ -5,46 +5,46 @@ use super::{
 use std::fmt;
 use std::io::{self, Read};
 
-/// Reads pcapng and classic pcap of either byte order, packet by packet.
+/// Reader of pcapng and classic pcap files of either byte order, packet by packet.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
     format: Format,
     big_endian: bool,
     interfaces: Vec<Interface>,
-    /// The block or packet read last.
+    /// Block or packet read last.
     block: Vec<u8>,
 }
 
-/// A packet of a capture.
+/// Packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When it was seen, nanoseconds since 1970.
+    /// Capture time, nanoseconds since 1970.
     pub nanos: i64,
-    /// The interface at which it was seen, in the order of the section.
+    /// Index of the capturing interface in its section.
     pub interface: u32,
-    /// What the frame begins with.
+    /// Link type of the frame.
     pub link: LinkType,
-    /// The bytes that were kept.
+    /// Captured bytes of the frame.
     pub frame: &'a [u8],
-    /// Bytes of the frame before it was cut.
+    /// Original length of the frame, bytes.
     pub original_len: u32,
-    /// The first comment, if it is text.
+    /// First comment, if it is valid UTF-8.
     pub comment: Option<&'a str>,
 }
 
-/// Why a capture cannot be read on.
+/// Error of reading a capture.
 #[derive(Debug)]
 pub enum CaptureError {
-    /// The file cannot be read.
+    /// I/O error.
     Io(io::Error),
-    /// The file ends within a block or packet: whoever wrote it was interrupted.
+    /// End of file within a block or packet, as after an interrupted capture.
     Cut,
-    /// Neither pcapng nor pcap.
+    /// First bytes of a file that is neither pcapng nor pcap.
     Magic([u8; 4]),
-    /// A block or packet longer than any that is written: the file is damaged.
+    /// Implausible length of a block or packet: the file is corrupt.
     BlockLength(u32),
-    /// A block that contradicts itself.
+    /// Inconsistent block.
     Block(&'static str),
 }
 
@@ -57,18 +57,18 @@ enum Format {
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: LinkType,
-    /// Time units in a second.
+    /// Time units per second.
     per_second: u64,
-    /// Seconds to add to every time.
+    /// Seconds to add to every timestamp.
     offset: i64,
-    /// Most bytes kept of a packet; 0 is no limit.
+    /// Largest number of bytes captured of a packet; 0 is no limit.
     snap: u32,
 }
 
-/// No block of a capture of IP packets comes near it; a damaged length field must not take all memory.
+/// Largest block that is read, far above any block of an IP capture. It limits the memory that a corrupt length field can claim.
 const MAX_BLOCK: u32 = 1 << 24;
 
-/// A capture has one interface per place; a damaged one must not take all memory.
+/// Largest number of interfaces, one for each capture point. It limits the memory that a corrupt capture can claim.
 const MAX_INTERFACES: usize = 1 << 16;
 
 impl fmt::Display for CaptureError {
@@ -92,14 +92,14 @@ impl From<io::Error> for CaptureError {
 }
 
 impl<'a> Record<'a> {
-    /// The IP packet in the frame, if there is one.
+    /// Returns the IP packet in the frame, if there is one.
     pub fn ip(&self) -> Option<&'a [u8]> {
         self.link.ip(self.frame)
     }
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the beginning of a capture.
+    /// Opens a capture and reads its header.
     pub fn new(mut input: R) -> Result<Self, CaptureError> {
         let mut magic = [0; 4];
         input.read_exact(&mut magic)?;
@@ -123,13 +123,13 @@ impl<R: Read> Reader<R> {
         };
         (reader.format, reader.big_endian) = (Format::Pcap, big_endian);
         reader.read(20)?;
-        // The upper half of the link type is about frame checks.
+        // The upper half of the link type field describes the frame check sequence.
         let link = LinkType::from_number(reader.u32(16) as u16);
         reader.interfaces.push(Interface { link, per_second, offset: 0, snap: 0 });
         Ok(reader)
     }
 
-    /// The next packet, or `None` at the end.
+    /// Returns the next packet, or `None` at the end of the capture.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         match self.format {
             Format::Pcap => self.next_of_pcap(),
@@ -172,7 +172,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A section says its own byte order and begins with no interface.
+    /// Reads a section header. Each section has its own byte order and begins without interfaces.
     fn read_section(&mut self) -> Result<(), CaptureError> {
         let mut header = [0; 8];
         self.input.read_exact(&mut header)?;
@@ -195,7 +195,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Reads what follows the type of a block: afterwards `block` is its body.
+    /// Reads a block after its type; `block` then holds its body.
     fn read_block(&mut self) -> Result<(), CaptureError> {
         let mut len = [0; 4];
         self.input.read_exact(&mut len)?;
@@ -207,7 +207,7 @@ impl<R: Read> Reader<R> {
         self.check_end(len)
     }
 
-    /// Takes the length at the end of a block off; it must be the one at the beginning.
+    /// Removes the length at the end of a block, which must equal the one at the beginning.
     fn check_end(&mut self, len: u32) -> Result<(), CaptureError> {
         let body = self.block.len() - 4;
         if self.u32(body) != len {
@@ -246,7 +246,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// An enhanced packet, or the packet block that came before it.
+    /// Parses an enhanced packet block or its predecessor, the packet block.
     fn packet(&self, kind: u32) -> Result<Record<'_>, CaptureError> {
         const FIXED: usize = 20;
         if self.block.len() < FIXED {
@@ -272,7 +272,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// A packet of the first interface, without a time.
+    /// Parses a simple packet block: a packet of the first interface, without a timestamp.
     fn simple_packet(&self) -> Result<Record<'_>, CaptureError> {
         let interface = self.known(0)?;
         if self.block.len() < 4 {
@@ -292,7 +292,7 @@ impl<R: Read> Reader<R> {
             .ok_or(CaptureError::Block("packet of an interface that is not described"))
     }
 
-    /// Options of the block from `at` on, as far as they can be read.
+    /// Returns the options of the block from offset `at` as far as they are readable.
     fn options(&self, mut at: usize) -> impl Iterator<Item = (u16, &[u8])> {
         std::iter::from_fn(move || {
             if self.block.len() < at.checked_add(4)? {
@@ -310,13 +310,13 @@ impl<R: Read> Reader<R> {
         if len > MAX_BLOCK {
             return Err(CaptureError::BlockLength(len));
         }
-        // Memory grows with what is there, not with what a length field claims.
+        // Memory grows with the bytes that are present, not with the length field.
         self.block.clear();
         let read = self.input.by_ref().take(u64::from(len)).read_to_end(&mut self.block)?;
         if read < len as usize { Err(CaptureError::Cut) } else { Ok(()) }
     }
 
-    /// Fills `bytes`, or says that the input has ended before the first of them.
+    /// Fills `bytes`. Returns false if the input ends before the first byte.
     fn read_or_end(&mut self, bytes: &mut [u8]) -> Result<bool, CaptureError> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -347,7 +347,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl Interface {
-    /// Times that no clock shows saturate.
+    /// Converts a timestamp to nanoseconds. Times out of range saturate.
     fn nanos(&self, units: u64) -> i64 {
         let nanos = u128::from(units) * 1_000_000_000 / u128::from(self.per_second);
         let offset = i128::from(self.offset) * 1_000_000_000;

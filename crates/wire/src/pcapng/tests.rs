@@ -14,7 +14,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Read>, CaptureError> {
     Ok(records)
 }
 
-/// A block in either byte order: numbers are given as words of 32 bits.
+/// Builds a block in either byte order from 32-bit words and trailing bytes.
 fn block(big: bool, kind: u32, words: &[u32], tail: &[u8]) -> Vec<u8> {
     let order = |word: u32| if big { word.to_be_bytes() } else { word.to_le_bytes() };
     let len = (12 + 4 * words.len() + tail.len()) as u32;
@@ -25,7 +25,7 @@ fn block(big: bool, kind: u32, words: &[u32], tail: &[u8]) -> Vec<u8> {
     block
 }
 
-/// Major version 1, minor version 0, as a word.
+/// Returns major version 1, minor version 0 as a word.
 const fn version(big: bool) -> u32 {
     if big { 1 << 16 } else { 1 }
 }

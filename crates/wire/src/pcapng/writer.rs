@@ -5,41 +5,41 @@ use super::{
 use catnip_base::{Span, Time};
 use std::io::{self, Write};
 
-/// Writes packets with times in nanoseconds and a comment each.
+/// Writer of pcapng captures with timestamps in nanoseconds and a comment for each packet.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// From 1970 to the beginning of the run.
+    /// Time from 1970 to the beginning of the run.
     began: Span,
     interfaces: u32,
-    /// The block that is being put together.
+    /// Block under construction.
     block: Vec<u8>,
 }
 
-/// An interface of one capture: where a packet was seen.
+/// Interface of a capture: the point at which packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceId(u32);
 
 impl<W: Write> Writer<W> {
-    /// Begins a capture. `began` is from 1970 to the beginning of the run; a simulation leaves it at zero.
+    /// Begins a capture. `began` is the time from 1970 to the beginning of the run, zero in a simulation.
     pub fn new(out: W, began: Span) -> io::Result<Self> {
         let mut writer = Self { out, began, interfaces: 0, block: Vec::new() };
         writer.begin(SECTION_HEADER);
         writer.u32(BYTE_ORDER);
-        // Version 1.0, and a section of unknown length.
+        // Version 1.0 and a section of unspecified length.
         writer.block.extend_from_slice(&[1, 0, 0, 0]);
         writer.block.extend_from_slice(&u64::MAX.to_le_bytes());
         writer.end()?;
         Ok(writer)
     }
 
-    /// Adds a place at which packets are seen. The format allows any number of them; tcpdump reads captures with one
-    /// only, because libpcap (1.10) takes the second raw IP interface for one of another type.
+    /// Adds an interface for raw IP packets. The format allows any number of interfaces, but tcpdump reads only
+    /// captures with one, because libpcap (1.10) takes a second raw IP interface for one of another link type.
     pub fn interface(&mut self, name: &str) -> io::Result<InterfaceId> {
         self.interface_of(LinkType::Raw, name)
     }
 
-    /// The same for packets that begin with another header.
+    /// Adds an interface for packets of this link type.
     pub fn interface_of(&mut self, link: LinkType, name: &str) -> io::Result<InterfaceId> {
         self.begin(INTERFACE);
         self.u32(u32::from(link.number()));
@@ -53,12 +53,12 @@ impl<W: Write> Writer<W> {
         Ok(InterfaceId(self.interfaces - 1))
     }
 
-    /// Adds a packet; an empty comment is none.
+    /// Adds a packet. An empty comment is omitted.
     pub fn packet(&mut self, at: Time, seen: InterfaceId, packet: &[u8], comment: &str) -> io::Result<()> {
         self.packet_of(at, seen, packet, 0, comment)
     }
 
-    /// The same for a packet that had so many bytes on the wire, if they were more than are shown.
+    /// Adds a packet whose length on the wire, `wire_bytes`, may exceed the bytes that are written.
     pub fn packet_of(
         &mut self,
         at: Time,
@@ -84,7 +84,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// The writer below, after all has been handed to it.
+    /// Flushes the capture and returns the underlying writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -96,7 +96,7 @@ impl<W: Write> Writer<W> {
         self.u32(0);
     }
 
-    /// Puts the length at both ends and hands the block out.
+    /// Sets the length at both ends of the block and writes the block.
     fn end(&mut self) -> io::Result<()> {
         let len = (self.block.len() as u32 + 4).to_le_bytes();
         self.block[4..8].copy_from_slice(&len);
@@ -108,7 +108,7 @@ impl<W: Write> Writer<W> {
         self.block.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A text longer than its length field can say is cut.
+    /// Adds an option. A value too long for its length field is truncated.
     fn option(&mut self, code: u16, value: &[u8]) {
         let value = &value[..value.len().min(usize::from(u16::MAX))];
         self.block.extend_from_slice(&code.to_le_bytes());

@@ -2,27 +2,27 @@ use crate::WireError;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// What a capture shows.
+/// Report of a verified capture.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Frames in the capture.
+    /// Number of frames in the capture.
     pub packets: u64,
-    /// Those that are not TCP over IP.
+    /// Number of frames other than TCP over IP.
     pub not_tcp: u64,
-    /// Those that are damaged or only fragments.
+    /// Number of frames that are malformed or fragments.
     pub unreadable: u64,
     /// Connections, in the order of their first packets.
     pub connections: Vec<Connection>,
-    /// What is wrong, up to [`Report::MAX_FAULTS`], at most half of them checksums; all of it is counted by side.
+    /// Faults, at most [`Report::MAX_FAULTS`], half of which may be checksum faults. The counters of each [`Side`] include all faults.
     pub faults: Vec<Fault>,
 }
 
-/// One TCP connection.
+/// TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Who opened it, or sent its first packet in the capture.
+    /// Side that opened the connection, or that sent its first packet in the capture.
     pub client: SocketAddr,
-    /// The other side.
+    /// Other side.
     pub server: SocketAddr,
     /// Packets from the client.
     pub from_client: Side,
@@ -30,86 +30,86 @@ pub struct Connection {
     pub from_server: Side,
 }
 
-/// Packets of one direction.
+/// Packet counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Side {
-    /// All of them.
+    /// All packets.
     pub packets: u64,
-    /// Those with data.
+    /// Packets with data.
     pub data: u64,
-    /// Those whose data was seen before.
+    /// Packets whose data was seen before.
     pub retransmissions: u64,
-    /// Marked HIGH.
+    /// Packets marked HIGH.
     pub high: u64,
-    /// Must be HIGH.
+    /// Packets that must be HIGH.
     pub must_be_high: u64,
-    /// Must be LOW.
+    /// Packets that must be LOW.
     pub must_be_low: u64,
-    /// Must be HIGH and are LOW.
+    /// Packets marked LOW that must be HIGH.
     pub missing_high: u64,
-    /// Must be LOW and are HIGH.
+    /// Packets marked HIGH that must be LOW.
     pub wrong_high: u64,
-    /// Unable to carry a mark in the given form.
+    /// Packets that cannot carry a mark in the given encoding.
     pub unmarkable: u64,
-    /// With a wrong checksum. On a sender that leaves checksums to its network card, all of them.
+    /// Packets with a wrong checksum: all packets of a sender with checksum offload.
     pub bad_checksums: u64,
-    /// Cut by the capture, so that no checksum could be computed.
+    /// Packets truncated by the capture, so that their checksums cannot be verified.
     pub unchecked: u64,
-    /// Times that data is missing between two packets: the capture has lost something, and says less from there on.
+    /// Gaps in the data, caused by packets missing in the capture. After a gap, fewer packets can be judged.
     pub gaps: u64,
 }
 
-/// Something wrong with one packet.
+/// Fault of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Its number in the capture, from 1, as other tools count.
+    /// Number of the packet in the capture, from 1 as in other tools.
     pub packet: u64,
-    /// Index of its connection.
+    /// Index of the connection.
     pub connection: usize,
-    /// The server has sent it.
+    /// True if the server sent the packet.
     pub server: bool,
-    /// What is wrong.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What is wrong with a packet.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// LOW, but it must be HIGH.
+    /// LOW mark on a packet that must be HIGH.
     MissingHigh(Reason),
-    /// HIGH, but it must be LOW.
+    /// HIGH mark on a packet that must be LOW.
     WrongHigh,
-    /// A checksum of IP or TCP.
+    /// Wrong IP or TCP checksum.
     Checksum,
-    /// It cannot carry a mark in the given form.
+    /// Packet that cannot carry a mark in the given encoding.
     Unmarkable(WireError),
 }
 
-/// Why a packet must be HIGH.
+/// Reason for which a packet must be HIGH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It opens a connection.
+    /// Opening of a connection.
     Syn,
-    /// It ends the data.
+    /// End of the data.
     Fin,
-    /// Its data was sent before.
+    /// Data that was sent before.
     Retransmission,
-    /// It is one of the first packets of a document.
+    /// One of the first packets of a document.
     Leading,
-    /// It is one of the last packets of a document.
+    /// One of the last packets of a document.
     Trailing,
 }
 
 impl Report {
-    /// How many faults are listed.
+    /// Largest number of listed faults.
     pub const MAX_FAULTS: usize = 1000;
 
-    /// Does every packet that can be judged have the right mark? Checksums are another question.
+    /// Returns true if every packet that can be judged has the correct mark, and every packet can carry one. Checksums do not count.
     pub fn marks_are_right(&self) -> bool {
         self.sides().all(|side| side.wrong_marks() + side.unmarkable == 0)
     }
 
-    /// The share of packets with the right mark among those that can be judged; 1 if there is none.
+    /// Returns the share of packets with the correct mark among those that can be judged; 1 if there are none.
     pub fn agreement(&self) -> f64 {
         let (judged, wrong) = self.sides().fold((0, 0), |(judged, wrong), side| {
             (judged + side.must_be_high + side.must_be_low, wrong + side.wrong_marks())
@@ -118,7 +118,7 @@ impl Report {
     }
 
     pub(super) fn fault(&mut self, fault: Fault) {
-        // A sender that leaves checksums to its network card must not hide the rest.
+        // Checksum offload at the sender must not hide the other faults.
         let room = if fault.kind == FaultKind::Checksum { Self::MAX_FAULTS / 2 } else { Self::MAX_FAULTS };
         if self.faults.len() < room {
             self.faults.push(fault);
@@ -141,7 +141,7 @@ impl Connection {
 }
 
 impl Side {
-    /// Packets with the wrong mark.
+    /// Returns the number of packets with the wrong mark.
     pub fn wrong_marks(&self) -> u64 {
         self.missing_high + self.wrong_high
     }

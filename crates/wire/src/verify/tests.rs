@@ -1,4 +1,4 @@
-//! Scenes that the simulated endpoints of `tests/unit/verifier.rs` do not play.
+//! Scenarios that the simulated endpoints of `tests/unit/verifier.rs` do not produce.
 
 use super::*;
 use crate::pcapng::Writer;
@@ -11,7 +11,7 @@ const SIZE: u32 = 100;
 const LOW: Colour = Colour::Red;
 const HIGH: Colour = Colour::Green;
 
-/// A conversation of which each packet is one line.
+/// Connection of which each packet is one line of a test.
 struct Scene {
     rules: Rules,
     timestamps: bool,
@@ -20,7 +20,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// After a handshake with right marks.
+    /// Creates a scene that begins with a correctly marked handshake.
     fn new(rules: Rules) -> Self {
         let mut scene = Self { rules, timestamps: false, clock_millis: 0, packets: Vec::new() };
         scene.client(TcpFlags::SYN, 0, 0, 0, HIGH);
@@ -36,7 +36,7 @@ impl Scene {
         self.push(true, flags, seq, ack, len, mark)
     }
 
-    /// Packets of a document from packet `from` on, one mark each: H or l.
+    /// Sends packets of a document from packet `from` on, with one mark each: H or l.
     fn document(&mut self, from: u32, ack: u32, marks: &str) {
         for (i, mark) in (0..).zip(marks.chars()) {
             let mark = if mark == 'H' { HIGH } else { LOW };
@@ -70,7 +70,7 @@ impl Scene {
             flags,
             ..TcpHeader::default()
         };
-        // The client would take more than the server sends.
+        // The client accepts larger segments than the server sends.
         header.options.mss = flags.contains(TcpFlags::SYN).then_some(if client { 1460 } else { SIZE as u16 });
         header.options.timestamps = self.timestamps.then_some((1, 2));
         let mut packet = vec![0; 200];

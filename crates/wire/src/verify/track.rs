@@ -4,17 +4,17 @@ use crate::{Tcp, TcpFlags};
 use catnip_net::Colour;
 use std::collections::VecDeque;
 
-/// What has been seen of a connection: of its client and of its server.
+/// State of a connection: its client and its server.
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     ends: [End; 2],
 }
 
-/// A packet of it.
+/// Packet of a tracked connection.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) number: u64,
-    /// When it was seen, nanoseconds since 1970.
+    /// Capture time, nanoseconds since 1970.
     pub(super) nanos: i64,
     pub(super) connection: usize,
     pub(super) server: bool,
@@ -22,33 +22,33 @@ pub(super) struct Seen<'a> {
     pub(super) tcp: &'a Tcp<'a>,
 }
 
-/// One side as a sender. Positions count bytes of its data from 0.
+/// One side of a connection as a sender. Positions count bytes of its data from 0.
 #[derive(Debug, Default)]
 struct End {
-    /// Sequence number of its SYN. Without it nothing is known about documents.
+    /// Sequence number of the SYN. Documents are unknown without it.
     initial: Option<u32>,
-    /// The segment size that its SYN announces.
+    /// MSS announced in the SYN.
     mss: Option<u16>,
-    /// The most data in one packet.
+    /// Largest amount of data in one packet, bytes.
     largest: u64,
-    /// End of all that was sent.
+    /// End of the data sent (SND.MAX).
     sent: u64,
     acknowledged: u64,
-    /// While not all of this is acknowledged, the window may be smaller than what is in flight.
+    /// Recovery point: until it is acknowledged, cwnd may be smaller than the data in flight.
     recover: Option<u64>,
-    /// The window is no smaller than this, bytes: the most that was in flight since it may last have been cut.
+    /// Lower bound of cwnd, bytes: the most data in flight since cwnd may last have been reduced.
     window: u64,
-    /// When data was last sent, nanoseconds since 1970.
+    /// Time of the last data packet, nanoseconds since 1970.
     last_data: i64,
-    /// Where the document begins.
+    /// Start of the document.
     document: u64,
-    /// New data packets in the document.
+    /// Number of new data packets in the document.
     packets: u32,
-    /// The next data begins a document.
+    /// True if the next data begins a document.
     answered: bool,
-    /// Packets that may turn out to be the last ones.
+    /// Packets that may turn out to be the last of the document.
     undecided: VecDeque<Undecided>,
-    /// Data is missing in the capture.
+    /// True if data is missing in the capture.
     gap: bool,
 }
 
@@ -57,7 +57,7 @@ struct Undecided {
     number: u64,
     priority: Colour,
     end: u64,
-    /// If it is not one of the last packets.
+    /// Verdict unless the packet is one of the last.
     verdict: Verdict,
 }
 
@@ -68,20 +68,19 @@ enum Verdict {
     Free,
 }
 
-/// A sender that was idle for so long may begin with a small window again: RFC 5681, section 4.1, with the least
-/// timeout in use.
+/// Idle time after which a sender may restart with a small window (RFC 5681, section 4.1): the smallest RTO in use.
 const IDLE_NANOS: i64 = 200_000_000;
 
-/// RFC 9293, section 3.7.1.
+/// MSS of a peer that announces none (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
 
 impl Tracked {
-    /// Can this SYN belong to the connection?
+    /// Returns true if this SYN can belong to the connection.
     pub(super) fn may_open_with(&self, server: bool, sequence: u32) -> bool {
         self.ends[usize::from(server)].initial.is_none_or(|initial| initial == sequence)
     }
 
-    /// The connection ends, or the capture does, without a word about the end of the documents.
+    /// Ends the connection, or the capture, without a known end of the documents.
     pub(super) fn cut(&mut self, connection: usize, report: &mut Report) {
         for (end, server) in self.ends.iter_mut().zip([false, true]) {
             end.decide(connection, server, 0, report);
@@ -120,7 +119,7 @@ impl Tracked {
 }
 
 impl End {
-    /// The other side acknowledges.
+    /// Handles an acknowledgement from the other side.
     fn on_ack(&mut self, tcp: &Tcp<'_>) {
         let ack = self.initial.and_then(|initial| count(initial, tcp.acknowledgement(), self.sent));
         let Some(ack) = ack else { return };
@@ -134,12 +133,12 @@ impl End {
         if repeats || reports || tcp.flags().contains(TcpFlags::ECE) {
             self.recover = Some(self.sent);
         } else if self.recover.is_some_and(|recover| self.acknowledged > recover) {
-            // New data was acknowledged that was sent since, and what it put in flight did not count.
+            // Data sent after the recovery point is acknowledged. The data in flight during the recovery did not count.
             self.recover = None;
         }
     }
 
-    /// This side sends: judges the packet, or keeps it until it is known how far from the end of its document it is.
+    /// Handles a packet of this side: judges it, or keeps it until its distance from the end of the document is known.
     fn sends(
         &mut self,
         seen: &Seen<'_>,
@@ -170,7 +169,7 @@ impl End {
         let end = start + len;
         let size = self.segment_size(tcp, other_mss, len);
         let far = |count: u32| u64::from(count) * size;
-        // One byte before all that is acknowledged asks whether the other side is still there.
+        // One byte at the end of data that is all acknowledged is a keep-alive probe.
         let probe = len == 1 && end == self.sent && self.acknowledged >= end && !fin;
         let again = len > 0 && start < self.sent && !probe;
         if again {
@@ -197,7 +196,7 @@ impl End {
             self.last_data = nanos;
         }
         let settled = start >= self.document + far(rules.spm.leading)
-            // One segment more, for the tail loss probe may exceed the window (RFC 8985, section 7.3).
+            // One segment more, as a tail loss probe may exceed the window (RFC 8985, section 7.3).
             && self.window >= far(rules.spm.small_window.saturating_add(1));
         let verdict = if fin && (rules.control || len == 0) {
             control(Reason::Fin)
@@ -223,7 +222,7 @@ impl End {
             self.decide(connection, server, last, report);
             self.sent = self.sent.max(end + 1);
         }
-        // What is so far from the end of all data is not among the last packets, whatever follows.
+        // A packet this far from the end of all data is not among the last packets, whatever follows.
         let trailing = rules.spm.trailing;
         let tail = if trailing == 0 { 0 } else { far(trailing.saturating_add(1)) };
         while self.undecided.len() > trailing as usize && self.undecided[0].end + tail <= self.sent {
@@ -233,7 +232,7 @@ impl End {
         }
     }
 
-    /// The document ends: its last `trailing` packets must be HIGH. Those close to them may be, as a marker counts
+    /// Ends the document: its last `trailing` packets must be HIGH. Packets close to them may be, as a marker counts
     /// bytes rather than packets.
     fn decide(&mut self, connection: usize, server: bool, trailing: u32, report: &mut Report) {
         let first = self.undecided.len().saturating_sub(trailing as usize);
@@ -247,7 +246,8 @@ impl End {
         }
     }
 
-    /// Bytes in a full segment: what both sides can take less the options (RFC 6691), or what was seen.
+    /// Returns the size of a full segment in bytes: the smaller MSS less the options (RFC 6691), or the largest segment
+    /// seen if that is larger.
     fn segment_size(&mut self, tcp: &Tcp<'_>, other_mss: Option<u16>, len: u64) -> u64 {
         self.largest = self.largest.max(len);
         let announced = match (self.mss, other_mss) {

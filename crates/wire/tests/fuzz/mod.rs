@@ -1,4 +1,4 @@
-//! Every parser on the same bytes. What they return does not matter here, only that they return.
+//! Runs every parser on the same bytes. The results do not matter, only that every parser returns.
 
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, Ecn};
@@ -6,7 +6,7 @@ use catnip_wire::pcapng::{Reader, Writer};
 use catnip_wire::verify::{Rules, verify};
 use catnip_wire::*;
 
-/// Reads the bytes as a packet and as a capture, and rewrites them as a packet.
+/// Parses the bytes as a packet and as a capture, and rewrites them as a packet.
 pub(crate) fn parsers(data: &[u8]) {
     packet(data);
     let _ = Tcp::parse(data).map(|tcp| tcp.header());
@@ -17,7 +17,7 @@ pub(crate) fn parsers(data: &[u8]) {
             let _ = record.ip();
         }
     }
-    // As the only packet of a good capture they reach the verifier, whatever they are.
+    // As the only packet of a valid capture, any bytes reach the verifier.
     let mut writer = Writer::new(Vec::new(), Span::ZERO).expect("a vector takes everything");
     let seen = writer.interface("fuzz").expect("a vector takes everything");
     writer.packet(Time::ZERO, seen, data, "").expect("a vector takes everything");

@@ -1,6 +1,6 @@
 //! Bytes in text files.
 
-/// What is written in hexadecimal: after `#` comes a comment, and lines of what is expected belong to nobody here.
+/// Parses hexadecimal text. A `#` begins a comment; lines with expected results are skipped.
 pub(crate) fn bytes(text: &str) -> Vec<u8> {
     let lines = text.lines().filter(|line| !line.starts_with("expect: "));
     let digits: String =

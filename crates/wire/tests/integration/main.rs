@@ -1,4 +1,4 @@
-//! Captures in files, read by programs of others.
+//! Capture files, read by other programs.
 
 mod captures;
 #[path = "../../../emu/tests/skip/mod.rs"]

@@ -1,4 +1,4 @@
-//! Real packets against a reader of others, against anything, and marks against their verifier.
+//! Real packets against another parser, parsers against arbitrary bytes, and marks against their verifier.
 
 #[path = "../fuzz/mod.rs"]
 mod fuzz;

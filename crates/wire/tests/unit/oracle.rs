@@ -1,4 +1,4 @@
-//! Packets against etherparse, which shares no code with this crate: what one writes the other reads.
+//! Packets against etherparse, which shares no code with this crate: each side reads the packets that the other one writes.
 
 use catnip_net::Ecn;
 use catnip_wire::transport_is_right;
@@ -72,7 +72,7 @@ prop_compose! {
     }
 }
 
-/// Their packet with the same contents.
+/// Builds the packet of etherparse with the same contents.
 fn build(
     addresses: &Addresses,
     header: &TcpHeader,
@@ -227,7 +227,7 @@ proptest! {
         fragment in any::<Option<(u16, bool, u32)>>(),
         padding in 0usize..9,
     ) {
-        // Their contents are option 0 (one byte of padding) throughout; lengths are in units of eight bytes.
+        // Extension headers contain only option 0 (one byte of padding); lengths are in units of eight bytes.
         let raw = |len: Option<u8>| len.map(|len| {
             Ipv6RawExtHeader::new_raw(ip_number::TCP, &vec![0; 6 + 8 * usize::from(len % 5)]).unwrap()
         });
@@ -242,7 +242,7 @@ proptest! {
                 Ipv6FragmentHeader::new(ip_number::TCP, IpFragOffset::try_new(offset & 0x1fff).unwrap(), more, id)
             }),
             auth: authentication.map(|len| {
-                // An even number of words, so that what follows stays aligned.
+                // The number of words is even, so that the next header stays aligned.
                 IpAuthHeader::new(ip_number::TCP, 1, 2, &vec![0; 4 + 8 * usize::from(len % 5)]).unwrap()
             }),
         };
@@ -271,7 +271,7 @@ proptest! {
         }
     }
 
-    /// They accept what we accept and see the same in it, for bytes that are nearly a packet.
+    /// Both parsers accept the same packets and read the same values, for bytes that are nearly a packet.
     #[test]
     fn both_agree_on_damaged_packets(
         (addresses, header, elements, payload) in packets(),
@@ -287,8 +287,8 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         let (ours, theirs) = (Ip::parse(&bytes), IpSlice::from_slice(&bytes));
-        // Where we differ on purpose: they walk the authentication header of IPv4 too, look for headers in a later
-        // fragment, whose payload is data (RFC 8200, section 4.5), and take an IPv6 length of zero for "all there is".
+        // Intended differences: etherparse also reads the authentication header of IPv4, looks for headers in a later
+        // fragment, whose payload is data (RFC 8200, section 4.5), and takes an IPv6 length of zero for "all there is".
         let differs = ours.is_ok_and(|ip| {
             let later = ip.fragment().is_some_and(|fragment| fragment.offset > 0);
             match ip.version() {
@@ -318,7 +318,7 @@ proptest! {
                     }
                 }
             }
-            // A length of zero beside a next header that is not there: they read on.
+            // Length zero and a missing next header: etherparse reads on.
             (Err(_), Ok(IpSlice::Ipv6(v6))) if v6.header().payload_length() == 0 => {}
             (ours, theirs) => {
                 prop_assert!(differs || ours.is_ok() == theirs.is_ok(), "{:?} {:?}", ours, theirs);

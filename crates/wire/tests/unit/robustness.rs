@@ -1,7 +1,7 @@
-//! Bytes from outside may be anything: no parser panics, on what chance makes, on damaged packets and on a corpus.
+//! Robustness against untrusted bytes: no parser panics on random bytes, on damaged packets or on a corpus.
 //!
-//! A file of `tests/corpus` holds one packet or capture in hexadecimal, and what is to be seen in it; after `#` comes a
-//! comment. A packet that made trouble once belongs there.
+//! A file of `tests/corpus` holds one packet or capture in hexadecimal and the expected description; a `#` begins a
+//! comment. Packets that have caused an error belong there.
 
 use crate::{fuzz, hex};
 use catnip_wire::pcapng::Reader;
@@ -32,7 +32,7 @@ impl Case {
     }
 }
 
-/// One input to a line: the fewest of at most 300 bytes that reach what ten minutes of fuzzing have reached.
+/// Inputs, one to a line: the fewest of at most 300 bytes each that cover what ten minutes of fuzzing have covered.
 #[test]
 fn what_fuzzing_has_reached_goes_through() {
     let inputs = include_str!("../fuzz/parsers.hex");
@@ -40,7 +40,7 @@ fn what_fuzzing_has_reached_goes_through() {
     inputs.lines().for_each(|input| fuzz::parsers(&hex::bytes(input)));
 }
 
-/// What is seen in a packet, in one line.
+/// Describes a packet in one line.
 fn describe(bytes: &[u8]) -> String {
     let ip = match Ip::parse(bytes) {
         Ok(ip) => ip,
@@ -81,7 +81,7 @@ fn describe(bytes: &[u8]) -> String {
     line
 }
 
-/// What is seen in a capture.
+/// Describes a capture.
 fn describe_capture(bytes: &[u8]) -> String {
     let mut frames = 0;
     let mut read = || {

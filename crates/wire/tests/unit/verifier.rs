@@ -1,5 +1,5 @@
-//! The verifier against the marker of the simulator: simulated endpoints talk in real packets, a capture is taken
-//! beside the server, and its marks are judged. Marker and verifier share no code.
+//! The verifier against the marker of the simulator: simulated endpoints exchange real packets, a capture is taken at
+//! the server, and its marks are verified. Marker and verifier share no code.
 
 use catnip_base::{FlowContext, Span, Time};
 use catnip_net::mark::{PacketMarker, Spm, SpmParameters};
@@ -17,18 +17,19 @@ const SERVER: usize = 1;
 const DELAY: Span = Span::from_millis(50);
 const REQUEST: u64 = 300;
 
-/// One transfer of a document.
+/// Transfer of one document.
 #[derive(Clone, Debug)]
 struct Scene {
     document: u64,
     config: TcpConfig,
     spm: SpmParameters,
-    /// SYN, FIN and retransmissions are HIGH beside what the paper says, but for a SYN of which `spm` says otherwise.
+    /// True if SYN, FIN and retransmissions are HIGH in addition to the packets of the paper, except for a SYN that
+    /// `spm` specifies otherwise.
     eager: bool,
     codec: PriorityCodec,
     v6: bool,
     initial: [u32; 2],
-    /// Packets of the server that are lost behind the capture, by their number.
+    /// Numbers of the server's packets that are lost after the capture point.
     lost: Vec<usize>,
 }
 
@@ -68,7 +69,7 @@ impl Scene {
         }
     }
 
-    /// Runs the transfer to its end; the packets at the server's side.
+    /// Runs the transfer to its end and returns the packets at the server.
     fn run(&self) -> Vec<(Time, Vec<u8>)> {
         let announcement = Announcement {
             mss: self.config.segment_bytes as u16,
@@ -201,7 +202,7 @@ fn flip(packet: &mut [u8], codec: PriorityCodec) {
     codec.write(packet, other).unwrap();
 }
 
-/// Flips the mark of each packet of the server in turn; the numbers of those at which that is a fault.
+/// Flips the mark of each packet of the server in turn. Returns the faults that this causes, with the packet numbers.
 fn planted(scene: &Scene, capture: &[(Time, Vec<u8>)]) -> Vec<(u64, FaultKind)> {
     let mut found = Vec::new();
     for i in 0..capture.len() {
