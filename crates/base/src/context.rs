@@ -1,22 +1,22 @@
-/// What the sending application knows about the bytes it hands over (CATNIP paper, section III-B: a server
-/// knows the size of its document). The layout is fixed so that an eBPF program can share it.
+/// Information of the sending application about its data (CATNIP paper, section III-B: the size of a document is known
+/// at its server). The layout is fixed so that an eBPF program can share it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowContext {
     /// Bytes from the start of the document to its end.
     pub bytes_left: u64,
-    /// When the data loses its value, nanoseconds on the sender's clock; 0 means never.
+    /// Deadline after which the data loses its value, nanoseconds on the sender's clock; 0 means none.
     pub deadline_ns: u64,
-    /// RFC 9218 urgency, 0 (most urgent) to 7.
+    /// Urgency (RFC 9218), 0 (most urgent) to 7.
     pub urgency: u8,
-    /// RFC 9218 incremental delivery.
+    /// Incremental delivery (RFC 9218).
     pub incremental: bool,
-    /// Zero.
+    /// Reserved, zero.
     pub reserved: [u8; 6],
 }
 
 impl FlowContext {
-    /// The context of a document of which only the size is known.
+    /// Creates the context of a document of which only the size is known.
     pub const fn document(bytes: u64) -> Self {
         Self { bytes_left: bytes, deadline_ns: 0, urgency: 3, incremental: false, reserved: [0; 6] }
     }

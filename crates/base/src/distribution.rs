@@ -2,24 +2,24 @@ use crate::notation::{Kind, Notation, Usage, Written};
 use crate::{Bytes, ParseError, Rng, Share, Span};
 use std::str::FromStr;
 
-/// A distribution of sizes, counts or times; the unit is its user's. None of them gives negative values.
+/// Distribution of sizes, counts or times, in the unit of its user. All values are nonnegative.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// Always the same.
+    /// Constant value.
     Constant(f64),
-    /// Uniform between two bounds.
+    /// Uniform distribution between two bounds.
     Uniform {
         /// Lower bound.
         minimum: f64,
         /// Upper bound.
         maximum: f64,
     },
-    /// Exponential.
+    /// Exponential distribution.
     Exponential {
         /// Mean.
         mean: f64,
     },
-    /// Pareto; values above `maximum` count as `maximum`.
+    /// Pareto distribution; values above `maximum` are set to `maximum`.
     Pareto {
         /// Tail index.
         shape: f64,
@@ -28,7 +28,7 @@ pub enum Distribution {
         /// Greatest value.
         maximum: f64,
     },
-    /// Lognormal; values above `maximum` count as `maximum`.
+    /// Lognormal distribution; values above `maximum` are set to `maximum`.
     Lognormal {
         /// Mean of the logarithm.
         mu: f64,
@@ -37,26 +37,26 @@ pub enum Distribution {
         /// Greatest value.
         maximum: f64,
     },
-    /// Piecewise linear through points of a measured distribution function.
+    /// Piecewise linear distribution function through measured points.
     Empirical {
-        /// (value, probability of being at or below it), both ascending; the last probability is 1.
+        /// Points (value, probability of being at or below it), both ascending; the last probability is 1.
         points: Vec<(f64, f64)>,
     },
 }
 
-/// What the numbers of a distribution are, and so with which units they may be written.
+/// Quantity that a distribution describes, which determines the units of its values in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Numbers of things.
+    /// Counts.
     Count,
-    /// Seconds, or a time such as 200ms.
+    /// Times: seconds, or a text such as 200ms.
     Time,
-    /// Bytes, or a size such as 32KB.
+    /// Sizes: bytes, or a text such as 32KB.
     Size,
 }
 
 impl Measure {
-    /// One of its values.
+    /// Parses a value, with or without a unit.
     pub fn read(self, text: &str) -> Option<f64> {
         let text = text.trim();
         let with_unit = match self {
@@ -67,7 +67,7 @@ impl Measure {
         f64::from_str(text).ok().or(with_unit)
     }
 
-    /// What is expected where one is read.
+    /// Returns the description of an expected value.
     fn expected(self) -> &'static str {
         match self {
             Self::Count => "a number such as 8",
@@ -122,7 +122,7 @@ impl Kind for Distribution {
 crate::as_text!(Distribution);
 
 impl Distribution {
-    /// Reads one whose values are written with units; a value alone is always the same.
+    /// Parses a distribution whose values may have units. A single value is a constant.
     pub fn with_units(text: &str, values: Measure) -> Result<Self, ParseError> {
         if let Some(value) = values.read(text) {
             return Self::Constant(value).checked().map_err(|expected| ParseError::new(text, expected));
@@ -130,7 +130,7 @@ impl Distribution {
         if !text.trim_start().starts_with(|c: char| c.is_ascii_alphabetic() || c == ':') {
             return Err(ParseError::new(text, format!("{}, or a distribution", values.expected())));
         }
-        // The name must be right before what follows it.
+        // An unknown name is reported before any mistake in the parameters.
         let mut notation = Notation::of_family::<Self>(text)?;
         let read = Self::read_as(&mut notation, values)?;
         notation.finish_as(Self::USAGE)?;
@@ -181,7 +181,7 @@ impl Distribution {
         }
     }
 
-    /// What its numbers should be instead, if they make no distribution.
+    /// Returns the constraint that the parameters violate, or `None` if they are valid.
     fn mistake(&self) -> Option<&'static str> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let (holds, expected) = match self {
@@ -209,7 +209,7 @@ impl Distribution {
         (!holds).then_some(expected)
     }
 
-    /// One value.
+    /// Draws a value.
     pub fn draw(&self, rng: &mut Rng) -> f64 {
         match self {
             Self::Constant(value) => *value,
@@ -221,7 +221,7 @@ impl Distribution {
         }
     }
 
-    /// The probability of being at or below `value`.
+    /// Returns the probability of being at or below `value`.
     pub fn cdf(&self, value: f64) -> f64 {
         match self {
             Self::Constant(constant) => f64::from(value >= *constant),
@@ -252,7 +252,7 @@ fn quantile(points: &[(f64, f64)], probability: f64) -> f64 {
     low.0 + (high.0 - low.0) * (probability - low.1) / (high.1 - low.1)
 }
 
-/// Standard normal distribution function (Abramowitz and Stegun 7.1.26, absolute error below 2e-7).
+/// Computes the standard normal distribution function (Abramowitz and Stegun 7.1.26, absolute error below 2e-7).
 fn normal_cdf(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);

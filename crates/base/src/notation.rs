@@ -1,5 +1,5 @@
-//! How kinds of things are written, in scenario files, on the command line and in results: a name, then what it
-//! needs, as in `red:10,min=2,max=6,gentle=true`.
+//! Notation of kinds in scenario files, on the command line and in results: a name followed by parameters, as in
+//! `red:10,min=2,max=6,gentle=true`.
 
 use crate::ParseError;
 use std::fmt;
@@ -7,40 +7,40 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How a kind is written, and what it does.
+/// Notation of a kind, and its description.
 pub type Usage = (&'static str, &'static str);
 
-/// A kind of queue, of loss, of congestion control … as configuration. It stands in the file of what it configures, so
-/// that one file reads, checks, writes, documents and builds it; a family made by [`kinds!`](crate::kinds) lists it in
-/// one line.
+/// Kind of queue, of loss, of congestion control and so on, as configuration. An implementation is in the same file as
+/// the type that it configures, so that one file parses, checks, writes, documents and builds it; a family made by
+/// [`kinds!`](crate::kinds) lists it in one line.
 pub trait Kind: Sized {
-    /// The ways to write it. Each begins with a name, and `:` or `[` end the name.
+    /// Notations of the kind. Each begins with a name, which ends at `:` or `[`.
     const USAGE: &'static [Usage];
-    /// Reads and checks what follows the name.
+    /// Parses and checks the parameters after the name.
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError>;
-    /// Writes what `read` reads as the same.
+    /// Writes a notation that `read` parses to the same value.
     fn write(&self, to: &mut Written);
 }
 
-/// One of a family: how it is written, and how it is read.
+/// Member of a family: its notations and its parser.
 pub struct Member<F> {
-    /// See [`Kind::USAGE`].
+    /// Notations; see [`Kind::USAGE`].
     pub usage: &'static [Usage],
-    /// Reads and checks what follows the name.
+    /// Parses and checks the parameters after the name.
     pub read: fn(&mut Notation<'_>) -> Result<F, ParseError>,
 }
 
-/// Several kinds of which a configuration has one.
+/// Family of kinds, one of which a configuration has.
 pub trait Family: Sized + 'static {
-    /// All of them.
+    /// All members of the family.
     const KINDS: &'static [Member<Self>];
 
-    /// The ways to write one, with what each does.
+    /// Returns the notations of all kinds, with their descriptions.
     fn usages() -> Vec<Usage> {
         Self::KINDS.iter().flat_map(|kind| kind.usage).copied().collect()
     }
 
-    /// Reads any of them.
+    /// Parses any kind of the family.
     fn read_any(text: &str) -> Result<Self, ParseError> {
         let mut text = Notation::of_family::<Self>(text)?;
         let kind = Self::KINDS.iter().find(|kind| text.is_one_of(kind.usage)).expect("it is of the family");
@@ -50,12 +50,12 @@ pub trait Family: Sized + 'static {
     }
 }
 
-/// A kind is a family of its own.
+/// Each kind is a family of its own.
 impl<K: Kind + 'static> Family for K {
     const KINDS: &'static [Member<Self>] = &[Member { usage: K::USAGE, read: K::read }];
 }
 
-/// Lets a family be read from text.
+/// Implements parsing of a family from text.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! from_text {
@@ -69,7 +69,7 @@ macro_rules! from_text {
     };
 }
 
-/// Lets a kind be read and written on its own.
+/// Implements parsing and writing of a single kind.
 #[macro_export]
 macro_rules! as_text {
     ($Kind:ty) => {
@@ -83,7 +83,7 @@ macro_rules! as_text {
     };
 }
 
-/// Makes a family of kinds, as in
+/// Defines a family of kinds, as in
 /// ```
 /// # use catnip_base::kinds;
 /// # use catnip_base::notation::{Kind, Notation, Usage, Written};
@@ -127,7 +127,7 @@ macro_rules! kinds {
     };
 }
 
-/// Makes a family of kinds that need no more than their names.
+/// Defines a family of kinds without parameters.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $visible:vis enum $Family:ident { $($(#[$doc:meta])* $Kind:ident = $usage:expr),+ $(,)? }) => {
@@ -138,15 +138,15 @@ macro_rules! words {
         }
 
         impl $Family {
-            /// All of them.
+            /// All kinds of the family.
             $visible const ALL: &'static [Self] = &[$(Self::$Kind),+];
 
-            /// Its name.
+            /// Returns the name of the kind.
             $visible fn name(self) -> &'static str {
                 $crate::notation::name(self.usage())
             }
 
-            /// Its name, and what it stands for.
+            /// Returns the name of the kind and its description.
             $visible fn usage(self) -> $crate::notation::Usage {
                 match self { $(Self::$Kind => $usage),+ }
             }
@@ -167,34 +167,34 @@ macro_rules! words {
     };
 }
 
-/// The word that was probably meant, if there is one that is nearly the same.
+/// Returns the known word most similar to `word`, if one is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let alike = |known: &'a str| (strsim::normalized_damerau_levenshtein(word, known), known);
     let all = known.into_iter().map(alike).filter(|(alike, _)| (0.6..1.0).contains(alike));
     all.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
-/// The same as the end of a message.
+/// Returns the most similar known word as the end of an error message, or an empty text.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |known| format!("; did you mean {known}?"))
 }
 
-/// The name in a way to write something.
+/// Returns the name at the beginning of a notation.
 pub fn name((form, _): Usage) -> &'static str {
     form.split([':', '[']).next().unwrap_or(form)
 }
 
-/// Reads what may be absent, which is written as `none`.
+/// Parses an optional value, whose absence is written as `none`.
 pub fn optional<T: FromStr<Err = ParseError>>(text: &str) -> Result<Option<T>, ParseError> {
     if text == "none" { Ok(None) } else { text.parse().map(Some) }
 }
 
-/// Writes what may be absent.
+/// Writes an optional value.
 pub fn or_none<T: fmt::Display>(value: Option<&T>) -> String {
     value.map_or_else(|| "none".into(), T::to_string)
 }
 
-/// A text taken apart: `name:value,…,key=value,…`. A comma within parentheses separates nothing.
+/// Parsed notation `name:value,…,key=value,…`. A comma within parentheses is no separator.
 #[derive(Debug)]
 pub struct Notation<'a> {
     text: String,
@@ -203,7 +203,7 @@ pub struct Notation<'a> {
     options: Vec<(&'a str, &'a str)>,
 }
 
-/// The values without a key.
+/// Iterates over the values without a key.
 impl<'a> Iterator for Notation<'a> {
     type Item = &'a str;
     fn next(&mut self) -> Option<&'a str> {
@@ -212,7 +212,7 @@ impl<'a> Iterator for Notation<'a> {
 }
 
 impl<'a> Notation<'a> {
-    /// Takes a text apart.
+    /// Parses a notation.
     pub fn parse(text: &'a str) -> Result<Self, ParseError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         if name.is_empty() {
@@ -221,14 +221,14 @@ impl<'a> Notation<'a> {
         Ok(Self { text: text.into(), name, ..Self::nameless(rest) })
     }
 
-    /// Takes a text apart that names one of a family.
+    /// Parses a notation whose name must be one of a family.
     pub(crate) fn of_family<F: Family>(text: &'a str) -> Result<Self, ParseError> {
         let text = Self::parse(text)?;
         let usages = F::usages();
         if text.is_one_of(&usages) { Ok(text) } else { Err(text.unknown(usages)) }
     }
 
-    /// Its name is none of these.
+    /// Returns the error for a name that is none of these.
     fn unknown(&self, usages: Vec<Usage>) -> ParseError {
         let mut names: Vec<&str> = usages.into_iter().map(name).collect();
         names.dedup();
@@ -236,9 +236,9 @@ impl<'a> Notation<'a> {
         self.error(format!("one of {}{near}", names.join(", ")))
     }
 
-    /// Takes a text apart that has no name: `value,…,key=value,…`.
+    /// Parses a notation without a name: `value,…,key=value,…`.
     pub fn nameless(text: &'a str) -> Self {
-        // What stands in parentheses is a text of its own.
+        // Text in parentheses is a notation of its own.
         let mut depth = 0u32;
         let separates = |c| {
             match c {
@@ -259,40 +259,40 @@ impl<'a> Notation<'a> {
         Self { text: text.into(), name: "", values: values.into_iter(), options }
     }
 
-    /// What it is called.
+    /// Returns the name.
     pub fn name(&self) -> &'a str {
         self.name
     }
 
-    /// Something else was expected.
+    /// Returns an error that contains the whole text and the expected form.
     pub fn error(&self, expected: impl Into<String>) -> ParseError {
         ParseError::new(self.text.as_str(), expected)
     }
 
-    /// What is wrong with a part of it: that it is too large, or that something else was expected.
+    /// Returns the error for a part of the text: that the part is too large, or the expected form.
     pub fn error_of(&self, part: ParseError, expected: impl Into<String>) -> ParseError {
         if part.is_too_large() { part.about(self.text.as_str()) } else { self.error(expected) }
     }
 
-    /// The next value without a key.
+    /// Parses the next value without a key.
     pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, ParseError> {
         let value = self.values.next().and_then(|value| value.parse().ok());
         value.ok_or_else(|| self.error(expected))
     }
 
-    /// The text that belongs to a key, if it is given.
+    /// Takes the text of a key, if the key is given.
     pub fn take(&mut self, key: &str) -> Option<&'a str> {
         let index = self.options.iter().position(|(other, _)| *other == key)?;
         Some(self.options.remove(index).1)
     }
 
-    /// The value that must be given with a key.
+    /// Parses the value of a required key.
     pub fn key<T: FromStr>(&mut self, key: &str) -> Result<T, ParseError> {
         let value = self.take(key).ok_or_else(|| self.error(format!("{key}=")))?;
         value.parse().map_err(|_| self.not_a_value(key, value))
     }
 
-    /// The value that belongs to a key, if it is given.
+    /// Parses the value of a key, or returns the default if the key is absent.
     pub fn option<T: FromStr>(&mut self, key: &str, default: T) -> Result<T, ParseError> {
         match self.take(key) {
             None => Ok(default),
@@ -300,13 +300,13 @@ impl<'a> Notation<'a> {
         }
     }
 
-    /// The value that belongs to a key, or `None` if it is not given.
+    /// Parses the value of a key, or returns `None` if the key is absent.
     pub fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, ParseError> {
         let said = self.take(key);
         said.map(|value| value.parse().map_err(|_| self.not_a_value(key, value))).transpose()
     }
 
-    /// What stands behind a key is not what it takes.
+    /// Returns the error for a key with an invalid value.
     pub(crate) fn not_a_value(&self, key: &str, value: &str) -> ParseError {
         self.error(format!("a value for {key}, not {value:?}"))
     }
@@ -315,12 +315,12 @@ impl<'a> Notation<'a> {
         usages.iter().any(|&usage| name(usage) == self.name)
     }
 
-    /// Nothing may be left.
+    /// Returns an error if values or keys are left.
     pub fn finish(self) -> Result<(), ParseError> {
         self.finish_as(&[])
     }
 
-    /// The same; keys are guessed among those that these ways to write it show.
+    /// Returns an error if values or keys are left, with a suggestion among the keys of these notations.
     pub(crate) fn finish_as(mut self, usages: &[Usage]) -> Result<(), ParseError> {
         let keys = usages.iter().flat_map(|(form, _)| form.split(['[', ']', ':', ',']));
         let keys = keys.filter_map(|part| part.split_once('=')).map(|(key, _)| key);
@@ -335,7 +335,7 @@ impl<'a> Notation<'a> {
     }
 }
 
-/// What will be read again.
+/// Notation under construction.
 #[derive(Debug, Default)]
 pub struct Written {
     text: String,
@@ -343,14 +343,14 @@ pub struct Written {
 }
 
 impl Written {
-    /// What a kind writes.
+    /// Returns the notation of a kind.
     pub fn of(kind: &impl Kind) -> Self {
         let mut written = Self::default();
         kind.write(&mut written);
         written
     }
 
-    /// Begins with the name.
+    /// Writes the name.
     pub fn name(&mut self, name: &str) -> &mut Self {
         self.text.push_str(name);
         self
@@ -369,7 +369,7 @@ impl Written {
         self.value(format_args!("{key}={value}"))
     }
 
-    /// Adds a value with its key, unless it is what is read without it.
+    /// Adds a value with its key unless the value is the default.
     pub fn option<T: fmt::Display + PartialEq>(&mut self, key: &str, value: T, default: T) -> &mut Self {
         if value == default { self } else { self.key(key, value) }
     }
@@ -381,7 +381,7 @@ impl fmt::Display for Written {
     }
 }
 
-/// A kind from outside, of which only what `B` says is known. Two that are written the same are the same.
+/// Registered kind, of which only the interface `B` is known. Two kinds with the same notation are equal.
 pub struct Custom<B: ?Sized> {
     written: String,
     kind: Arc<B>,
@@ -412,7 +412,7 @@ impl<B: ?Sized> fmt::Debug for Custom<B> {
     }
 }
 
-/// It is read by a [`Registry`], not by a name of its own.
+/// Parsing requires a [`Registry`], as registered kinds have no fixed name.
 impl<B: ?Sized> Kind for Custom<B> {
     const USAGE: &'static [Usage] = &[];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
@@ -425,7 +425,7 @@ impl<B: ?Sized> Kind for Custom<B> {
 
 type ReadCustom<B> = Box<dyn Fn(&str) -> Result<Custom<B>, ParseError> + Send + Sync>;
 
-/// Kinds from outside, by name.
+/// Registered kinds, by name.
 pub struct Registry<B: ?Sized>(Vec<(&'static [Usage], ReadCustom<B>)>);
 
 impl<B: ?Sized> Default for Registry<B> {
@@ -435,7 +435,7 @@ impl<B: ?Sized> Default for Registry<B> {
 }
 
 impl<B: ?Sized + 'static> Registry<B> {
-    /// Adds a kind; a name that is built in keeps its meaning. `share` is how it is told from others of its family:
+    /// Registers a kind; a built-in name keeps its meaning. `share` converts the kind to the interface of its family:
     /// `|kind: MyKind| Arc::new(kind)`.
     pub fn add<K: Kind + 'static>(&mut self, share: fn(K) -> Arc<B>) {
         let read = move |text: &str| {
@@ -445,7 +445,7 @@ impl<B: ?Sized + 'static> Registry<B> {
         self.0.push((K::USAGE, Box::new(read)));
     }
 
-    /// Reads a built-in kind, or else one from here; `wrap` makes it one of the family.
+    /// Parses a built-in kind or else a registered one; `wrap` makes the latter a member of the family.
     pub fn read<F: Family>(&self, text: &str, wrap: fn(Custom<B>) -> F) -> Result<F, ParseError> {
         let notation = Notation::parse(text)?;
         let built_in = F::KINDS.iter().any(|kind| notation.is_one_of(kind.usage));
@@ -488,9 +488,9 @@ mod tests {
     words! {
         /// An answer.
         enum Answer {
-            /// Of course.
+            /// Agreement.
             Yes = ("yes", "agrees"),
-            /// Never.
+            /// Refusal.
             No = ("no", "refuses"),
         }
     }

@@ -1,44 +1,44 @@
-//! Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-//! SC 2011, section 3.3). A stream is a key and a counter, so any component of a run has its own stream that no
-//! other component can disturb.
+//! Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011,
+//! section 3.3). A stream is a key and a counter, so each component of a run has its own stream, which no other
+//! component can disturb.
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: u32 = 10;
 
-/// Which component of a run draws: two components never share a stream, and the stream of one does not depend
-/// on which others exist.
+/// Component of a run that draws random numbers. Two components never share a stream, and the stream of one does not
+/// depend on the existence of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// The drop decisions of the queue of port `n`.
+    /// Drop decisions of the queue of port `n`.
     Queue(u32),
-    /// The same of one of several queues of port `n`: which one, from 0.
+    /// Drop decisions of one of several queues of port `n`, with the index of the queue.
     PartOfQueue(u32, u32),
-    /// The choice of victims in the queue of port `n`.
+    /// Choice of victims in the queue of port `n`.
     Victim(u32),
-    /// The same of one of several queues of port `n`: which one, from 0.
+    /// Choice of victims in one of several queues of port `n`, with the index of the queue.
     PartOfVictim(u32, u32),
-    /// A stage before the queue of port `n`: which one, from 0.
+    /// Stage before the queue of port `n`, with the index of the stage.
     Before(u32, u32),
-    /// What user `n` does: the order of pages, think times.
+    /// Behaviour of user `n`: the order of pages and think times.
     User(u32),
     /// Properties of the `n`-th connection, such as the phase of its clock tick.
     Connection(u32),
     /// Generation of workload `n`.
     Workload(u32),
-    /// When the traffic of group `n` starts.
+    /// Start times of the traffic of group `n`.
     Start(u32),
-    /// The propagation delays of port `n`.
+    /// Propagation delays of port `n`.
     Jitter(u32),
-    /// A stage behind the wire of port `n`: which one, from 0.
+    /// Stage behind the wire of port `n`, with the index of the stage.
     Behind(u32, u32),
-    /// How long server `n` takes to answer.
+    /// Response times of server `n`.
     Server(u32),
-    /// A conditioner behind the wire of port `n`: which one, from 0.
+    /// Conditioner behind the wire of port `n`, with the index of the conditioner.
     Conditioner(u32, u32),
-    /// When the wire of port `n` stands still.
+    /// Outages of the wire of port `n`.
     Outage(u32),
-    /// Which attempts of the link layer of port `n` are lost.
+    /// Losses of transmission attempts at the link layer of port `n`.
     Arq(u32),
 }
 
@@ -64,7 +64,7 @@ impl Stream {
     }
 }
 
-/// One stream of random numbers.
+/// Stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Rng {
     key: [u32; 2],
@@ -75,19 +75,19 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The stream of one component in the run with this seed.
+    /// Creates the stream of a component in the run with this seed.
     pub fn new(seed: u64, stream: Stream) -> Self {
         let key = [seed as u32, (seed >> 32) as u32];
         Self { key, stream: stream.words(), block: 0, buffer: [0; 4], used: 4 }
     }
 
-    /// Another stream of the same component, from its beginning; stages number theirs likewise.
+    /// Returns another stream of the same component, from its beginning. Its number is encoded like that of a stage.
     pub fn branch(&self, n: u32) -> Self {
         let stream = [self.stream[0] | (n + 1) << 8, self.stream[1]];
         Self { key: self.key, stream, block: 0, buffer: [0; 4], used: 4 }
     }
 
-    /// 32 uniform bits.
+    /// Returns 32 uniform bits.
     pub fn next_u32(&mut self) -> u32 {
         if self.used == 4 {
             let counter = [self.block as u32, (self.block >> 32) as u32, self.stream[0], self.stream[1]];
@@ -100,16 +100,16 @@ impl Rng {
         word
     }
 
-    /// Uniform in [0, 1) with 53 bits.
+    /// Draws uniformly from [0, 1) with 53 bits.
     pub fn uniform(&mut self) -> f64 {
         let (high, low) = (u64::from(self.next_u32()), u64::from(self.next_u32()));
         ((high << 32 | low) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `0..n` without bias; `n` must be positive.
+    /// Draws uniformly from `0..n` without bias; `n` must be positive.
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "there is no number below zero");
-        // Lemire's method: the high word is uniform once the short low words are rejected.
+        // Lemire's method: the high word is uniform once products with a low word below the threshold are rejected.
         let threshold = n.wrapping_neg() % n;
         loop {
             let product = u64::from(self.next_u32()) * u64::from(n);
@@ -119,28 +119,28 @@ impl Rng {
         }
     }
 
-    /// True with probability `p`.
+    /// Returns true with probability `p`.
     pub fn chance(&mut self, p: f64) -> bool {
         self.uniform() < p
     }
 
-    /// Exponential with the given mean.
+    /// Draws from the exponential distribution with the given mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.uniform()).ln()
     }
 
-    /// Standard normal (Box-Muller, one of the pair).
+    /// Draws from the standard normal distribution (Box-Muller, one of the pair).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// Pareto with the given shape and minimum.
+    /// Draws from the Pareto distribution with the given shape and minimum.
     pub fn pareto(&mut self, shape: f64, minimum: f64) -> f64 {
         minimum * (1.0 - self.uniform()).powf(-1.0 / shape)
     }
 
-    /// A random order of `items` (Fisher-Yates).
+    /// Shuffles `items` (Fisher-Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u32 + 1) as usize);

@@ -1,5 +1,4 @@
-/// Values with small stable numbers; freed numbers are used again, the last freed first, while they are hot in the
-/// cache.
+/// Collection of values with small stable indices. Released indices are reused, the last one first, while it is in the cache.
 #[derive(Debug)]
 pub struct Slab<T> {
     slots: Vec<T>,
@@ -13,7 +12,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// A number for the value.
+    /// Stores a value and returns its index.
     #[inline]
     pub fn insert(&mut self, value: T) -> u32 {
         match self.free.pop() {
@@ -28,19 +27,19 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The number may be given to another value from now on; the old one stays until then.
+    /// Releases an index for reuse. The old value stays until then.
     #[inline]
     pub fn release(&mut self, id: u32) {
         self.free.push(id);
     }
 
-    /// Forgets all values; keeps their memory.
+    /// Removes all values and keeps their memory.
     pub fn clear(&mut self) {
         self.slots.clear();
         self.free.clear();
     }
 
-    /// The values in use, by number.
+    /// Returns the values in use, by index.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let mut free = self.free.clone();
         free.sort_unstable();
@@ -48,7 +47,7 @@ impl<T> Slab<T> {
         (0..self.slots.len() as u32).filter(is_used).map(|id| (id, &self[id]))
     }
 
-    /// How many values are in use.
+    /// Returns the number of values in use.
     pub fn in_use(&self) -> usize {
         self.slots.len() - self.free.len()
     }

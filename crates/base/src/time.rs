@@ -3,88 +3,88 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A point on one run's clock, in nanoseconds since the run began.
+/// Point in time on the clock of a run, in nanoseconds since the run began.
 ///
 /// Two points cannot be added; their difference is a [`Span`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
-/// A length of time in nanoseconds.
+/// Duration in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
 impl Time {
-    /// The beginning of the run.
+    /// Beginning of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than everything that happens.
+    /// Time after all events.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The point `nanos` nanoseconds after the beginning.
+    /// Returns the time `nanos` nanoseconds after the beginning of the run.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the beginning.
+    /// Returns the nanoseconds since the beginning of the run.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the beginning.
+    /// Returns the seconds since the beginning of the run.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / NANOS_PER_SECOND as f64
     }
 
-    /// Time since `earlier`, or zero if `earlier` is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Self = Self(0);
 
-    /// A length of `nanos` nanoseconds.
+    /// Returns a duration of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// A length of `micros` microseconds.
+    /// Returns a duration of `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros * 1_000)
     }
 
-    /// A length of `millis` milliseconds.
+    /// Returns a duration of `millis` milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis * 1_000_000)
     }
 
-    /// A length of `secs` whole seconds.
+    /// Returns a duration of `secs` whole seconds.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs * NANOS_PER_SECOND)
     }
 
-    /// A length of `secs` seconds, rounded to the nearest nanosecond; negative and absurd values saturate.
+    /// Returns a duration of `secs` seconds, rounded to the nearest nanosecond; negative and too large values saturate.
     pub fn from_secs_f64(secs: f64) -> Self {
         Self((secs * NANOS_PER_SECOND as f64).round() as u64)
     }
 
-    /// Nanoseconds.
+    /// Returns the nanoseconds of the duration.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds.
+    /// Returns the seconds of the duration.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / NANOS_PER_SECOND as f64
     }
 
-    /// The difference to a shorter span, or zero.
+    /// Returns the difference to a shorter duration, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// How many whole `unit`s fit.
+    /// Returns the number of whole `unit`s in the duration.
     pub const fn in_units_of(self, unit: Self) -> u64 {
         self.0 / unit.0
     }
@@ -105,7 +105,7 @@ impl AddAssign<Span> for Time {
 
 impl Sub for Time {
     type Output = Span;
-    /// Panics in debug builds if the right side is later: a clock that goes back is a bug.
+    /// Returns the time since `earlier`. Panics in debug builds if `earlier` is later: a clock that runs backwards is a bug.
     fn sub(self, earlier: Self) -> Span {
         debug_assert!(self >= earlier, "time runs backwards: {self} - {earlier}");
         self.since(earlier)
@@ -145,31 +145,31 @@ impl fmt::Display for Time {
     }
 }
 
-/// A line rate in bit/s; never zero.
+/// Line rate in bit/s; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u64);
 
 impl Rate {
-    /// A rate of `bits` bit/s, or `None` for zero.
+    /// Returns a rate of `bits` bit/s, or `None` for zero.
     pub const fn from_bits_per_second(bits: u64) -> Option<Self> {
         if bits == 0 { None } else { Some(Self(bits)) }
     }
 
-    /// Bits per second.
+    /// Returns the bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// The time `bytes` bytes take on the wire, rounded down to the nanosecond.
+    /// Returns the transmission time of `bytes` bytes, rounded down to the nanosecond.
     pub fn time_of(self, bytes: u64) -> Span {
         Span((u128::from(bytes) * 8 * u128::from(NANOS_PER_SECOND) / u128::from(self.0)) as u64)
     }
 }
 
-/// How long packets take on a wire of constant rate, exact over any busy period.
+/// Transmission times on a link of constant rate, exact over any busy period.
 ///
-/// A packet's time is rarely a whole number of nanoseconds. The fraction is carried from one packet of a busy
-/// period to the next, so that a link is never wrong by more than one nanosecond, however long it is busy.
+/// The transmission time of a packet is rarely a whole number of nanoseconds. The fraction is carried from one packet
+/// of a busy period to the next, so that the error never exceeds one nanosecond, however long the busy period is.
 #[derive(Clone, Debug)]
 pub struct WireTime {
     rate: u64,
@@ -181,17 +181,17 @@ pub struct WireTime {
 }
 
 impl WireTime {
-    /// A wire of the given rate that is idle.
+    /// Creates an idle link of the given rate.
     pub fn new(rate: Rate) -> Self {
         Self { rate: rate.0, carry: 0, last_end: Time::ZERO, cached_len: 0, whole: 0, fraction: 0 }
     }
 
-    /// Its rate.
+    /// Returns the rate.
     pub fn rate(&self) -> Rate {
         Rate(self.rate)
     }
 
-    /// When the last bit of `len` bytes has left if the first one leaves at `start`.
+    /// Returns the time at which the last bit of `len` bytes is sent if the first one is sent at `start`.
     #[inline]
     pub fn finish(&mut self, start: Time, len: u32) -> Time {
         if len != self.cached_len {

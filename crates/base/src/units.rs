@@ -1,10 +1,10 @@
-//! Numbers with units, as people write them: `1.5Mbit`, `9.2ms`, `32KB`.
+//! Quantities with units in text: `1.5Mbit`, `9.2ms`, `32KB`.
 
 use crate::{Rate, Span};
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is not what it should be. The message names the text and what was expected.
+/// Error of parsing a text. The message contains the text and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     value: String,
@@ -13,22 +13,22 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// `value` cannot be read; `expected` completes the sentence "expected …".
+    /// Creates the error for an invalid `value`; `expected` completes the sentence "expected …".
     pub fn new(value: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { value: value.into(), expected: expected.into(), is_too_large: false }
     }
 
-    /// `value` is more than a number can hold; `most` is what it can.
+    /// Creates the error for a `value` above `most`, the largest value that a number can hold.
     pub fn too_large(value: impl Into<String>, most: impl fmt::Display) -> Self {
         Self { is_too_large: true, ..Self::new(value, format!("at most {most}")) }
     }
 
-    /// The same of a text that `value` is a part of.
+    /// Replaces the value of the error by a `text` of which the value is a part.
     pub fn about(self, text: impl Into<String>) -> Self {
         Self { value: text.into(), ..self }
     }
 
-    /// Would a smaller value do?
+    /// Returns true if the value is too large.
     pub fn is_too_large(&self) -> bool {
         self.is_too_large
     }
@@ -42,31 +42,31 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// An amount of data in bytes; `KB`, `MB` and `GB` are the 1024-based units of the papers.
+/// Amount of data in bytes; `KB`, `MB` and `GB` are the 1024-based units of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
-/// A part of a whole, or a probability: `5%` or 0.05.
+/// Share of a whole, or a probability: `5%` or 0.05.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
-/// What is written as a number with a unit.
+/// Quantity that is written as a number with a unit.
 pub trait Quantity: FromStr<Err = ParseError> + fmt::Display {
-    /// What it is called.
+    /// Name of the quantity.
     const NAME: &'static str;
-    /// What it is.
+    /// Description of the quantity.
     const ABOUT: &'static str;
-    /// Its units, small ones first; an empty one may be left out.
+    /// Units in ascending order; an empty unit is that of a number alone.
     const UNITS: &'static [&'static str];
 }
 
-/// Units with their sizes, small ones first.
+/// Units with their sizes in ascending order.
 type Units = [(&'static str, u64)];
 
 const SPANS: &Units = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 const RATES: &Units = &[("bit", 1), ("kbit", 1_000), ("Mbit", 1_000_000), ("Gbit", 1_000_000_000)];
 
-/// Reads `9.2ms`, rounded to a whole number of the smallest unit; no digit is lost on the way.
+/// Parses a text such as `9.2ms`, rounded to a whole number of the smallest unit; no digit is lost before the rounding.
 fn parse(text: &str, units: &Units, expected: &str) -> Result<u64, ParseError> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -78,7 +78,7 @@ fn parse(text: &str, units: &Units, expected: &str) -> Result<u64, ParseError> {
     decimal.times(size).ok_or_else(|| ParseError::too_large(text, format!("{}{unit}", u64::MAX / size)))
 }
 
-/// A number without a sign: digits before the point, and behind it.
+/// Unsigned decimal number: the digits before and after the point.
 struct Decimal<'a>(&'a str, &'a str);
 
 impl<'a> Decimal<'a> {
@@ -89,13 +89,13 @@ impl<'a> Decimal<'a> {
             .then_some(Self(whole, fraction))
     }
 
-    /// Nothing if that is too much.
+    /// Multiplies the number by `size` and rounds it; `None` on overflow.
     fn times(&self, size: u64) -> Option<u64> {
         let digits = |text: &str| match text {
             "" => Some(0),
             text => text.parse::<u64>().ok().map(u128::from),
         };
-        // More digits than these are below half of the smallest unit.
+        // Digits beyond the 18th are below half of the smallest unit.
         let fraction = &self.1[..self.1.len().min(18)];
         let tens = 10u128.pow(fraction.len() as u32);
         let parts = digits(self.0)? * tens + digits(fraction)?;
@@ -103,7 +103,7 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// Writes a value in the largest unit that it reaches, to the last digit.
+/// Writes a value, with all digits, in the largest unit that is not above the value.
 fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &Units) -> fmt::Result {
     let fits = |(_, size): &&(&str, u64)| value == 0 || value >= *size;
     let (unit, size) = units.iter().rev().find(fits).expect("the smallest unit is 1");
@@ -193,7 +193,7 @@ impl FromStr for Share {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let read = match text.trim().strip_suffix('%') {
             None => text.trim().parse().ok(),
-            // The number that is nearest to it, which a division does not always give.
+            // Parsing with an exponent yields the nearest number; a division does not always do so.
             Some(percent) if !percent.contains(['e', 'E']) => format!("{}e-2", percent.trim()).parse().ok(),
             Some(_) => None,
         };
