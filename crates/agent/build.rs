@@ -1,4 +1,4 @@
-//! Compiles the programs of the kernel with clang, and the laws among them for a test on the host.
+//! Compiles the kernel programs with clang, and their laws for a test on the host.
 
 use libbpf_cargo::SkeletonBuilder;
 use std::env;
@@ -10,7 +10,7 @@ fn main() {
     println!("cargo:rerun-if-changed=include");
     if let Err(error) = SkeletonBuilder::new()
         .source("bpf/agent.bpf.c")
-        // Arithmetic of 32 bits, which Linux has had since 5.1, spares the marker a twelfth of its instructions.
+        // 32-bit arithmetic, available since Linux 5.1, saves the marker a twelfth of its instructions.
         .clang_args(["-Wall", "-Wno-unused-function", "-Werror", "-mcpu=v3"])
         .build_and_generate(out.join("agent.skel.rs"))
     {

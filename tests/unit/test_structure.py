@@ -21,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = {path.parent.name: path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
-LAYERS = ["base cli context law linux", "net model", "tcp", "sim wire", "lab", "agent emu py"]
+LAYERS = ["base cli law", "linux", "context net model", "tcp", "sim wire", "lab", "agent emu py"]
 PYTHON_LAYERS = [
     "context models",
     "base",
@@ -82,6 +82,16 @@ def test_a_crate_uses_those_of_the_layers_below_it() -> None:
             up = {name.removeprefix("catnip-") for name in uses if name.startswith("catnip-")} - below
             assert not up, f"{crate} uses {', '.join(sorted(up))}: not of a layer below it"
         below |= {*layer.split()}
+
+
+def test_unsafe_code_and_clocks_are_in_one_crate() -> None:
+    for crate, folder in CRATES.items():
+        # clippy.toml disallows clocks; who reads one must say so.
+        code = "".join(path.read_text() for path in (folder / "src").rglob("*.rs"))
+        assert crate == "linux" or "disallowed_methods" not in code, crate
+        # Python's module replaces the allocator, whose trait is unsafe.
+        roots = [path.read_text() for path in ROOTS if path.is_relative_to(folder) and crate not in ("linux", "py")]
+        assert all(re.search(r"^#!\[(forbid|deny)\(unsafe_code\)\]", root, re.MULTILINE) for root in roots), crate
 
 
 def test_the_architecture_lists_the_crates_from_the_bottom_up() -> None:

@@ -1,36 +1,36 @@
-//! What this machine has of what an agent needs.
+//! Requirements of an agent, and their check on this machine.
 
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One thing that is needed.
+/// Result of the check of a requirement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What.
+    /// Requirement.
     pub what: &'static str,
-    /// Is it there?
+    /// True if the requirement is met.
     pub ok: bool,
-    /// What was found, or what to do.
+    /// Value found, or a remedy.
     pub found: String,
-    /// What is missing without it.
+    /// Features that need the requirement.
     pub needed_for: &'static str,
 }
 
-/// The oldest kernel that has all that the programs call: links to devices (TCX).
+/// Oldest supported kernel: the first one with links to devices (TCX).
 const OLDEST: (u32, u32) = (6, 6);
 
-/// Looks at everything.
+/// Checks all requirements.
 pub fn findings() -> Vec<Finding> {
     vec![kernel(), types(), root(), cgroup(), settings(), controllers()]
 }
 
-/// Why an agent cannot start here, if it cannot: the first thing that everything needs.
+/// Returns the first requirement that prevents the start of an agent, if there is one.
 pub fn obstacle() -> Option<Finding> {
     [kernel(), types(), root()].into_iter().find(|finding| !finding.ok)
 }
 
-/// The folder at which the second version of control groups is mounted.
+/// Returns the mount point of the second version of control groups.
 pub fn cgroup2() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {

@@ -1,33 +1,33 @@
-//! The programs in the kernel, and where they are attached. Everything that is attached ends with this process, however it ends.
+//! Kernel programs and their attachment points. Everything attached is detached when this process ends, however it ends.
 
 use crate::check;
 use crate::policy::Policy;
 use crate::skeleton::{AgentSkel, AgentSkelBuilder};
 use crate::statistics::{self, Count};
-use crate::sys;
 use catnip_cli::failure::Failure;
 use catnip_linux::netlink::Netlink;
+use catnip_linux::sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, OpenObject};
 use std::fs::File;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-/// What is attached where.
+/// Configuration of the kernel programs.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// How to mark.
+    /// Marking policy.
     pub policy: Policy,
-    /// Whose leaving packets are marked.
+    /// Devices whose outgoing packets are marked.
     pub devices: Vec<String>,
-    /// Whose processes may tell of their documents: a folder of the second version of control groups.
+    /// Folder of the control group (second version) whose processes may announce documents.
     pub cgroup: PathBuf,
-    /// Are the controllers registered?
+    /// Congestion controllers to register.
     pub controllers: Controllers,
 }
 
-/// Which controllers are registered. They are the whole machine's, whatever the namespace.
+/// Congestion controllers to register. They are registered for the whole machine, not for a network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Controllers {
     /// All, unless another agent has registered them
@@ -39,7 +39,7 @@ pub enum Controllers {
     None,
 }
 
-/// The controllers, and what they are.
+/// Congestion controllers and their descriptions.
 pub const CONTROLLERS: [(&str, &str); 5] = [
     ("catnip_newcwv", "newCWV (RFC 7661)"),
     ("catnip_newcwv_p", "newCWV, and a window takes a round trip"),
@@ -48,20 +48,22 @@ pub const CONTROLLERS: [(&str, &str); 5] = [
     ("catnip_eca_p", "both"),
 ];
 
-/// Programs that run in the kernel.
+/// Attached kernel programs.
 pub struct Attached<'a> {
     skeleton: AgentSkel<'a>,
     links: Vec<Link>,
+    /// Links to devices, which are detached when their descriptors are closed.
+    tcx: Vec<OwnedFd>,
     controllers: Vec<String>,
 }
 
-/// Memory that the programs need for as long as they are attached.
+/// Memory of the kernel programs, needed as long as they are attached.
 pub type Room = MaybeUninit<OpenObject>;
 
 impl<'a> Attached<'a> {
-    /// Loads the programs and attaches them; if one cannot be, none stays.
+    /// Loads and attaches the programs. If one fails, none stays attached.
     pub fn new(setup: &Setup, room: &'a mut Room) -> Result<Self, Failure> {
-        // What libbpf has to say goes to those who ask for it.
+        // Messages of libbpf are printed on request only.
         let verbose = std::env::var_os("CATNIP_BPF_LOG").is_some();
         libbpf_rs::set_print(verbose.then_some((libbpf_rs::PrintLevel::Debug, |_, text| eprint!("{text}"))));
         let load = |what: &'static str| {
@@ -87,19 +89,19 @@ impl<'a> Attached<'a> {
         }
         let skeleton = open.load().map_err(load("load the programs"))?;
         debug_assert_eq!(skeleton.maps.counters.max_entries() as usize, statistics::REASONS.len() * 3);
-        let mut attached = Self { skeleton, links: Vec::new(), controllers: Vec::new() };
+        let mut attached = Self { skeleton, links: Vec::new(), tcx: Vec::new(), controllers: Vec::new() };
         attached.attach(setup)?;
         Ok(attached)
     }
 
     fn attach(&mut self, setup: &Setup) -> Result<(), Failure> {
-        let Self { skeleton, links, controllers } = self;
+        let Self { skeleton, links, tcx, controllers } = self;
         let programs = &mut skeleton.progs;
         let cgroup = File::open(&setup.cgroup);
         let name = setup.cgroup.display().to_string();
         let cgroup =
             cgroup.map_err(|error| Failure::new("--cgroup", format!("{name}: cannot open it: {error}")))?;
-        // What nobody needs would still cost each packet its call.
+        // A program that is not needed would still cost a call for each packet.
         let hear = setup.policy.marks_acks.then_some(&mut programs.catnip_hear);
         for program in [&mut programs.catnip_tell, &mut programs.catnip_ask].into_iter().chain(hear) {
             let link = program.attach_cgroup(cgroup.as_raw_fd());
@@ -111,8 +113,8 @@ impl<'a> Attached<'a> {
             let wrong = |what: String| Failure::new("--device", format!("{device}: {what}"));
             let index = netlink.index_of(device).map_err(|error| wrong(error.to_string()))?;
             if setup.policy.mark.is_some() {
-                let link = sys::attach_tcx(&programs.catnip_mark, index);
-                links.push(link.map_err(|error| wrong(format!("cannot attach to what leaves it: {error}")))?);
+                let link = sys::attach_tcx_egress(programs.catnip_mark.as_fd(), index);
+                tcx.push(link.map_err(|error| wrong(format!("cannot attach to what leaves it: {error}")))?);
             }
         }
         if setup.controllers != Controllers::None {
@@ -143,19 +145,19 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
-    /// The controllers that it has registered.
+    /// Returns the registered congestion controllers.
     pub fn controllers(&self) -> &[String] {
         &self.controllers
     }
 
-    /// What the marker has counted so far.
+    /// Returns the counters of the marker.
     pub fn counts(&self) -> Result<Vec<Count>, Failure> {
         statistics::read(&self.skeleton.maps.counters)
             .map_err(|error| Failure::new("statistics", format!("cannot read them: {error}")))
     }
 }
 
-/// The devices that are marked if nothing else is said: all but the loopback.
+/// Returns the devices that are marked by default: all that are up, except the loopback.
 pub fn usual_devices() -> Result<Vec<String>, Failure> {
     let devices = Netlink::open().and_then(|mut netlink| netlink.devices());
     let devices =
@@ -171,7 +173,7 @@ pub fn usual_devices() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// The control group of all processes.
+/// Returns the control group of all processes.
 pub fn usual_cgroup() -> Result<PathBuf, Failure> {
     check::cgroup2().ok_or_else(|| {
         Failure::new(

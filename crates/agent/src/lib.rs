@@ -1,5 +1,8 @@
-//! The endpoint on real Linux: programs in the kernel mark what leaves a host, hear from applications what they know of their documents,
-//! and control congestion. Everything ends with the process that has started it.
+//! CATNIP endpoint on Linux: kernel programs mark the outgoing packets of a host, receive information about documents
+//! from applications, and control congestion. Everything ends with the process that started it.
+
+// What is generated from the programs of the kernel is the exception.
+#![deny(unsafe_code)]
 
 pub mod check;
 pub mod kernel;
@@ -9,9 +12,8 @@ pub mod serve;
 pub mod settings;
 pub mod state;
 pub mod statistics;
-mod sys;
 
-#[allow(clippy::all, missing_docs, unreachable_pub, non_camel_case_types, dead_code)]
+#[allow(unsafe_code, clippy::all, missing_docs, unreachable_pub, non_camel_case_types, dead_code)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/agent.skel.rs"));
 }

@@ -1,4 +1,6 @@
-//! Marks the packets of this host, and controls its congestion, by programs in the kernel.
+//! Command `catnip-agent`: packet marks and congestion control of this host by kernel programs.
+
+#![forbid(unsafe_code)]
 
 mod start;
 mod verify_command;
@@ -18,10 +20,10 @@ use std::thread::sleep;
 use std::time::Duration;
 use verify_command::Verify;
 
-/// Marks crucial packets of this host for routers that can tell them apart, by programs in the kernel.
+/// Marks crucial packets of this host by kernel programs, for routers that distinguish priorities.
 ///
-/// Beside servers that know nothing of it: `start` it, and what they send is marked; `stop` it, and everything is as before. It needs Linux
-/// 6.6 or newer, and root.
+/// Servers need no change: `start` marks the packets that they send, and `stop` restores the previous state. Requires
+/// Linux 6.6 or newer, and root.
 #[derive(Debug, Parser)]
 #[command(name = "catnip-agent", version, arg_required_else_help = true, propagate_version = true, after_help = AFTER)]
 struct Cli {
@@ -42,26 +44,26 @@ enum What {
     Verify(Verify),
 }
 
-/// Tells what the agent of this network namespace does and has counted.
+/// Shows the state and the counters of the agent of this network namespace.
 #[derive(Args, Debug)]
 struct Ask {
     /// Print JSON on standard output
     #[arg(long)]
     json: bool,
-    /// Print the counts as Prometheus reads them
+    /// Print the counters in the format of Prometheus
     #[arg(long, conflicts_with = "json")]
     prometheus: bool,
 }
 
-/// Ends the agent of this network namespace, and puts back what it has changed, even if it was killed.
+/// Stops the agent of this network namespace and restores the settings that it has changed, even if it was killed.
 #[derive(Args, Debug)]
 struct Stop {
-    /// Print its last statistics as JSON on standard output
+    /// Print the last statistics as JSON on standard output
     #[arg(long)]
     json: bool,
 }
 
-/// Tells what this machine has of what an agent needs.
+/// Checks the requirements of an agent on this machine.
 #[derive(Args, Debug)]
 struct Check {
     /// Print JSON on standard output
@@ -113,7 +115,7 @@ fn status(options: &Ask) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// How long an agent may take to end.
+/// Time limit for the end of an agent.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -1,50 +1,50 @@
-//! What the agent is told: how to mark, and what applications may ask for.
+//! Policy of the agent: its marks, and the requests that applications may make.
 
 use crate::skeleton::types;
 use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec, Threshold};
 use catnip_net::{Colour, Dscp, Sla};
 use serde::Serialize;
 
-/// How packets are marked.
+/// Marking policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// By what; `None`: not at all.
+    /// Marker; `None` for no marks.
     pub mark: Option<MarkerSpec>,
-    /// How a packet says its level, for all classes; `None`: assured forwarding, by class.
+    /// Codepoints of the levels in all classes; `None` for assured forwarding by class.
     pub codepoints: Option<Codepoints>,
-    /// Do ACKs have the level of the data that they answer?
+    /// True if ACKs have the level of the data that they acknowledge.
     pub marks_acks: bool,
-    /// What one user's packets may have at most before they are demoted.
+    /// Limits of each user's HIGH and MED packets, above which packets are demoted.
     pub user: Option<Sla>,
-    /// Of connections that have said no class.
+    /// Class of connections that have requested none.
     pub usual: Service,
-    /// The best class that an application without privileges may ask for.
+    /// Best class that an application without privileges may request.
     pub best: Service,
-    /// The same of thresholds, segments.
+    /// Largest thresholds that an application without privileges may request, segments.
     pub most: [u32; 2],
-    /// Do documents end where HTTP/1 headers say?
+    /// True if documents end where HTTP/1 headers specify.
     pub reads_http: bool,
-    /// Do applications that mark by themselves lose these marks?
+    /// True if marks set by applications themselves are removed.
     pub washes: bool,
 }
 
-/// A DiffServ codepoint for each level.
+/// DiffServ codepoints of the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Codepoints {
-    /// Of HIGH.
+    /// Codepoint of HIGH.
     pub high: u8,
-    /// Of MED.
+    /// Codepoint of MED.
     pub med: u8,
-    /// Of LOW.
+    /// Codepoint of LOW.
     pub low: u8,
 }
 
-/// The order in which the kernel's programs number levels.
+/// Levels in the order of their numbers in the kernel programs.
 pub(crate) const LEVELS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
 const CLASSES: [u8; 3] = [1, 2, 3];
 
 impl Codepoints {
-    /// Reads `high=AF11,med=AF12,low=AF13`; a codepoint is a name (AFxy, CSx, EF, LE) or a number below 64.
+    /// Parses `high=AF11,med=AF12,low=AF13`; a codepoint is a name (AFxy, CSx, EF, LE) or a number below 64.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut found = [None; 3];
         for part in text.split(',') {
@@ -66,7 +66,7 @@ impl Codepoints {
     }
 }
 
-/// The codepoint that is written so (RFC 2474, 2597, 3246, 8622).
+/// Parses a codepoint (RFC 2474, 2597, 3246, 8622).
 fn codepoint(text: &str) -> Option<u8> {
     let upper = text.to_ascii_uppercase();
     let digits: Vec<u8> = upper.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
@@ -81,7 +81,7 @@ fn codepoint(text: &str) -> Option<u8> {
 }
 
 impl Policy {
-    /// The same as the programs in the kernel read it, in the network namespace with this cookie.
+    /// Returns the configuration of the kernel programs for this policy, in the network namespace with this cookie.
     pub(crate) fn config(&self, network: u64) -> types::config {
         let mut config = types::config {
             network,

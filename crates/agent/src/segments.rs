@@ -1,5 +1,5 @@
-//! How many segments leave TCP under one mark. The kernel hands several at once to a device, which cuts them later; then the marker sees one
-//! packet, and the mark of one is that of all.
+//! Number of segments that leave TCP under one mark. The kernel passes several segments at once to a device, which
+//! splits them later. The marker then sees one packet, whose mark is that of all of its segments.
 
 use crate::settings::{limit_segments, setting};
 use crate::state::Changes;
@@ -8,24 +8,24 @@ use catnip_linux::netlink::Netlink;
 use serde::Serialize;
 use std::fs;
 
-/// What is done about it.
+/// Handling of packets with several segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Segments {
-    /// One by one wherever TCP paces below a segment per millisecond, as it does over the Internet; faster paths are left alone
+    /// One by one wherever TCP paces below a segment per millisecond, as over the Internet; faster paths are unchanged
     #[default]
     Paced,
-    /// One by one always, which costs throughput on fast links
+    /// Always one by one, which costs throughput on fast links
     Single,
-    /// As the kernel has it, by two at least
+    /// Unchanged default of the kernel, two or more at once
     Kernel,
 }
 
-/// The least number of segments that leave TCP at once, if there are so many.
+/// Setting of the least number of segments that leave TCP at once, if as many are ready.
 const LEAST: &str = "/proc/sys/net/ipv4/tcp_min_tso_segs";
 
 impl Segments {
-    /// What has to be changed for it at these devices, as it was before.
+    /// Returns the settings to change at these devices, with their present values.
     pub fn changes(self, devices: &[String]) -> Result<Changes, Failure> {
         let mut changes = Changes::default();
         if self != Self::Kernel {
@@ -43,7 +43,7 @@ impl Segments {
         Ok(changes)
     }
 
-    /// Changes it.
+    /// Applies the changes.
     pub fn apply(self, changes: &Changes) -> Result<(), Failure> {
         if self != Self::Kernel {
             fs::write(LEAST, "1").map_err(failed("--segments", "change net.ipv4.tcp_min_tso_segs"))?;

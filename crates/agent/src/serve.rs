@@ -1,9 +1,10 @@
-//! An agent that runs: it answers `status` and `stop`, and writes its statistics.
+//! Main loop of an agent: it answers `status` and `stop`, and writes statistics.
 
 use crate::kernel::Attached;
 use crate::state::Place;
 use crate::statistics::{self, Count};
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::clock::since_1970;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,54 +16,54 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What an agent is, for `status`.
+/// Description of an agent, for `status`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct About {
-    /// Its process.
+    /// Process number.
     pub pid: u32,
-    /// By what it marks.
+    /// Marker.
     pub mark: String,
-    /// What leaves these is marked.
+    /// Devices whose outgoing packets are marked.
     pub devices: Vec<String>,
-    /// Whose processes may tell of their documents.
+    /// Control group whose processes may announce documents.
     pub cgroup: PathBuf,
-    /// Controllers that it has registered.
+    /// Registered congestion controllers.
     pub controllers: Vec<String>,
-    /// What it has changed and will put back.
+    /// Settings to restore at the end, with their previous values.
     pub changes: Vec<String>,
 }
 
 /// The answer to `status` and `stop`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Status {
-    /// What it is.
+    /// Description of the agent.
     #[serde(flatten)]
     pub about: About,
-    /// What it has counted.
+    /// Counters of the marker.
     pub statistics: Vec<Count>,
 }
 
-/// Where statistics go while it runs.
+/// Outputs of the statistics.
 #[derive(Debug)]
 pub struct Outputs {
-    /// A line of JSON each time.
+    /// File to which a line of JSON is appended at every interval.
     pub lines: Option<(PathBuf, File)>,
-    /// A file that holds the last ones for Prometheus' node exporter.
+    /// File with the latest statistics, for the node exporter of Prometheus.
     pub textfile: Option<PathBuf>,
-    /// How often.
+    /// Interval of the statistics.
     pub every: Duration,
 }
 
-/// The longest question, bytes, and how long somebody may take to ask it.
+/// Longest request in bytes, and the time limit for it.
 const LONGEST: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What asks an agent to end, if it is not asked by `stop`.
+/// Signals that end an agent.
 #[derive(Debug)]
 pub struct Signals(SignalFd);
 
 impl Signals {
-    /// From now on they are waited for.
+    /// Blocks the signals and receives them by a file descriptor from now on.
     pub fn catch() -> Result<Self, Failure> {
         let mut set = SigSet::empty();
         [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().for_each(|signal| set.add(signal));
@@ -73,7 +74,7 @@ impl Signals {
     }
 }
 
-/// Listens at a place, for root alone.
+/// Listens at the socket of a place, for root only.
 pub fn listen(place: &Place) -> Result<UnixListener, Failure> {
     let path = place.socket();
     let bound = UnixListener::bind(&path).and_then(|listener| {
@@ -83,7 +84,7 @@ pub fn listen(place: &Place) -> Result<UnixListener, Failure> {
     bound.map_err(|error| failed("/run/catnip-agent", "listen there")(error))
 }
 
-/// Answers until somebody asks it to end.
+/// Answers requests until a request or a signal ends the agent.
 pub fn serve(
     about: &About,
     attached: &Attached<'_>,
@@ -113,10 +114,10 @@ pub fn serve(
     outputs.write(&attached.counts()?)
 }
 
-/// Answers a question. True if it was to end.
+/// Answers a request. Returns true if the request ends the agent.
 fn answer(mut stream: UnixStream, about: &About, attached: &Attached<'_>) -> Result<bool, Failure> {
     let mut question = String::new();
-    // Whoever asks slowly, or goes away, gets no answer.
+    // A slow or disconnected client cannot block the agent.
     let asked = stream
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
@@ -137,12 +138,12 @@ impl Outputs {
                 time_s: f64,
                 statistics: &'a [Count],
             }
-            let line = Line { time_s: seconds_since_1970(), statistics: counts };
+            let line = Line { time_s: since_1970().as_secs(), statistics: counts };
             let text = serde_json::to_string(&line).unwrap_or_default() + "\n";
             file.write_all(text.as_bytes()).map_err(|error| unwritable(path, &error))?;
         }
         if let Some(path) = &self.textfile {
-            // Whoever reads it finds a whole one.
+            // The file is replaced at once, so that readers always find a complete one.
             let new = path.with_extension("new");
             let written =
                 fs::write(&new, statistics::prometheus(counts)).and_then(|()| fs::rename(&new, path));
@@ -156,14 +157,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "statistics say when they were taken")]
-fn seconds_since_1970() -> f64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0.0, |since| since.as_secs_f64())
-}
-
-/// Asks the agent of a place a question. `None`: there is none.
+/// Sends a request to the agent of a place. Returns `None` if there is no agent.
 pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
     let cannot = failed("agent", "ask it");
     let mut stream = match UnixStream::connect(place.socket()) {
@@ -179,7 +173,7 @@ pub fn ask(place: &Place, question: &str) -> Result<Option<Status>, Failure> {
     let told =
         stream.write_all(format!("{question}\n").as_bytes()).and_then(|()| stream.read_to_string(&mut text));
     match told {
-        // It is ending.
+        // The agent is ending.
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
             return Ok(None);
         }

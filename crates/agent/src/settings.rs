@@ -5,7 +5,7 @@ use catnip_linux::netlink::Netlink;
 use std::fs;
 use std::path::Path;
 
-/// Lets so many segments leave TCP at once through a device.
+/// Limits the number of segments that leave TCP at once through a device.
 pub fn limit_segments(device: &str, segments: u32) -> Result<(), Failure> {
     let limited = Netlink::open().and_then(|mut netlink| {
         let index = netlink.index_of(device)?;
@@ -16,7 +16,7 @@ pub fn limit_segments(device: &str, segments: u32) -> Result<(), Failure> {
     })
 }
 
-/// What a setting of the kernel is.
+/// Returns the value of a kernel setting.
 pub fn setting(path: impl AsRef<Path>) -> Result<String, Failure> {
     let path = path.as_ref();
     let text = fs::read_to_string(path)

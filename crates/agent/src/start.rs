@@ -1,4 +1,4 @@
-//! `catnip agent start`.
+//! Command `catnip agent start`.
 
 use catnip_agent::check;
 use catnip_agent::kernel::{Attached, CONTROLLERS, Controllers, Room, Setup, usual_cgroup, usual_devices};
@@ -24,70 +24,71 @@ use std::time::Duration;
 
 /// Attaches the programs to the kernel, and stays in the background until `stop`.
 ///
-/// What leaves the devices is marked from the next packet on. Documents of unencrypted HTTP/1 servers end where Content-Length says; other
-/// applications may tell (include/catnip.h). If the agent ends, however it does, packets leave as they did before.
+/// All packets that leave the devices are marked from then on. Documents of unencrypted HTTP/1 servers end where
+/// Content-Length specifies; other applications may announce theirs (include/catnip.h). When the agent ends, for
+/// whatever reason, packets leave as they did before.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER)]
 pub(crate) struct Start {
-    /// A device whose leaving packets are marked; again for more [default: all that are up but the loopback]
+    /// Device whose outgoing packets are marked; may be repeated [default: all that are up, except the loopback]
     #[arg(long, value_name = "NAME")]
     device: Vec<String>,
-    /// By what: last-only, spm, spm-partial, tcp-state, tcp-state-random, app, with their parameters as in scenarios, as in
-    /// spm:leading=3,trailing=3,small_window=3; none: not at all
+    /// Marker: last-only, spm, spm-partial, tcp-state, tcp-state-random or app, with parameters as in scenarios, such
+    /// as spm:leading=3,trailing=3,small_window=3; none for no marks
     #[arg(long, value_name = "TEXT", default_value = "last-only")]
     mark: String,
-    /// How packets say their level [default: high=AF11,med=AF12,low=AF13, with app and tcp-state by class]
+    /// Codepoints of the levels [default: high=AF11,med=AF12,low=AF13, with app and tcp-state by class]
     #[arg(long, value_name = "TEXT")]
     codepoints: Option<String>,
-    /// ACKs have the level of the data that they answer
+    /// Mark ACKs with the level of the data that they acknowledge
     #[arg(long)]
     mark_acks: bool,
-    /// What packets of each user may be HIGH and MED at most; the others are demoted, as in high=250kbit/6000B,med=500kbit/6000B
+    /// Limits of HIGH and MED for each user, above which packets are demoted, such as high=250kbit/6000B,med=500kbit/6000B
     #[arg(long, value_name = "TEXT")]
     user_limit: Option<String>,
-    /// The class of connections that have said none: highly-interactive, interactive or other
+    /// Class of connections that request none: highly-interactive, interactive or other
     #[arg(long, value_name = "CLASS", default_value = "interactive")]
     class: String,
-    /// The best class that processes other than root's may ask for
+    /// Best class that processes without root privileges may request
     #[arg(long, value_name = "CLASS", default_value = "interactive")]
     allow_class: String,
-    /// The largest thresholds that they may ask for, HIGH,MED, in segments
+    /// Largest thresholds that processes without root privileges may request: HIGH,MED in segments
     #[arg(long, value_name = "N,N", default_value = "4,8")]
     allow_thresholds: String,
-    /// Do not look into HTTP headers
+    /// Ignore HTTP headers
     #[arg(long)]
     no_http: bool,
-    /// Leave marks alone that applications have set by themselves
+    /// Keep marks that applications have set themselves
     #[arg(long)]
     trust_applications: bool,
-    /// Whose processes may tell of their documents [default: everybody's]
+    /// Control group whose processes may announce documents [default: all processes]
     #[arg(long, value_name = "FOLDER")]
     cgroup: Option<PathBuf>,
-    /// Which segments leave TCP one by one, so that each has a mark of its own
+    /// Segments that leave TCP one by one, so that each has its own mark
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     segments: Segments,
-    /// Which controllers are registered, for the whole machine
+    /// Congestion controllers to register, for the whole machine
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     controllers: Controllers,
-    /// The controller of all new connections of this network namespace
+    /// Congestion controller of all new connections in this network namespace
     #[arg(long, value_name = "NAME")]
     control: Option<String>,
-    /// Append statistics to this file, a line of JSON each time
+    /// Append statistics to this file, one line of JSON at every interval
     #[arg(long, value_name = "FILE")]
     statistics: Option<PathBuf>,
-    /// Keep the last statistics in this file, for Prometheus' node exporter
+    /// Keep the latest statistics in this file, for the node exporter of Prometheus
     #[arg(long, value_name = "FILE")]
     textfile: Option<PathBuf>,
-    /// How often
+    /// Interval of the statistics
     #[arg(long, value_name = "TIME", default_value = "10s")]
     every: String,
-    /// Do not go into the background
+    /// Stay in the foreground
     #[arg(long)]
     foreground: bool,
-    /// Print what it is on standard output as JSON, once it runs
+    /// Print a description of the running agent as JSON on standard output
     #[arg(long)]
     json: bool,
-    /// Say on standard output when it runs, and let go of the terminal
+    /// Report on standard output that the agent runs, and detach from the terminal
     #[arg(long, hide = true)]
     tell_ready: bool,
 }
@@ -102,7 +103,7 @@ const AFTER: &str = "Examples:
   newCWV for all connections, without marks:
     catnip-agent start --mark none --control catnip_newcwv";
 
-/// The controller of new connections.
+/// Setting with the congestion controller of new connections.
 const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
@@ -123,7 +124,7 @@ pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
     ended.and(cleaned).map(|()| 0)
 }
 
-/// Becomes another process, which has no terminal, and waits until that one runs or has said why it cannot.
+/// Starts a process without a terminal, and waits until it runs or has reported an error.
 fn in_background(json: bool) -> Result<u8, Failure> {
     let cannot = |error| Failure::new("start", format!("cannot start in the background: {error}"));
     let mut words = std::env::args_os().skip(1);
@@ -149,7 +150,8 @@ fn in_background(json: bool) -> Result<u8, Failure> {
 }
 
 impl Start {
-    /// Attaches the programs, and serves until somebody asks it to end. What was changed is noted at the place, and still to be put back.
+    /// Attaches the programs, and serves until a request or a signal ends the agent. Changed settings are recorded at
+    /// the place and remain to be restored.
     fn attach(&self, setup: &Setup, outputs: Outputs, place: &Place) -> Result<(), Failure> {
         let signals = Signals::catch()?;
         let mut room = Room::uninit();
@@ -243,7 +245,7 @@ impl Start {
         let Some(name) = &self.control else { return Ok(()) };
         let before = setting(CONTROL)?;
         let set = |name: &str| std::fs::write(CONTROL, name);
-        // Who may not choose it here could not put it back.
+        // A process that may not set the present controller here could not restore it.
         set(&before).map_err(|error| {
             Failure::new("--control", format!("{before} could not be put back here: {error}"))
         })?;
@@ -267,7 +269,7 @@ impl Start {
         }
     }
 
-    /// Says that it runs, to whoever has started it in the background, and lets go of the terminal.
+    /// Reports that the agent runs. In the background, the report goes to the starting process, and the agent detaches from the terminal.
     fn tell_ready(&self, about: &About) -> Result<(), Failure> {
         if !self.tell_ready {
             return if self.json { print_json(about) } else { Ok(()) };
@@ -286,7 +288,7 @@ impl Start {
     }
 }
 
-/// Keeps no privilege but those that putting things back takes.
+/// Drops all privileges except those needed to restore settings.
 fn drop_privileges(changes: &Changes) -> Result<(), Failure> {
     let kept = if changes.devices.is_empty() { CapabilitySet::empty() } else { CapabilitySet::NET_ADMIN };
     let sets = rustix::thread::CapabilitySets {

@@ -1,9 +1,9 @@
-//! Where an agent is found, and what it has to put back: one agent for each network namespace, below /run. A killed one leaves these notes,
-//! from which the next one, or `stop`, puts back what was there.
+//! Location of an agent and the settings that it has to restore: one agent for each network namespace, below /run. The
+//! notes of a killed agent stay there; the next agent, or `stop`, restores the settings from them.
 
 use crate::settings::limit_segments;
-use crate::sys::network_cookie;
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::sys::network_cookie;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -11,40 +11,40 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where agents are found.
+/// Folder of all agents.
 const FOLDER: &str = "/run/catnip-agent";
 
-/// How often the folder is made again that one who leaves has taken away.
+/// Largest number of attempts to create a folder that an ending agent removes at the same time.
 const TRIES: u32 = 1000;
 
-/// The folder of the agent of this network namespace.
+/// Folder of the agent of this network namespace.
 #[derive(Clone, Debug)]
 pub struct Place(PathBuf);
 
-/// What was changed, and how it was before.
+/// Changed settings and their previous values.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Changes {
-    /// Files of the kernel's settings, and what they held.
+    /// Files of kernel settings, and their previous contents.
     pub settings: Vec<(PathBuf, String)>,
-    /// Devices, and how many segments might leave them at once.
+    /// Devices, and their previous limits of segments sent at once.
     pub devices: Vec<(String, u32)>,
 }
 
-/// Nobody else is the agent of this place as long as this lives.
+/// Lock of a place: no other process is the agent of the place while the lock exists.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Place {
-    /// That of the network namespace of this process.
+    /// Returns the place of the network namespace of this process.
     pub fn here() -> Result<Self, Failure> {
-        // Its number is never given to another one, so that nobody puts back what was another's.
+        // The cookie of a network namespace is never reused, so no agent restores the settings of another namespace.
         let cookie = network_cookie().map_err(failed("network", "tell which one this is"))?;
         Ok(Self(Path::new(FOLDER).join(cookie.to_string())))
     }
 
-    /// Where the agent listens.
+    /// Returns the path of the agent's socket.
     pub fn socket(&self) -> PathBuf {
         self.0.join("socket")
     }
@@ -53,7 +53,7 @@ impl Place {
         self.0.join("changes.json")
     }
 
-    /// Becomes the agent of this place, if there is none: puts back first what one that was killed has changed.
+    /// Locks this place for a new agent, and restores settings that a killed agent has changed. Fails if an agent runs.
     pub fn lock(&self) -> Result<Lock, Failure> {
         let lock = self.try_lock()?.ok_or_else(|| {
             Failure::new(
@@ -65,7 +65,7 @@ impl Place {
         Ok(lock)
     }
 
-    /// The same; `None`: somebody else is.
+    /// Locks this place. Returns `None` if another process holds the lock.
     pub fn try_lock(&self) -> Result<Option<Lock>, Failure> {
         let (path, flags) = (self.0.join("lock"), OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC);
         let opened = || -> std::io::Result<File> {
@@ -75,7 +75,7 @@ impl Place {
         let mut tries = 0;
         let file = loop {
             match opened() {
-                // One that leaves may take the folder away while it is made.
+                // An ending agent may remove the folder at the same time.
                 Err(error)
                     if tries < TRIES
                         && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) =>
@@ -85,23 +85,23 @@ impl Place {
                 result => break result.map_err(failed(FOLDER, "open a file there"))?,
             }
         };
-        // One that has left meanwhile has taken its file away.
+        // An agent that has ended meanwhile has removed its lock file.
         let is_there = || Some(fs::metadata(&path).ok()?.ino() == file.metadata().ok()?.ino());
         let is_ours =
             flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_there() == Some(true);
         Ok(is_ours.then_some(Lock { _file: file }))
     }
 
-    /// Notes what will be changed, before it is.
+    /// Records the changes before they are made.
     pub fn note(&self, changes: &Changes) -> Result<(), Failure> {
         let text = serde_json::to_vec(changes).map_err(|error| Failure::new(FOLDER, error))?;
-        // Whole or not at all.
+        // The file is written completely or not at all.
         let (notes, new) = (self.notes(), self.0.join("changes.new"));
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &notes));
         written.map_err(failed(FOLDER, "write a file there"))
     }
 
-    /// Puts back what the notes say, and leaves nothing there but the lock.
+    /// Restores the settings in the notes, and removes all files except the lock.
     pub fn clean(&self, _: &Lock) -> Result<(), Failure> {
         let _ = fs::remove_file(self.socket());
         let Ok(text) = fs::read(self.notes()) else { return Ok(()) };
@@ -110,19 +110,19 @@ impl Place {
         fs::remove_file(self.notes()).map_err(failed(FOLDER, "remove a file there"))
     }
 
-    /// Nobody needs it any more.
+    /// Removes this place and releases the lock.
     pub fn leave(&self, lock: Lock) {
-        // The file goes while it is locked, so that nobody locks one that is gone.
+        // The file is removed while it is locked, so that no process locks a removed file.
         let _ = fs::remove_file(self.0.join("lock"));
         drop(lock);
         let _ = fs::remove_dir(&self.0);
-        // Other namespaces' agents may be there.
+        // Fails if agents of other namespaces are there.
         let _ = self.0.parent().map(fs::remove_dir);
     }
 }
 
 impl Changes {
-    /// As it was before. All that can be is put back, whatever fails.
+    /// Restores the previous values. All values that can be restored are, even if others fail.
     pub fn put_back(&self) -> Result<(), Failure> {
         let mut result = Ok(());
         for (path, before) in &self.settings {
@@ -134,7 +134,7 @@ impl Changes {
             }
         }
         for (device, segments) in &self.devices {
-            // A device that has gone needs nothing.
+            // A device that has disappeared needs no restoration.
             if let Err(failure) = limit_segments(device, *segments)
                 && Path::new("/sys/class/net").join(device).exists()
             {

@@ -1,4 +1,4 @@
-//! What the marker has counted, by reason and level.
+//! Counters of the marker by reason and level.
 
 use crate::policy::LEVELS;
 use libbpf_rs::{MapCore, MapFlags};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The reasons, as the programs in the kernel number them, and what they mean.
+/// Reasons in the order of their numbers in the kernel programs, with their meanings.
 pub const REASONS: [(&str, &str); 13] = [
     ("handshake", "SYN and SYN-ACK"),
     ("end", "FIN and RST"),
@@ -23,24 +23,24 @@ pub const REASONS: [(&str, &str); 13] = [
     ("washed", "the same, with a mark that its process had no right to"),
 ];
 
-/// Packets of one reason and one level.
+/// Counters of the packets of one reason and one level.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Count {
-    /// Why they have their level.
+    /// Reason for the level.
     pub reason: Cow<'static, str>,
-    /// high, med or low.
+    /// Level: high, med or low.
     pub level: Cow<'static, str>,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of IP.
+    /// Number of bytes of the IP packets.
     pub bytes: u64,
-    /// Those that left with others under one mark, since the kernel cuts them later.
+    /// Number of packets that left with others under one mark, because the kernel splits them later.
     pub together: u64,
-    /// Those that a user's limit has brought down to this level.
+    /// Number of packets that the limit of a user has demoted to this level.
     pub demoted: u64,
 }
 
-/// Everything that was counted so far.
+/// Reads all counters.
 pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
     let mut counts = Vec::new();
     for (at, (reason, _)) in REASONS.into_iter().enumerate() {
@@ -58,7 +58,7 @@ pub fn read(counters: &impl MapCore) -> libbpf_rs::Result<Vec<Count>> {
     Ok(counts)
 }
 
-/// The fields of a counter, over all processors.
+/// Sums the fields of a counter over all processors.
 fn sums(of_processors: &[Vec<u8>]) -> [u64; 4] {
     let mut sums = [0; 4];
     for value in of_processors {
@@ -69,7 +69,7 @@ fn sums(of_processors: &[Vec<u8>]) -> [u64; 4] {
     sums
 }
 
-/// The same as Prometheus reads it.
+/// Returns the counters in the format of Prometheus.
 pub fn prometheus(counts: &[Count]) -> String {
     let mut text = String::new();
     for (name, help, value) in METRICS {

@@ -1,4 +1,4 @@
-//! `catnip agent verify`.
+//! Command `catnip agent verify`.
 
 use catnip_base::notation;
 use catnip_cli::failure::Failure;
@@ -11,25 +11,25 @@ use serde::Serialize;
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Judges the marks in a capture that was taken at the sender (tcpdump, dumpcap, `catnip link --pcap`).
+/// Verifies the marks in a capture that was taken at the sender (tcpdump, dumpcap, `catnip link --pcap`).
 ///
-/// It knows nothing but the packets: the first and the last ones of a document, SYN, FIN and what was sent before must be HIGH, and what is
-/// far from all of that LOW, once enough was in flight.
+/// Only the packets are known: the first and last packets of a document, SYN, FIN and retransmissions must be HIGH, and
+/// packets far from all of these must be LOW once enough data was in flight.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
-    /// pcapng or pcap
+    /// Capture file, pcapng or pcap
     #[arg(value_name = "CAPTURE")]
     capture: PathBuf,
-    /// What the marker was told: last-only, spm, spm-partial, with their parameters
+    /// Marker of the sender: last-only, spm or spm-partial, with parameters
     #[arg(long, value_name = "TEXT", default_value = "last-only")]
     mark: String,
-    /// How packets say their level: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, flag-bit
+    /// Encoding of the levels: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, flag-bit
     #[arg(long, value_name = "TEXT", default_value = "dscp")]
     codec: String,
-    /// What one document is
+    /// Definition of a document
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     document: Document,
-    /// Whose packets are marked
+    /// Sides whose packets are marked
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     by: By,
     /// Print JSON on standard output
@@ -39,25 +39,25 @@ pub(crate) struct Verify {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Document {
-    /// What one side sends until it hears data from the other
+    /// Data that one side sends until data from the other side arrives
     #[default]
     Exchange,
-    /// All that one side sends
+    /// All data that one side sends
     Connection,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum By {
-    /// The side that is connected to
+    /// Side that accepts the connection
     #[default]
     Servers,
-    /// The side that connects
+    /// Side that opens the connection
     Clients,
-    /// Either side
+    /// Both sides
     Both,
 }
 
-/// The sums of a report.
+/// Sums over all connections of a report.
 #[derive(Debug, Default, Serialize)]
 struct Sums {
     packets: u64,
@@ -141,7 +141,7 @@ fn sums(report: &Report, markers: Markers) -> Sums {
         sums.wrong_high += wrong_high;
         sums.unmarkable += side.unmarkable;
         sums.bad_checksums += side.bad_checksums;
-        // What the other side has sent may have been lost before it came to where the capture was taken.
+        // Data from the other side may be lost before it reaches the point of capture.
         sums.gaps += if marks { side.gaps } else { 0 };
     }
     sums

@@ -1,8 +1,8 @@
-//! How spans of time are distributed, in fixed memory.
+//! Distribution of durations in fixed memory.
 
-use catnip_base::Span;
+use crate::Span;
 
-/// Counts of spans in buckets whose width is at most 1/64 of their value.
+/// Histogram of durations, with buckets whose width is at most 1/64 of their value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
@@ -24,7 +24,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one span.
+    /// Counts a duration.
     #[inline]
     pub fn record(&mut self, span: Span) {
         let nanos = span.as_nanos();
@@ -35,27 +35,27 @@ impl Histogram {
         self.sum += u128::from(nanos);
     }
 
-    /// How many spans there were.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest span, exact; zero if there was none.
+    /// Returns the smallest duration, exact; zero if there are none.
     pub fn min(&self) -> Span {
         Span::from_nanos(if self.count == 0 { 0 } else { self.smallest })
     }
 
-    /// The largest span, exact.
+    /// Returns the largest duration, exact; zero if there are none.
     pub fn max(&self) -> Span {
         Span::from_nanos(self.largest)
     }
 
-    /// The mean, exact; zero if there was none.
+    /// Returns the mean, exact to the nanosecond; zero if there are none.
     pub fn mean(&self) -> Span {
         Span::from_nanos((self.sum / u128::from(self.count.max(1))) as u64)
     }
 
-    /// A span that a share of `q` of all spans do not exceed, at most 1/64 too large; zero if there was none.
+    /// Returns the `q` quantile, at most 1/64 too large; zero if there are no durations.
     pub fn quantile(&self, q: f64) -> Span {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -78,7 +78,7 @@ fn bucket(nanos: u64) -> usize {
     (shift * STEPS) as usize + (nanos >> shift) as usize
 }
 
-/// The largest value in a bucket.
+/// Returns the largest value in a bucket.
 fn last_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let steps = u64::from(STEPS);

@@ -1,10 +1,12 @@
-//! The vocabulary that every part of CATNIP shares: time, rates, random streams, distributions, what an application
-//! knows about its data, and how kinds of things are written. Nothing here reads a clock, allocates per packet or depends on another crate of ours.
+//! Basic types of all parts of CATNIP: time, rates, random streams, distributions, information of an application about
+//! its data, and the notation of kinds. The crate reads no clock, allocates nothing per packet and depends on no other
+//! crate of the project.
 
 #![forbid(unsafe_code)]
 
 mod context;
 mod distribution;
+mod histogram;
 pub mod notation;
 mod rng;
 mod slab;
@@ -13,6 +15,7 @@ mod units;
 
 pub use context::FlowContext;
 pub use distribution::{Distribution, Measure};
+pub use histogram::Histogram;
 pub use rng::{Rng, Stream};
 pub use slab::Slab;
 pub use time::{Rate, Span, Time, WireTime};

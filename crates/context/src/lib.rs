@@ -1,7 +1,7 @@
-//! What an application tells its marking host of what it writes, as options of a TCP socket: the Rust side of
-//! `crates/agent/include/catnip.h`.
+//! Information of an application about its data for the marking agent of the host, as options of a TCP socket: the Rust
+//! side of `crates/agent/include/catnip.h`.
 //!
-//! Without an agent each of these says `ENOPROTOOPT`, and an application that does not care goes on as before:
+//! Without an agent, each function returns `ENOPROTOOPT`, and an application may ignore the error:
 //!
 //! ```
 //! # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -10,19 +10,21 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+#![forbid(unsafe_code)]
 
-/// The level of all these options.
+use catnip_linux::socket_option;
+use std::io;
+use std::os::fd::AsFd;
+
+/// Level of the socket options.
 pub const LEVEL: i32 = 0x4350;
 
-/// The largest windows whose packets are HIGH, and MED at least, segments.
-#[repr(C)]
+/// Largest windows at which packets are HIGH, and at which packets are at least MED, segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Of HIGH.
+    /// Largest window at which packets are HIGH.
     pub high: u32,
-    /// Of MED.
+    /// Largest window at which packets are at least MED.
     pub med: u32,
 }
 
@@ -31,64 +33,54 @@ const CLASS: i32 = 2;
 const THRESHOLDS: i32 = 3;
 const WEIGHT: i32 = 4;
 
-/// The next `bytes` that are written are one document.
+/// Announces the next `bytes` bytes written as one document.
 pub fn set_document(socket: &impl AsFd, bytes: u64) -> io::Result<()> {
-    set(socket, DOCUMENT, &bytes)
+    set(socket, DOCUMENT, &bytes.to_ne_bytes())
 }
 
-/// Bytes of the document that was announced last.
+/// Returns the size of the document announced last, bytes.
 pub fn document(socket: &impl AsFd) -> io::Result<u64> {
-    get(socket, DOCUMENT)
+    get(socket, DOCUMENT).map(u64::from_ne_bytes)
 }
 
-/// Who waits: 1 somebody for each packet, 2 for each document, 3 nobody, 0 as the host's policy says.
+/// Sets the class: 1 if a user waits for each packet, 2 if a user waits for each document, 3 otherwise, 0 for the
+/// default of the host's policy.
 pub fn set_class(socket: &impl AsFd, class: u32) -> io::Result<()> {
-    set(socket, CLASS, &class)
+    set(socket, CLASS, &class.to_ne_bytes())
 }
 
-/// The class in force.
+/// Returns the class in force.
 pub fn class(socket: &impl AsFd) -> io::Result<u32> {
-    get(socket, CLASS)
+    get(socket, CLASS).map(u32::from_ne_bytes)
 }
 
-/// Marks by the state of TCP with these thresholds.
+/// Sets the thresholds for marking by the state of TCP.
 pub fn set_thresholds(socket: &impl AsFd, thresholds: Thresholds) -> io::Result<()> {
-    set(socket, THRESHOLDS, &thresholds)
+    let [a, b, c, d] = thresholds.high.to_ne_bytes();
+    let [e, f, g, h] = thresholds.med.to_ne_bytes();
+    set(socket, THRESHOLDS, &[a, b, c, d, e, f, g, h])
 }
 
-/// The thresholds in force.
+/// Returns the thresholds in force.
 pub fn thresholds(socket: &impl AsFd) -> io::Result<Thresholds> {
-    get(socket, THRESHOLDS)
+    let [a, b, c, d, e, f, g, h] = get(socket, THRESHOLDS)?;
+    Ok(Thresholds { high: u32::from_ne_bytes([a, b, c, d]), med: u32::from_ne_bytes([e, f, g, h]) })
 }
 
-/// The priority that the queue discipline is told (SO_PRIORITY).
+/// Sets the priority of the packets for the queue discipline (SO_PRIORITY).
 pub fn set_weight(socket: &impl AsFd, weight: u32) -> io::Result<()> {
-    set(socket, WEIGHT, &weight)
+    set(socket, WEIGHT, &weight.to_ne_bytes())
 }
 
-/// The same as it is.
+/// Returns the priority of the packets for the queue discipline.
 pub fn weight(socket: &impl AsFd) -> io::Result<u32> {
-    get(socket, WEIGHT)
+    get(socket, WEIGHT).map(u32::from_ne_bytes)
 }
 
-/// A value that is what its bytes say, whatever they are.
-trait Plain: Default {}
-
-impl Plain for u32 {}
-impl Plain for u64 {}
-impl Plain for Thresholds {}
-
-fn set<T: Plain>(socket: &impl AsFd, option: i32, value: &T) -> io::Result<()> {
-    let (socket, len) = (socket.as_fd().as_raw_fd(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: the kernel reads so many bytes of the value.
-    let done = unsafe { libc::setsockopt(socket, LEVEL, option, (&raw const *value).cast(), len) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+fn set(socket: &impl AsFd, option: i32, value: &[u8]) -> io::Result<()> {
+    socket_option::set(socket.as_fd(), LEVEL, option, value)
 }
 
-fn get<T: Plain>(socket: &impl AsFd, option: i32) -> io::Result<T> {
-    let (mut value, mut len) = (T::default(), size_of::<T>() as libc::socklen_t);
-    let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes so many bytes of the value at most, and any bytes are one.
-    let done = unsafe { libc::getsockopt(socket, LEVEL, option, (&raw mut value).cast(), &raw mut len) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+fn get<const N: usize>(socket: &impl AsFd, option: i32) -> io::Result<[u8; N]> {
+    socket_option::get(socket.as_fd(), LEVEL, option)
 }

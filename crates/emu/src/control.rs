@@ -1,10 +1,12 @@
 //! Changes of a link while it runs: at times that were said before, or when somebody asks for them.
 
-use crate::clock::{Clock, PacketIo};
-use crate::frames::Foreign;
-use crate::gateways::Emulator;
+use catnip_linux::clock::Clock;
+
+use crate::datapath::frames::Foreign;
+use crate::datapath::gateways::Emulator;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::tun::PacketIo;
 use catnip_net::{PortId, WireSpec};
 use catnip_sim::Watch;
 use rustix::net::sockopt::socket_peercred;

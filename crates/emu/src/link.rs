@@ -1,25 +1,25 @@
 //! One emulated link between the caller's network namespace and a new one in which a command runs.
 
-use crate::address::Block;
-use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
+use crate::codec::{switch_ecn_off_for, without_ecn};
 use crate::control::{Changed, Control};
-use crate::frames::{Frames, Routing};
-use crate::gateways::{Emulator, Gateway, Gateways};
-use crate::histogram::Histogram;
+use crate::datapath::frames::{Frames, Routing};
+use crate::datapath::gateways::{Emulator, Gateway, Gateways};
 use crate::mark::Marking;
-use crate::monitor::Monitor;
-use crate::names::Resolver;
-use crate::namespace::{
-    bring_up_loopback, enter_network_as_user, no_tun, set, switch_ecn_off_for, without_ecn,
-};
-use crate::processes::Processes;
-use crate::sys::{self, Signals};
+use crate::observe::monitor::Monitor;
 use crate::timing::{Manner, Timing, TimingSpec};
-use crate::user::User;
-use crate::way_out::{Carrier, WayOut};
+use catnip_base::Histogram;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::address::Block;
+use catnip_linux::clock::{Clock, Stopwatch, WallClock};
+use catnip_linux::dns::Resolver;
+use catnip_linux::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
+use catnip_linux::nat::{Carrier, WayOut};
 use catnip_linux::netlink::{Drops, Netlink};
+use catnip_linux::processes::Processes;
+use catnip_linux::sys::{self, Signals};
+use catnip_linux::tun::{PacketIo, Tun};
+use catnip_linux::user::User;
 use catnip_net::{NodeId, PortId, Topology, WireSpec};
 use catnip_sim::{Watch, World};
 use catnip_wire::PriorityCodec;
@@ -199,7 +199,7 @@ struct Ends {
     block: Block,
     with_v6: bool,
     way_out: Option<WayOut>,
-    _claim: crate::address::Claim,
+    _claim: catnip_linux::address::Claim,
 }
 
 /// Runs `command` behind the link. The watch, made once the process has its namespaces and may start threads,

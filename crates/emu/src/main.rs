@@ -1,19 +1,16 @@
 //! Runs programs behind an emulated link.
 
-mod emulate_command;
-mod link_command;
-mod options;
-mod outputs;
-mod router_command;
-mod set_command;
+#![forbid(unsafe_code)]
+
+mod commands;
 
 use catnip_cli::help::Program;
 use catnip_cli::out::tell;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use emulate_command::Emulate;
-use link_command::Link;
-use router_command::Router;
-use set_command::Set;
+use commands::emulate::Emulate;
+use commands::link::Link;
+use commands::router::Router;
+use commands::set::Set;
 use std::process::ExitCode;
 
 /// Runs unmodified programs over emulated networks, in real time.
@@ -49,10 +46,10 @@ fn main() -> ExitCode {
         Err(error) => return PROGRAM.answer(&error, &command),
     };
     let result = match &cli.command {
-        What::Link(options) => link_command::run(options),
-        What::Emulate(options) => emulate_command::run(options),
-        What::Router(options) => router_command::run(options),
-        What::Set(options) => set_command::run(options),
+        What::Link(options) => commands::link::run(options),
+        What::Emulate(options) => commands::emulate::run(options),
+        What::Router(options) => commands::router::run(options),
+        What::Set(options) => commands::set::run(options),
     };
     match result {
         Ok(code) => ExitCode::from(code),

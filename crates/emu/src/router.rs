@@ -1,17 +1,17 @@
 //! One emulated link between two existing Ethernet interfaces, until it is told to stop.
 
-use crate::clock::{Clock, Stopwatch, WallClock};
+use crate::codec::without_ecn;
 use crate::control::Control;
-use crate::ethernet::{Ethernet, LONGEST_HEADER};
-use crate::frames::Routing;
-use crate::gateways::{Emulator, Gateway, Gateways};
+use crate::datapath::ethernet::{Ethernet, LONGEST_HEADER};
+use crate::datapath::frames::Routing;
+use crate::datapath::gateways::{Emulator, Gateway, Gateways};
 use crate::link::{CONTROL, LinkSpec, LinkTopology, Outcome};
-use crate::namespace::without_ecn;
-use crate::sys::Signals;
 use crate::timing::Timing;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::clock::{Clock, Stopwatch, WallClock};
 use catnip_linux::netlink::{Device, Netlink};
+use catnip_linux::sys::Signals;
 use catnip_sim::Watch;
 use std::io;
 use std::os::fd::AsFd;

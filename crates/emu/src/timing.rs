@@ -1,8 +1,8 @@
 //! How punctual a thread can be, and the clock that follows from it.
 
-use crate::clock::{Stopwatch, WallClock};
-use crate::sys;
 use catnip_base::Span;
+use catnip_linux::clock::{Stopwatch, WallClock};
+use catnip_linux::sys;
 use rustix::thread::set_current_timer_slack;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;

@@ -3,7 +3,7 @@
 mod skip;
 
 use catnip_base::Span;
-use catnip_emu::sys::{cpu_time, run_as_others, run_in_real_time};
+use catnip_linux::sys::{cpu_time, run_as_others, run_in_real_time};
 
 #[test]
 fn who_has_left_real_time_may_compute_for_longer_than_its_limit() {

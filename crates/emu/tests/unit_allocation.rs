@@ -5,8 +5,8 @@ mod counting;
 mod fakes;
 
 use catnip_base::{Rate, Span, Time};
-use catnip_emu::frames::Frames;
-use catnip_emu::gateways::Emulator;
+use catnip_emu::datapath::frames::Frames;
+use catnip_emu::datapath::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
 use catnip_net::WireSpec;

@@ -1,15 +1,12 @@
-//! The two things that are not deterministic, behind traits: what time it is, and when packets come.
+//! Clocks of real time, and waiting on them.
 
-use crate::histogram::Histogram;
 use crate::sys::{self, Readable};
-use catnip_base::{Span, Time};
+use catnip_base::{Histogram, Span, Time};
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
 use std::time::Instant;
 
 /// What time it is on the clock of a run, and how to wait.
@@ -35,30 +32,6 @@ pub trait Clock: Debug {
     }
 }
 
-/// A packet that was read from a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
-    /// When it was read; in the network it begins its way then.
-    pub at: Time,
-    /// When it came to the device, if the kernel says so.
-    pub came: Option<Time>,
-    /// Bytes of it in the buffer.
-    pub len: usize,
-}
-
-/// A device at the edge of a network.
-pub trait PacketIo: Debug {
-    /// Reads one packet, or nothing if none has come. A packet longer than `buffer` is cut.
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>>;
-    /// Writes one packet.
-    fn send(&mut self, packet: &[u8]) -> io::Result<()>;
-    /// Where the IP packet begins in what was read; nothing if there is none, or one that must not wait.
-    #[inline]
-    fn ip_at(&self, _read: &[u8]) -> Option<usize> {
-        Some(0)
-    }
-}
-
 /// The monotonic clock, counted from when it was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
@@ -80,11 +53,8 @@ impl Stopwatch {
     }
 
     /// From 1970 to time zero.
-    #[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
     pub fn since_1970(&self) -> Span {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let now = Span::from_nanos(now.as_nanos() as u64);
-        now.saturating_sub(self.now().since(Time::ZERO))
+        since_1970().saturating_sub(self.now().since(Time::ZERO))
     }
 
     /// Time since it was made.
@@ -94,6 +64,13 @@ impl Stopwatch {
         let elapsed = Instant::now().duration_since(self.began);
         Time::from_nanos(elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos()))
     }
+}
+
+/// Time since 1970 by the clock of the machine.
+#[expect(clippy::disallowed_methods, reason = "this is the clock of the host in real time")]
+pub fn since_1970() -> Span {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Span::from_nanos(now.as_nanos() as u64)
 }
 
 /// The wall clock. It sleeps in `ppoll(2)`, which returns as soon as one of the descriptors can be read.
@@ -368,59 +345,6 @@ impl Clock for WallClock {
         if let Some(budget) = &mut waiting.budget {
             budget.left = budget.left.saturating_sub(now.since(started));
         }
-    }
-}
-
-/// A TUN device.
-#[derive(Clone, Debug)]
-pub struct Tun {
-    fd: Rc<OwnedFd>,
-    stopwatch: Stopwatch,
-    /// Bytes before each packet.
-    header: usize,
-}
-
-impl Tun {
-    /// A device that is open; packets are given the time of `stopwatch`.
-    pub fn new(fd: OwnedFd, stopwatch: Stopwatch) -> Self {
-        Self { fd: Rc::new(fd), stopwatch, header: 0 }
-    }
-
-    /// Packets have a virtual header in front, and go out with the one with which they came.
-    pub fn with_virtual_header(self) -> Self {
-        Self { header: sys::VIRTUAL_HEADER, ..self }
-    }
-}
-
-impl AsFd for Tun {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        (*self.fd).as_fd()
-    }
-}
-
-impl PacketIo for Tun {
-    #[inline]
-    fn recv(&mut self, buffer: &mut [u8]) -> io::Result<Option<Read>> {
-        loop {
-            match rustix::io::read(&*self.fd, &mut *buffer) {
-                Ok(len) => return Ok(Some(Read { at: self.stopwatch.now(), came: None, len })),
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(None),
-                    io::ErrorKind::Interrupted => {}
-                    _ => return Err(error.into()),
-                },
-            }
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        Ok(rustix::io::write(&*self.fd, packet).map(|_| ())?)
-    }
-
-    #[inline]
-    fn ip_at(&self, read: &[u8]) -> Option<usize> {
-        (read.len() >= self.header).then_some(self.header)
     }
 }
 

@@ -26,7 +26,7 @@ const LONGEST: usize = 1 << 16;
 
 /// The server that the caller asks; if only the caller's namespace reaches that, this address there, from which questions are
 /// passed on.
-pub(crate) fn server(own: IpAddr) -> Result<IpAddr, Failure> {
+pub fn server(own: IpAddr) -> Result<IpAddr, Failure> {
     let text = fs::read_to_string(CONFIGURATION).unwrap_or_default();
     let servers = servers(&text);
     match servers.iter().find(|server| !server.is_loopback() && server.is_ipv4()) {
@@ -42,11 +42,11 @@ pub(crate) fn server(own: IpAddr) -> Result<IpAddr, Failure> {
 
 /// A resolver(5) that knows this server only, for commands that are started while this is there.
 #[derive(Debug)]
-pub(crate) struct Resolver(NamedTempFile);
+pub struct Resolver(NamedTempFile);
 
 impl Resolver {
     /// One that asks `server`.
-    pub(crate) fn new(server: IpAddr) -> Result<Self, Failure> {
+    pub fn new(server: IpAddr) -> Result<Self, Failure> {
         if !Path::new(CONFIGURATION).exists() {
             let what = format!(
                 "there is no {CONFIGURATION} in place of which commands could have their own, make one"
@@ -62,7 +62,7 @@ impl Resolver {
     }
 
     /// What commands must find, and in place of what.
-    pub(crate) fn files(&self) -> Vec<(&Path, &Path)> {
+    pub fn files(&self) -> Vec<(&Path, &Path)> {
         let others = OTHERS.iter().map(Path::new).filter(|other| other.exists());
         let nothing = others.map(|other| (Path::new("/dev/null"), other));
         nothing.chain([(self.0.path(), Path::new(CONFIGURATION))]).collect()

@@ -1,5 +1,24 @@
-//! What our programs ask of a Linux kernel.
+//! Linux, as the emulator, the agent and applications use it: clocks, devices, namespaces, processes, users, addresses, socket options.
+//! All unsafe code and all clocks of the toolkit are here.
 
-#![forbid(unsafe_code)]
-
+#[cfg(feature = "host")]
+pub mod address;
+#[cfg(feature = "host")]
+pub mod clock;
+#[cfg(feature = "host")]
+pub mod dns;
+#[cfg(feature = "host")]
+pub mod namespace;
+#[cfg(feature = "host")]
+pub mod nat;
+#[cfg(feature = "host")]
 pub mod netlink;
+#[cfg(feature = "host")]
+pub mod processes;
+pub mod socket_option;
+#[cfg(feature = "host")]
+pub mod sys;
+#[cfg(feature = "host")]
+pub mod tun;
+#[cfg(feature = "host")]
+pub mod user;

@@ -1,15 +1,14 @@
 //! Namespaces of our own, and the devices and settings in them.
 
+use crate::netlink::Netlink;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
-use catnip_linux::netlink::Netlink;
-use catnip_wire::PriorityCodec;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 /// Moves to a network namespace in which this process may do everything, without being root. `for_what` it is needed.
-pub(crate) fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
+pub fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
     sys::enter_new_user_namespace().and_then(|()| sys::enter_new_network()).map_err(|error| {
         Failure::new(
             "permission",
@@ -23,7 +22,7 @@ pub(crate) fn enter_network_as_user(for_what: &str) -> Result<(), Failure> {
 }
 
 /// Why a TUN device of this name could not be opened, and what to do.
-pub(crate) fn no_tun(name: &str, error: &io::Error) -> Failure {
+pub fn no_tun(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Failure::new(
             "/dev/net/tun",
@@ -46,33 +45,13 @@ pub(crate) fn no_tun(name: &str, error: &io::Error) -> Failure {
     }
 }
 
-pub(crate) fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
+/// Brings up the loopback device.
+pub fn bring_up_loopback(netlink: &mut Netlink) -> Result<(), Failure> {
     let up = netlink.index_of("lo").and_then(|index| netlink.bring_up(index, None, None));
     up.map_err(failed("lo", "bring it up"))
 }
 
 /// Sets a sysctl of this namespace.
-pub(crate) fn set(key: &str, value: &str) -> io::Result<()> {
+pub fn set(key: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys").join(key), value)
-}
-
-/// The historical flag bit is CWR today, so that it says nothing where ECN is used (RFC 3168).
-pub(crate) fn without_ecn(codec: PriorityCodec) -> Result<(), Failure> {
-    let key = Path::new("/proc/sys/net/ipv4/tcp_ecn");
-    let off = || fs::read_to_string(key).is_ok_and(|value| value.trim() == "0");
-    if codec != PriorityCodec::FlagBit || off() {
-        return Ok(());
-    }
-    let what = "flag-bit needs a namespace without ECN, switch it off first (sysctl net.ipv4.tcp_ecn=0)";
-    Err(Failure::new("--codec", what))
-}
-
-/// In a namespace that is ours.
-pub(crate) fn switch_ecn_off_for(codec: PriorityCodec) -> Result<(), Failure> {
-    match codec {
-        PriorityCodec::FlagBit => {
-            set("net/ipv4/tcp_ecn", "0").map_err(failed("--codec", "switch ECN off in the new namespace"))
-        }
-        PriorityCodec::Dscp(_) => Ok(()),
-    }
 }

@@ -4,11 +4,11 @@
 //! that carries connections out of their namespace over sockets of its own: TCP over the link is then between the
 //! command and this program.
 
-use crate::names;
+use crate::dns;
 use crate::namespace::set;
+use crate::netlink::Netlink;
 use crate::sys;
 use catnip_cli::failure::{Failure, failed};
-use catnip_linux::netlink::Netlink;
 use ipnet::IpNet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -36,15 +36,15 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// It ends, with all that it has changed, when this is dropped or this process is killed.
 #[derive(Debug)]
-pub(crate) struct WayOut {
+pub struct WayOut {
     _helper: Helper,
     /// Who knows names at its end.
-    pub(crate) resolver: IpAddr,
+    pub resolver: IpAddr,
 }
 
 /// A program that could carry connections out of a namespace that is still to be made.
 #[derive(Debug)]
-pub(crate) struct Carrier {
+pub struct Carrier {
     name: &'static str,
     helper: Helper,
 }
@@ -57,12 +57,12 @@ struct Helper {
 
 impl WayOut {
     /// True if the kernel can be asked to translate addresses.
-    pub(crate) fn can_masquerade() -> bool {
+    pub fn can_masquerade() -> bool {
         sys::is_installed("nft")
     }
 
     /// Out of the namespace of this thread with its own addresses, for what is behind this device, which has this one there.
-    pub(crate) fn masquerade(device: &str, end: IpNet) -> Result<Self, Failure> {
+    pub fn masquerade(device: &str, end: IpNet) -> Result<Self, Failure> {
         let mut command = Command::new("sh");
         command.args(["-c", MASQUERADE, "masquerade", device, &end.trunc().to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -73,7 +73,7 @@ impl WayOut {
         let mut line = String::new();
         said.map_or(Ok(0), |mut said| said.read_line(&mut line)).map_err(&cannot)?;
         match line.trim() {
-            "ready" => Ok(Self { _helper: helper, resolver: names::server(end.addr())? }),
+            "ready" => Ok(Self { _helper: helper, resolver: dns::server(end.addr())? }),
             what => Err(Failure::new("--nat", format!("no addresses are translated here: {what}"))),
         }
     }
@@ -81,7 +81,7 @@ impl WayOut {
 
 impl Carrier {
     /// Finds one, which belongs to the namespaces of this process.
-    pub(crate) fn find() -> Result<Self, Failure> {
+    pub fn find() -> Result<Self, Failure> {
         let name = CARRIERS.into_iter().find(|name| sys::is_installed(name)).ok_or_else(|| {
             let what = "root needs nft (nftables) for this, ordinary users slirp4netns or pasta (passt); install one";
             Failure::new("--nat", what)
@@ -96,7 +96,7 @@ impl Carrier {
     }
 
     /// Out of the namespace of this thread.
-    pub(crate) fn carry(mut self) -> Result<WayOut, Failure> {
+    pub fn carry(mut self) -> Result<WayOut, Failure> {
         let cannot = failed("--nat", "start the program that carries connections");
         if let Some(mut to) = self.helper.child.stdin.take() {
             writeln!(to, "{}", std::process::id()).map_err(&cannot)?;

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 /// It ends with this one, even if that is killed, and all that is left in it with it.
 #[derive(Debug, Default)]
-pub(crate) struct Processes {
+pub struct Processes {
     /// The first process of the namespace, which waits for the end of its input.
     first: Option<Child>,
     home: Option<OwnedFd>,
@@ -15,7 +15,7 @@ pub(crate) struct Processes {
 impl Processes {
     /// Children start there from now on. Where there can be no such namespace, they still end, though what they have started may
     /// not.
-    pub(crate) fn begin() -> Self {
+    pub fn begin() -> Self {
         let mut made = Self::default();
         let Ok(home) = sys::children_processes() else { return made };
         if sys::enter_new_processes().is_err() {
@@ -33,19 +33,19 @@ impl Processes {
     }
 
     /// Children of this process start there.
-    pub(crate) fn are_begun(&self) -> bool {
+    pub fn are_begun(&self) -> bool {
         self.home.is_some()
     }
 
     /// Children start where this process is again.
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         if let Some(home) = self.home.take() {
             let _ = sys::enter_processes(home.as_fd());
         }
     }
 
     /// Ends all that is left there. Children of this process must have been waited for: the namespace lasts until then.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(mut first) = self.first.take() {
             // The kernel kills the whole namespace.
             let _ = first.kill();

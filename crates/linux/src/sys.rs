@@ -1,5 +1,4 @@
-//! The few system calls that the standard library does not have, each behind a safe function. All unsafe code of the
-//! emulator is here.
+//! The few system calls that the standard library does not have, each behind a safe function.
 
 use catnip_base::Span;
 use rustix::fs::{Mode, OFlags};
@@ -13,6 +12,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io::{self, Error, Read};
 use std::mem::{MaybeUninit, zeroed};
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -459,4 +459,36 @@ pub fn tie_to_parent(command: &mut Command) {
     };
     // SAFETY: the closure makes async-signal-safe calls and allocates nothing.
     unsafe { command.pre_exec(prepare) };
+}
+
+/// The number by which programs in the kernel know the network namespace of this thread (SO_NETNS_COOKIE).
+pub fn network_cookie() -> io::Result<u64> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    Ok(u64::from_ne_bytes(crate::socket_option::get(
+        socket.as_fd(),
+        libc::SOL_SOCKET,
+        libc::SO_NETNS_COOKIE,
+    )?))
+}
+
+/// `BPF_LINK_CREATE` of bpf(2), which no library offers for TCX.
+const LINK_CREATE: libc::c_long = 28;
+const TCX_EGRESS: u32 = 47;
+
+/// The part of `union bpf_attr` that `BPF_LINK_CREATE` reads; what follows is zero.
+#[repr(C)]
+struct LinkCreate {
+    program: u32,
+    device: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+/// Attaches a loaded program behind all others to what leaves a device (TCX). It stays as long as the descriptor is open.
+pub fn attach_tcx_egress(program: BorrowedFd<'_>, device: u32) -> io::Result<OwnedFd> {
+    let link = LinkCreate { program: program.as_raw_fd() as u32, device, attach_type: TCX_EGRESS, flags: 0 };
+    // SAFETY: the kernel reads so many bytes, and the descriptor of the program is open.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, LINK_CREATE, &raw const link, size_of::<LinkCreate>()) };
+    // SAFETY: `fd` was just opened and belongs to nobody else.
+    if fd < 0 { Err(Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) }) }
 }

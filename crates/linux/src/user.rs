@@ -29,7 +29,7 @@ impl User {
     }
 
     /// The command runs as this user, and finds its home. Say it after all that needs more rights.
-    pub(crate) fn takes(&self, command: &mut Command) {
+    pub fn takes(&self, command: &mut Command) {
         let Account { name, dir, shell, uid, gid, .. } = &self.account;
         command.env("USER", name).env("LOGNAME", name).env("HOME", dir).env("SHELL", shell);
         let run_time = format!("/run/user/{uid}");

@@ -1,4 +1,4 @@
-/* The laws as the kernel has them, for laws.rs to call. */
+/* Wrappers of the laws of the kernel programs, called by laws.rs. */
 #include "bucket.h"
 #include "eca.h"
 #include "http.h"

@@ -1,4 +1,4 @@
-//! The laws of the kernel's programs and those of the simulator, on the same events: every number is the same, to the bit.
+//! Laws of the kernel programs against those of the simulator on the same events: all numbers agree to the bit.
 
 use catnip_agent as _;
 use catnip_base::{Rng, Stream};
@@ -34,10 +34,10 @@ unsafe extern "C" {
     fn c_http(bytes: *const u8, len: u64, body: *mut u64) -> u64;
 }
 
-/// Of each law, so that there are millions in all.
+/// Number of events of each law, so that there are millions in all.
 const EVENTS: u32 = 1_000_000;
 
-/// Numbers of all sizes, with those at the ends of ranges.
+/// Source of numbers of all magnitudes, including the ends of ranges.
 struct Numbers(Rng);
 
 impl Numbers {
@@ -76,7 +76,7 @@ fn marks_are_the_same() {
         let (offset, bytes, window) = (size(20_000), size(20_000), size(9_000));
         let bytes = if some.small(4) == 0 { UNKNOWN } else { bytes };
         let (place, segment) = (Place { offset, bytes, window }, if wild { some.any() as u32 } else { 1000 });
-        // SAFETY: the function reads both.
+        // SAFETY: the function reads the rules and the place.
         let theirs = unsafe { c_spm_reason(&rules, &place, segment) };
         assert_eq!(theirs, spm::reason(&rules, &place, segment) as u32, "{rules:?} {place:?} {segment}");
 
@@ -87,7 +87,7 @@ fn marks_are_the_same() {
         let is_protected = some.small(8) == 0;
         let mut drawn = draws.into_iter();
         let ours = tcp_state::level(&thresholds, window, is_protected, || drawn.next().unwrap_or_default());
-        // The first draw decides HIGH, the second MED: here as there.
+        // The first draw decides HIGH and the second MED, in both implementations.
         // SAFETY: the function reads the thresholds.
         let theirs = unsafe { c_tcp_state_level(&thresholds, window, is_protected, draws[0], draws[1]) };
         assert_eq!(theirs, ours as u32, "{thresholds:?} {window} {is_protected} {draws:?}");
@@ -101,7 +101,7 @@ fn early_congestion_avoidance_and_the_last_window_are_the_same() {
         let wild = some.small(4) == 0;
         let mut size = || if wild { some.any() } else { some.small(50) };
         let (window, left) = (size(), size());
-        // SAFETY: numbers go in and come out.
+        // SAFETY: the functions take and return numbers.
         let theirs = unsafe { (c_eca_last_round(window, left), c_eca_final_window(window, left)) };
         assert_eq!(
             theirs,
@@ -109,7 +109,7 @@ fn early_congestion_avoidance_and_the_last_window_are_the_same() {
             "{window} {left}"
         );
         let srtt = some.any();
-        // SAFETY: the same.
+        // SAFETY: the function takes and returns numbers.
         let theirs = unsafe { c_last_window_gap_ns(left, window, srtt) };
         assert_eq!(theirs, last_window::gap_ns(left, window, srtt), "{left} {window} {srtt}");
     }
@@ -132,7 +132,7 @@ fn buckets_are_the_same() {
         assert_eq!(ours, theirs, "{rate} {depth} {DEEPEST}");
         let mut now = 0u64;
         for _ in 0..100 {
-            // A clock may seem to go back where two processors read it.
+            // A clock may seem to run backwards if two processors read it.
             now = if wild { some.any() } else { now + some.small(50_000_000) };
             let len = if wild { some.any() as u32 } else { some.small(3000) as u32 };
             let said = ours.admits(now, len);
@@ -151,7 +151,7 @@ fn newcwv_is_the_same() {
         let (wild, last_only) = (some.small(4) == 0, some.small(4) == 0);
         let mut ours = NewCwv::new(last_only, 14_480, 1448);
         let mut theirs = NewCwv::new(false, 0, 0);
-        // SAFETY: the function writes it.
+        // SAFETY: the function writes the state.
         unsafe { c_newcwv_init(&mut theirs, last_only, 14_480, 1448) };
         let mut windows = Windows { cwnd: 14_480, ssthresh: UNDEFINED };
         let (mut now, mut una, mut next) = (some.small(1_000_000), 0u64, 0u64);
@@ -169,7 +169,7 @@ fn newcwv_is_the_same() {
                 0 => {
                     let in_flight = next.saturating_sub(una);
                     let said = ours.on_congestion(windows.cwnd, in_flight);
-                    // SAFETY: here and below the functions read and write it.
+                    // SAFETY: here and below the functions read and write the state.
                     assert_eq!(unsafe { c_newcwv_on_congestion(&mut theirs, windows.cwnd, in_flight) }, said);
                     repairs += u32::from(said != UNDEFINED);
                 }
@@ -222,7 +222,7 @@ fn newcwv_is_the_same() {
     assert!(reductions > 1000 && repairs > 1000, "{reductions} reductions and {repairs} repairs are too few");
 }
 
-/// A header that is nearly right: parts of right ones and of wrong ones.
+/// Returns a header that is nearly valid, composed of valid and invalid parts.
 fn header(some: &mut Numbers) -> Vec<u8> {
     const LINES: [&str; 24] = [
         "HTTP/1.1 200 OK",

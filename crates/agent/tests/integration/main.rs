@@ -1,3 +1,3 @@
-//! The laws of the kernel's programs, which a C compiler makes, beside those of the simulator.
+//! Laws of the kernel programs, compiled as C, against those of the simulator.
 
 mod laws;

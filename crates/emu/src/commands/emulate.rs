@@ -1,15 +1,15 @@
 //! `catnip-emu emulate`.
 
-use crate::options::TimingOptions;
-use crate::outputs::{Output, OutputOptions, exit_code, in_lines};
+use super::options::TimingOptions;
+use super::outputs::{Output, OutputOptions, exit_code, in_lines};
 use catnip_cli::failure::Failure;
 use catnip_cli::out::{cannot, print_json, printed};
 use catnip_cli::text::wrapped;
 use catnip_emu::emulate::files::{Manifest, write_csv, write_parquet};
 use catnip_emu::emulate::results::{Results, RunCertificate};
 use catnip_emu::emulate::{self, Finished, Setup};
-use catnip_emu::sys;
 use catnip_lab::{Plan, Scenario, TableName};
+use catnip_linux::sys;
 use catnip_net::NodeId;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;

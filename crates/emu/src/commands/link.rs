@@ -1,14 +1,14 @@
 //! `catnip-emu link`.
 
-use crate::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
-use crate::outputs::{OutputOptions, exit_code};
+use super::options::{DEFAULT_QUEUE, DEFAULT_QUEUE_BYTES, TimingOptions, WireOptions, takes_super_packets};
+use super::outputs::{OutputOptions, exit_code};
 use catnip_cli::failure::Failure;
 use catnip_cli::out::cannot;
-use catnip_emu::certificate::Certificate;
 use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
-use catnip_emu::log::Log;
-use catnip_emu::sys::VIRTUAL_HEADER;
-use catnip_emu::user::User;
+use catnip_emu::observe::certificate::Certificate;
+use catnip_emu::observe::log::Log;
+use catnip_linux::sys::VIRTUAL_HEADER;
+use catnip_linux::user::User;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
 use std::net::IpAddr;

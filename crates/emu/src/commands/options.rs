@@ -2,12 +2,12 @@
 
 use catnip_base::{Span, notation};
 use catnip_cli::failure::Failure;
-use catnip_emu::certificate::Tolerance;
 use catnip_emu::control::{Adjust, Control};
 use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
-use catnip_emu::sys;
+use catnip_emu::observe::certificate::Tolerance;
 use catnip_emu::timing::TimingSpec;
+use catnip_linux::sys;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{CustomQueues, QueueKind};
 use catnip_net::stage::CustomStages;

@@ -3,9 +3,9 @@
 use catnip_cli::failure::Failure;
 use catnip_cli::out::{cannot, print_json, tell, write_json};
 use catnip_cli::text::terminal_columns;
-use catnip_emu::capture::Capture;
-use catnip_emu::certificate::{Certificate, Verdict};
-use catnip_emu::clock::Stopwatch;
+use catnip_emu::observe::capture::Capture;
+use catnip_emu::observe::certificate::{Certificate, Verdict};
+use catnip_linux::clock::Stopwatch;
 use catnip_wire::pcapng::LinkType;
 use clap::Args;
 use serde::Serialize;

@@ -1,12 +1,12 @@
 //! `catnip-emu router`.
 
-use crate::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
-use crate::outputs::{Output, OutputOptions, exit_code};
+use super::options::{DEFAULT_QUEUE, TimingOptions, WireOptions, read};
+use super::outputs::{Output, OutputOptions, exit_code};
 use catnip_base::Span;
 use catnip_cli::failure::Failure;
-use catnip_emu::certificate::Certificate;
 use catnip_emu::link::{EDGES, LinkTopology};
-use catnip_emu::report::{Counters, Reporter};
+use catnip_emu::observe::certificate::Certificate;
+use catnip_emu::observe::report::{Counters, Reporter};
 use catnip_emu::router::{self, Setup};
 use catnip_wire::pcapng::LinkType;
 use clap::Args;

@@ -1,9 +1,11 @@
 //! Existing Ethernet interfaces as the edges of a network.
 
-use crate::clock::{PacketIo, Read, Stopwatch};
-use crate::segment::{Cut, HEADER, Unfinished};
-use crate::sys::{self, Frame};
+use catnip_linux::clock::Stopwatch;
+
+use crate::datapath::segment::{Cut, HEADER, Unfinished};
 use catnip_base::Time;
+use catnip_linux::sys::{self, Frame};
+use catnip_linux::tun::{PacketIo, Read};
 use catnip_wire::Ip;
 use catnip_wire::pcapng::LinkType;
 use std::io::{self, IoSlice};

@@ -1,7 +1,7 @@
 //! The medium of bytes: what hosts send to each other are real packets, and some of the hosts are outside.
 
-use crate::buffers::Buffers;
-use crate::classify::Class;
+use crate::datapath::buffers::Buffers;
+use crate::datapath::classify::Class;
 use crate::mark::Marker;
 use crate::socket::{Heard, Identity, Socket, addresses, parse};
 use catnip_base::{FlowContext, Rng, Span, Time};

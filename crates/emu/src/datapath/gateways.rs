@@ -1,9 +1,10 @@
 //! A world in real time: packets from devices go in, and come out when the clock says so.
 
-use crate::classify::{classify, classify_any, host};
-use crate::clock::{Clock, PacketIo, Read};
-use crate::frames::{Arrival, Delivery, Foreign, Frames, Outside};
+use crate::datapath::classify::{classify, classify_any, host};
+use crate::datapath::frames::{Arrival, Delivery, Foreign, Frames, Outside};
 use catnip_base::Time;
+use catnip_linux::clock::Clock;
+use catnip_linux::tun::{PacketIo, Read};
 use catnip_net::{NodeId, Packet};
 use catnip_sim::watch::{Gate, Refusal, Watch};
 use catnip_sim::{Medium, World};

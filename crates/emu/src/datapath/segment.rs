@@ -7,7 +7,7 @@ use catnip_wire::{Tcp, Udp};
 use std::net::IpAddr;
 
 /// Bytes of the header that the kernel puts in front (`struct virtio_net_hdr`).
-pub const HEADER: usize = crate::sys::VIRTUAL_HEADER;
+pub const HEADER: usize = catnip_linux::sys::VIRTUAL_HEADER;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const NONE: u8 = 0;

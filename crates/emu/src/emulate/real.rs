@@ -1,13 +1,13 @@
 //! Real hosts: network namespaces with a device each, and the programs that run in them.
 
-use super::documents::Documents;
-use crate::clock::Tun;
-use crate::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
-use crate::processes::Processes;
-use crate::sys;
+use crate::external::documents::Documents;
 use catnip_cli::failure::{Failure, failed};
 use catnip_lab::{Plan, RealNode};
+use catnip_linux::namespace::{bring_up_loopback, enter_network_as_user, no_tun, set};
 use catnip_linux::netlink::{Drops, Netlink};
+use catnip_linux::processes::Processes;
+use catnip_linux::sys;
+use catnip_linux::tun::Tun;
 use catnip_net::NodeId;
 use ipnet::Ipv4Net;
 use std::fs;
@@ -138,7 +138,7 @@ impl Host {
     }
 
     /// The device, with a clock that counts from the beginning of the run.
-    pub(crate) fn tun(&self, stopwatch: crate::clock::Stopwatch) -> Result<Tun, Failure> {
+    pub(crate) fn tun(&self, stopwatch: catnip_linux::clock::Stopwatch) -> Result<Tun, Failure> {
         let device = self.device.try_clone().map_err(failed("/dev/net/tun", "use it twice"))?;
         Ok(Tun::new(device, stopwatch))
     }

@@ -1,11 +1,11 @@
 //! What is kept of a run: users' pages, objects and connections, and what each named link did.
 
-use crate::capture::Capture;
-use crate::clock::Stopwatch;
-use crate::histogram::Histogram;
-use crate::monitor::Monitor;
+use crate::observe::capture::Capture;
+use crate::observe::monitor::Monitor;
+use catnip_base::Histogram;
 use catnip_base::Time;
 use catnip_lab::{Bursts, Plan, Records, TableName};
+use catnip_linux::clock::Stopwatch;
 use catnip_net::{NodeId, Packet, PortId, WireSpec};
 
 use catnip_sim::watch::{Gate, Origin, Step};

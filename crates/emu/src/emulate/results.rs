@@ -1,14 +1,14 @@
 //! Tables of a run, the same as the simulator's, and the certificates of its links.
 
 use super::files;
-use super::kept::{Kept, NamedLink, TABLES};
+use super::recorder::{Kept, NamedLink, TABLES};
 use super::run::{EmulatedWorld, Finished};
-use super::stranger::Strangers;
-use crate::certificate::{Certificate, Tolerance, Verdict};
-use crate::frames::{Frames, Outside};
-use crate::histogram::Histogram;
+use crate::datapath::frames::{Frames, Outside};
+use crate::external::Strangers;
 use crate::link::Outcome;
-use crate::monitor::GateCounts;
+use crate::observe::certificate::{Certificate, Tolerance, Verdict};
+use crate::observe::monitor::GateCounts;
+use catnip_base::Histogram;
 use catnip_base::Span;
 use catnip_lab::rows::{RealTime, Run};
 use catnip_lab::{Plan, Table, TableName, Tables};
@@ -206,7 +206,7 @@ fn certify_link<O: Outside>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::kept::Served;
+    use crate::emulate::recorder::Served;
     use crate::emulate::run::HostReport;
     use crate::timing::Manner;
     use catnip_lab::Scenario;

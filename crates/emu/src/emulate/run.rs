@@ -1,19 +1,20 @@
 //! A world in real time: its devices, its clock, and when it ends.
 
-use super::kept::{Kept, Served};
 use super::real::{Commands, Environment, RealHosts};
-use super::stranger::Strangers;
+use super::recorder::{Kept, Served};
 use super::world::{self, is_done};
-use crate::capture::Capture;
-use crate::clock::{Clock, PacketIo, Stopwatch, Tun, WallClock};
-use crate::frames::Frames;
-use crate::gateways::{Emulator, Gateway, Gateways};
-use crate::histogram::Histogram;
-use crate::sys::Signals;
+use crate::datapath::frames::Frames;
+use crate::datapath::gateways::{Emulator, Gateway, Gateways};
+use crate::external::Strangers;
+use crate::observe::capture::Capture;
 use crate::timing::{Manner, Timing, TimingSpec};
+use catnip_base::Histogram;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
 use catnip_lab::{Plan, WarmUp};
+use catnip_linux::clock::{Clock, Stopwatch, WallClock};
+use catnip_linux::sys::Signals;
+use catnip_linux::tun::{PacketIo, Tun};
 use catnip_sim::World;
 use std::os::fd::AsFd;
 use std::path::Path;

@@ -1,5 +1,5 @@
-use super::stranger::Strangers;
-use crate::frames::{Frames, Outside, Routing};
+use crate::datapath::frames::{Frames, Outside, Routing};
+use crate::external::Strangers;
 use crate::mark::Marker;
 use catnip_base::Span;
 use catnip_lab::Plan;

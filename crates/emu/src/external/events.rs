@@ -1,7 +1,7 @@
+use super::session::{Answer, Awaited, Talk, answer_at_once};
 use super::{FrameWorld, Strangers};
-use crate::emulate::fetch;
-use crate::emulate::talk::{Answer, Awaited, Talk, answer_at_once};
-use crate::frames::Outside;
+use crate::datapath::frames::Outside;
+use crate::external::fetch;
 use catnip_base::Time;
 use catnip_lab::Protocol;
 use catnip_sim::app::AppEvent;

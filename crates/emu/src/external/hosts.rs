@@ -1,10 +1,10 @@
-use super::news::{hear_answers, hear_requests};
-use super::pump::pump;
-use super::stray::{Opening, begin, on_stray, say};
+use super::events::{hear_answers, hear_requests};
+use super::fetch::Fetch;
+use super::listener::{Opening, begin, on_stray, say};
+use super::session::{Connection, Talk};
+use super::transmit::pump;
 use super::{FIRST_PORT, FrameWorld, LINGER, PORTS, Strangers};
-use crate::emulate::fetch::Fetch;
-use crate::emulate::talk::{Connection, Talk};
-use crate::frames::{Belongs, Foreign, Outside};
+use crate::datapath::frames::{Belongs, Foreign, Outside};
 use crate::socket::{Heard, addresses, ends_and_tcp, parse, refuse, whole};
 use catnip_base::{Rng, Stream, Time};
 use catnip_lab::Protocol;

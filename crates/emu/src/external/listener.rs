@@ -1,7 +1,7 @@
 use super::FrameWorld;
-use super::pump::pump;
-use crate::emulate::talk::{Connection, Talk};
-use crate::frames::Outside;
+use super::session::{Connection, Talk};
+use super::transmit::pump;
+use crate::datapath::frames::Outside;
 use crate::socket::{Ends, Identity, Socket, addresses, parse, refuse};
 use catnip_base::Time;
 use catnip_lab::Protocol;

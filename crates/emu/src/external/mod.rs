@@ -1,18 +1,24 @@
 //! What happens between a simulated host and one outside: connections of which only one end is ours.
 
-mod foreign;
-mod news;
-mod pump;
-mod stray;
+pub mod documents;
+mod echo;
+mod events;
+mod fetch;
+mod hosts;
+pub mod http;
+mod listener;
+mod services;
+mod session;
+mod transmit;
 
-use super::services::Services;
-use super::talk::Connection;
-use crate::frames::Frames;
+use crate::datapath::frames::Frames;
 use crate::socket::Ends;
 use catnip_base::{Slab, Span, Time};
 use catnip_lab::Plan;
 use catnip_net::NodeId;
 use catnip_sim::{Event, SERVER, Watch, World};
+use services::Services;
+use session::Connection;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 

@@ -1,6 +1,6 @@
 use super::FrameWorld;
-use crate::classify::flow;
-use crate::frames::{Belongs, Outside};
+use crate::datapath::classify::flow;
+use crate::datapath::frames::{Belongs, Outside};
 use catnip_base::Time;
 use catnip_net::Packet;
 use catnip_sim::medium::Medium;

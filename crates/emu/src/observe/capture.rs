@@ -1,6 +1,6 @@
 //! Every packet that came, as a capture: pcapng with a comment that says what became of the packet.
 
-use crate::chunks::{Chunks, Sink};
+use crate::observe::chunks::{Chunks, Sink};
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, DropReason, NodeId, Packet};
 use catnip_sim::watch::{Gate, Origin, Step};

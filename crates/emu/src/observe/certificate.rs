@@ -1,10 +1,10 @@
 //! What a link was asked to do and what it did, direction by direction, with a verdict.
 
-use crate::counts::Counts;
-use crate::histogram::Histogram;
-use crate::layout::{Line, table};
 use crate::link::{EDGES, LinkSpec, Outcome};
-use crate::monitor::{Direction, GateCounts, Monitor};
+use crate::observe::counts::Counts;
+use crate::observe::layout::{Line, table};
+use crate::observe::monitor::{Direction, GateCounts, Monitor};
+use catnip_base::Histogram;
 use catnip_base::Span;
 use catnip_base::notation::or_none;
 use catnip_cli::text::wrapped;

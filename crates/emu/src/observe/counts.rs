@@ -1,7 +1,7 @@
 //! What became of the packets of one direction, as certificates and counters tell it.
 
 use crate::link::Outcome;
-use crate::monitor::{Direction, GateCounts};
+use crate::observe::monitor::{Direction, GateCounts};
 use catnip_net::DropReason;
 use catnip_sim::watch::Refusal;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Every arrival and what became of it, as a file.
 
-use crate::chunks::{Chunks, Sink};
+use crate::observe::chunks::{Chunks, Sink};
 use catnip_base::Time;
 use catnip_net::{DropReason, NodeId, Packet};
 use catnip_sim::watch::{Gate, Origin, Refusal, Step};

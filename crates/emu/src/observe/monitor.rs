@@ -1,6 +1,6 @@
 //! What the links did: counted and measured packet by packet, in fixed memory.
 
-use crate::histogram::Histogram;
+use catnip_base::Histogram;
 use catnip_base::{Span, Time};
 use catnip_net::{Colour, DropReason, NodeId, Packet, PortId};
 use catnip_sim::watch::{Gate, Origin, Refusal, Step};

@@ -1,8 +1,8 @@
 //! Counters while a router runs: JSON lines for programs, a text file for Prometheus.
 
-use crate::counts::Counts;
 use crate::link::Outcome;
-use crate::monitor::{Direction, GateCounts, Monitor};
+use crate::observe::counts::Counts;
+use crate::observe::monitor::{Direction, GateCounts, Monitor};
 use catnip_base::Span;
 use catnip_net::{Colour, DropReason, NodeId};
 use catnip_sim::watch::Refusal;

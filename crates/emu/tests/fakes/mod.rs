@@ -3,10 +3,11 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use catnip_base::{Span, Time};
-use catnip_emu::clock::{Clock, PacketIo, Read};
-use catnip_emu::frames::{Frames, Routing};
-use catnip_emu::gateways::{Emulator, Gateway, Gateways};
+use catnip_emu::datapath::frames::{Frames, Routing};
+use catnip_emu::datapath::gateways::{Emulator, Gateway, Gateways};
 use catnip_emu::link::LinkTopology;
+use catnip_linux::clock::Clock;
+use catnip_linux::tun::{PacketIo, Read};
 use catnip_sim::{Watch, World};
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -1,8 +1,8 @@
 //! Simulated hosts that hear anything. What they do does not matter here, only that they go on, and within bounds.
 
 use catnip_base::{Span, Time};
-use catnip_emu::frames::{Arrival, Delivery, Outside};
-use catnip_emu::gateways::admit;
+use catnip_emu::datapath::frames::{Arrival, Delivery, Outside};
+use catnip_emu::datapath::gateways::admit;
 use catnip_emu::socket::{Heard, Identity, Socket, filling};
 use catnip_lab::Plan;
 use catnip_net::{Ecn, NodeId};

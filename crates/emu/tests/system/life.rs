@@ -3,7 +3,7 @@
 use crate::lab::{Lab, scenario};
 use crate::results::{column, told};
 use crate::skip::skipped;
-use catnip_emu::sys;
+use catnip_linux::sys;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;

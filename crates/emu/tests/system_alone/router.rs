@@ -1,7 +1,7 @@
 //! A router between real namespaces: client, router, server. It needs root; where there is none, the test says so.
 
 use crate::skip::skipped;
-use catnip_emu::sys;
+use catnip_linux::sys;
 use catnip_wire::pcapng::Reader;
 use catnip_wire::{Ip, transport_is_right};
 use serde_json::Value;

@@ -3,12 +3,12 @@
 use crate::fakes::{LateClock, Script, bridge_or_router, packet};
 use crate::hex;
 use catnip_base::{Rate, Span, Time};
-use catnip_emu::clock::{PacketIo, Read};
-use catnip_emu::ethernet;
-use catnip_emu::frames::{Frames, Routing};
-use catnip_emu::gateways::Emulator;
+use catnip_emu::datapath::ethernet;
+use catnip_emu::datapath::frames::{Frames, Routing};
+use catnip_emu::datapath::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
-use catnip_emu::monitor::{Direction, Monitor};
+use catnip_emu::observe::monitor::{Direction, Monitor};
+use catnip_linux::tun::{PacketIo, Read};
 use catnip_net::WireSpec;
 use catnip_net::shape::RateSpec;
 use catnip_wire::{AfClass, PriorityCodec};

@@ -3,7 +3,7 @@
 use crate::fakes::{LateClock, Script, emulator, packet};
 use crate::replay::{Memory, replay};
 use catnip_base::{Rate, Span, Time};
-use catnip_emu::gateways::Emulator;
+use catnip_emu::datapath::gateways::Emulator;
 use catnip_emu::link::LinkTopology;
 use catnip_emu::mark::Marker;
 use catnip_net::mark::SpmParameters;

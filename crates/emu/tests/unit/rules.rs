@@ -2,9 +2,9 @@
 //! what comes, and what leaves because of it.
 
 use catnip_base::{Span, Time};
+use catnip_emu::datapath::frames::{Arrival, Delivery, Frames, Outside};
+use catnip_emu::datapath::gateways::admit;
 use catnip_emu::emulate::{self, finish};
-use catnip_emu::frames::{Arrival, Delivery, Frames, Outside};
-use catnip_emu::gateways::admit;
 use catnip_lab::Scenario;
 use catnip_net::NodeId;
 use catnip_sim::World;
@@ -87,7 +87,7 @@ struct Heard {
 
 /// A raw host that talks to a simulated one.
 struct Raw {
-    world: World<Frames<Wall, emulate::stranger::Strangers>, ()>,
+    world: World<Frames<Wall, catnip_emu::external::Strangers>, ()>,
     now: Time,
     real: NodeId,
     ours: Ipv4Addr,

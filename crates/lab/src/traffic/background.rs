@@ -1,7 +1,7 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::text::{Sizes, Text};
+use crate::scenario::describe::Nodes;
+use crate::scenario::text::{Sizes, Text};
 use catnip_base::{Rate, Share, Span};
 use catnip_sim::app::{AnyApp, Background, BackgroundConfig};
 use schemars::JsonSchema;

@@ -1,10 +1,10 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::{InSchema, Nodes};
 use crate::error::Wrong;
-use crate::real::{ObjectName, PORT, Protocol};
-use crate::rows::Unit;
-use crate::tcp::TcpFile;
-use crate::text::{Text, Times, yes};
+use crate::results::rows::Unit;
+use crate::scenario::describe::{InSchema, Nodes};
+use crate::scenario::real::{ObjectName, PORT, Protocol};
+use crate::scenario::tcp::TcpFile;
+use crate::scenario::text::{Text, Times, yes};
 use catnip_base::{Bytes, Distribution, FlowContext, ParseError, Rng, Span, Stream, Time};
 use catnip_sim::app::{AnyApp, Bulk, ServerConfig};
 use catnip_sim::{CLIENT, Message, Parties, SERVER};

@@ -1,10 +1,10 @@
 use super::bulk::PATHS;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::real::{PORT, Protocol};
-use crate::tcp::TcpFile;
-use crate::text::{Sizes, Times, yes};
+use crate::scenario::describe::Nodes;
+use crate::scenario::real::{PORT, Protocol};
+use crate::scenario::tcp::TcpFile;
+use crate::scenario::text::{Sizes, Times, yes};
 use catnip_base::Distribution;
 use catnip_sim::app::{AnyApp, Files, FilesConfig, ServerConfig};
 use schemars::JsonSchema;

@@ -1,11 +1,11 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::har::read_site;
-use crate::real::Protocol;
-use crate::rows::Unit;
-use crate::tcp::TcpFile;
-use crate::text::{Times, yes};
+use crate::formats::har::read_site;
+use crate::results::rows::Unit;
+use crate::scenario::describe::Nodes;
+use crate::scenario::real::Protocol;
+use crate::scenario::tcp::TcpFile;
+use crate::scenario::text::{Times, yes};
 use catnip_base::Distribution;
 use catnip_net::mark::Service;
 use catnip_sim::Parties;

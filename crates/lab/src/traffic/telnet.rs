@@ -1,10 +1,10 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::real::Protocol;
-use crate::rows::Unit;
-use crate::tcp::TcpFile;
-use crate::text::{Times, yes};
+use crate::results::rows::Unit;
+use crate::scenario::describe::Nodes;
+use crate::scenario::real::Protocol;
+use crate::scenario::tcp::TcpFile;
+use crate::scenario::text::{Times, yes};
 use catnip_net::mark::Service;
 use catnip_sim::app::{AnyApp, ServerConfig, Telnet, TelnetConfig};
 use schemars::JsonSchema;

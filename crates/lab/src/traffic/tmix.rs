@@ -1,11 +1,11 @@
 use super::bulk::PATHS;
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::real::{ObjectName, PORT, Protocol};
-use crate::tcp::TcpFile;
-use crate::text::{Counts, Sizes, Text, Times, yes};
-use crate::tmix;
+use crate::formats::tmix;
+use crate::scenario::describe::Nodes;
+use crate::scenario::real::{ObjectName, PORT, Protocol};
+use crate::scenario::tcp::TcpFile;
+use crate::scenario::text::{Counts, Sizes, Text, Times, yes};
 use catnip_base::{Distribution, Rng, Span, Stream};
 use catnip_net::mark::Service;
 use catnip_sim::app::{Acceptor, AnyApp, ConnectionVector, Initiator, Side, VectorGenerator};

@@ -1,11 +1,11 @@
 use super::{Connections, Scene, Stage, TrafficKind, User, Workload};
-use crate::describe::Nodes;
 use crate::error::Wrong;
-use crate::files::Files;
-use crate::real::{ObjectName, PORT, Protocol};
-use crate::rows::Unit;
-use crate::tcp::TcpFile;
-use crate::text::{Counts, Sizes, Times, yes};
+use crate::results::rows::Unit;
+use crate::scenario::describe::Nodes;
+use crate::scenario::files::Files;
+use crate::scenario::real::{ObjectName, PORT, Protocol};
+use crate::scenario::tcp::TcpFile;
+use crate::scenario::text::{Counts, Sizes, Times, yes};
 use catnip_base::Distribution;
 use catnip_net::NodeId;
 use catnip_net::mark::Service;

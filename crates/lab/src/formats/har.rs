@@ -1,0 +1,514 @@
+//! HAR 1.2 (<http://www.softwareishard.com/blog/har-12-spec/>), as browsers export it, with the fields that Chromium adds. What
+//! is private is skipped as it is read, bodies byte by byte: a recording takes no more memory than its list of requests.
+
+use crate::InputError;
+use crate::formats::site_file::{RecordedObject, RecordedPage, SiteFile, read_json};
+use catnip_base::words;
+use serde::Deserialize;
+use serde::de::{self, Deserializer, IgnoredAny};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use url::Url;
+
+words! {
+    /// Why an entry of a HAR is left out.
+    #[derive(PartialOrd, Ord)]
+    pub enum Dropped {
+        /// It came out of the browser.
+        Cached = ("cached", "It came out of the browser's cache, or from a service worker."),
+        /// No response came, or not all of it.
+        Failed = ("failed", "It ended with an error."),
+        /// It was within its URL.
+        Data = ("data", "Its URL holds it."),
+        /// A conversation, not an object.
+        WebSocket = ("websocket", "A WebSocket."),
+        /// Something else than the Web.
+        Scheme = ("scheme", "Its URL is neither http nor https."),
+        /// Nobody knows what has come.
+        Empty = ("empty", "Nothing says that any byte has come."),
+    }
+}
+
+/// What was read of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HarPage {
+    /// Of its first object, without what may be private; empty if there is none, and then the page is left out.
+    pub url: String,
+    /// How many origins its objects have.
+    pub origins: usize,
+    /// How many objects it has.
+    pub objects: usize,
+    /// Bytes of the responses.
+    pub bytes: u64,
+    /// Over how many connections they came, as far as that is known.
+    pub connections: usize,
+    /// How many entries were left out, by reason.
+    pub dropped: BTreeMap<Dropped, usize>,
+}
+
+/// Reads a HAR: what is kept of it, and what was read of each page.
+pub fn read_har(path: &Path) -> Result<(SiteFile, Vec<HarPage>), InputError> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|error| InputError::new(&name, "", error))?;
+    let Har { log } = read_json(&name, BufReader::new(file))?;
+    digest(log).map_err(|(at, what)| InputError::new(&name, &at, what))
+}
+
+/// Reads a HAR, if the name ends in `.har`, or else a page file.
+pub fn read_site(path: &Path) -> Result<SiteFile, InputError> {
+    if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("har")) {
+        return Ok(read_har(path)?.0);
+    }
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|error| InputError::new(&name, "", error))?;
+    SiteFile::read(&name, BufReader::new(file))
+}
+
+/// Where in a HAR something is wrong, as a JSON path, and what.
+type Wrong = (String, String);
+
+#[derive(Deserialize)]
+struct Har {
+    log: Log,
+}
+
+#[derive(Deserialize)]
+struct Log {
+    #[serde(default)]
+    pages: Vec<LogPage>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LogPage {
+    id: String,
+    started_date_time: Moment,
+}
+
+/// What is kept of an entry until all are read.
+#[derive(Deserialize)]
+#[serde(from = "RawEntry")]
+struct Entry {
+    page: Option<String>,
+    start: Moment,
+    /// Milliseconds.
+    took_ms: f64,
+    wait_ms: f64,
+    /// Of a new connection, without TLS.
+    connect_ms: Option<f64>,
+    url: Address,
+    redirects_to: String,
+    request_bytes: u64,
+    bytes: u64,
+    connection: Option<String>,
+    initiators: Vec<String>,
+    /// Why it is left out.
+    dropped: Option<Dropped>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawEntry {
+    pageref: Option<String>,
+    started_date_time: Moment,
+    time: f64,
+    request: Request,
+    response: Response,
+    timings: Timings,
+    connection: Option<String>,
+    /// Where Chromium has this, `connection` is a port.
+    #[serde(rename = "_connectionId")]
+    connection_id: Option<String>,
+    #[serde(rename = "_initiator")]
+    initiator: Option<Initiator>,
+    #[serde(rename = "_fromCache")]
+    from_cache: Option<IgnoredAny>,
+    #[serde(rename = "_resourceType")]
+    resource_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    method: Length,
+    url: Address,
+    #[serde(default)]
+    headers: Vec<Header>,
+    headers_size: Option<f64>,
+    body_size: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    name: Length,
+    value: Length,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Response {
+    status: f64,
+    #[serde(default, rename = "redirectURL")]
+    redirect_url: String,
+    #[serde(default)]
+    headers: Vec<Header>,
+    headers_size: Option<f64>,
+    body_size: Option<f64>,
+    content: Option<Content>,
+    #[serde(rename = "_transferSize")]
+    transfer_size: Option<f64>,
+    #[serde(rename = "_error")]
+    error: Option<IgnoredAny>,
+    #[serde(default, rename = "_fetchedViaServiceWorker")]
+    by_service_worker: bool,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    size: Option<f64>,
+    compression: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Timings {
+    wait: f64,
+    connect: Option<f64>,
+    ssl: Option<f64>,
+}
+
+/// What made Chromium ask: the document that a parser was in, or the scripts that were running.
+#[derive(Deserialize)]
+struct Initiator {
+    url: Option<String>,
+    stack: Option<Stack>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stack {
+    #[serde(default)]
+    call_frames: Vec<Frame>,
+    parent: Option<Box<Stack>>,
+}
+
+#[derive(Deserialize)]
+struct Frame {
+    #[serde(default)]
+    url: String,
+}
+
+/// More than enough to find one that is in the recording.
+const MOST_INITIATORS: usize = 16;
+
+impl From<RawEntry> for Entry {
+    fn from(raw: RawEntry) -> Self {
+        let RawEntry { request, response, timings, .. } = raw;
+        let url = request.url;
+        let header = |list: &[Header], first: usize| {
+            let line = |header: &Header| header.name.0 + header.value.0 + ": \r\n".len();
+            (list.iter().map(line).sum::<usize>() + first + "\r\n".len()) as u64
+        };
+        let whole_bytes = |size: Option<f64>| size.filter(|size| *size >= 0.0).map(|size| size as u64);
+        let request_line = request.method.0 + url.path.len() + "  HTTP/1.1\r\n".len();
+        let request_bytes = whole_bytes(request.headers_size)
+            .unwrap_or_else(|| header(&request.headers, request_line))
+            .saturating_add(whole_bytes(request.body_size).unwrap_or(0));
+        let content = response.content.as_ref().and_then(|content| {
+            let saved = content.compression.unwrap_or(0.0).max(0.0);
+            whole_bytes(content.size.map(|size| (size - saved).max(0.0)))
+        });
+        let body = whole_bytes(response.body_size).or(content).unwrap_or(0);
+        let in_header = whole_bytes(response.headers_size).unwrap_or_else(|| match response.headers[..] {
+            [] => 0,
+            _ => header(&response.headers, "HTTP/1.1 200\r\n".len()),
+        });
+        let bytes = whole_bytes(response.transfer_size).unwrap_or(in_header.saturating_add(body));
+        let is_socket = raw.resource_type.as_deref() == Some("websocket") || response.status == 101.0;
+        let dropped = match url.scheme {
+            Scheme::Data => Some(Dropped::Data),
+            Scheme::WebSocket => Some(Dropped::WebSocket),
+            Scheme::Http if is_socket => Some(Dropped::WebSocket),
+            Scheme::Other => Some(Dropped::Scheme),
+            Scheme::Http if raw.from_cache.is_some() || response.by_service_worker => Some(Dropped::Cached),
+            Scheme::Http if response.status <= 0.0 || response.error.is_some() => Some(Dropped::Failed),
+            Scheme::Http if bytes == 0 => Some(Dropped::Empty),
+            Scheme::Http => None,
+        };
+        let connect = timings.connect.filter(|ms| *ms > 0.0);
+        Self {
+            page: raw.pageref,
+            start: raw.started_date_time,
+            took_ms: raw.time.max(0.0),
+            wait_ms: timings.wait.max(0.0),
+            connect_ms: connect.map(|ms| (ms - timings.ssl.unwrap_or(0.0).max(0.0)).max(0.0)),
+            redirects_to: response.redirect_url,
+            request_bytes,
+            bytes,
+            connection: raw.connection_id.or(raw.connection).filter(|name| !name.is_empty()),
+            initiators: raw.initiator.map_or_else(Vec::new, Initiator::urls),
+            dropped,
+            url,
+        }
+    }
+}
+
+impl Entry {
+    fn end_ms(&self) -> f64 {
+        self.start.0 + self.took_ms
+    }
+}
+
+impl Initiator {
+    /// What may have made it ask, the nearest first.
+    fn urls(self) -> Vec<String> {
+        let mut urls: Vec<String> = Vec::new();
+        let mut stack = self.stack;
+        while let Some(Stack { call_frames, parent }) = stack {
+            for Frame { url } in call_frames {
+                if urls.len() < MOST_INITIATORS && !url.is_empty() && !urls.contains(&url) {
+                    urls.push(url);
+                }
+            }
+            stack = parent.map(|parent| *parent);
+        }
+        urls.extend(self.url);
+        urls.iter_mut().for_each(|url| url.truncate(url.find('#').unwrap_or(url.len())));
+        urls
+    }
+}
+
+/// A time of day with an offset, as milliseconds of Unix time.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Moment(f64);
+
+impl TryFrom<String> for Moment {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let moment = chrono::DateTime::parse_from_rfc3339(&text)
+            .map_err(|_| format!("{text:?}: expected a time such as 2026-01-31T12:00:00.000Z"))?;
+        Ok(Self(moment.timestamp_micros() as f64 / 1e3))
+    }
+}
+
+/// How long a text is.
+struct Length(usize);
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_str(Reader("a text", |text: &str| Ok(Self(text.len()))))
+    }
+}
+
+/// What is kept of a URL.
+#[derive(Clone, Debug)]
+struct Address {
+    scheme: Scheme,
+    /// Scheme, host and port.
+    origin: String,
+    path: String,
+    /// Without fragment, to find it again; forgotten when all is read.
+    whole: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    WebSocket,
+    Data,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_str(Reader("a URL", Self::read))
+    }
+}
+
+impl Address {
+    fn read(text: &str) -> Result<Self, String> {
+        let scheme = text.split(':').next().unwrap_or("").to_ascii_lowercase();
+        let scheme = match scheme.as_str() {
+            "http" | "https" => Scheme::Http,
+            "ws" | "wss" => Scheme::WebSocket,
+            "data" => Scheme::Data,
+            _ => Scheme::Other,
+        };
+        if scheme == Scheme::Data {
+            return Ok(Self { scheme, origin: String::new(), path: String::new(), whole: String::new() });
+        }
+        let url = Url::parse(text).map_err(|error| format!("not a URL: {error}"))?;
+        let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
+        let origin = format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or(""));
+        let whole = text.split('#').next().unwrap_or(text).to_string();
+        Ok(Self { scheme, origin, path: url.path().to_string(), whole })
+    }
+}
+
+/// Makes a value of a text that is only lent.
+struct Reader<F>(&'static str, F);
+
+impl<T, F: FnOnce(&str) -> Result<T, String>> de::Visitor<'_> for Reader<F> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.1)(text).map_err(E::custom)
+    }
+}
+
+fn digest(log: Log) -> Result<(SiteFile, Vec<HarPage>), Wrong> {
+    let network_ms = network_times(&log.entries);
+    let mut of_page: Vec<Vec<usize>> = vec![Vec::new(); log.pages.len().max(1)];
+    for (number, entry) in log.entries.iter().enumerate() {
+        of_page[page_of(&log.pages, entry, number)?].push(number);
+    }
+    let mut origins: Vec<String> = Vec::new();
+    let (mut pages, mut told) = (Vec::new(), Vec::new());
+    for mut numbers in of_page {
+        let start = |number: &usize| log.entries[*number].start.0;
+        numbers.sort_by(|a, b| start(a).total_cmp(&start(b)));
+        let entries: Vec<&Entry> = numbers.iter().map(|&number| &log.entries[number]).collect();
+        let page = record(&entries, &network_ms, &mut origins);
+        told.push(tell(&entries, &page));
+        if !page.objects.is_empty() {
+            pages.push(page);
+        }
+    }
+    if pages.is_empty() {
+        return Err(("log.entries".into(), "nothing that a browser has loaded over the network".into()));
+    }
+    Ok((SiteFile::new(origins, pages)?, told))
+}
+
+/// The page to which an entry belongs: the one that it names, else the last one that has begun before.
+fn page_of(pages: &[LogPage], entry: &Entry, number: usize) -> Result<usize, Wrong> {
+    match &entry.page {
+        Some(id) if !pages.is_empty() => pages.iter().position(|page| page.id == *id).ok_or_else(|| {
+            (format!("log.entries[{number}].pageref"), format!("{id:?}: there is no such page"))
+        }),
+        _ => {
+            let begun = (0..).zip(pages).filter(|(_, page)| page.started_date_time.0 <= entry.start.0);
+            let last = begun.max_by(|(_, a), (_, b)| a.started_date_time.0.total_cmp(&b.started_date_time.0));
+            Ok(last.map_or(0, |(number, _)| number))
+        }
+    }
+}
+
+/// What the network takes of the wait for an answer, by origin, milliseconds: a round trip. It is the shortest time in which a TCP
+/// connection was opened, or in which an answer came, if that is shorter.
+fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
+    let mut least: BTreeMap<String, f64> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.dropped.is_none()) {
+        let ms = entry.connect_ms.map_or(entry.wait_ms, |connect| connect.min(entry.wait_ms));
+        let least = least.entry(entry.url.origin.clone()).or_insert(ms);
+        *least = least.min(ms);
+    }
+    least
+}
+
+/// Makes a page of entries in the order of their starts.
+fn record(entries: &[&Entry], network_ms: &BTreeMap<String, f64>, origins: &mut Vec<String>) -> RecordedPage {
+    let mut objects: Vec<RecordedObject> = Vec::new();
+    let mut connections: Vec<&str> = Vec::new();
+    let mut url = String::new();
+    // Of each entry: what it waits for, and what those wait for that it has caused.
+    let mut causes: Vec<Option<(u32, f64)>> = Vec::new();
+    // Entries by URL, the last one that has begun, and by the URL to which they redirect.
+    let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut redirected: BTreeMap<String, usize> = BTreeMap::new();
+    // Objects in the order of their ends that have ended; those that have not.
+    let mut last_ended: Option<(u32, f64)> = None;
+    let mut underway: Vec<(u32, f64)> = Vec::new();
+    let first_ms = entries.iter().find(|entry| entry.dropped.is_none()).map_or(0.0, |entry| entry.start.0);
+    for (number, entry) in entries.iter().enumerate() {
+        underway.retain(|&(object, end_ms)| {
+            let is_over = end_ms <= entry.start.0;
+            if is_over && last_ended.is_none_or(|(_, last_ms)| last_ms <= end_ms) {
+                last_ended = Some((object, end_ms));
+            }
+            !is_over
+        });
+        let named = entry.initiators.iter().find_map(|url| begun.get(url.as_str()));
+        let cause = redirected.remove(&entry.url.whole).or(named.copied());
+        let after = cause.map_or(last_ended, |cause| causes[cause]);
+        begun.insert(&entry.url.whole, number);
+        if let Some(target) = redirect_target(entry) {
+            redirected.insert(target, number);
+        }
+        if entry.dropped.is_some() {
+            causes.push(after);
+            continue;
+        }
+        let object = objects.len() as u32;
+        causes.push(Some((object, entry.end_ms())));
+        underway.push((object, entry.end_ms()));
+        let origin = number_of(origins, |known| *known == entry.url.origin, || entry.url.origin.clone());
+        let connection = entry.connection.as_deref();
+        let connection = connection.map(|name| number_of(&mut connections, |known| *known == name, || name));
+        if objects.is_empty() {
+            url = format!("{}{}", entry.url.origin, entry.url.path);
+        }
+        let network_ms = network_ms.get(&entry.url.origin).copied().unwrap_or(0.0);
+        objects.push(RecordedObject {
+            origin,
+            path: entry.url.path.clone(),
+            request_bytes: entry.request_bytes,
+            bytes: entry.bytes,
+            server_ms: to_micros(entry.wait_ms - network_ms),
+            after: after.map(|(object, _)| object),
+            delay_ms: to_micros(entry.start.0 - after.map_or(first_ms, |(_, end_ms)| end_ms)),
+            connection,
+        });
+    }
+    RecordedPage { url, objects }
+}
+
+/// The number of what is in a list, or is now.
+fn number_of<T>(list: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> u32 {
+    let number = list.iter().position(is_it).unwrap_or_else(|| {
+        list.push(make());
+        list.len() - 1
+    });
+    number as u32
+}
+
+/// Where an answer has sent the browser, if it has.
+fn redirect_target(entry: &Entry) -> Option<String> {
+    if entry.redirects_to.is_empty() {
+        return None;
+    }
+    let mut target = Url::parse(&entry.url.whole).ok()?.join(&entry.redirects_to).ok()?;
+    target.set_fragment(None);
+    Some(target.into())
+}
+
+/// Milliseconds, not below zero, in whole microseconds.
+fn to_micros(ms: f64) -> f64 {
+    (ms.max(0.0) * 1e3).round() / 1e3
+}
+
+fn tell(entries: &[&Entry], page: &RecordedPage) -> HarPage {
+    let distinct = |of: fn(&RecordedObject) -> Option<u32>| {
+        let mut numbers: Vec<u32> = page.objects.iter().filter_map(of).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len()
+    };
+    let mut dropped = BTreeMap::new();
+    entries.iter().filter_map(|entry| entry.dropped).for_each(|why| *dropped.entry(why).or_default() += 1);
+    HarPage {
+        url: page.url.clone(),
+        origins: distinct(|object| Some(object.origin)),
+        objects: page.objects.len(),
+        // Recorded sizes may be anything.
+        bytes: page.objects.iter().fold(0, |sum, object| sum.saturating_add(object.bytes)),
+        connections: distinct(|object| object.connection),
+        dropped,
+    }
+}

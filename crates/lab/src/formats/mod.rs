@@ -1,0 +1,6 @@
+//! Formats of other tools: HAR, page files, Tmix, pcapng, qlog.
+
+pub(crate) mod har;
+pub(crate) mod logs;
+pub(crate) mod site_file;
+pub mod tmix;

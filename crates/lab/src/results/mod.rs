@@ -1,0 +1,11 @@
+//! Tables of results: declared by rows, filled by runs, summed up by traffic group.
+
+pub(crate) mod bursts;
+pub(crate) mod column;
+pub(crate) mod fingerprint;
+pub(crate) mod groups;
+pub(crate) mod records;
+pub mod rows;
+pub(crate) mod series;
+pub mod summary;
+pub(crate) mod table;

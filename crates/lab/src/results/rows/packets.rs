@@ -1,0 +1,116 @@
+//! A row per packet of TCP, and per source of packets that are not.
+
+use super::row::{Row, TableName};
+use crate::results::column::Columns;
+use catnip_base::Time;
+use catnip_sim::record::SenderView;
+use catnip_sim::{DatagramCounters, Event, SERVER};
+
+/// A source of background traffic.
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramRow<'a> {
+    /// Its traffic group.
+    pub group: &'a str,
+    /// Its number.
+    pub source: u32,
+    /// What became of its packets.
+    pub counters: DatagramCounters,
+}
+
+impl Row for DatagramRow<'_> {
+    const TABLE: TableName = TableName::Datagrams;
+    fn columns(to: &mut impl Columns<Self>) {
+        to.text("group", "Traffic group of the source.", |source| source.group.into());
+        to.integer("source", "Number of the source, counted with the users.", |source| source.source.into());
+        to.integer("sent", "Packets it sent.", |source| source.counters.sent);
+        to.integer("sent_bytes", "Their size.", |source| source.counters.sent_bytes);
+        to.integer("duplicated", "Copies of them that the network made.", |source| {
+            source.counters.duplicated
+        });
+        to.integer("received", "Packets that arrived, copies included.", |source| source.counters.received);
+        to.integer("dropped", "Packets that the network dropped.", |source| source.counters.dropped);
+        to.float("delay_mean_s", "Mean time from source to sink; NaN if nothing arrived.", |source| {
+            source.counters.delay_s.mean()
+        });
+        to.float("delay_variance_s2", "Variance of that time; NaN with fewer than two packets.", |source| {
+            source.counters.delay_s.variance()
+        });
+    }
+}
+
+/// Something that happened to a connection's sender or to a packet of it.
+#[derive(Clone, Copy, Debug)]
+pub struct EventRow {
+    at: Time,
+    kind: &'static str,
+    connection: u64,
+    seq: u64,
+    sender: Option<SenderView>,
+}
+
+impl EventRow {
+    /// The row of an event, if it has one.
+    pub fn of(at: Time, event: &Event) -> Option<Self> {
+        let of_sender = |kind, view: &SenderView| {
+            Some(Self { at, kind, connection: view.connection, seq: view.seq, sender: Some(*view) })
+        };
+        match event {
+            Event::Sent(view) => of_sender("send", view),
+            Event::Acked(view) => of_sender("ack", view),
+            Event::Timeout(view) => of_sender("rto", view),
+            &Event::Dropped { connection, seq, .. } => {
+                Some(Self { at, kind: "drop", connection, seq, sender: None })
+            }
+            Event::Connection(_) | Event::Object(_) | Event::Page(_) | Event::Echo(_) => None,
+            Event::Datagram { .. } | Event::Reply(_) => None,
+        }
+    }
+}
+
+impl Row for EventRow {
+    const TABLE: TableName = TableName::Events;
+    fn columns(to: &mut impl Columns<Self>) {
+        let bytes = |value: Option<u64>| value.map_or(f64::NAN, |bytes| bytes as f64);
+        let sender = |event: &Self| event.sender;
+        to.float("time_s", "When it happened.", |event| event.at.as_secs());
+        to.text("kind", "`send`, `ack`, `drop`, or `rto`: the timer expired.", |event| event.kind.into());
+        to.integer("connection", "Number of the connection, in order of opening.", |event| event.connection);
+        to.text("end", "Whose sender: `client` or `server`; empty for drops.", |event| {
+            event.sender.map_or("", |sender| if sender.end == SERVER { "server" } else { "client" }).into()
+        });
+        to.integer(
+            "seq_bytes",
+            "First byte of the packet's data, or the byte that an ACK asks for.",
+            |event| event.seq,
+        );
+        to.float("cwnd_bytes", "The sender's congestion window; NaN for drops.", |event| {
+            bytes(sender(event).map(|sender| sender.cwnd))
+        });
+        to.float(
+            "ssthresh_bytes",
+            "Its slow-start threshold; NaN for drops and before there is one.",
+            |event| bytes(sender(event).and_then(|sender| sender.ssthresh)),
+        );
+        let validity = |event: &Self| event.sender.and_then(|sender| sender.validity);
+        to.float(
+            "pipe_ack_bytes",
+            "pipeACK of newCWV (RFC 7661); NaN while undefined, and for connections without it.",
+            move |event| bytes(validity(event).and_then(|validity| validity.pipe_ack)),
+        );
+        to.text(
+            "phase",
+            "`validated` or `non-validated` by newCWV; empty for connections without it.",
+            move |event| match validity(event).map(|validity| validity.is_validated) {
+                None => "".into(),
+                Some(true) => "validated".into(),
+                Some(false) => "non-validated".into(),
+            },
+        );
+        to.integer("dupacks", "Duplicate ACKs in a row that it has seen.", |event| {
+            sender(event).map_or(0, |sender| sender.dupacks.into())
+        });
+        to.integer("wire_bytes", "Size of the packet or ACK with its headers; 0 for drops.", |event| {
+            sender(event).map_or(0, |sender| sender.wire_bytes.into())
+        });
+    }
+}

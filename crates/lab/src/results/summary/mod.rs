@@ -1,0 +1,391 @@
+//! What is asked first of any run: how its transfers fared, by traffic group, and what its links did.
+
+mod interval;
+mod survival;
+
+pub use interval::{Interval, paired_difference, t_quantile};
+pub use survival::{Estimate, Times};
+
+use crate::results::column::Column;
+use crate::results::rows::TableName;
+use crate::results::table::Table;
+use interval::{mean, mean_of_known};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The tables that a summary is made of, and which columns of them.
+pub const TABLES: [(TableName, &[&str]); 4] = [
+    (TableName::Runs, &["variant", "seed", "hops"]),
+    (
+        TableName::Groups,
+        &[
+            "variant",
+            "seed",
+            "group",
+            "kind",
+            "started",
+            "finished",
+            "connections",
+            "goodput_mbps",
+            "sent",
+            "retransmitted",
+            "timeouts",
+            "rtt_mean_s",
+            "fairness",
+        ],
+    ),
+    (TableName::Transfers, &["variant", "seed", "group", "number", "time_s", "waited_s"]),
+    (
+        TableName::Ports,
+        &[
+            "variant",
+            "seed",
+            "port",
+            "arrived_high",
+            "arrived_med",
+            "arrived_low",
+            "dropped_high",
+            "dropped_med",
+            "dropped_low",
+            "utilization",
+            "queue_mean_packets",
+            "queue_delay_mean_s",
+        ],
+    ),
+];
+
+/// Quantiles that are given where so many transfers are known that some take longer.
+pub const QUANTILES: [(&str, f64); 3] = [("median_s", 0.5), ("p95_s", 0.95), ("p99_s", 0.99)];
+
+/// Points of a curve.
+const POINTS: usize = 400;
+
+/// A name, and what it stands for; in order.
+type Named<T> = Vec<(Arc<str>, T)>;
+/// The same by measure.
+type Measured<T> = Vec<(&'static str, T)>;
+
+/// One variant over its seeds.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Traffic groups that have begun anything.
+    pub groups: Named<OfGroup>,
+    /// Means over the seeds by port, that is, by link and direction.
+    pub links: Named<Measured<Interval>>,
+    /// Packets times the links that they have crossed.
+    pub hops: u64,
+}
+
+/// The transfers of a traffic group over all seeds: pages, keystrokes, or connections.
+#[derive(Clone, Debug)]
+pub struct OfGroup {
+    /// What they are: `pages`, `keystrokes` or `transfers`.
+    pub kind: Arc<str>,
+    /// How many have begun.
+    pub started: u64,
+    /// How many were over before the run was.
+    pub finished: u64,
+    /// Times of finished ones, quantiles where it is known how many take longer, and rates.
+    pub means: Measured<Interval>,
+    /// The mean of what a transfer takes or `horizon_s`, whichever is less, by Kaplan and Meier: what is known of those that have not
+    /// finished counts, too. `None` where all have finished in all variants.
+    pub restricted_s: Option<Interval>,
+    /// NaN without `restricted_s`.
+    pub horizon_s: f64,
+    /// Times, ascending, and the share of transfers that take longer than each: enough for a drawing.
+    pub curve: (Vec<f64>, Vec<f64>),
+    /// Values that vary with the seeds and have the mean of a measure: one for each, or for a block of them; NaN where a seed has none.
+    pub values: Measured<Vec<f64>>,
+}
+
+/// Rows of a table that belong to one variant.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    table: Cow<'a, Table>,
+    rows: Range<usize>,
+}
+
+impl<'a> Rows<'a> {
+    /// All rows of a table.
+    pub fn all(table: Table) -> Self {
+        let rows = 0..table.rows();
+        Self { table: Cow::Owned(table), rows }
+    }
+
+    /// Those of a variant, of a table in the order of variants.
+    pub fn of_variant(table: &'a Table, variant: usize) -> Self {
+        let variants = integers(table, "variant");
+        let first = variants.partition_point(|&of| of < variant as u64);
+        let end = variants.partition_point(|&of| of <= variant as u64);
+        Self { table: Cow::Borrowed(table), rows: first..end }
+    }
+
+    fn floats(&self, name: &str) -> &[f64] {
+        match self.table.column(name) {
+            Column::Float(values) => &values[self.rows.clone()],
+            other => unreachable!("{name} holds measured values, not {}", other.kind()),
+        }
+    }
+
+    fn integers(&self, name: &str) -> &[u64] {
+        &integers(&self.table, name)[self.rows.clone()]
+    }
+
+    /// Each name, in the order of its first row, with its rows.
+    fn by_name(&self, column: &str) -> Named<Vec<usize>> {
+        let Column::Text(texts) = self.table.column(column) else { unreachable!("{column} holds names") };
+        let mut made: Named<Vec<usize>> = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in self.rows.clone() {
+            let name = &texts[row];
+            let place = *places.entry(name).or_insert_with(|| {
+                made.push((name.into(), Vec::new()));
+                made.len() - 1
+            });
+            made[place].1.push(row - self.rows.start);
+        }
+        made
+    }
+
+    fn text(&self, column: &str, row: usize) -> &str {
+        let Column::Text(texts) = self.table.column(column) else { unreachable!("{column} holds names") };
+        &texts[self.rows.start + row]
+    }
+}
+
+fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
+    match table.column(name) {
+        Column::Integer(values) => values,
+        other => unreachable!("{name} holds counts, not {}", other.kind()),
+    }
+}
+
+/// Each variant's groups and links, of tables in the order of variants; the seeds ascend.
+pub fn of_tables(tables: &BTreeMap<TableName, Table>, variants: usize, seeds: &[u64]) -> Vec<Summary> {
+    let read = |name, variant| Ok::<_, Infallible>(Rows::of_variant(&tables[&name], variant));
+    let Ok(made) = summarize(read, variants, seeds);
+    made
+}
+
+/// Each variant's groups and links; the seeds ascend. `read` gives the rows of a table that a variant has, by its number; no more rows
+/// are in memory than it gives at a time.
+pub fn summarize<'a, E>(
+    mut read: impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
+    variants: usize,
+    seeds: &[u64],
+) -> Result<Vec<Summary>, E> {
+    let horizons_s = horizons_s(&mut read, variants, seeds)?;
+    (0..variants)
+        .map(|variant| {
+            let (groups, transfers) =
+                (read(TableName::Groups, variant)?, read(TableName::Transfers, variant)?);
+            let groups = of_groups(&groups, &transfers, seeds, &horizons_s);
+            drop(transfers);
+            let links = of_links(&read(TableName::Ports, variant)?, seeds);
+            let hops = read(TableName::Runs, variant)?.integers("hops").iter().sum();
+            Ok(Summary { groups, links, hops })
+        })
+        .collect()
+}
+
+/// Of groups that are cut short in a variant: how long all variants are looked at, which is as long as something is known of each.
+fn horizons_s<'a, E>(
+    read: &mut impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
+    variants: usize,
+    seeds: &[u64],
+) -> Result<BTreeMap<Arc<str>, f64>, E> {
+    let mut cut_short: BTreeSet<Arc<str>> = BTreeSet::new();
+    for variant in 0..variants {
+        let groups = read(TableName::Groups, variant)?;
+        let (started, finished) = (groups.integers("started"), groups.integers("finished"));
+        let is_cut_short = |rows: &Vec<usize>| rows.iter().any(|&row| finished[row] < started[row]);
+        cut_short.extend(
+            groups.by_name("group").into_iter().filter(|(_, rows)| is_cut_short(rows)).map(|(name, _)| name),
+        );
+    }
+    let mut until_s: BTreeMap<Arc<str>, (f64, f64)> =
+        cut_short.into_iter().map(|name| (name, (f64::INFINITY, 0.0))).collect();
+    for variant in 0..if until_s.is_empty() { 0 } else { variants } {
+        let transfers = read(TableName::Transfers, variant)?;
+        for (name, rows) in transfers.by_name("group") {
+            if let Some((known_s, longest_s)) = until_s.get_mut(&name) {
+                let times = times(&transfers, &rows, seeds);
+                *known_s = known_s.min(times.known_until_s());
+                *longest_s = longest_s.max(times.longest_s());
+            }
+        }
+    }
+    let horizon_s = |(known_s, longest_s): (f64, f64)| if known_s.is_finite() { known_s } else { longest_s };
+    Ok(until_s.into_iter().map(|(name, until)| (name, horizon_s(until))).collect())
+}
+
+fn of_groups(
+    groups: &Rows<'_>,
+    transfers: &Rows<'_>,
+    seeds: &[u64],
+    horizons_s: &BTreeMap<Arc<str>, f64>,
+) -> Named<OfGroup> {
+    let waits: BTreeMap<Arc<str>, Vec<usize>> = transfers.by_name("group").into_iter().collect();
+    let begun = |rows: &[usize]| {
+        ["started", "connections"].iter().any(|&what| rows.iter().any(|&row| groups.integers(what)[row] > 0))
+    };
+    let of = |(name, rows): (Arc<str>, Vec<usize>)| {
+        let waits = waits.get(&name).map_or(&[][..], Vec::as_slice);
+        let horizon_s = horizons_s.get(&name).copied().unwrap_or(f64::NAN);
+        let made = of_group(groups, &rows, transfers, waits, seeds, horizon_s);
+        (name, made)
+    };
+    groups.by_name("group").into_iter().filter(|(_, rows)| begun(rows)).map(of).collect()
+}
+
+fn of_group(
+    groups: &Rows<'_>,
+    rows: &[usize],
+    transfers: &Rows<'_>,
+    waits: &[usize],
+    seeds: &[u64],
+    horizon_s: f64,
+) -> OfGroup {
+    let kind: Arc<str> = groups.text("kind", rows[0]).into();
+    let total = |what: &str| rows.iter().map(|&row| groups.integers(what)[row]).sum::<u64>();
+    let mut values = rates(groups, rows, seeds);
+    let over: Vec<usize> =
+        waits.iter().copied().filter(|&row| !transfers.floats("time_s")[row].is_nan()).collect();
+    if !over.is_empty() {
+        values.push(match &*kind {
+            "pages" => ("page_time_s", page_means(transfers, &over, seeds)),
+            "keystrokes" => ("echo_s", seed_means(transfers, &over, seeds)),
+            _ => ("completed_s", seed_means(transfers, &over, seeds)),
+        });
+    }
+    let mut means: Measured<Interval> = values
+        .iter()
+        .filter_map(|(measure, values)| Some((*measure, mean_of_known(values.iter().copied())?)))
+        .collect();
+    let times = times(transfers, waits, seeds);
+    for (measure, share) in QUANTILES {
+        let enough = times.len() as f64 * (1.0 - share) >= 1.0 - 1e-9;
+        if let Some(estimate) = times.quantile(share).filter(|_| enough) {
+            means.push((measure, estimate.interval));
+            values.push((measure, estimate.values));
+        }
+    }
+    let restricted = (!horizon_s.is_nan() && times.len() > 0).then(|| times.restricted_mean(horizon_s));
+    let restricted_s = restricted.map(|estimate| {
+        values.push(("restricted_s", estimate.values));
+        estimate.interval
+    });
+    let (started, finished) = (total("started"), total("finished"));
+    OfGroup { kind, started, finished, means, restricted_s, horizon_s, curve: times.curve(POINTS), values }
+}
+
+fn times(transfers: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Times {
+    let (waited_s, time_s) = (transfers.floats("waited_s"), transfers.floats("time_s"));
+    let seed = transfers.integers("seed");
+    let of = |&row: &usize| (waited_s[row], !time_s[row].is_nan(), run(seeds, seed[row]));
+    Times::new(rows.iter().map(of), seeds.len())
+}
+
+/// The place of a seed.
+fn run(seeds: &[u64], seed: u64) -> usize {
+    seeds.partition_point(|&one| one < seed)
+}
+
+/// What connections got of the network, whether they are over or not; of each seed.
+fn rates(groups: &Rows<'_>, rows: &[usize], seeds: &[u64]) -> Measured<Vec<f64>> {
+    let by_seed = |of: &dyn Fn(usize) -> f64| {
+        let mut made = vec![f64::NAN; seeds.len()];
+        rows.iter().for_each(|&row| made[run(seeds, groups.integers("seed")[row])] = of(row));
+        made
+    };
+    // A share of nothing is NaN.
+    let share = |part: &str, of: &str, row: usize| {
+        groups.integers(part)[row] as f64 / groups.integers(of)[row] as f64
+    };
+    let mut made = vec![
+        ("goodput_mbps", by_seed(&|row| groups.floats("goodput_mbps")[row])),
+        ("rtt_ms", by_seed(&|row| 1e3 * groups.floats("rtt_mean_s")[row])),
+        ("fairness", by_seed(&|row| groups.floats("fairness")[row])),
+        ("retransmitted_pct", by_seed(&|row| 100.0 * share("retransmitted", "sent", row))),
+        ("timeouts", by_seed(&|row| share("timeouts", "connections", row))),
+    ];
+    made.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
+    made
+}
+
+fn seed_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
+    let (time_s, seed) = (transfers.floats("time_s"), transfers.integers("seed"));
+    means_by(over.iter().map(|&row| (run(seeds, seed[row]), time_s[row])), seeds.len())
+}
+
+/// Of known pages each counts the same, as in the papers' averages; of drawn ones each fetch.
+fn page_means(transfers: &Rows<'_>, over: &[usize], seeds: &[u64]) -> Vec<f64> {
+    let (time_s, seed) = (transfers.floats("time_s"), transfers.integers("seed"));
+    let number = transfers.integers("number");
+    let pages: Vec<u64> = over.iter().map(|&row| number[row]).collect::<BTreeSet<_>>().into_iter().collect();
+    let cell =
+        |row: usize| run(seeds, seed[row]) * pages.len() + pages.partition_point(|&page| page < number[row]);
+    let each = means_by(over.iter().map(|&row| (cell(row), time_s[row])), seeds.len() * pages.len());
+    // Runs that have fetched nothing say nothing.
+    let is_whole = |pages: &[f64]| {
+        let missing = pages.iter().filter(|mean| mean.is_nan()).count();
+        missing == 0 || missing == pages.len()
+    };
+    if each.chunks(pages.len()).all(is_whole) {
+        return each
+            .chunks(pages.len())
+            .map(|pages| pages.iter().sum::<f64>() / pages.len() as f64)
+            .collect();
+    }
+    seed_means(transfers, over, seeds)
+}
+
+/// The mean in each cell, NaN where there is nothing.
+fn means_by(values: impl Iterator<Item = (usize, f64)>, cells: usize) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0u64); cells];
+    for (cell, value) in values {
+        sums[cell].0 += value;
+        sums[cell].1 += 1;
+    }
+    sums.into_iter().map(|(sum, count)| sum / count as f64).collect()
+}
+
+fn of_links(ports: &Rows<'_>, seeds: &[u64]) -> Named<Measured<Interval>> {
+    let seed = ports.integers("seed");
+    let of = |rows: &[usize]| {
+        let by_seed = |of: &dyn Fn(usize) -> f64| {
+            let mut sums = vec![0.0; seeds.len()];
+            rows.iter().for_each(|&row| sums[run(seeds, seed[row])] += of(row));
+            sums
+        };
+        let packets = |what: &[&str]| {
+            by_seed(&|row| what.iter().map(|&what| ports.integers(what)[row]).sum::<u64>() as f64)
+        };
+        // A percentage of nothing is 0.
+        let percent = |part: &[&str], of: &[&str]| {
+            let share = |(part, of): (f64, f64)| if of > 0.0 { 100.0 * (part / of) } else { 0.0 };
+            mean(packets(part).into_iter().zip(packets(of)).map(share))
+        };
+        let measured = |name: &str, scale: f64| {
+            mean(by_seed(&|row| ports.floats(name)[row]).into_iter().map(|value| scale * value))
+        };
+        let arrived = ["arrived_high", "arrived_med", "arrived_low"];
+        let mut made = vec![
+            ("utilization_pct", measured("utilization", 100.0)),
+            ("queue_packets", measured("queue_mean_packets", 1.0)),
+            ("queue_delay_ms", measured("queue_delay_mean_s", 1e3)),
+            ("loss_pct", percent(&["dropped_high", "dropped_med", "dropped_low"], &arrived)),
+        ];
+        let high_share = percent(&["arrived_high"], &arrived);
+        if high_share.mean > 0.0 {
+            made.push(("high_share_pct", high_share));
+            made.push(("high_loss_pct", percent(&["dropped_high"], &["arrived_high"])));
+            made.push(("low_loss_pct", percent(&["dropped_low"], &["arrived_low"])));
+        }
+        made
+    };
+    ports.by_name("port").into_iter().map(|(name, rows)| (name, of(&rows))).collect()
+}

@@ -1,0 +1,131 @@
+//! Tables of results, filled row by row.
+
+use crate::results::column::{Column, Columns};
+use crate::results::rows::{Row, Run, TableName};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::slice::IterMut;
+
+/// A table of results, by columns of equal length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    columns: Vec<(&'static str, Column)>,
+}
+
+impl Table {
+    /// No rows yet, but all columns.
+    pub fn new(name: TableName) -> Self {
+        Self { columns: name.headings().into_iter().map(|heading| (heading.name, heading.empty)).collect() }
+    }
+
+    /// Some columns, of equal length.
+    pub fn of(columns: Vec<(&'static str, Column)>) -> Self {
+        Self { columns }
+    }
+
+    /// The column of this name.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none.
+    pub fn column(&self, name: &str) -> &Column {
+        let found = self.columns.iter().find(|(other, _)| *other == name);
+        &found.unwrap_or_else(|| panic!("there is no column {name}")).1
+    }
+
+    /// The columns in order.
+    pub fn columns(&self) -> &[(&'static str, Column)] {
+        &self.columns
+    }
+
+    /// The columns in order, given away.
+    pub fn into_columns(self) -> Vec<(&'static str, Column)> {
+        self.columns
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        match &self.columns[0].1 {
+            Column::Float(values) => values.len(),
+            Column::Integer(values) => values.len(),
+            Column::Text(values) => values.len(),
+        }
+    }
+
+    fn push<R: Row>(&mut self, run: &Run, row: &R) {
+        let mut columns = self.columns.iter_mut();
+        Run::columns(&mut Cells { row: run, columns: &mut columns });
+        R::columns(&mut Cells { row, columns: &mut columns });
+    }
+
+    fn append(&mut self, other: Self) {
+        for ((_, mine), (_, theirs)) in self.columns.iter_mut().zip(other.columns) {
+            match (mine, theirs) {
+                (Column::Float(a), Column::Float(mut b)) => a.append(&mut b),
+                (Column::Integer(a), Column::Integer(mut b)) => a.append(&mut b),
+                (Column::Text(a), Column::Text(b)) => a.append(b),
+                (mine, theirs) => unreachable!("columns differ: {mine:?}, {theirs:?}"),
+            }
+        }
+    }
+}
+
+/// The tables that were asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tables(BTreeMap<TableName, Table>);
+
+impl Tables {
+    /// These, without rows.
+    pub fn new(wanted: &[TableName]) -> Self {
+        Self(wanted.iter().map(|&name| (name, Table::new(name))).collect())
+    }
+
+    /// Adds rows of a run. If nobody asked for their table, they are not even made.
+    pub fn extend<R: Row>(&mut self, run: Run, rows: impl IntoIterator<Item = R>) {
+        if let Some(table) = self.0.get_mut(&R::TABLE) {
+            rows.into_iter().for_each(|row| table.push(&run, &row));
+        }
+    }
+
+    /// Adds the rows of the same tables.
+    pub fn append(&mut self, other: Self) {
+        for (mine, theirs) in self.0.values_mut().zip(other.0.into_values()) {
+            mine.append(theirs);
+        }
+    }
+
+    /// By name.
+    pub fn into_map(self) -> BTreeMap<TableName, Table> {
+        self.0
+    }
+}
+
+/// Puts the values of one row at the ends of the columns.
+struct Cells<'a, 'b, R> {
+    row: &'a R,
+    columns: &'a mut IterMut<'b, (&'static str, Column)>,
+}
+
+impl<R> Columns<R> for Cells<'_, '_, R> {
+    #[inline]
+    fn float(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> f64) {
+        match self.columns.next() {
+            Some((_, Column::Float(values))) => values.push(of(self.row)),
+            other => unreachable!("{name} was declared as a float, not {other:?}"),
+        }
+    }
+    #[inline]
+    fn integer(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> u64) {
+        match self.columns.next() {
+            Some((_, Column::Integer(values))) => values.push(of(self.row)),
+            other => unreachable!("{name} was declared as an integer, not {other:?}"),
+        }
+    }
+    #[inline]
+    fn text(&mut self, name: &'static str, _about: &'static str, of: impl Fn(&R) -> Cow<'_, str>) {
+        match self.columns.next() {
+            Some((_, Column::Text(values))) => values.push(&of(self.row)),
+            other => unreachable!("{name} was declared as text, not {other:?}"),
+        }
+    }
+}

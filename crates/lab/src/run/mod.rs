@@ -1,0 +1,197 @@
+//! Runs over all cores.
+
+pub mod memory;
+pub(crate) mod trace;
+
+use crate::results::rows::{EventRow, Run};
+use crate::results::series::Series;
+use crate::{Bursts, InputError, Plan, Records, Scenario, Table, TableName, Tables, WarmUp};
+use catnip_base::{Span, Time};
+use catnip_sim::{Event, Memory, Sim, Watch};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Runs to do: every variant with every seed.
+#[derive(Clone, Debug)]
+pub struct RunRequest<'a> {
+    /// Names of variants.
+    pub variants: Vec<&'a str>,
+    /// Seeds; the same seed gives the same users and pages to each variant.
+    pub seeds: Vec<u64>,
+    /// What to keep.
+    pub tables: Vec<TableName>,
+    /// Threads; 0: one per core.
+    pub threads: usize,
+    /// From one sample of a time series to the next; without it there are none.
+    pub every: Option<Span>,
+}
+
+/// Called with the number of finished runs, several times a second and when some are done; `false` stops.
+pub type Progress<'a> = &'a mut dyn FnMut(usize) -> bool;
+
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+const BATCHES_PER_THREAD: usize = 50;
+const LARGEST_BATCH: usize = 500;
+
+/// Does all runs over all cores. The tables are in order of variant and seed, whatever the threads did.
+/// `None` if it was told to stop.
+pub fn run_all(
+    scenario: &Scenario,
+    request: &RunRequest<'_>,
+    progress: Progress<'_>,
+) -> Result<Option<BTreeMap<TableName, Table>>, InputError> {
+    let plans: Vec<&Plan> =
+        request.variants.iter().map(|name| scenario.plan(name)).collect::<Result<_, _>>()?;
+    let jobs: Vec<(usize, u64)> =
+        (0..plans.len()).flat_map(|variant| request.seeds.iter().map(move |&seed| (variant, seed))).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if request.threads == 0 { cores } else { request.threads }.min(jobs.len()).max(1);
+    let largest = plans.iter().map(|plan| plan.memory_bytes()).max().unwrap_or(0);
+    let short = |what: String| InputError::new(&scenario.path.display().to_string(), "memory", what);
+    if let Some(why) = memory::refusal(largest.saturating_mul(threads as u64)) {
+        return Err(short(format!("{threads} runs at a time: {why}; try --threads 1")));
+    }
+    let mut is_short = false;
+    // Short runs are handed out many at a time, or telling of them would take longer than doing them.
+    let size = (jobs.len() / (threads * BATCHES_PER_THREAD)).clamp(1, LARGEST_BATCH);
+    let batches: Vec<&[(usize, u64)]> = jobs.chunks(size).collect();
+    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut results: Vec<Option<Tables>> = batches.iter().map(|_| None).collect();
+    let mut finished = 0;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..threads {
+            let (sender, batches, plans) = (sender.clone(), &batches, &plans);
+            let (next, stopped) = (&next, &stopped);
+            scope.spawn(move || {
+                let mut memory = Memory::default();
+                let mut goes_on = || !stopped.load(Ordering::Relaxed);
+                while let Some((number, batch)) = claim(next, batches) {
+                    let mut tables = Tables::new(&request.tables);
+                    let done = batch.iter().try_for_each(|&(variant, seed)| {
+                        let run = Run { variant: variant as u64, seed };
+                        add_run(plans[variant], run, request, &mut goes_on, &mut memory, &mut tables)
+                            .filter(|()| goes_on())
+                    });
+                    if done.is_none() || sender.send((number, tables)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        loop {
+            match receiver.recv_timeout(PROGRESS_INTERVAL) {
+                Ok((number, tables)) => {
+                    results[number] = Some(tables);
+                    finished += batches[number].len();
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+            is_short = memory::is_short();
+            if is_short || !progress(finished) {
+                stopped.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+    });
+    if is_short {
+        let what = format!("{finished} of {} runs are done, and nothing is left for more; ", jobs.len());
+        return Err(short(what + "try fewer seeds or tables, or --out, which keeps them on disk"));
+    }
+    if finished < jobs.len() {
+        return Ok(None);
+    }
+    let mut all = Tables::new(&request.tables);
+    results.into_iter().flatten().for_each(|tables| all.append(tables));
+    Ok(Some(all.into_map()))
+}
+
+fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
+    let job = next.fetch_add(1, Ordering::Relaxed);
+    jobs.get(job).map(|it| (job, it))
+}
+
+/// Adds the rows of one run; `None` if it was told to stop before the end.
+fn add_run(
+    plan: &Plan,
+    run: Run,
+    request: &RunRequest<'_>,
+    goes_on: &mut dyn FnMut() -> bool,
+    memory: &mut Memory,
+    tables: &mut Tables,
+) -> Option<()> {
+    let wanted = &request.tables;
+    let records = Records::new(wanted);
+    let before = std::mem::take(memory);
+    let [bursts, events] = [TableName::Bursts, TableName::Events].map(|name| wanted.contains(&name));
+    if bursts || events {
+        let of_packets = (bursts.then(Bursts::default), events.then(Events::default));
+        let mut sim = plan.begin(run.seed, (records, of_packets), before);
+        let warm_up = carry_out(&mut sim, |(records, _)| records, plan, run, request, goes_on, tables)?;
+        let (records, (bursts, events)) = sim.watch();
+        records.fill(tables, run, plan, &sim, warm_up.as_ref(), None);
+        bursts.iter().for_each(|bursts| bursts.fill(tables, run, plan));
+        let events = events.iter().flat_map(|Events(events)| events);
+        tables.extend(run, events.filter_map(|(at, event)| EventRow::of(*at, event)));
+        *memory = sim.into_memory();
+    } else {
+        let mut sim = plan.begin(run.seed, records, before);
+        let warm_up = carry_out(&mut sim, |records| records, plan, run, request, goes_on, tables)?;
+        sim.watch().fill(tables, run, plan, &sim, warm_up.as_ref(), None);
+        *memory = sim.into_memory();
+    }
+    Some(())
+}
+
+/// From the beginning to the end, with a look at the end of the warm-up and at every sample of time series.
+fn carry_out<W: Watch>(
+    sim: &mut Sim<W>,
+    records: fn(&W) -> &Records,
+    plan: &Plan,
+    run: Run,
+    request: &RunRequest<'_>,
+    goes_on: &mut dyn FnMut() -> bool,
+    tables: &mut Tables,
+) -> Option<Option<WarmUp>> {
+    let end = Time::ZERO + plan.duration();
+    let mut series = request.every.map(|every| (every, Series::new(plan)));
+    let mut sample_at = request.every.map_or(Time::NEVER, |every| Time::ZERO + every);
+    let mut warm_up_at = if plan.warm_up() > Span::ZERO { Time::ZERO + plan.warm_up() } else { Time::NEVER };
+    let mut warm_up = None;
+    loop {
+        let until = end.min(warm_up_at).min(sample_at);
+        let next = sim.run_while(until, goes_on)?;
+        let is_over = until == end || next == Time::NEVER;
+        if until == warm_up_at || (is_over && warm_up_at < Time::NEVER) {
+            warm_up = Some(WarmUp::of(sim));
+            warm_up_at = Time::NEVER;
+        }
+        if let Some((every, series)) = &mut series
+            && (until == sample_at || is_over)
+        {
+            sim.catch_up();
+            let at = if next == Time::NEVER { sim.now() } else { until };
+            series.sample(at, sim, records(sim.watch()), plan, run, tables);
+            sample_at += *every;
+        }
+        if is_over {
+            sim.catch_up();
+            return Some(warm_up);
+        }
+    }
+}
+
+/// Keeps everything.
+#[derive(Debug, Default)]
+struct Events(Vec<(Time, Event)>);
+
+impl Watch for Events {
+    const PACKETS: bool = true;
+    fn record(&mut self, now: Time, event: &Event) {
+        self.0.push((now, *event));
+    }
+}

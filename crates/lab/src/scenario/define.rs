@@ -1,0 +1,61 @@
+//! Texts that have a name: what many links say alike is said once, and a variant changes it for all of them.
+
+use crate::error::Wrong;
+use crate::scenario::text::change_texts;
+use std::collections::BTreeMap;
+
+/// Takes `[define]` out of a scenario and puts what it says in place of each `{NAME}`.
+pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
+    let said = match table.remove("define") {
+        None => return Ok(()),
+        Some(toml::Value::Table(said)) => said,
+        Some(other) => return Err(("define".into(), format!("{other}: expected a table of texts"))),
+    };
+    let names = Names::read(said)?;
+    change_texts(table, &mut |_, text| {
+        names.fill(text);
+        Ok(())
+    })
+}
+
+/// What stands for each name.
+struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// One text may refer to another.
+    fn read(said: toml::Table) -> Result<Self, Wrong> {
+        let each = said.into_iter().map(|(name, said)| match said {
+            toml::Value::String(text) => Ok((name, text)),
+            other => Err((format!("define.{name}"), format!("{other}: expected a text"))),
+        });
+        let written = Self(each.collect::<Result<_, Wrong>>()?);
+        let resolved =
+            written.0.keys().map(|name| Ok((name.clone(), written.resolved(name, &mut Vec::new())?)));
+        Ok(Self(resolved.collect::<Result<_, Wrong>>()?))
+    }
+
+    /// What a name stands for in the end; `within` are the names whose texts refer to it.
+    fn resolved<'a>(&'a self, name: &'a str, within: &mut Vec<&'a str>) -> Result<String, Wrong> {
+        let text = &self.0[name];
+        if within.contains(&name) {
+            within.push(name);
+            let what = format!("{text:?}: refers to itself: {}", within.join(", "));
+            return Err((format!("define.{name}"), what));
+        }
+        within.push(name);
+        let mut filled = text.clone();
+        for other in self.0.keys().filter(|other| text.contains(&in_braces(other))) {
+            filled = filled.replace(&in_braces(other), &self.resolved(other, within)?);
+        }
+        within.pop();
+        Ok(filled)
+    }
+
+    fn fill(&self, text: &mut String) {
+        self.0.iter().for_each(|(name, said)| *text = text.replace(&in_braces(name), said));
+    }
+}
+
+fn in_braces(name: &str) -> String {
+    format!("{{{name}}}")
+}

@@ -1,0 +1,257 @@
+//! What the schema of scenarios says of single values: which texts they are, and what these mean.
+
+use crate::scenario::kinds::built_in;
+use catnip_base::notation::{Family, Kind, Usage, name};
+use catnip_base::{Bytes, Distribution, Measure, Quantity, Rate, Share, Span};
+use catnip_net::mark::MarkerSpec;
+use catnip_net::queue::QueueSpec;
+use catnip_net::{Key, WireSpec};
+use catnip_tcp::EcnKind;
+use catnip_tcp::control::ControlSpec;
+use catnip_tcp::control::validated::ValidationSpec;
+use catnip_tcp::pacing::PacingKind;
+use catnip_tcp::profile;
+use catnip_tcp::recovery::RecoveryKind;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// The extension that names a notation: one of [`notations`], or a family of kinds.
+pub const NOTATION: &str = "x-notation";
+/// The extension that lists the ways to write a value.
+pub(crate) const FORMS: &str = "x-forms";
+/// The extension that says in words what is so if nothing is said.
+pub const OTHERWISE: &str = "x-default";
+
+/// A notation, what it means, and examples.
+pub type Notation = (&'static str, String, Vec<&'static str>);
+
+/// The notations of values that are no kinds.
+pub fn notations() -> Vec<Notation> {
+    fn quantity<Q: Quantity>(examples: &[&'static str]) -> Notation {
+        let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
+        let bare = if Q::UNITS.contains(&"") { "a number, or a text with" } else { "a text with" };
+        let about = format!("{bare} the unit {}; {}", units.join(", "), Q::ABOUT);
+        (Q::NAME, about, examples.to_vec())
+    }
+    let nodes = "a node or several of one name: all, one by its number from 0, a range without its end, with a step, \
+                 or without some of them";
+    let selections = [
+        "client",
+        "client[3]",
+        "client[0..50]",
+        "client[0..50:2]",
+        "client[1..:2]",
+        "client[0.. except 3, 7..9]",
+    ];
+    vec![
+        quantity::<Span>(&["200ms", "5s", "1.5min"]),
+        quantity::<Rate>(&["1.5Mbit", "10Gbit"]),
+        quantity::<Bytes>(&["1500", "32KB", "1GB"]),
+        quantity::<Share>(&["0.05", "5%"]),
+        ("nodes", nodes.into(), selections.to_vec()),
+        (
+            measure_name(Measure::Time),
+            distribution_of("times", "seconds"),
+            vec!["5s", "0.2", "exponential:mean=2s"],
+        ),
+        (
+            measure_name(Measure::Size),
+            distribution_of("sizes", "bytes"),
+            vec!["32KB", "1000", "pareto:shape=1.2,minimum=32KB"],
+        ),
+        (
+            measure_name(Measure::Count),
+            distribution_of("counts", "numbers"),
+            vec!["8", "pareto:shape=2.43,minimum=1"],
+        ),
+    ]
+}
+
+fn distribution_of(what: &str, numbers: &str) -> String {
+    format!(
+        "a distribution of {what}: a value, which is always the same; a text in one of the forms of distributions, whose values may \
+         have units; or a table such as {{ distribution = \"uniform\", minimum = 1, maximum = 2 }}, in which they may be texts with \
+         units, too. Numbers without a unit are {numbers}"
+    )
+}
+
+pub(crate) fn measure_name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Time => "distribution of times",
+        Measure::Size => "distribution of sizes",
+        Measure::Count => "distribution of counts",
+    }
+}
+
+/// What may stand in a text instead of all else: a name in braces.
+const BY_NAME: &str = r"\{";
+
+/// What the schema says of the texts of a type.
+pub(crate) trait InSchema {
+    /// A schema without a description of its own.
+    fn schema() -> Schema;
+}
+
+macro_rules! in_schema {
+    ($schema:ident: $($Type:ty),+ $(,)?) => {
+        $(impl InSchema for $Type {
+            fn schema() -> Schema {
+                $schema::<Self>()
+            }
+        })+
+    };
+}
+
+in_schema! { quantity: Span, Rate, Bytes, Share }
+in_schema! { kind: EcnKind, RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec }
+
+impl InSchema for Option<MarkerSpec> {
+    fn schema() -> Schema {
+        kinds(&MarkerSpec::usages(), true)
+    }
+}
+
+fn quantity<Q: Quantity>() -> Schema {
+    let units: Vec<&str> = Q::UNITS.iter().copied().filter(|unit| !unit.is_empty()).collect();
+    let (types, bare) =
+        if Q::UNITS.contains(&"") { (json!(["string", "number"]), "?") } else { (json!("string"), "") };
+    let pattern = format!(r"^\s*[0-9]*\.?[0-9]*\s*({}){bare}\s*$|{BY_NAME}", units.join("|"));
+    json_schema!({ "type": types, "minimum": 0, "pattern": pattern, NOTATION: Q::NAME })
+}
+
+fn kind<F: Family>() -> Schema {
+    kinds(&F::usages(), false)
+}
+
+/// Texts that name a kind; a few that are written like nothing else begin with something else than a name.
+fn kinds(usages: &[Usage], may_be_none: bool) -> Schema {
+    let mut names: Vec<&str> = usages.iter().copied().map(name).collect();
+    names.dedup();
+    names.extend(may_be_none.then_some("none"));
+    let pattern = format!(r"^\s*({})\s*([:|].*)?$|{BY_NAME}", names.join("|"));
+    let mut schema = Map::from_iter([("type".to_string(), json!("string"))]);
+    let is_named = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('=');
+    if usages.iter().all(|usage| is_named(name(*usage))) {
+        schema.insert("pattern".into(), pattern.into());
+    }
+    if let Some((family, _)) = built_in().iter().find(|(_, those)| those == usages) {
+        schema.insert(NOTATION.into(), (*family).into());
+    }
+    let none = may_be_none.then_some("`none`".to_string());
+    let forms = none.into_iter().chain(usages.iter().map(|(form, about)| format!("`{form}`: {about}")));
+    schema.insert(FORMS.into(), forms.collect::<Vec<_>>().into());
+    schema.into()
+}
+
+/// The name of a TCP profile.
+pub(crate) struct Profile;
+
+impl JsonSchema for Profile {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "profile".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = profile::NAMES.iter().map(|(name, _)| *name).collect();
+        let forms: Vec<String> =
+            profile::NAMES.iter().map(|(name, about)| format!("`{name}`: {about}")).collect();
+        json_schema!({
+            "type": "string",
+            "pattern": format!("^({})$|{BY_NAME}", names.join("|")),
+            NOTATION: "profiles",
+            FORMS: forms,
+        })
+    }
+}
+
+/// Nodes by name and number.
+pub(crate) struct Nodes;
+
+impl JsonSchema for Nodes {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "nodes".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = format!(r"^[^\[\]]+(\[[0-9., :except]+\])?$|{BY_NAME}");
+        json_schema!({ "type": "string", "pattern": pattern, NOTATION: "nodes" })
+    }
+}
+
+/// What can be said of a wire.
+pub(crate) struct Wire;
+
+impl JsonSchema for Wire {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "wire".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let keys: Map<String, Value> =
+            WireSpec::KEYS.iter().map(|key| (key.name.to_string(), wire_key(key))).collect();
+        json_schema!({ "type": "object", "properties": keys, "additionalProperties": false })
+    }
+}
+
+fn wire_key(key: &Key) -> Value {
+    let usages = (key.values)();
+    let mut schema = match usages[..] {
+        // A form that is an example says of what.
+        [(form, _)] if form.parse::<Span>().is_ok() => Span::schema(),
+        _ => kinds(&usages, key.usual == Some("none")),
+    };
+    schema.insert("description".into(), format!("{}.", key.about).into());
+    schema.insert("examples".into(), json!([key.example]));
+    match key.usual {
+        Some(usual) => schema.insert("default".into(), usual.into()),
+        None => schema.insert(OTHERWISE.into(), "none: it has to be said, of the link or of each way".into()),
+    };
+    schema.to_value()
+}
+
+/// The schema of a value that is drawn.
+pub(crate) fn drawn(measure: Measure) -> Schema {
+    let mut names: Vec<&str> = Distribution::USAGE.iter().copied().map(name).collect();
+    names.dedup();
+    let units = match measure {
+        Measure::Time => Span::UNITS,
+        Measure::Size => Bytes::UNITS,
+        Measure::Count => &[],
+    };
+    let pattern =
+        format!(r"^\s*[0-9]*\.?[0-9]*\s*({})?\s*$|^\s*({}):|{BY_NAME}", units.join("|"), names.join("|"));
+    let forms: Vec<Value> = Distribution::USAGE.iter().copied().map(table_of).collect();
+    json_schema!({
+        "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "pattern": pattern }, { "oneOf": forms }],
+        NOTATION: measure_name(measure),
+    })
+}
+
+/// A form such as `pareto:shape=,minimum=[,maximum=]` as a table: what stands in brackets may be left out.
+fn table_of((form, about): Usage) -> Value {
+    let (needed, more) = form.split_once('[').unwrap_or((form, ""));
+    let keys = |text: &str| -> Vec<String> {
+        let parts = text.split([':', ',', ']']).filter_map(|part| part.split_once('='));
+        parts.map(|(key, _)| key.to_string()).collect()
+    };
+    let needed = keys(needed.split_once(':').map_or("", |(_, keys)| keys));
+    let value = json!({ "type": ["number", "string", "array"] });
+    let properties = needed.iter().cloned().chain(keys(more)).map(|key| (key, value.clone()));
+    let mut properties: Map<String, Value> = properties.collect();
+    properties.insert("distribution".into(), json!({ "const": name((form, about)) }));
+    let required: Vec<String> = needed.into_iter().chain(["distribution".to_string()]).collect();
+    json!({
+        "type": "object",
+        "description": about,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,467 @@
+//! Scenario files: TOML parsed into plain data, each key checked where it is read.
+
+pub(crate) mod define;
+pub(crate) mod describe;
+pub(crate) mod files;
+pub(crate) mod kinds;
+pub(crate) mod network;
+pub(crate) mod plan;
+pub(crate) mod real;
+pub(crate) mod schema;
+pub(crate) mod single_flow;
+pub(crate) mod sla;
+pub(crate) mod tcp;
+pub(crate) mod text;
+
+use crate::error::{Wrong, in_plain_words};
+use crate::scenario::files::{Files, beside};
+use crate::scenario::kinds::Kinds;
+use crate::scenario::plan::ScenarioFile;
+use crate::scenario::text::{one, read_table};
+use crate::{InputError, Plan};
+use catnip_base::notation::did_you_mean;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// A scenario file: one experiment, in one or more variants.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Where it came from.
+    pub path: PathBuf,
+    /// Its text, and behind it that of the scenarios on which it builds.
+    pub text: String,
+    /// Other files that it names: recordings, traces, pages.
+    pub files: Vec<PathBuf>,
+    /// What it reproduces, such as `CAT-E4`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Replicates unless something else is asked for.
+    pub seeds: u32,
+    /// In what variants differ: keys of the scenario, each with its value in every variant.
+    pub axes: Vec<(String, Vec<toml::Value>)>,
+    plans: Vec<(String, Plan)>,
+}
+
+impl Scenario {
+    /// Reads a file; every variant is checked at once, so that a mistake in the last one does not wait for its turn.
+    pub fn load(path: &Path) -> Result<Self, InputError> {
+        Self::load_with(path, &Kinds::default())
+    }
+
+    /// The same for a scenario that may name these kinds, too.
+    pub fn load_with(path: &Path, kinds: &Kinds) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        Self::parse_with(path, &text, kinds)
+    }
+
+    /// The same with changed keys: a path as that of an axis, and a value of TOML or a bare text. They hold in all variants, instead of
+    /// an axis of the same key. The text of the scenario is then what was changed, as one file.
+    pub fn load_set(path: &Path, set: &[(String, String)]) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        Self::parse_set(path, &text, set)
+    }
+
+    /// The same for a scenario from text.
+    pub fn parse_set(path: &Path, text: &str, set: &[(String, String)]) -> Result<Self, InputError> {
+        Self::read(path, text, &Kinds::default(), set)
+    }
+
+    /// Reads a scenario from text; `path` is what errors call it and what other files' names are relative to.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, InputError> {
+        Self::parse_with(path, text, &Kinds::default())
+    }
+
+    /// The same for a scenario that may name these kinds, too.
+    pub fn parse_with(path: &Path, text: &str, kinds: &Kinds) -> Result<Self, InputError> {
+        Self::read(path, text, kinds, &[])
+    }
+
+    fn read(path: &Path, text: &str, kinds: &Kinds, set: &[(String, String)]) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let (mut base, mut text) = whole(path, text)?;
+        for (key, said) in set {
+            base = with_key_set(base, key, said).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+        }
+        if !set.is_empty() {
+            text = set
+                .iter()
+                .map(|(key, said)| format!("# Set: {key} = {}\n", said.replace('\n', " ")))
+                .collect();
+            text.push_str(&toml::to_string(&base).expect("what was read can be written"));
+        }
+        let axes = take_axes(&file, &mut base)?;
+        let variants = cross(take_variants(&file, &mut base)?, &axes);
+        let files = Files::new(path);
+        let mut plans = Vec::new();
+        let mut head = None;
+        let axes = by_axis(&variants);
+        for Variant { name, changes, .. } in variants {
+            let (parsed, plan) = changed(base.clone(), changes)
+                .and_then(|whole| check(&files, whole, kinds))
+                .map_err(|(key, what)| {
+                    // What is wrong without the variant's changes, too, is not the variant's fault.
+                    let common = check(&files, base.clone(), kinds)
+                        .err()
+                        .is_some_and(|other| other == (key.clone(), what.clone()));
+                    let place = if common { key } else { format!("variant {name:?}: {key}") };
+                    InputError::new(&file, &place, what)
+                })?;
+            head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
+            plans.push((name, plan));
+        }
+        let (id, title, seeds) = head.expect("there is at least one variant");
+        Ok(Self { path: path.into(), text, files: files.into_named(), id, title, seeds, axes, plans })
+    }
+
+    /// The names of the variants, in order.
+    pub fn variants(&self) -> impl Iterator<Item = &str> {
+        self.plans.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// What a variant does in the simulator, which has no real hosts.
+    pub fn plan(&self, variant: &str) -> Result<&Plan, InputError> {
+        let plan = self.emulation(variant)?;
+        match plan.real_nodes() {
+            [] => Ok(plan),
+            [real, ..] => {
+                let key = format!("node.{}", plan.topology().name(real.node));
+                let what = "a real host, which only the emulator has: use catnip-emu emulate";
+                Err(InputError::new(&self.path.display().to_string(), &key, what))
+            }
+        }
+    }
+
+    /// What a variant does in the emulator.
+    pub fn emulation(&self, variant: &str) -> Result<&Plan, InputError> {
+        let plan = self.plans.iter().find(|(name, _)| name == variant);
+        plan.map(|(_, plan)| plan).ok_or_else(|| {
+            let names: Vec<&str> = self.variants().collect();
+            let what = format!("no variant {variant:?}; there are {}", names.join(", "));
+            InputError::new(&self.path.display().to_string(), "variant", what)
+        })
+    }
+}
+
+/// The head of a scenario file and the names of its variants, read without checking what the variants do: enough for a list.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// Id, such as `CAT-E4`.
+    pub id: String,
+    /// Title, one line.
+    pub title: String,
+    /// Replicates unless something else is asked for.
+    pub seeds: u32,
+    /// Names of the variants, in the order of [`Scenario::variants`].
+    pub variants: Vec<String>,
+}
+
+impl Outline {
+    /// Reads the outline of a file. An error names file, key and value, but what only a whole reading finds is not found.
+    pub fn load(path: &Path) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        let (mut base, _) = whole(path, &text)?;
+        let axes = take_axes(&file, &mut base)?;
+        let variants = cross(take_variants(&file, &mut base)?, &axes);
+        let head = ["id", "title", "seeds"].into_iter();
+        let head = head.filter_map(|key| base.remove(key).map(|value| (key.to_string(), value))).collect();
+        let Head { id, title, seeds } =
+            read_table("", head).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+        Ok(Self { id, title, seeds, variants: variants.into_iter().map(|variant| variant.name).collect() })
+    }
+}
+
+/// Keys of a scenario that a list shows beside its variants.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    id: String,
+    title: String,
+    #[serde(default = "one")]
+    seeds: u32,
+}
+
+const DEFAULT_VARIANT: &str = "default";
+
+/// More files than anybody builds upon each other; so many are a circle.
+const MOST_FILES: usize = 8;
+
+/// A scenario with all that those say on which it builds, `base = "FILE"`, where it says nothing else itself; and their texts.
+/// Variants of its own replace their variants and axes, axes of its own their axes.
+fn whole(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
+    let mut texts = text.to_string();
+    let mut at = path.to_path_buf();
+    // The scenario, that on which it builds, that on which this builds, ...
+    let mut chain = vec![(at.display().to_string(), table(path, text)?)];
+    while let Some((file, top)) = chain.last_mut()
+        && let Some(base) = top.remove("base")
+    {
+        let toml::Value::String(name) = base else {
+            return Err(InputError::new(file, "base", format!("{base}: expected the name of a file")));
+        };
+        at = beside(&at, Path::new(&name));
+        let wrong = |error| InputError::new(file, "base", format!("{}: {error}", at.display()));
+        let below = std::fs::read_to_string(&at).map_err(wrong)?;
+        texts.push_str(&format!("\n# {}\n{below}", at.display()));
+        chain.push((at.display().to_string(), table(&at, &below)?));
+        if chain.len() > MOST_FILES {
+            let what = format!("more than {MOST_FILES} scenarios that build on each other");
+            return Err(InputError::new(&path.display().to_string(), "base", what));
+        }
+    }
+    let (_, mut whole) = chain.pop().expect("there is the scenario itself");
+    for (file, changes) in chain.into_iter().rev() {
+        if changes.contains_key("variant") {
+            whole.remove("variant");
+            whole.remove("axis");
+        }
+        if changes.contains_key("axis") {
+            whole.remove("axis");
+        }
+        whole = changed(whole, changes).map_err(|(key, what)| InputError::new(&file, &key, what))?;
+    }
+    Ok((whole, texts))
+}
+
+fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+        let place = line.map(|n| format!("line {n}")).unwrap_or_default();
+        InputError::new(&path.display().to_string(), &place, error.message())
+    })
+}
+
+/// Reads one variant, or says with which key something is wrong.
+fn check(files: &Files, mut table: toml::Table, kinds: &Kinds) -> Result<(ScenarioFile, Plan), Wrong> {
+    define::fill_in(&mut table)?;
+    sla::fill_in(&mut table)?;
+    let parsed: ScenarioFile = read_table("", table)?;
+    let plan = Plan::new(files, &parsed, kinds)?;
+    Ok((parsed, plan))
+}
+
+/// What a variant is called, what it changes, and where it stands on each axis.
+#[derive(Clone, Debug)]
+struct Variant {
+    name: String,
+    changes: toml::Table,
+    levels: Vec<(String, toml::Value)>,
+}
+
+/// The axis of variants that have names.
+const NAMES: &str = "variant.name";
+
+/// Takes `[[variant]]` out of a scenario.
+fn take_variants(file: &str, base: &mut toml::Table) -> Result<Vec<Variant>, InputError> {
+    let Some(value) = base.remove("variant") else {
+        return Ok(vec![Variant {
+            name: DEFAULT_VARIANT.into(),
+            changes: toml::Table::new(),
+            levels: Vec::new(),
+        }]);
+    };
+    let toml::Value::Array(list) = value else {
+        return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
+    };
+    let mut variants: Vec<Variant> = Vec::new();
+    for entry in list {
+        let toml::Value::Table(mut changes) = entry else {
+            return Err(InputError::new(file, "variant", "expected [[variant]] tables"));
+        };
+        let Some(toml::Value::String(name)) = changes.remove("name") else {
+            return Err(InputError::new(file, NAMES, "every variant needs a name"));
+        };
+        if variants.iter().any(|other| other.name == name) {
+            return Err(InputError::new(file, NAMES, format!("{name:?} is there twice")));
+        }
+        let levels = vec![(NAMES.to_string(), toml::Value::String(name.clone()))];
+        variants.push(Variant { name, changes, levels });
+    }
+    Ok(variants)
+}
+
+/// The levels of variants, which all have the same axes, by axis.
+fn by_axis(variants: &[Variant]) -> Vec<(String, Vec<toml::Value>)> {
+    // Names alone say no more than the variants do.
+    let several = |variant: &&Variant| variant.levels.iter().any(|(key, _)| key != NAMES);
+    let axes = variants.first().filter(several).into_iter().flat_map(|first| first.levels.iter().enumerate());
+    let of = |axis: usize| variants.iter().map(|variant| variant.levels[axis].1.clone()).collect();
+    axes.map(|(axis, (key, _))| (key.clone(), of(axis))).collect()
+}
+
+/// A key and the values that it takes in turn.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "axis")]
+pub(crate) struct Axis {
+    /// The path of the key, with points in between.
+    #[schemars(example = &"link.line.queue")]
+    key: String,
+    /// What it takes, one after the other.
+    #[schemars(with = "Vec<serde_json::Value>", length(min = 1), example = serde_json::json!(["drop-tail:10", "red:10"]))]
+    values: Vec<toml::Value>,
+}
+
+/// Takes `[[axis]]` out of a scenario.
+fn take_axes(file: &str, base: &mut toml::Table) -> Result<Vec<Axis>, InputError> {
+    let Some(value) = base.remove("axis") else { return Ok(Vec::new()) };
+    let axes: Vec<Axis> = serde_path_to_error::deserialize(value).map_err(|error| {
+        InputError::new(file, &format!("axis{}", error.path()), in_plain_words(error.inner().message()))
+    })?;
+    for axis in &axes {
+        if axis.values.is_empty() {
+            return Err(InputError::new(file, "axis.values", format!("{:?}: no values", axis.key)));
+        }
+        let repeated = axis.values.iter().enumerate().find(|(i, value)| axis.values[..*i].contains(value));
+        if let Some((_, value)) = repeated {
+            return Err(InputError::new(
+                file,
+                "axis.values",
+                format!("{:?}: {value} is there twice", axis.key),
+            ));
+        }
+    }
+    Ok(axes)
+}
+
+/// Every variant with every value of every axis, the last axis changing fastest.
+fn cross(variants: Vec<Variant>, axes: &[Axis]) -> Vec<Variant> {
+    axes.iter().fold(variants, |variants, axis| {
+        let with = |variant: &Variant, value: &toml::Value| {
+            let short = axis.key.rsplit('.').next().unwrap_or(&axis.key);
+            let shown = value.as_str().map_or_else(|| value.to_string(), String::from);
+            let level = format!("{short}={shown}");
+            let Variant { name, changes, mut levels } = variant.clone();
+            let name = if name == DEFAULT_VARIANT { level } else { format!("{name} / {level}") };
+            levels.push((axis.key.clone(), value.clone()));
+            Variant { name, changes: merge(changes, change_of(&axis.key, value.clone())), levels }
+        };
+        variants
+            .iter()
+            .flat_map(|variant| axis.values.iter().map(move |value| with(variant, value)))
+            .collect()
+    })
+}
+
+/// The change of one key, named by its path.
+fn change_of(key: &str, value: toml::Value) -> toml::Table {
+    let change = key
+        .rsplit('.')
+        .fold(value, |inner, key| toml::Value::Table(toml::Table::from_iter([(key.to_string(), inner)])));
+    let toml::Value::Table(change) = change else { unreachable!("a key has at least one part") };
+    change
+}
+
+/// A whole scenario, variants and axes included, in which a key has this value in all variants.
+fn with_key_set(mut whole: toml::Table, key: &str, said: &str) -> Result<toml::Table, Wrong> {
+    let parts: Vec<&str> = key.split('.').collect();
+    if let ["base" | "variant" | "axis", ..] = parts[..] {
+        return Err((key.into(), "only a file says on what it builds, and how it varies".into()));
+    }
+    let variants = |whole: &toml::Table| -> Vec<toml::Table> {
+        let list = whole.get("variant").and_then(toml::Value::as_array).into_iter().flatten();
+        list.filter_map(toml::Value::as_table).cloned().collect()
+    };
+    let everywhere: Vec<toml::Table> = variants(&whole).into_iter().chain([whole.clone()]).collect();
+    // What has a name must be there; what has none is checked where it is read.
+    if let [family @ ("node" | "link" | "traffic" | "define" | "sla"), name, ..] = parts[..] {
+        let there = everywhere.iter().filter_map(|table| table.get(family)?.as_table());
+        let names: Vec<&str> = there.flat_map(|table| table.keys().map(String::as_str)).collect();
+        if !names.contains(&name) {
+            let near = did_you_mean(name, names.iter().copied());
+            return Err((key.into(), format!("there is no {family}.{name}{near}")));
+        }
+    }
+    let value_at = |table: &toml::Table| {
+        let (first, rest) = parts.split_first()?;
+        rest.iter().try_fold(table.get(*first)?, |value, part| value.get(*part)).cloned()
+    };
+    // What is a text stays one: 1.1 may be a version of HTTP.
+    let is_text = everywhere.iter().filter_map(value_at).any(|value| value.is_str());
+    let as_value = format!("value = {said}").parse::<toml::Table>().ok().filter(|table| table.len() == 1);
+    let value =
+        as_value.and_then(|mut table| table.remove("value")).filter(|value| !is_text || value.is_str());
+    let change = change_of(key, value.unwrap_or_else(|| said.into()));
+    if let Some(toml::Value::Array(axes)) = whole.get_mut("axis") {
+        axes.retain(|axis| axis.get("key").and_then(toml::Value::as_str) != Some(key));
+        if axes.is_empty() {
+            whole.remove("axis");
+        }
+    }
+    let without = parts.len() == 2 && parts[0] == "traffic" && said == WITHOUT;
+    if let Some(toml::Value::Array(variants)) = whole.get_mut("variant") {
+        for variant in variants.iter_mut().filter_map(toml::Value::as_table_mut) {
+            *variant = merge(std::mem::take(variant), change.clone());
+        }
+        // Nothing can be left out that is not there.
+        if without {
+            return Ok(whole);
+        }
+    }
+    changed(whole, change)
+}
+
+/// What a scenario or a variant says instead of a group of traffic that it does without.
+const WITHOUT: &str = "none";
+
+/// A table with changes: tables are merged key by key, everything else is replaced, under its other name, too.
+fn merge(mut base: toml::Table, changes: toml::Table) -> toml::Table {
+    forget_other_names(&mut base, &changes);
+    merge_keys(base, changes)
+}
+
+/// Keys of times in groups of traffic have an older name, which ends in `_s`.
+fn forget_other_names(base: &mut toml::Table, changes: &toml::Table) {
+    let Some((toml::Value::Table(base), toml::Value::Table(changes))) =
+        base.get_mut("traffic").zip(changes.get("traffic"))
+    else {
+        return;
+    };
+    let forget = |base: &mut toml::Value, changes: &toml::Value| {
+        let Some((base, changes)) = base.as_table_mut().zip(changes.as_table()) else { return };
+        for key in changes.keys() {
+            base.remove(&key.strip_suffix("_s").map_or_else(|| format!("{key}_s"), String::from));
+        }
+    };
+    for (name, changes) in changes {
+        let Some(base) = base.get_mut(name) else { continue };
+        forget(base, changes);
+        if let Some((base, changes)) = base.get_mut("generate").zip(changes.get("generate")) {
+            forget(base, changes);
+        }
+    }
+}
+
+fn merge_keys(mut base: toml::Table, changes: toml::Table) -> toml::Table {
+    for (key, change) in changes {
+        let merged = match (base.remove(&key), change) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => {
+                toml::Value::Table(merge_keys(old, new))
+            }
+            (_, new) => new,
+        };
+        base.insert(key, merged);
+    }
+    base
+}
+
+/// A scenario with changes, which may do without groups of traffic that it has.
+fn changed(mut base: toml::Table, mut changes: toml::Table) -> Result<toml::Table, Wrong> {
+    if let Some(toml::Value::Table(said)) = changes.get_mut("traffic") {
+        let without = said.iter().filter(|(_, group)| group.as_str() == Some(WITHOUT));
+        let without: Vec<String> = without.map(|(name, _)| name.clone()).collect();
+        for name in without {
+            said.remove(&name);
+            let groups = base.get_mut("traffic").and_then(toml::Value::as_table_mut);
+            if groups.and_then(|groups| groups.remove(&name)).is_none() {
+                let what = format!("{WITHOUT:?}: there is no such group to do without");
+                return Err((format!("traffic.{name}"), what));
+            }
+        }
+    }
+    Ok(merge(base, changes))
+}

@@ -1,0 +1,276 @@
+//! What scenarios say of nodes and links.
+
+use crate::error::Wrong;
+use crate::run::memory;
+use crate::scenario::describe::{Nodes, Wire};
+use crate::scenario::files::Files;
+use crate::scenario::kinds::Kinds;
+use crate::scenario::real::{NodeFile, NodeKind, RealNode};
+use catnip_base::notation::did_you_mean;
+use catnip_net::{NodeId, PortId, References, Sla, Topology, WireSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Wires between two nodes, one there and one back. The keys of a wire hold for both, unless one of them has its own; files
+/// that they name are beside the scenario.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "link", extend("additionalProperties" = false))]
+pub(crate) struct LinkFile {
+    /// Where it begins: a node, or several, which are joined with those of `to` one by one; of the fewer each has a block of
+    /// neighbours.
+    #[schemars(with = "Nodes", example = &"server")]
+    from: String,
+    /// Where it ends.
+    #[schemars(with = "Nodes", example = &"router")]
+    to: String,
+    /// What the way from `from` to `to` has of its own.
+    #[serde(default)]
+    #[schemars(with = "Wire", example = json!({ "loss": "bernoulli:1%" }), extend("x-default" = "as the other way"))]
+    there: Said,
+    /// What the way back has of its own.
+    #[serde(default)]
+    #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "as the other way"))]
+    back: Said,
+    #[serde(flatten)]
+    #[schemars(with = "Wire")]
+    both: Said,
+}
+
+type Said = BTreeMap<String, toml::Value>;
+
+impl LinkFile {
+    /// The wires from → to and back, or which key is wrong.
+    fn wires(&self, files: &Files, kinds: &Kinds) -> Result<[WireSpec; 2], Wrong> {
+        for (place, said) in [("", &self.both), ("there.", &self.there), ("back.", &self.back)] {
+            if let Some((key, value)) = said.iter().find(|(_, value)| !value.is_str()) {
+                return Err((format!("{place}{key}"), format!("{value}: expected a text")));
+            }
+            if let Some(key) = said.keys().find(|key| WireSpec::KEYS.iter().all(|known| known.name != *key)) {
+                return Err((format!("{place}{key}"), unknown(key)));
+            }
+        }
+        let open = |file: &str| files.text(file);
+        let with = References { queues: &kinds.queues, stages: &kinds.stages, open: &open };
+        let wire = |side: usize| {
+            let own = self.own(side);
+            let said = |key| own.get(key).or(self.both.get(key)).and_then(toml::Value::as_str);
+            WireSpec::read(said, &with).map_err(|(key, what)| (self.place(side, key), what))
+        };
+        Ok([wire(0)?, wire(1)?])
+    }
+
+    /// What one direction has of its own.
+    fn own(&self, side: usize) -> &Said {
+        [&self.there, &self.back][side]
+    }
+
+    /// Where a key of one direction is said.
+    fn place(&self, side: usize, key: &str) -> String {
+        let place = if self.own(side).contains_key(key) { ["there.", "back."][side] } else { "" };
+        format!("{place}{key}")
+    }
+}
+
+/// What to write instead of a key that does not exist.
+fn unknown(key: &str) -> String {
+    match key.strip_suffix("_back") {
+        Some(key) => {
+            format!("what differs on the way back is said as back.{key}, or in a table [link.NAME.back]")
+        }
+        None => {
+            let known = WireSpec::KEYS.iter().map(|key| key.name);
+            let known: Vec<&str> = ["from", "to"].into_iter().chain(known).chain(["there", "back"]).collect();
+            let near = did_you_mean(key, known.iter().copied());
+            format!("expected one of {}{near}", known.join(", "))
+        }
+    }
+}
+
+/// What the nodes and links of a scenario make.
+pub(crate) struct Network {
+    pub(crate) topology: Topology,
+    /// Nodes of one name.
+    pub(crate) groups: BTreeMap<String, Vec<NodeId>>,
+    /// Both directions of each entry of `[link]`, `from` to `to` first.
+    pub(crate) ports: Vec<NamedPorts>,
+    pub(crate) real: Vec<RealNode>,
+    pub(crate) addresses: Vec<(NodeId, Ipv4Addr)>,
+    /// Key and value of each contract of a link.
+    contracts: Vec<(String, String, Sla)>,
+}
+
+impl Network {
+    /// The buckets of contracts must hold the longest packet, or that would never pass.
+    pub(crate) fn check_contracts(&self, longest_bytes: u64) -> Result<(), Wrong> {
+        let narrow = self.contracts.iter().find(|(.., sla)| sla.least_depth() < longest_bytes);
+        narrow.map_or(Ok(()), |(key, value, sla)| {
+            let depth = sla.least_depth();
+            let what = format!(
+                "{value:?}: a bucket of {depth} bytes: no packet of {longest_bytes} bytes would ever pass"
+            );
+            Err((key.clone(), what))
+        })
+    }
+
+    /// The rate of the port of a link which packets between all these pairs pass, bit/s.
+    pub(crate) fn rate_of(&self, link: &str, pairs: &[(NodeId, NodeId)]) -> Result<f64, String> {
+        let names = [link.to_string(), format!("{link}:back")];
+        let ports: Vec<PortId> = self
+            .ports
+            .iter()
+            .filter(|port| names.contains(&port.name))
+            .filter_map(NamedPorts::single)
+            .collect();
+        if ports.is_empty() {
+            return Err(format!("{link:?}: there is no such link, or there are several of this name"));
+        }
+        let passes = |port: &PortId, &(from, to): &(NodeId, NodeId)| {
+            self.topology.path(from, to).is_ok_and(|path| path.contains(port))
+        };
+        let port = ports.iter().find(|port| pairs.iter().all(|pair| passes(port, pair)));
+        let port = port.ok_or_else(|| format!("{link:?}: the packets do not all pass it"))?;
+        let rate = self.topology.ports()[port.0 as usize].wire.rate.mean();
+        rate.map(|rate| rate.bits_per_second() as f64)
+            .ok_or_else(|| format!("{link:?}: its rate is unlimited, and so is a share of it"))
+    }
+}
+
+/// One direction of the links that an entry of `[link]` makes.
+#[derive(Clone, Debug)]
+pub struct NamedPorts {
+    /// What results call it: the name of the entry; behind that of the way from `to` to `from` stands `:back`.
+    pub name: String,
+    /// One for each link.
+    pub ids: Vec<PortId>,
+}
+
+impl NamedPorts {
+    /// The port, if it is the only one of this name.
+    pub fn single(&self) -> Option<PortId> {
+        match self.ids[..] {
+            [id] => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// Makes a network of the nodes and links of a scenario.
+pub(crate) fn build(
+    files: &Files,
+    nodes: &BTreeMap<String, NodeFile>,
+    links: &BTreeMap<String, LinkFile>,
+    kinds: &Kinds,
+) -> Result<Network, Wrong> {
+    let count = nodes.values().map(|node| u64::from(node.count)).sum();
+    if let Some((name, most)) = nodes.iter().max_by_key(|(_, node)| node.count)
+        && let Some(why) = memory::refusal(memory::of_nodes(count))
+    {
+        return Err((format!("node.{name}.count"), format!("{}: {why}", most.count)));
+    }
+    let mut topology = Topology::default();
+    let mut groups: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+    let (mut real, mut addresses) = (Vec::new(), Vec::new());
+    for (name, node) in nodes {
+        if node.count == 0 {
+            return Err((format!("node.{name}.count"), "0: at least one node is needed".into()));
+        }
+        let mut add = |name: String| match node.kind {
+            NodeKind::Host => topology.host(name),
+            NodeKind::Router => topology.router(name),
+        };
+        let ids = match node.count {
+            1 => vec![add(name.clone())],
+            count => (0..count).map(|i| add(format!("{name}[{i}]"))).collect(),
+        };
+        node.note_real(name, &ids, &mut real, &mut addresses)?;
+        groups.insert(name.clone(), ids);
+    }
+    let (mut ports, mut contracts) = (Vec::new(), Vec::new());
+    for (name, link) in links {
+        let end = |key: &str, nodes: &String| {
+            select(&groups, nodes).map_err(|what| (format!("link.{name}.{key}"), what))
+        };
+        let (from, to) = (end("from", &link.from)?, end("to", &link.to)?);
+        let (fewer, count) = (from.len().min(to.len()), from.len().max(to.len()));
+        if !count.is_multiple_of(fewer) {
+            let what = format!("{:?}: {} nodes cannot be paired with {}", link.to, to.len(), from.len());
+            return Err((format!("link.{name}.to"), what));
+        }
+        // Of the side with fewer nodes, each has a block of neighbours on the other side.
+        let ends = (0..count).map(|i| (from[i * from.len() / count], to[i * to.len() / count]));
+        if let Some((node, _)) = ends.clone().find(|(from, to)| from == to) {
+            let what = format!("{:?}: {} would be linked to itself", link.to, topology.name(node));
+            return Err((format!("link.{name}.to"), what));
+        }
+        let wires = link.wires(files, kinds);
+        let wires = wires.map_err(|(key, what)| (format!("link.{name}.{key}"), what))?;
+        for (side, wire) in wires.iter().enumerate() {
+            let place = |key| format!("link.{name}.{}", link.place(side, key));
+            contracts.extend(wire.contracts().into_iter().map(|(key, value, sla)| (place(key), value, sla)));
+        }
+        let [there, back] = wires;
+        let ids = topology.links(ends, there, back);
+        ports.push(NamedPorts { name: name.clone(), ids: ids.iter().map(|id| id.forward()).collect() });
+        let back = ids.iter().map(|id| id.back()).collect();
+        ports.push(NamedPorts { name: format!("{name}:back"), ids: back });
+    }
+    Ok(Network { topology, groups, ports, real, addresses, contracts })
+}
+
+/// Nodes by name: `client`, `client[3]`, `client[0..50]`, `client[0..100:2]` (every second one), `client[1..:2]`, or
+/// `client[0..50 except 0..:10]`.
+pub(crate) fn select(groups: &BTreeMap<String, Vec<NodeId>>, text: &str) -> Result<Vec<NodeId>, String> {
+    let expected = || {
+        format!(
+            "{text:?}: expected a node or nodes, such as client, client[3], client[0..50:2] or client[0.. except 3]"
+        )
+    };
+    let (name, numbers) = match text.split_once('[') {
+        None => (text, None),
+        Some((name, rest)) => (name, Some(rest.strip_suffix(']').ok_or_else(expected)?)),
+    };
+    let nodes = groups.get(name).ok_or_else(|| format!("{text:?}: there is no such node"))?;
+    let Some(numbers) = numbers else { return Ok(nodes.clone()) };
+    let range = |said: &str| {
+        let chosen = Range::read(said, nodes.len()).ok_or_else(expected)?;
+        let there = chosen.first <= chosen.end && chosen.end <= nodes.len();
+        if there { Ok(chosen) } else { Err(format!("{text:?}: there are {} of them", nodes.len())) }
+    };
+    let (taken, left) = numbers.split_once(" except ").unwrap_or((numbers, ""));
+    let taken = range(taken)?;
+    let left = left.split(',').filter(|said| !said.is_empty()).map(range).collect::<Result<Vec<_>, _>>()?;
+    let is_chosen = |i: &usize| taken.has(*i) && !left.iter().any(|left| left.has(*i));
+    let chosen: Vec<_> = (0..nodes.len()).filter(is_chosen).map(|i| nodes[i]).collect();
+    if chosen.is_empty() { Err(format!("{text:?}: selects nobody")) } else { Ok(chosen) }
+}
+
+/// Every `step`th number from `first` to before `end`.
+struct Range {
+    first: usize,
+    end: usize,
+    step: usize,
+}
+
+impl Range {
+    /// `3`, `0..50`, `2..` or `1..:2`, of so many.
+    fn read(text: &str, count: usize) -> Option<Self> {
+        let number = |text: &str| text.trim().parse::<usize>().ok();
+        let (range, step) = match text.split_once(':') {
+            None => (text, 1),
+            Some((range, step)) => (range, number(step).filter(|&step| step > 0)?),
+        };
+        let (first, end) = match range.split_once("..") {
+            None => (number(range)?, number(range)?.saturating_add(1)),
+            Some((first, "")) => (number(first)?, count),
+            Some((first, end)) => (number(first)?, number(end)?),
+        };
+        Some(Self { first, end, step })
+    }
+
+    fn has(&self, number: usize) -> bool {
+        (self.first..self.end).contains(&number) && (number - self.first).is_multiple_of(self.step)
+    }
+}

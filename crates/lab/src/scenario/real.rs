@@ -1,0 +1,318 @@
+//! What scenarios say of real hosts, which only the emulator has.
+
+use crate::error::Wrong;
+use crate::scenario::text::one;
+use catnip_net::NodeId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::net::Ipv4Addr;
+
+/// A host that is a network namespace of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealNode {
+    /// Its place in the network.
+    pub node: NodeId,
+    /// What runs there: a program and its arguments.
+    pub command: Option<Vec<String>>,
+    /// The run begins when a program there listens at this TCP port.
+    pub ready_tcp: Option<u16>,
+    /// The run ends with this command.
+    pub ends_run: bool,
+    /// How its kernel controls congestion; by default as the machine does.
+    pub congestion: Option<String>,
+    /// Its initial window, segments.
+    pub initial_window: Option<u32>,
+}
+
+/// How a service of a traffic group is reached, and what is spoken there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// TCP port.
+    pub port: u16,
+    /// What is spoken.
+    pub speaks: Protocol,
+    /// How objects are named.
+    pub paths: Paths,
+}
+
+/// What hosts speak that are real, or talk to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1 (RFC 9112).
+    Http {
+        /// Connections go on behind an answer: HTTP/1.1, otherwise HTTP/1.0.
+        persistent: bool,
+    },
+    /// What is said comes back (RFC 862).
+    Echo,
+}
+
+/// A pattern for the names of objects: text with `{page}` (from 1), `{object}` (from 0), `{bytes}` and `{user}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths(String);
+
+/// What a path can name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectName {
+    /// From 0.
+    pub page: u32,
+    /// From 0.
+    pub object: u32,
+    /// Its size.
+    pub bytes: u64,
+    /// Number of the client.
+    pub user: u32,
+}
+
+impl Paths {
+    const KEYS: [&str; 4] = ["page", "object", "bytes", "user"];
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let expected = "expected a path such as /{page}/{object}, with {page}, {object}, {bytes}, {user}";
+        let wrong = || format!("{text:?}: {expected}");
+        if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong());
+        }
+        let mut rest = text;
+        while let Some((_, tail)) = rest.split_once('{') {
+            let (key, tail) = tail.split_once('}').ok_or_else(wrong)?;
+            if !Self::KEYS.contains(&key) {
+                return Err(wrong());
+            }
+            rest = tail;
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The path of an object.
+    pub fn of(&self, name: ObjectName) -> String {
+        let values = [u64::from(name.page) + 1, u64::from(name.object), name.bytes, u64::from(name.user)];
+        let named = Self::KEYS.iter().zip(values);
+        named.fold(self.0.clone(), |path, (key, value)| {
+            path.replace(&format!("{{{key}}}"), &value.to_string())
+        })
+    }
+}
+
+/// Where servers listen of whom nothing is said: HTTP.
+pub(crate) const PORT: u16 = 80;
+
+impl Service {
+    /// Reads what a scenario says, or which key is wrong.
+    pub(crate) fn read(
+        port: Option<u16>,
+        paths: &str,
+        speaks: Protocol,
+    ) -> Result<Self, (&'static str, String)> {
+        let port = port.unwrap_or(PORT);
+        if port == 0 {
+            return Err(("port", "0: expected a port from 1 to 65535".into()));
+        }
+        Ok(Self { port, speaks, paths: Paths::parse(paths).map_err(|what| ("paths", what))? })
+    }
+}
+
+/// Are these hosts real? They must be alike.
+pub(crate) fn all_real(real: &[RealNode], nodes: &[NodeId], text: &str) -> Result<bool, String> {
+    let is_real = |node: &NodeId| real.iter().any(|real| real.node == *node);
+    let first = nodes.first().is_some_and(is_real);
+    if nodes.iter().any(|node| is_real(node) != first) {
+        return Err(format!(
+            "{text:?}: some of them are real, others simulated; make groups of traffic of each"
+        ));
+    }
+    Ok(first)
+}
+
+/// Hosts or routers of one name.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "node")]
+pub(crate) struct NodeFile {
+    /// What it is: hosts are ends of connections, routers pass packets on.
+    #[schemars(example = &"host")]
+    pub(crate) kind: NodeKind,
+    /// How many there are. Several are numbered from 0, as in `NAME[0]`.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1), example = 50)]
+    pub(crate) count: u32,
+    /// It is a network namespace of this machine; only `emulate` has such hosts.
+    #[serde(default)]
+    #[schemars(example = true)]
+    pub(crate) real: bool,
+    /// What runs there, a program and its arguments. Such a host is real.
+    #[schemars(example = serde_json::json!(["nginx", "-c", "site.conf"]), extend("x-default" = "nothing"))]
+    pub(crate) command: Option<Vec<String>>,
+    /// Its IPv4 address.
+    #[schemars(example = &"172.16.5.2", extend("x-default" = "a free one from 10.0.0.0/8"))]
+    pub(crate) address: Option<Ipv4Addr>,
+    /// Of a real host: the run begins when a program there listens at this port, as in `tcp:80`.
+    #[schemars(pattern(r"^tcp:[0-9]+$|\{"), example = &"tcp:80", extend("x-default" = "nobody waits for it"))]
+    pub(crate) ready: Option<String>,
+    /// Of a host with a command: the run ends with it, and its exit code is that of the run.
+    #[serde(default)]
+    #[schemars(example = true)]
+    pub(crate) ends_run: bool,
+    /// Of a real host: how its kernel controls congestion.
+    #[schemars(example = &"reno", extend("x-default" = "as this machine does"))]
+    pub(crate) congestion: Option<String>,
+    /// Of a real host: the initial window of its kernel, segments.
+    #[schemars(range(min = 1), example = 10, extend("x-default" = "as this machine does"))]
+    pub(crate) initial_window_segments: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub(crate) enum NodeKind {
+    Host,
+    Router,
+}
+
+impl NodeFile {
+    fn is_real(&self) -> bool {
+        self.real || self.command.is_some()
+    }
+
+    /// Notes what is real about the nodes of a name.
+    pub(crate) fn note_real(
+        &self,
+        name: &str,
+        ids: &[NodeId],
+        real: &mut Vec<RealNode>,
+        addresses: &mut Vec<(NodeId, Ipv4Addr)>,
+    ) -> Result<(), Wrong> {
+        let wrong = |key: &str, what: String| Err((format!("node.{name}.{key}"), what));
+        if self.kind == NodeKind::Router && (self.is_real() || self.address.is_some()) {
+            return wrong("kind", "a router is neither real nor has an address".into());
+        }
+        if let Some(address) = self.address {
+            if ids.len() > 1 {
+                return wrong("address", format!("{address}: one address for {} nodes", ids.len()));
+            }
+            if addresses.iter().any(|(_, other)| *other == address) {
+                return wrong("address", format!("{address}: another node has it"));
+            }
+            let unusable = address.is_loopback()
+                || address.is_multicast()
+                || address.is_broadcast()
+                || address.is_link_local()
+                || address.is_unspecified();
+            if unusable {
+                return wrong("address", format!("{address}: not the address of a host"));
+            }
+            addresses.extend(ids.iter().map(|&id| (id, address)));
+        }
+        if !self.is_real() {
+            let given = [
+                ("ready", self.ready.is_some()),
+                ("ends_run", self.ends_run),
+                ("congestion", self.congestion.is_some()),
+                ("initial_window_segments", self.initial_window_segments.is_some()),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                Some((key, _)) => {
+                    wrong(key, "only for a real node: one with a command, or real = true".into())
+                }
+                None => Ok(()),
+            };
+        }
+        if self.command.as_ref().is_some_and(Vec::is_empty) {
+            return wrong("command", "[]: expected a program and its arguments".into());
+        }
+        if self.command.is_none() && self.ends_run {
+            return wrong("ends_run", "there is no command".into());
+        }
+        if self.initial_window_segments == Some(0) {
+            return wrong("initial_window_segments", "0: at least one segment is needed".into());
+        }
+        let ready_tcp = match self.ready.as_deref().map(|text| (text, text.strip_prefix("tcp:"))) {
+            None => None,
+            Some((text, port)) => match port.and_then(|port| port.parse().ok()).filter(|&port| port > 0) {
+                Some(port) => Some(port),
+                None => return wrong("ready", format!("{text:?}: expected a port such as tcp:80")),
+            },
+        };
+        real.extend(ids.iter().map(|&node| RealNode {
+            node,
+            command: self.command.clone(),
+            ready_tcp,
+            ends_run: self.ends_run,
+            congestion: self.congestion.clone(),
+            initial_window: self.initial_window_segments,
+        }));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use std::path::Path;
+
+    const HEAD: &str = "id = 'X'\ntitle = 'x'\n";
+    const TAIL: &str = "
+        [link.l]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\ndelay = '1ms'\nqueue = 'drop-tail:10'
+        [traffic.t]\nkind = 'bulk'\nfrom = 'a'\nto = 'b'\nbytes = '10KB'\n";
+
+    fn parse(nodes: &str, more: &str) -> Result<Scenario, String> {
+        let text = format!("{HEAD}[node]\n{nodes}\n{TAIL}{more}");
+        Scenario::parse(Path::new("x.toml"), &text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_real_node_is_for_the_emulator_only() {
+        let scenario = parse(
+            "a = { kind = 'host', command = ['nginx'], ready = 'tcp:8080', address = '172.16.5.2' }
+             b = { kind = 'host' }",
+            "port = 8080\npaths = '/files/{bytes}'",
+        )
+        .unwrap();
+        let error = scenario.plan("default").unwrap_err().to_string();
+        assert_eq!(error, "x.toml: node.a: a real host, which only the emulator has: use catnip-emu emulate");
+        let plan = scenario.emulation("default").unwrap();
+        assert_eq!(plan.real_nodes()[0].ready_tcp, Some(8080));
+        let given = plan.addresses()[plan.real_nodes()[0].node.0 as usize];
+        assert_eq!(given, Ipv4Addr::new(172, 16, 5, 2));
+        assert_eq!(plan.documents(plan.real_nodes()[0].node), [("/files/10240".to_string(), 10240)]);
+        assert_eq!(plan.groups().next().unwrap().service.port, 8080);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let host = "b = { kind = 'host' }";
+        for (a, more, message) in [
+            ("a = { kind = 'router', command = ['x'] }", "", "node.a.kind: a router is neither real"),
+            ("a = { kind = 'host', ready = 'tcp:80' }", "", "node.a.ready: only for a real node"),
+            ("a = { kind = 'host', command = [] }", "", "node.a.command: []: expected a program"),
+            (
+                "a = { kind = 'host', command = ['x'], ready = '80' }",
+                "",
+                "node.a.ready: \"80\": expected a port",
+            ),
+            (
+                "a = { kind = 'host', address = '127.0.0.1' }",
+                "",
+                "node.a.address: 127.0.0.1: not the address",
+            ),
+            ("a = { kind = 'host', address = '10.0.0.1', count = 2 }", "", "node.a.address: 10.0.0.1: one"),
+            ("a = { kind = 'host' }", "port = 0", "traffic.t.port: 0: expected a port"),
+            ("a = { kind = 'host' }", "paths = 'x'", "traffic.t.paths: \"x\": expected a path"),
+            ("a = { kind = 'host' }", "paths = '/{size}'", "traffic.t.paths: \"/{size}\": expected a path"),
+        ] {
+            let error = parse(&format!("{a}\n{host}"), more).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+        let both = "a = { kind = 'host', real = true }\nb = { kind = 'host', real = true }";
+        let error = parse(both, "").unwrap_err();
+        assert!(error.contains("traffic.t.to: \"b\": both ends are real"), "{error}");
+    }
+
+    #[test]
+    fn paths_name_objects() {
+        let paths = Paths::parse("/{page}/{object}.bin?user={user}&size={bytes}").unwrap();
+        let name = ObjectName { page: 2, object: 0, bytes: 99, user: 7 };
+        assert_eq!(paths.of(name), "/3/0.bin?user=7&size=99");
+    }
+}

@@ -1,0 +1,276 @@
+//! All that a scenario file may say, as JSON Schema: derived from the types that read it.
+
+use crate::scenario::Axis;
+use crate::scenario::describe;
+use crate::scenario::plan::ScenarioFile;
+use crate::scenario::sla::SlaFile;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub use crate::scenario::describe::{NOTATION, Notation, OTHERWISE, notations};
+
+/// The extension of an older name of a key: which key it is.
+pub const OLDER_NAME: &str = "x-older-name-of";
+
+/// What a file says of others and of variants, which is taken out of it before the rest is read.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "a table of TOML is read key by key")]
+struct Around {
+    /// Another scenario, beside this one, on which this one builds: whatever is not said here is as it is there.
+    #[schemars(example = &"tree.toml", extend("x-default" = "it builds on none"))]
+    base: Option<PathBuf>,
+    /// Texts that have a name: `{NAME}` in any other text stands for one of them, in another one of these, too.
+    #[schemars(example = json!({ "router": "drop-tail:64" }), extend("x-default" = "none"))]
+    define: Option<BTreeMap<String, String>>,
+    /// Contracts by name: `{sla.NAME}` in a text stands for one of them.
+    #[schemars(example = json!({ "user": { "high": "250kbit/6000B" } }), extend("x-default" = "none"))]
+    sla: Option<BTreeMap<String, SlaFile>>,
+    /// Variants in order: each has a name, and any of the other keys changes what the scenario says otherwise.
+    #[schemars(example = json!([{ "name": "RED", "link": { "line": { "queue": "red:10" } } }]),
+        extend("x-default" = "a single one, `default`"))]
+    variant: Option<Vec<Variant>>,
+    /// Keys that take several values in turn; every variant is combined with every value of every axis.
+    #[schemars(example = json!([{ "key": "link.line.rate", "values": ["1Mbit", "10Mbit"] }]), extend("x-default" = "none"))]
+    axis: Option<Vec<Axis>>,
+}
+
+/// What differs in a variant: besides its name, any key of a scenario.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "a table of TOML is read key by key")]
+#[schemars(rename = "variant")]
+struct Variant {
+    /// What results call it.
+    #[schemars(example = &"drop-tail")]
+    name: String,
+}
+
+/// The JSON Schema (draft 7) of scenario files. In definitions that begin with `part-of-` nothing is required, as in variants.
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let mut scenario = ScenarioFile::json_schema(&mut generator).to_value();
+    let mut around = Around::json_schema(&mut generator).to_value();
+    let mut definitions = Value::Object(generator.take_definitions(false));
+    [&mut scenario, &mut around, &mut definitions].into_iter().for_each(tidy);
+
+    for kind in definitions["traffic"]["oneOf"].as_array_mut().into_iter().flatten() {
+        let (about, key) = (kind["description"].clone(), &mut kind["properties"]["kind"]);
+        key["examples"] = json!([key["const"]]);
+        key["description"] = about;
+    }
+
+    let mut part = scenario.clone();
+    let parts = object(&definitions).iter().map(|(name, whole)| (part_of(name), whole.clone()));
+    let mut parts = Value::Object(parts.collect());
+    [&mut part, &mut parts].into_iter().for_each(without_requirements);
+    let traffic = &mut parts[part_of("traffic")];
+    *traffic = part_of_traffic(traffic);
+    let definitions = object_mut(&mut definitions);
+    definitions.append(object_mut(&mut parts));
+
+    let keys = |of: &Value| object(&of["properties"]).clone();
+    let part = keys(&part);
+    let mut around = keys(&around);
+    let variant = object_mut(&mut definitions["variant"]["properties"]);
+    variant.extend(part.clone());
+    variant.extend(["define", "sla"].map(|key| (key.to_string(), around[key].clone())));
+    definitions["variant"]["additionalProperties"] = false.into();
+    definitions["sla"] = definitions[&part_of("sla")].clone();
+    definitions.retain(|name, _| !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name));
+    around.extend(part);
+    // What others say, or variants, may be left out here.
+    let elsewhere = ["base", "variant", "axis"].map(|key| json!({ "required": [key] }));
+    object_mut(&mut scenario).retain(|key, _| matches!(key.as_str(), "properties" | "required"));
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Scenario of CATNIP",
+        "type": "object",
+        "properties": around,
+        "additionalProperties": false,
+        "if": { "not": { "anyOf": elsewhere } },
+        "then": scenario,
+        "$defs": definitions,
+    })
+}
+
+/// The same as a text, as it is kept in a file, with keys in the order of the alphabet.
+pub fn schema_text() -> String {
+    format!("{:#}\n", sorted(schema()))
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let keys: BTreeMap<String, Value> =
+                map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(keys.into_iter().collect())
+        }
+        Value::Array(list) => list.into_iter().map(sorted).collect(),
+        other => other,
+    }
+}
+
+fn part_of(name: &str) -> String {
+    format!("part-of-{name}")
+}
+
+/// Brings a schema, and all within, into the form that editors understand; TOML has no null.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        Value::Object(map) => {
+            map.values_mut().for_each(tidy);
+            without_null(map);
+            for name in ["format", "$schema"] {
+                map.remove(name);
+            }
+            if map.contains_key(OTHERWISE) {
+                map.remove("default");
+            }
+            if let Some(Value::String(about)) = map.get_mut("description") {
+                *about = about.replace('\n', " ");
+            }
+            add_forms(map);
+            add_older_names(map);
+            // Draft 7 ignores what stands beside a reference.
+            if map.len() > 1
+                && let Some(reference) = map.remove("$ref")
+            {
+                map.insert("allOf".into(), json!([{ "$ref": reference }]));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn without_null(map: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = map.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [one] = &types[..] {
+            let one = one.clone();
+            map.insert("type".into(), one);
+        }
+    }
+    if let Some(Value::Array(any)) = map.get_mut("anyOf") {
+        any.retain(|one| *one != json!({ "type": "null" }));
+        if let [Value::Object(one)] = &any[..] {
+            let one = one.clone();
+            map.remove("anyOf");
+            for (key, value) in one {
+                map.entry(key).or_insert(value);
+            }
+        }
+    }
+}
+
+/// The ways to write a value, behind what it is.
+fn add_forms(map: &mut Map<String, Value>) {
+    if let Some(Value::Array(forms)) = map.get(describe::FORMS)
+        && let Some(Value::String(about)) = map.get("description")
+    {
+        let forms: Vec<&str> = forms.iter().filter_map(Value::as_str).collect();
+        let about = format!("{about}\n\n{}", forms.join("\n\n"));
+        map.remove(describe::FORMS);
+        map.insert("description".into(), about.into());
+    }
+}
+
+/// Keys of times have older names, which say that numbers are seconds.
+fn add_older_names(map: &mut Map<String, Value>) {
+    let times = json!("#/$defs/times");
+    let refers =
+        |said: &Value| said.get("$ref") == Some(&times) || said.pointer("/allOf/0/$ref") == Some(&times);
+    let Some(Value::Object(keys)) = map.get_mut("properties") else { return };
+    let names: Vec<String> =
+        keys.iter().filter(|(_, said)| refers(said)).map(|(name, _)| name.clone()).collect();
+    for name in &names {
+        let about = format!("The older name of `{name}`; its numbers are seconds, too.");
+        let older = json!({ "allOf": [{ "$ref": times }], "description": about, OLDER_NAME: name });
+        keys.insert(older_name(name), older);
+    }
+    let Some(Value::Array(required)) = map.get_mut("required") else { return };
+    let needed: Vec<String> = names.into_iter().filter(|name| required.contains(&json!(name))).collect();
+    required.retain(|key| !needed.iter().any(|name| key == name));
+    let either =
+        |name: &String| json!({ "oneOf": [{ "required": [name] }, { "required": [older_name(name)] }] });
+    if !needed.is_empty() {
+        map.insert("allOf".into(), needed.iter().map(either).collect());
+    }
+}
+
+fn older_name(name: &str) -> String {
+    format!("{name}_s")
+}
+
+/// The same with nothing required, and with references to definitions of which that holds.
+fn without_requirements(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(without_requirements),
+        Value::Object(map) => {
+            merge_forms(map);
+            map.values_mut().for_each(without_requirements);
+            if map.contains_key("properties") {
+                map.remove("required");
+                map.remove("allOf");
+            }
+            if let Some(Value::String(reference)) = map.get_mut("$ref")
+                && let Some(name) = reference.strip_prefix("#/$defs/")
+                && name != "tcp"
+            {
+                *reference = format!("#/$defs/{}", part_of(name));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A table of several forms, of which a part has keys of any.
+fn merge_forms(map: &mut Map<String, Value>) {
+    let Some(Value::Array(forms)) = map.get("oneOf") else { return };
+    // Kinds of traffic are told apart by what they say of themselves.
+    let Some(names) =
+        forms.iter().map(|form| form.pointer("/properties/distribution/const").cloned()).collect()
+    else {
+        return;
+    };
+    let names: Vec<Value> = names;
+    let mut keys: Map<String, Value> =
+        forms.iter().flat_map(|form| object(&form["properties"]).clone()).collect();
+    keys.insert("distribution".into(), json!({ "enum": names }));
+    *map = object(&json!({ "type": "object", "properties": keys, "additionalProperties": false })).clone();
+}
+
+/// Some keys of a group: of one kind if it says which, otherwise of any. Or nothing, if the group is left out.
+fn part_of_traffic(kinds: &Value) -> Value {
+    let Value::Array(mut kinds) = kinds["oneOf"].clone() else {
+        unreachable!("a group is one of several kinds")
+    };
+    let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for kind in &mut kinds {
+        for (key, said) in object(&kind["properties"]).iter().filter(|(key, _)| *key != "kind") {
+            let known = all.entry(key.clone()).or_default();
+            if !known.contains(said) {
+                known.push(said.clone());
+            }
+        }
+        kind["required"] = json!(["kind"]);
+    }
+    let any = |said: Vec<Value>| match &said[..] {
+        [one] => one.clone(),
+        several => json!({ "anyOf": several }),
+    };
+    let keys: Map<String, Value> = all.into_iter().map(|(key, said)| (key, any(said))).collect();
+    kinds.push(json!({ "type": "object", "properties": keys, "additionalProperties": false }));
+    kinds.push(json!({ "const": "none" }));
+    json!({ "anyOf": kinds })
+}
+
+fn object(value: &Value) -> &Map<String, Value> {
+    value.as_object().expect("schemas and lists of keys are objects")
+}
+
+fn object_mut(value: &mut Value) -> &mut Map<String, Value> {
+    value.as_object_mut().expect("schemas and lists of keys are objects")
+}

@@ -1,0 +1,68 @@
+//! What scenarios say of contracts: a contract has a name, and the source that shapes and the edge that polices refer to it.
+
+use crate::error::Wrong;
+use crate::scenario::text::{change_texts, read_table};
+use catnip_net::Sla;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Takes `[sla.NAME]` out of a scenario and puts what it says in place of each `{sla.NAME}`.
+pub(crate) fn fill_in(table: &mut toml::Table) -> Result<(), Wrong> {
+    let contracts = match table.remove("sla") {
+        None => Contracts::default(),
+        Some(toml::Value::Table(slas)) => {
+            let each = slas.into_iter().map(|(name, said)| {
+                let sla = read(&name, &said)?;
+                Ok((name, sla))
+            });
+            Contracts(each.collect::<Result<_, Wrong>>()?)
+        }
+        Some(other) => return Err(("sla".into(), format!("{other}: expected a table [sla.NAME]"))),
+    };
+    change_texts(table, &mut |key, text| {
+        *text = contracts.filled(text).map_err(|what| (key.to_string(), what))?;
+        Ok(())
+    })
+}
+
+/// What a user may send: RATE/DEPTH of a token bucket for each priority, of all connections together.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "sla")]
+pub(crate) struct SlaFile {
+    /// As HIGH.
+    #[schemars(example = &"250kbit/6000B", extend("x-default" = "nothing: but one of the two must be said"))]
+    high: Option<String>,
+    /// As MED.
+    #[schemars(example = &"500kbit/6000B", extend("x-default" = "nothing"))]
+    med: Option<String>,
+}
+
+/// Contracts by name.
+#[derive(Debug, Default)]
+struct Contracts(BTreeMap<String, Sla>);
+
+impl Contracts {
+    fn filled(&self, text: &str) -> Result<String, String> {
+        let Some((before, rest)) = text.split_once("{sla.") else { return Ok(text.into()) };
+        let (name, after) = rest.split_once('}').ok_or_else(|| format!("{text:?}: expected {{sla.NAME}}"))?;
+        let sla = self.0.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            format!("{text:?}: there is no [sla.{name}]; there are {}", known.join(", "))
+        })?;
+        Ok(format!("{before}{sla}{}", self.filled(after)?))
+    }
+}
+
+fn read(name: &str, said: &toml::Value) -> Result<Sla, Wrong> {
+    let key = format!("sla.{name}");
+    let toml::Value::Table(said) = said else {
+        return Err((key, format!("{said}: expected a table with high and med")));
+    };
+    let SlaFile { high, med } = read_table(&key, said.clone())?;
+    let parts = [("high", high), ("med", med)];
+    let parts = parts.into_iter().filter_map(|(part, text)| Some(format!("{part}={}", text?)));
+    let text = parts.collect::<Vec<_>>().join(",");
+    text.parse().map_err(|error: catnip_base::ParseError| (key, error.to_string()))
+}

@@ -1,0 +1,163 @@
+//! How values of scenario files are read.
+
+use crate::error::{Wrong, in_plain_words};
+use crate::scenario::describe::{InSchema, drawn};
+use catnip_base::{Distribution, Measure, ParseError, Span, notation};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, Deserializer, Error};
+use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+/// A value in a text: with a unit, or in the notation of its kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Text<T>(pub(crate) T);
+
+impl<'de, T: FromStr<Err = ParseError>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        plain(&toml::Value::deserialize(d)?).parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl<T: fmt::Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
+    }
+}
+
+impl<T: InSchema> JsonSchema for Text<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "text".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        T::schema()
+    }
+}
+
+/// What may be absent, which is written as `none`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OrNone<T>(pub(crate) Option<T>);
+
+impl<T: FromStr<Err = ParseError>> FromStr for OrNone<T> {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        notation::optional(text).map(Self)
+    }
+}
+
+impl<T> InSchema for OrNone<T>
+where
+    Option<T>: InSchema,
+{
+    fn schema() -> Schema {
+        Option::<T>::schema()
+    }
+}
+
+macro_rules! drawn {
+    ($($(#[$about:meta])* $Name:ident = $name:literal, $measure:expr;)+) => {
+        $($(#[$about])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(try_from = "toml::Value")]
+        pub(crate) struct $Name(pub(crate) Distribution);
+
+        impl TryFrom<toml::Value> for $Name {
+            type Error = ParseError;
+            fn try_from(said: toml::Value) -> Result<Self, ParseError> {
+                Distribution::with_units(&distribution_text(said), $measure).map(Self)
+            }
+        }
+
+        impl JsonSchema for $Name {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                drawn($measure)
+            }
+        })+
+    };
+}
+
+drawn! {
+    /// Times, seconds. A key of them has an older name that ends in `_s`, too.
+    Times = "times", Measure::Time;
+    /// Sizes, bytes.
+    Sizes = "sizes", Measure::Size;
+    /// Numbers of things.
+    Counts = "counts", Measure::Count;
+}
+
+/// A distribution as a value, a text or a table is read from a text.
+fn distribution_text(said: toml::Value) -> String {
+    let toml::Value::Table(mut table) = said else { return plain(&said) };
+    let name = table.remove("distribution").map_or_else(String::new, |name| plain(&name));
+    let options: Vec<String> = table.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    format!("{name}:{}", options.join(","))
+}
+
+/// A value as it is in a text. Points of a list are separated by semicolons, the numbers of a point by slashes.
+fn plain(value: &toml::Value) -> String {
+    let join = |list: &[toml::Value], by| list.iter().map(plain).collect::<Vec<_>>().join(by);
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(list) if list.iter().all(toml::Value::is_array) => join(list, ";"),
+        toml::Value::Array(list) => join(list, "/"),
+        other => other.to_string(),
+    }
+}
+
+/// Reads a table that stands at `place`, or says with which key something is wrong.
+pub(crate) fn read_table<T: DeserializeOwned>(place: &str, said: toml::Table) -> Result<T, Wrong> {
+    serde_path_to_error::deserialize(toml::Value::Table(said)).map_err(|error| {
+        let path = error.path().to_string();
+        let key = [place, path.trim_start_matches('.')]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>();
+        (key.join("."), in_plain_words(error.inner().message()))
+    })
+}
+
+/// Changes every text within a table; `change` gets the key at which it stands, too.
+pub(crate) fn change_texts(
+    table: &mut toml::Table,
+    change: &mut dyn FnMut(&str, &mut String) -> Result<(), Wrong>,
+) -> Result<(), Wrong> {
+    table.iter_mut().try_for_each(|(key, value)| change_within(key, value, change))
+}
+
+fn change_within(
+    key: &str,
+    value: &mut toml::Value,
+    change: &mut dyn FnMut(&str, &mut String) -> Result<(), Wrong>,
+) -> Result<(), Wrong> {
+    match value {
+        toml::Value::String(text) => change(key, text),
+        toml::Value::Table(table) => table
+            .iter_mut()
+            .try_for_each(|(inner, value)| change_within(&format!("{key}.{inner}"), value, change)),
+        toml::Value::Array(list) => list.iter_mut().try_for_each(|value| change_within(key, value, change)),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn one() -> u32 {
+    1
+}
+
+pub(crate) fn yes() -> bool {
+    true
+}
+
+pub(crate) fn no_time() -> Text<Span> {
+    Text(Span::ZERO)
+}
+
+pub(crate) fn a_day() -> Text<Span> {
+    Text(Span::from_secs(86_400))
+}
