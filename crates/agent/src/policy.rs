@@ -56,11 +56,11 @@ impl Codepoints {
             found[at] = Some(codepoint(value.trim()).ok_or_else(expected)?);
         }
         let [Some(high), Some(low)] = [found[0], found[2]] else {
-            return Err(format!("{text:?}: expected high=…,low=…, and med=… where it is used"));
+            return Err(format!("{text:?}: expected high=…,low=…, and optionally med=…"));
         };
         let med = found[1].unwrap_or(low);
         if high == low || high == 0 || (med == high) {
-            return Err(format!("{text:?}: HIGH needs a codepoint of its own, which is not 0"));
+            return Err(format!("{text:?}: HIGH needs a codepoint of its own other than 0"));
         }
         Ok(Self { high, med, low })
     }
@@ -97,10 +97,10 @@ impl Policy {
             ..types::config::default()
         };
         let mut class = None;
-        match self.mark {
+        match &self.mark {
             None => config.policy = types::policy::POLICY_NONE,
             Some(MarkerSpec::Spm(spm)) => {
-                let SpmParameters { leading, trailing, small_window, handshake, repairs } = spm;
+                let SpmParameters { leading, trailing, small_window, handshake, repairs } = *spm;
                 config.policy = types::policy::POLICY_SPM;
                 config.spm = types::spm_rules { leading, trailing, small_window };
                 config.handshake = number(handshake.unwrap_or(Colour::Green));
@@ -108,7 +108,7 @@ impl Policy {
                 class = Some(1);
             }
             Some(MarkerSpec::TcpState(spec)) => {
-                let TcpStateSpec { high, med, random, .. } = spec;
+                let TcpStateSpec { high, med, random, .. } = *spec;
                 config.policy = types::policy::POLICY_TCP_STATE;
                 config.random = random.into();
                 config.sets_thresholds = (high.is_some() || med.is_some()).into();
@@ -123,6 +123,7 @@ impl Policy {
                 config.fixed_level = spec.colour.map_or(config.fixed_level, number);
                 class = spec.class;
             }
+            Some(MarkerSpec::Custom(_)) => unreachable!("options name built-in markers only"),
         }
         if let Some(sla) = &self.user {
             (config.high_rate, config.high_depth) = (sla.high.rate.bits_per_second(), sla.high.depth.get());

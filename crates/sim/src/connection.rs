@@ -2,7 +2,7 @@ use crate::dialogue::{News, Stream};
 use crate::parties::{CLIENT, Parties, SERVER, TcpOptions};
 use crate::record::{ConnectionRecord, Event, SenderView, Served, ServedStep};
 use catnip_base::{Rng, Time};
-use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Service};
+use catnip_net::mark::{AnyMarker, Carries, MarkerKind, MarkerSpec, PacketMarker, Sending, Service};
 use catnip_net::{Colour, DropReason, Dscp, Packet, PortId, Route};
 use catnip_tcp::{Outgoing, Segment, Sender, SenderStats, TcpConfig};
 
@@ -112,7 +112,7 @@ impl Account {
     ) -> Self {
         let marker = |end: u32| match &options.marker {
             None => AnyMarker::None,
-            Some(spec) => spec.build(options.service, || rng.branch(end)),
+            Some(spec) => spec.build(options.service, &|| rng.branch(end)),
         };
         Self {
             number,
@@ -132,34 +132,23 @@ impl Account {
     }
 
     /// Replaces the marker of an end.
-    pub fn set_marker(&mut self, end: usize, service: Service, spec: &MarkerSpec, rng: impl FnOnce() -> Rng) {
+    pub fn set_marker(&mut self, end: usize, service: Service, spec: &MarkerSpec, rng: &dyn Fn() -> Rng) {
         self.markers[end] = spec.build(service, rng);
     }
 
     /// Returns true if packets of this end are marked.
     #[inline]
     pub fn is_marked(&self, end: usize) -> bool {
-        !matches!(self.markers[end], AnyMarker::None)
+        !self.markers[end].is_none()
     }
 
     /// Marks the packet that carries a segment of this end, if the marker covers such segments. Returns true if the packet was marked.
     #[inline]
     pub fn mark(&mut self, now: Time, end: usize, mut sending: Sending, packet: &mut Packet) -> bool {
-        match &mut self.markers[end] {
-            AnyMarker::None => false,
-            AnyMarker::Spm(marker) => {
-                let mark = marker.mark_of_sending(&sending);
-                packet.dscp = mark.unwrap_or(packet.dscp);
-                mark.is_some()
-            }
-            marker => {
-                if let Carries::Ack(colour) = &mut sending.carries {
-                    *colour = self.heard[end].map(Dscp::colour);
-                }
-                marker.mark(now, Some(&sending), packet);
-                true
-            }
+        if let Carries::Ack(colour) = &mut sending.carries {
+            *colour = self.heard[end].map(Dscp::colour);
         }
+        self.markers[end].mark(now, Some(&sending), packet)
     }
 
     /// Counts a packet that enters the network.

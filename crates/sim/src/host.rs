@@ -38,7 +38,7 @@ impl Conn {
 }
 
 /// Service that an application requests for a connection at its own host (IDS-S18). `None` leaves a setting unchanged.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceOptions {
     /// Marker of the packets sent from now on.
     pub marker: Option<MarkerSpec>,

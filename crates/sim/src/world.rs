@@ -71,7 +71,7 @@ pub trait Handler: Medium {
 impl Handler for Numbers {}
 
 /// Operation of an application on its end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Transmission of a message.
     Send(Message),

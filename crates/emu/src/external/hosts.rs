@@ -95,7 +95,7 @@ impl Foreign for Strangers {
         let index = client.0 as usize;
         self.ports.resize(self.ports.len().max(index + 1), 0);
         let mut at = SocketAddrV4::new(address, FIRST_PORT);
-        // If all are in use, the oldest one's connection is past its time.
+        // If all ports are in use, the last one tried is used again.
         for _ in 0..PORTS {
             at.set_port(FIRST_PORT + self.ports[index]);
             self.ports[index] = (self.ports[index] + 1) % PORTS;
@@ -159,7 +159,7 @@ impl Foreign for Strangers {
                 let (side, stream) = (connection.side, Stream::Connection(number));
                 if let Some(spec) = &options.marker {
                     let rng = || Rng::new(seed, stream).branch(2 + side as u32);
-                    connection.account.set_marker(side, service, spec, rng);
+                    connection.account.set_marker(side, service, spec, &rng);
                 }
             }
         }
@@ -250,7 +250,7 @@ impl Foreign for Strangers {
         }
         let knocked = connection.side == SERVER && !connection.socket.is_open();
         if knocked && now >= connection.account.opened + LINGER {
-            // Whoever knocked has gone away.
+            // The client has not completed the handshake.
             connection.account.received = Some(now);
             close(world, now, id);
             let (frames, watch) = world.parts_mut();
@@ -266,7 +266,7 @@ impl Foreign for Strangers {
     }
 }
 
-/// One of our hosts has heard from outside: its program hears of that, and then what it says leaves.
+/// Handles a packet from an external host: notifies the program, then sends the data that it writes.
 fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32, heard: Heard) {
     let strangers = &mut world.medium_mut().foreign;
     strangers.touched.push(id);
@@ -290,7 +290,7 @@ fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u
         }
     }
     for (reply, event) in events {
-        // Who keeps records takes an object for that of the last answer.
+        // Records assign an object to the last reply, so the reply precedes the event.
         if let Some(reply) = reply {
             world.watch_mut().record(now, &Event::Reply(reply));
         }
@@ -299,7 +299,7 @@ fn on_heard<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u
     Strangers::flush(world, now);
 }
 
-/// Closes a connection once both sides know that it is over.
+/// Closes a connection if both directions are closed or it was reset.
 fn end_if_over<O: Outside, W: Watch>(world: &mut FrameWorld<O, W>, now: Time, id: u32) {
     let connection = &mut world.medium_mut().foreign.connections[id];
     if !connection.socket.is_over() || connection.account.closed.is_some() {

@@ -7,14 +7,14 @@ use catnip_sim::app::{AnyApp, Bulk};
 use catnip_sim::{Event, Message, Parties, SERVER, Sim, TcpOptions, Watch};
 use catnip_tcp::TcpConfig;
 
-/// One transfer over one link between two hosts.
+/// Single transfer over one link between two hosts.
 #[derive(Clone, Debug)]
 pub struct TraceRequest {
     /// Parameters of the connection.
     pub tcp: TcpConfig,
-    /// How packets are marked.
+    /// Marker of the packets.
     pub marker: Option<MarkerSpec>,
-    /// Segments of data.
+    /// Number of data segments.
     pub packets: u64,
     /// Line rate of either direction.
     pub rate: Rate,
@@ -22,36 +22,36 @@ pub struct TraceRequest {
     pub delay: Span,
     /// Queue of either direction.
     pub queue: QueueSpec,
-    /// Packets that are lost on the way to the link, by their number from 1; a SYN counts.
+    /// Numbers of the packets that are lost before the link, from 1; a SYN counts.
     pub drop: Vec<u64>,
-    /// Where in a clock tick the sender begins; drawn from the seed if not given.
+    /// Phase within a clock tick at which the sender begins; `None`: drawn from the seed.
     pub tick_phase: Option<Span>,
     /// Seed of the run.
     pub seed: u64,
 }
 
-/// What happened at the sender, or to one of its packets.
+/// Event at the sender or of one of its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRow {
-    /// When.
+    /// Time of the event.
     pub at: Time,
-    /// `send`, `ack`, `drop`, `rto` or `done`.
+    /// Kind of the event: `send`, `ack`, `drop`, `rto` or `done`.
     pub event: &'static str,
-    /// Packet number from 0; for an ACK, the last packet that it acknowledges; -1 before the first.
+    /// Packet number from 0; for an ACK, that of the last packet that it acknowledges, or -1 before the first.
     pub seq: i64,
     /// Congestion window, packets.
     pub cwnd: f64,
     /// Slow-start threshold, packets, once one was set.
     pub ssthresh: Option<f64>,
-    /// ACKs in a row that repeat the one before, whatever the sender makes of them.
+    /// Number of ACKs in a row that repeat the preceding one, regardless of the sender's own count.
     pub dupacks: u32,
-    /// Bytes on the wire.
+    /// Size on the wire, bytes.
     pub wire_bytes: u32,
-    /// Of high loss priority.
+    /// True if the packet has the priority HIGH.
     pub high: bool,
 }
 
-/// Runs the transfer and tells every send, ACK, drop and timeout in order; at the same moment, drops come last.
+/// Executes the transfer and returns every send, ACK, drop and timeout in order. At equal times, drops come last.
 pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     let mut topology = Topology::default();
     let (server, client) = (topology.host("server"), topology.host("client"));
@@ -61,7 +61,7 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     topology.link(server, client, there, back);
     let mut sim = Sim::new(&topology, request.seed, Events::default());
     sim.set_tick_phase(request.tick_phase);
-    let tcp = sim.add_tcp(TcpOptions { marker: request.marker, ..request.tcp.clone().into() });
+    let tcp = sim.add_tcp(TcpOptions { marker: request.marker.clone(), ..request.tcp.clone().into() });
     let segment = u64::from(request.tcp.segment_bytes);
     let parties = Parties { client, server, opener: SERVER, tcp };
     let bytes = request.packets * segment;

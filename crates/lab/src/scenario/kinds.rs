@@ -1,7 +1,7 @@
 use catnip_base::Distribution;
 use catnip_base::notation::{Family, Usage};
 use catnip_net::jitter::JitterSpec;
-use catnip_net::mark::MarkerSpec;
+use catnip_net::mark::{CustomMarkers, MarkerSpec};
 use catnip_net::queue::{CustomQueues, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{CustomStages, StageSpec};
@@ -12,7 +12,7 @@ use catnip_tcp::control::{ControlSpec, CustomControls};
 use catnip_tcp::pacing::PacingKind;
 use catnip_tcp::recovery::RecoveryKind;
 
-/// What a scenario may name besides all that is built in.
+/// Custom kinds that a scenario may name in addition to the built-in ones.
 #[derive(Default)]
 pub struct Kinds {
     /// Queues of links.
@@ -21,9 +21,11 @@ pub struct Kinds {
     pub stages: CustomStages,
     /// Congestion controllers.
     pub controls: CustomControls,
+    /// Markers of senders.
+    pub markers: CustomMarkers,
 }
 
-/// All that is built in: families, and for each kind how it is written and what it does.
+/// Returns the built-in families, with the notation and the description of each kind.
 pub fn built_in() -> [(&'static str, Vec<Usage>); 13] {
     [
         ("queues", QueueSpec::usages()),

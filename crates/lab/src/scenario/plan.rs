@@ -1,4 +1,4 @@
-//! One variant of a scenario, checked and ready: with a seed it is a run.
+//! Checked variant of a scenario, which together with a seed makes a run.
 
 use crate::error::Wrong;
 use crate::results::rows::Unit;
@@ -23,41 +23,42 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// What a scenario says.
+/// Keys of a scenario.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScenarioFile {
-    /// What lists and results call the scenario.
+    /// Identifier of the scenario in lists and results.
     #[schemars(example = &"MY-1")]
     pub(crate) id: String,
-    /// What it shows, in one line above its results.
+    /// Subject of the scenario in one line, shown above its results.
     #[schemars(example = &"Does a longer queue help?")]
     pub(crate) title: String,
-    /// Runs of each variant, unless the command line says otherwise; they have the seeds 1, 2, 3 and so on.
+    /// Number of runs of each variant, unless the command line gives another. The runs have the seeds 1, 2, 3 and so on.
     #[serde(default = "one")]
     #[schemars(range(min = 1), example = 10)]
     pub(crate) seeds: u32,
-    /// The run ends after so long at the latest, and before if all that was begun is over. The default is a day.
+    /// Maximum duration of a run. A run ends earlier when all its users and connections have finished; background traffic does not count.
+    /// The default is a day.
     #[serde(default = "a_day")]
     #[schemars(example = &"60s")]
     duration: Text<Span>,
-    /// Sums, means and quantiles leave out what happens before.
+    /// Warm-up period, which sums, means and quantiles leave out.
     #[serde(default = "no_time")]
     #[schemars(example = &"5s")]
     warm_up: Text<Span>,
     /// Hosts and routers by name.
     #[schemars(example = json!({ "server": { "kind": "host" } }))]
     node: BTreeMap<String, NodeFile>,
-    /// Links by name, which is also what results call their ways: `NAME` that from `from` to `to`, `NAME:back` the other one.
+    /// Links by name. In results, `NAME` is the direction from `from` to `to`, and `NAME:back` the other direction.
     #[schemars(example = json!({
         "line": { "from": "server", "to": "router", "rate": "1Mbit", "delay": "5ms", "queue": "drop-tail:10" }
     }))]
     link: BTreeMap<String, LinkFile>,
-    /// Parameters of all TCP connections; a group of traffic has its own beside them.
+    /// Parameters of all TCP connections. A group of traffic may have parameters of its own in addition.
     #[serde(default)]
     #[schemars(example = json!({ "profile": "rfc" }), extend("x-default" = "as the profile says"))]
     tcp: TcpFile,
-    /// Groups of traffic by name. In a variant, and where a scenario builds on another one, `"none"` does without a group.
+    /// Groups of traffic by name. In a variant, and in a scenario that builds on another one, `"none"` leaves out a group.
     #[serde(default)]
     #[schemars(
         with = "BTreeMap<String, TrafficFile>",
@@ -67,7 +68,7 @@ pub(crate) struct ScenarioFile {
     traffic: BTreeMap<String, toml::Table>,
 }
 
-/// One variant of a scenario, checked and ready: with a seed it is a run.
+/// Checked variant of a scenario, which together with a seed makes a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     topology: Topology,
@@ -76,10 +77,10 @@ pub struct Plan {
     duration: Span,
     warm_up: Span,
     real: Vec<RealNode>,
-    /// For real hosts outside of all traffic groups.
+    /// Marker of external hosts that belong to no traffic group.
     marker: Option<MarkerSpec>,
     addresses: Vec<(NodeId, Ipv4Addr)>,
-    /// Nodes of one name.
+    /// Nodes by name.
     groups: BTreeMap<String, Vec<NodeId>>,
 }
 
@@ -123,30 +124,30 @@ impl Plan {
         let pairs = real.iter().map(ends).flat_map(|from| real.iter().map(move |to| (from, to.node)));
         let no_route = |error: TopologyError| ("link".to_string(), error.to_string());
         topology.check_routes(pairs.filter(|(from, to)| from != to)).map_err(no_route)?;
-        let marker = file.tcp.marker.and_then(|said| said.0.0);
+        let marker = file.tcp.marker(kinds).map_err(|(key, what)| (format!("tcp.{key}"), what))?.flatten();
         Ok(Self { topology, ports, traffic, duration, warm_up, real, marker, addresses, groups })
     }
 
-    /// The run with this seed, from beginning to end.
+    /// Executes the run with this seed from beginning to end.
     pub fn run<W: Watch>(&self, seed: u64, watch: W) -> Sim<W> {
         self.run_in(seed, watch, Memory::default())
     }
 
-    /// The same in the memory of an earlier run.
+    /// Executes the run with this seed from beginning to end in the memory of an earlier run.
     pub fn run_in<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
         let mut sim = self.begin(seed, watch, memory);
         sim.run(Time::ZERO + self.duration);
         sim
     }
 
-    /// The run at time zero.
+    /// Returns the run with this seed at time zero, with its applications started.
     pub fn begin<W: Watch>(&self, seed: u64, watch: W, memory: Memory) -> Sim<W> {
         let mut sim = Sim::with_memory(&self.topology, seed, watch, memory);
         self.start(seed, &mut sim);
         sim
     }
 
-    /// Puts the applications where they run; they start.
+    /// Adds the applications to their hosts and starts them.
     pub fn start<M: Handler, W: Watch>(&self, seed: u64, world: &mut World<M, W>) {
         let started: Vec<TcpId> =
             self.traffic.iter().map(|traffic| world.add_tcp(traffic.options())).collect();
@@ -159,52 +160,52 @@ impl Plan {
         }
     }
 
-    /// The run is over after so long at the latest.
+    /// Returns the maximum duration of a run.
     pub fn duration(&self) -> Span {
         self.duration
     }
 
-    /// Sums and means leave out what happens before.
+    /// Returns the warm-up period, which sums and means leave out.
     pub fn warm_up(&self) -> Span {
         self.warm_up
     }
 
-    /// About how much memory a run takes at least, bytes.
+    /// Returns the approximate minimum memory of a run, bytes.
     pub fn memory_bytes(&self) -> u64 {
         memory::of_nodes(self.topology.node_count() as u64)
     }
 
-    /// How many users there are, of all groups.
+    /// Returns the number of users of all groups.
     pub(crate) fn users(&self) -> usize {
         self.traffic.iter().map(|traffic| traffic.users.len()).sum()
     }
 
-    /// The same plan, over at this time at the latest.
+    /// Returns the plan with a duration of at most `end`.
     pub fn until(&self, end: Span) -> Self {
         Self { duration: self.duration.min(end), ..self.clone() }
     }
 
-    /// The port of the only link of this name, or of its way `:back`.
+    /// Returns the port of the only link of this name or, if the name ends in `:back`, its port in the direction from `to` to `from`.
     pub fn port(&self, name: &str) -> Option<PortId> {
         self.ports.iter().find(|port| port.name == name)?.single()
     }
 
-    /// Both directions of each `[link]` entry, as results call them.
+    /// Returns both directions of each `[link]` entry, with their names in results.
     pub fn ports(&self) -> &[NamedPorts] {
         &self.ports
     }
 
-    /// How many links each entry of `[link]` makes.
+    /// Returns the name of each entry of `[link]` and the number of its links.
     pub fn links(&self) -> impl Iterator<Item = (&str, usize)> {
         self.ports.iter().step_by(2).map(|port| (port.name.as_str(), port.ids.len()))
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// The nodes that a text names as links and traffic do: `client`, `client[3]`, `client[0..50]`.
+    /// Returns the nodes that a text selects, in the notation of links and traffic: `client`, `client[3]`, `client[0..50]`.
     pub(crate) fn select(&self, text: &str) -> Result<Vec<NodeId>, String> {
         network::select(&self.groups, text)
     }
@@ -213,14 +214,14 @@ impl Plan {
         &self.traffic
     }
 
-    /// The sources of background traffic: the application and its flow.
+    /// Returns the application and the flow of each source of background traffic.
     pub fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
         let is_source = |traffic: &&Traffic| traffic.workload.is_datagrams();
         let apps = self.traffic.iter().filter(is_source).flat_map(|traffic| traffic.users.iter().copied());
         apps.zip((0..).map(FlowId))
     }
 
-    /// The traffic group that an application belongs to.
+    /// Returns the name of the traffic group of an application.
     pub fn group_of(&self, app: u32) -> &str {
         let mut first = 0;
         for traffic in &self.traffic {
@@ -232,17 +233,17 @@ impl Plan {
         unreachable!("application {app} belongs to no traffic")
     }
 
-    /// The real hosts.
+    /// Returns the external hosts.
     pub fn real_nodes(&self) -> &[RealNode] {
         &self.real
     }
 
-    /// One address per node: those that were given, and others from 10.0.0.0/8.
+    /// Returns one address per node: the given address, or else one from 10.0.0.0/8.
     pub fn addresses(&self) -> Vec<Ipv4Addr> {
         let given = &self.addresses;
         let is_given = |address: &Ipv4Addr| given.iter().any(|(_, other)| other == address);
         let mut free = (1..1 << 24).map(|n: u32| Ipv4Addr::from_bits(10 << 24 | n)).filter(|address| {
-            // Old software takes these for the network itself and for everybody.
+            // Old software treats these as network and broadcast addresses.
             !matches!(address.octets()[3], 0 | 255) && !is_given(address)
         });
         let mut addresses: Vec<Ipv4Addr> =
@@ -251,27 +252,28 @@ impl Plan {
         addresses
     }
 
-    /// The traffic groups, in the order in which [`Plan::start`] adds their TCP parameters.
+    /// Returns the traffic groups, in the order in which [`Plan::start`] adds their TCP parameters.
     pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
         self.traffic.iter().map(|t| Group { name: &t.name, service: &t.service, pairs: &t.pairs })
     }
 
-    /// How the packets of real hosts are marked for them where they enter the network: as the traffic of a server says,
-    /// else as the scenario says of all TCP.
+    /// Returns the marking of the packets of external hosts where they enter the network: that of the traffic group in which the host is a
+    /// server, or that of `[tcp]` if there is no such group.
     pub fn markers(&self) -> impl Iterator<Item = (NodeId, SpmParameters)> {
         self.real.iter().filter_map(|real| {
             let mut groups = self.traffic.iter();
             let served = groups.find(|traffic| traffic.pairs.iter().any(|pair| pair.0 == real.node));
-            Some((real.node, served.map_or(self.marker, |traffic| traffic.marker)?.spm()?))
+            let marker = served.map_or(&self.marker, |traffic| &traffic.marker);
+            Some((real.node, marker.as_ref()?.spm()?))
         })
     }
 
-    /// Data bytes in the longest segment of any connection.
+    /// Returns the number of data bytes in the longest segment of any connection.
     pub fn longest_segment(&self) -> u32 {
         self.traffic.iter().map(|traffic| traffic.tcp.segment_bytes).max().unwrap_or(0)
     }
 
-    /// The connection vectors that a group of traffic replays in the run with this seed; without a name, those of the only group
+    /// Returns the connection vectors that a group of traffic replays in the run with this seed; without a name, those of the only group
     /// that replays any.
     pub fn vectors(&self, group: Option<&str>, seed: u64) -> Result<Arc<[ConnectionVector]>, String> {
         let replaying = self.traffic.iter().filter_map(|it| Some((&it.name[..], it.workload.vectors(seed)?)));
@@ -288,7 +290,7 @@ impl Plan {
         }
     }
 
-    /// The objects that clients may fetch from a host, by path, with their sizes.
+    /// Returns the paths of the objects that clients may fetch from a host, sorted, with their sizes in bytes.
     pub fn documents(&self, server: NodeId) -> Vec<(String, u64)> {
         let named = self.named(server).map(|(traffic, name)| (traffic.service.paths.of(name), name.bytes));
         let mut documents: Vec<(String, u64)> = named.collect();
@@ -297,7 +299,7 @@ impl Plan {
         documents
     }
 
-    /// The pages that clients may fetch from a host: the path of each, and the paths of what it embeds.
+    /// Returns the pages that clients may fetch from a host: the path of each page, and the paths of its embedded objects.
     pub fn pages(&self, server: NodeId) -> Vec<(String, Vec<String>)> {
         let mut pages: Vec<(String, Vec<String>)> = Vec::new();
         for (traffic, name) in self.named(server).filter(|(traffic, _)| traffic.workload.unit() == Unit::Page)
@@ -311,7 +313,7 @@ impl Plan {
         pages
     }
 
-    /// The objects of a host, those of a page one behind the other.
+    /// Returns the objects of a host; those of a page are adjacent.
     fn named(&self, server: NodeId) -> impl Iterator<Item = (&Traffic, ObjectName)> {
         self.traffic.iter().flat_map(move |traffic| {
             let here = traffic.pairs.iter().zip(0..).filter(move |((at, _), _)| *at == server);
@@ -324,20 +326,20 @@ impl Plan {
     }
 }
 
-/// Bytes on the wire of the longest packet of any connection.
+/// Returns the size on the wire of the longest packet of any connection, bytes.
 fn longest_packet(traffic: &[Traffic]) -> u64 {
     let longest = |tcp: &TcpConfig| u64::from(tcp.segment_bytes) + u64::from(tcp.header_bytes);
     let connections = traffic.iter().filter(|traffic| !traffic.workload.is_datagrams());
     connections.map(|traffic| longest(&traffic.tcp)).max().unwrap_or(0)
 }
 
-/// A traffic group as the emulator needs to know it.
+/// Traffic group, with the properties that the emulator needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'a> {
-    /// Its name.
+    /// Name of the group.
     pub name: &'a str,
-    /// How its servers are reached.
+    /// Service of the servers of the group.
     pub service: &'a Service,
-    /// (server, client)
+    /// Pairs of a server and a client.
     pub pairs: &'a [(NodeId, NodeId)],
 }

@@ -1,4 +1,4 @@
-//! What scenarios say of TCP.
+//! TCP parameters of scenarios.
 
 use crate::error::Wrong;
 use crate::scenario::describe::{OTHERWISE, Profile};
@@ -15,94 +15,94 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Parameters of TCP connections: what differs from a profile.
+/// Parameters of TCP connections that differ from those of a profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tcp", transform = as_the_profile_says)]
 pub(crate) struct TcpFile {
-    /// The parameters from which the others differ.
+    /// Profile: a named set of parameters, which the other keys change.
     #[schemars(with = "Option<Profile>", example = &"ns2-2.35", extend("default" = PROFILE))]
     pub(crate) profile: Option<String>,
-    /// What is sent again, and when.
+    /// Loss recovery: which segments are retransmitted, and when.
     #[schemars(example = &"newreno")]
     pub(crate) recovery: Option<Text<RecoveryKind>>,
-    /// How the congestion window grows, and how much it is cut.
+    /// Congestion control: growth and reduction of the congestion window.
     #[schemars(with = "Option<Text<ControlSpec>>", example = &"cubic")]
     pub(crate) control: Option<String>,
-    /// When segments leave that the window has room for.
+    /// Pacing: transmission times of the segments that the window allows.
     #[schemars(example = &"rate:1")]
     pub(crate) pacing: Option<Text<PacingKind>>,
-    /// How packets are marked; with real hosts, where they enter the network.
-    #[schemars(example = &"spm", extend("default" = "none"))]
-    pub(crate) marker: Option<Text<OrNone<MarkerSpec>>>,
+    /// Marking of packets with priorities. The packets of external hosts are marked where they enter the network.
+    #[schemars(with = "Option<Text<OrNone<MarkerSpec>>>", example = &"spm", extend("default" = "none"))]
+    pub(crate) marker: Option<String>,
     /// Data in a full segment, 1 to 65495 bytes.
     #[schemars(example = &"1460B")]
     pub(crate) segment: Option<Text<Bytes>>,
-    /// The receive window, segments.
+    /// Receive window, segments.
     #[schemars(range(min = 1), example = 64)]
     pub(crate) window_segments: Option<u32>,
-    /// The initial congestion window, segments.
+    /// Initial congestion window, segments.
     #[schemars(range(min = 1), example = 10)]
     pub(crate) initial_window_segments: Option<u32>,
-    /// ACKs wait for a second segment, or until `ack_delay` is over.
+    /// Delayed ACKs: an ACK waits for a second segment, at most for `ack_delay`.
     #[schemars(example = true)]
     pub(crate) delayed_ack: Option<bool>,
-    /// So many ACKs are not delayed at the start and after a silence of more than the least timeout (Linux).
+    /// Number of ACKs that are not delayed at the start of a connection and after an idle period longer than the minimum RTO (Linux).
     #[schemars(example = 16)]
     pub(crate) quick_acks: Option<u32>,
-    /// No delayed ACK is later than this, up to 500ms (RFC 5681, section 4.2).
+    /// Maximum delay of an ACK, up to 500ms (RFC 5681, section 4.2).
     #[schemars(example = &"40ms")]
     pub(crate) ack_delay: Option<Text<Span>>,
-    /// The share of a connection, beside those of others, where a queue makes connections take turns.
+    /// Weight of a connection, relative to other connections, at an output scheduler.
     #[schemars(range(min = 1), example = 2, extend("default" = WEIGHT))]
     pub(crate) weight: Option<u32>,
-    /// A segment that is not full waits while something is not acknowledged (RFC 1122, section 4.2.3.4).
+    /// Nagle's algorithm: a segment that is not full waits while data is unacknowledged (RFC 1122, section 4.2.3.4).
     #[schemars(example = true)]
     pub(crate) nagle: Option<bool>,
-    /// What becomes of a window that is not used.
+    /// Congestion window validation: treatment of a window that is not used.
     #[schemars(example = &"newcwv")]
     pub(crate) validation: Option<Text<ValidationSpec>>,
-    /// Whether packets can be marked, and how the ends tell each other of marks.
+    /// Explicit Congestion Notification: whether packets can be marked, and how the receiver reports marks to the sender.
     #[schemars(example = &"classic", extend("default" = "none"))]
     pub(crate) ecn: Option<Text<EcnKind>>,
-    /// Segments carry times (RFC 7323), by which a sender of recovery rack sees that it retransmitted in vain.
+    /// TCP timestamps (RFC 7323), with which a sender of recovery `rack` detects spurious retransmissions.
     #[schemars(example = true)]
     pub(crate) timestamps: Option<bool>,
-    /// The congestion window grows even while the application or the receive window keeps it unused.
+    /// True if the congestion window grows even while the application or the receive window leaves it unused.
     #[schemars(example = false)]
     pub(crate) grow_unused: Option<bool>,
-    /// The first two duplicate ACKs send a new segment each (RFC 3042).
+    /// Limited transmit: each of the first two duplicate ACKs releases a new segment (RFC 3042).
     #[schemars(example = true)]
     pub(crate) limited_transmit: Option<bool>,
-    /// Connections begin with SYN, SYN-ACK and ACK; otherwise they are there at once.
+    /// Three-way handshake (SYN, SYN-ACK, ACK) at the start of connections; without it, connections are established at once.
     #[schemars(example = true)]
     pub(crate) handshake: Option<bool>,
-    /// Every data segment has full size on the wire.
+    /// True if every data segment has full size on the wire.
     #[schemars(example = false)]
     pub(crate) padded: Option<bool>,
-    /// Connections end with a FIN each way; otherwise they are gone with their last byte.
+    /// FIN in each direction at the end of connections; without it, connections end with their last byte.
     #[schemars(example = true)]
     pub(crate) fin: Option<bool>,
-    /// The retransmission timeout before the first round trip is measured.
+    /// Retransmission timeout before the first RTT sample.
     #[schemars(example = &"1s")]
     pub(crate) rto_first: Option<Text<Span>>,
-    /// The least retransmission timeout.
+    /// Minimum retransmission timeout.
     #[schemars(example = &"200ms")]
     pub(crate) rto_min: Option<Text<Span>>,
-    /// The greatest retransmission timeout.
+    /// Maximum retransmission timeout.
     #[schemars(example = &"60s")]
     pub(crate) rto_max: Option<Text<Span>>,
-    /// The clock by which round trips are measured and timeouts expire.
+    /// Tick of the clock that measures round trips and expires timeouts.
     #[schemars(example = &"10ms")]
     pub(crate) rto_tick: Option<Text<Span>>,
 }
 
-/// Of whom nothing else is said.
+/// Default profile.
 const PROFILE: &str = "rfc";
-/// The share of a connection of which nothing is said.
+/// Default weight of a connection.
 pub(crate) const WEIGHT: u32 = 1;
 
-/// What is so of a key that has no default of its own.
+/// Describes the default of each key whose default depends on the profile.
 fn as_the_profile_says(schema: &mut Schema) {
     let keys = schema.get_mut("properties").and_then(Value::as_object_mut);
     for key in keys.into_iter().flat_map(|keys| keys.values_mut()).filter_map(Value::as_object_mut) {
@@ -112,7 +112,8 @@ fn as_the_profile_says(schema: &mut Schema) {
     }
 }
 
-/// The parameters of a connection: a profile, what the scenario changes, what the traffic changes.
+/// Returns the parameters of connections and their marker: a profile, changed by `common`, which is `[tcp]` of the scenario, and then by
+/// `own`, which is `tcp` of the group of traffic.
 pub(crate) fn tcp_config(
     common: &TcpFile,
     own: &TcpFile,
@@ -124,13 +125,25 @@ pub(crate) fn tcp_config(
     let mut config = base.clone();
     for file in [common, own] {
         config = apply(config, file, kinds)?;
-        marker = file.marker.map_or(marker, |said| said.0.0);
+        marker = file.marker(kinds)?.unwrap_or(marker);
     }
     needs_modern(&config)?;
     Ok((config, marker))
 }
 
-/// The senders of ns-2 and of the papers are closed: what came later they do not know.
+impl TcpFile {
+    /// Returns the marker, if the key is set.
+    pub(crate) fn marker(&self, kinds: &Kinds) -> Result<Option<Option<MarkerSpec>>, Wrong> {
+        let read = |text: &String| match text.as_str() {
+            "none" => Ok(None),
+            text => kinds.markers.read(text, MarkerSpec::Custom).map(Some),
+        };
+        self.marker.as_ref().map(read).transpose().map_err(|error| ("marker".to_string(), error.to_string()))
+    }
+}
+
+/// Checks that control, validation, pacing and ECN are combined with the kind of recovery or ECN that they need. The classic senders, those
+/// of ns-2 and of the papers, do not support later mechanisms.
 fn needs_modern(config: &TcpConfig) -> Result<(), Wrong> {
     let TcpConfig { recovery, validation, pacing, ecn, control, .. } = config;
     let wrong = |key: &str, value: String| {
@@ -231,11 +244,11 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Wr
     let handshake = file.handshake.unwrap_or(base.handshake);
     Ok(TcpConfig {
         segment_bytes,
-        // What ns-2 does where no SYN is simulated.
+        // Behaviour of ns-2 if no SYN is simulated.
         first_without_header: base.first_without_header && !handshake,
         pads_segments: file.padded.unwrap_or(base.pads_segments),
         receive_window: window * u64::from(segment_bytes),
-        // As a program that sets SO_RCVBUF.
+        // A given window turns off autotuning, as SO_RCVBUF does.
         tunes_window: base.tunes_window && file.window_segments.is_none(),
         timestamps: file.timestamps.unwrap_or(base.timestamps),
         initial_window: initial as u32,

@@ -1,4 +1,4 @@
-//! What scenarios say of traffic. A kind of traffic is one file, and one line of [`TrafficFile`].
+//! Traffic of scenarios. Each kind of traffic is one file, and one line of [`TrafficFile`].
 
 mod background;
 mod bulk;
@@ -34,13 +34,13 @@ use telnet::TelnetFile;
 use tmix::TmixFile;
 use web::WebFile;
 
-/// Where a plan can be put into action: the simulator, or the emulator.
+/// World in which a plan is executed: the simulator or the emulator.
 pub(crate) trait Stage {
-    /// Who answers at a node those who connect with these parameters.
+    /// Adds the application at the accepting end of connections to a node with these parameters.
     fn add_server(&mut self, node: NodeId, tcp: TcpId, app: AnyApp);
-    /// Packets without a connection, from one host to another.
+    /// Adds a flow of datagrams from one host to another.
     fn add_flow(&mut self, from: NodeId, to: NodeId) -> FlowId;
-    /// An application, which starts at once. Its number is what records call it.
+    /// Adds an application, which starts at once. Returns its number, as used in records.
     fn add_app(&mut self, app: AnyApp) -> u32;
 }
 
@@ -56,51 +56,51 @@ impl<M: Handler, W: Watch> Stage for World<M, W> {
     }
 }
 
-/// What a scenario file says of a group of traffic.
+/// Kind of a group of traffic, as read from a scenario file.
 pub(crate) trait TrafficKind {
-    /// Who sends and who receives: keys and values.
+    /// Returns the keys and values that select the servers, which send, and the clients, which receive.
     fn ends(&self) -> [(&'static str, &str); 2];
-    /// What is said of its connections, if it has any.
+    /// Returns the configuration of the connections of the group, if it has any.
     fn connections(&self) -> Option<Connections<'_>>;
-    /// Checks all else.
+    /// Checks the other keys and returns the workload.
     fn build(&self, scene: &Scene<'_>) -> Result<Arc<dyn Workload>, Wrong>;
-    /// Are there rows in results for each page, object, file and keystroke of its users?
+    /// Returns true if results have rows for each page, object, file and keystroke of the users.
     fn is_measured(&self) -> bool {
         true
     }
-    /// What it needs of the network.
+    /// Returns the requirements of the application on the network.
     fn service(&self) -> Service {
         Service::Other
     }
-    /// Does each user talk to all servers, and not only to one?
+    /// Returns true if each user connects to all servers, instead of one.
     fn asks_all_servers(&self) -> bool {
         false
     }
-    /// What goes the other way, if anything does.
+    /// Returns the traffic in the other direction, if any.
     fn back(&self) -> Option<Box<dyn TrafficKind>> {
         None
     }
 }
 
-/// What is said of connections.
+/// Configuration of the connections of a group.
 pub(crate) struct Connections<'a> {
     tcp: &'a TcpFile,
-    /// The sender tells TCP how long a document is.
+    /// True if senders pass the size of a document to TCP.
     tells_size: bool,
-    /// Where servers listen, and what is spoken there, if one of the hosts is real.
+    /// Port of the servers; port and protocol apply if one of the hosts is external.
     port: Option<u16>,
     speaks: Protocol,
-    /// For a real server: how documents are named.
+    /// Names of the documents, if one of the hosts is external.
     paths: &'a str,
 }
 
-/// What a kind of traffic may look at as it is checked.
+/// Context in which a kind of traffic is checked.
 pub(crate) struct Scene<'a> {
     files: &'a Files,
     name: &'a str,
     network: &'a Network,
     tcp: &'a TcpConfig,
-    /// (server, client)
+    /// Pairs of a server and a client.
     pairs: &'a [(NodeId, NodeId)],
     /// Number of the group's first user in the run.
     first_user: u32,
@@ -111,78 +111,78 @@ impl Scene<'_> {
         format!("traffic.{}.{key}", self.name)
     }
 
-    /// Is somebody real among those who talk?
+    /// Returns true if a server or a client is external.
     fn has_real_hosts(&self) -> bool {
         let is_real = |node: NodeId| self.network.real.iter().any(|real| real.node == node);
         self.pairs.iter().any(|&(server, client)| is_real(server) || is_real(client))
     }
 
-    /// What is wrong with a key.
+    /// Returns a function that makes an error about a key from its reason.
     fn at(&self, key: &str) -> impl Fn(String) -> Wrong {
         let key = self.key(key);
         move |what| (key.clone(), what)
     }
 }
 
-/// What the users of a group do.
+/// Workload of the users of a group.
 pub(crate) trait Workload: Debug + Send + Sync {
-    /// The application of one of them.
+    /// Returns the application of a user.
     fn app(&self, user: &User, stage: &mut dyn Stage) -> AnyApp;
-    /// What simulated servers do for them, if they answer what they are asked.
+    /// Returns the configuration of simulated servers, if they respond to requests.
     fn server(&self) -> Option<ServerConfig> {
         None
     }
-    /// The program of simulated server number `number` of the run with this seed, if it has one; it tells TCP how long its
-    /// answers are, or not.
+    /// Returns the application of simulated server number `number` of the run with this seed, if it has one. With `tells_size`, the
+    /// application passes the size of each response to TCP.
     fn server_app(&self, seed: u64, number: u32, tells_size: bool) -> Option<AnyApp> {
         let config = Arc::new(ServerConfig { tells_size, ..self.server()? });
         Some(AnyApp::Server(Box::new(Server::new(config, seed, number))))
     }
-    /// The connection vectors that they replay in the run with this seed, if that is what they do.
+    /// Returns the connection vectors that the users replay in the run with this seed, if they replay any.
     fn vectors(&self, _seed: u64) -> Option<Arc<[ConnectionVector]>> {
         None
     }
-    /// Do simulated servers send to simulated clients unasked? Then they answer only clients that are real.
+    /// Returns true if simulated servers send to simulated clients without a request. Such servers respond only to external clients.
     fn pushes(&self) -> bool {
         false
     }
-    /// What each of them may fetch, as far as it is known.
+    /// Returns the objects that each user may fetch, as far as they are known before the run.
     fn documents(&self) -> Vec<ObjectName> {
         Vec::new()
     }
-    /// The bytes of its transfer, if there is no more than one.
+    /// Returns the size of the transfer of a user in bytes, if a user has only one.
     fn lone_transfer(&self) -> Option<u64> {
         None
     }
-    /// Does it send packets without connections?
+    /// Returns true if the users send datagrams, without connections.
     fn is_datagrams(&self) -> bool {
         false
     }
-    /// What its users wait for.
+    /// Returns the unit for which the users wait.
     fn unit(&self) -> Unit {
         Unit::Transfer
     }
 }
 
-/// One user of a group.
+/// User of a group.
 pub(crate) struct User {
-    /// In the run.
+    /// Number of the user in the run.
     number: u32,
-    /// Of the run.
+    /// Seed of the run.
     seed: u64,
     server: NodeId,
-    /// All with whom it talks, if it does so with all.
+    /// All servers of the group, if the user connects to all of them; otherwise none.
     servers: Arc<[NodeId]>,
     client: NodeId,
     tcp: TcpId,
     tells_size: bool,
     server_is_real: bool,
-    /// Which of the group's users, from 0, and how many there are.
+    /// Index of the user in the group, from 0, and number of users of the group.
     place: (usize, usize),
 }
 
 impl User {
-    /// Who is at the ends of its connections, which the client opens.
+    /// Returns the parties of the user's connections, which the client opens.
     fn parties(&self) -> Parties {
         Parties { client: self.client, server: self.server, opener: CLIENT, tcp: self.tcp }
     }
@@ -190,13 +190,13 @@ impl User {
 
 macro_rules! traffic {
     ($($name:literal: $Kind:ident($File:ty)),+ $(,)?) => {
-        /// A group of traffic.
+        /// Group of traffic.
         #[derive(Clone, Debug, JsonSchema)]
         #[schemars(tag = "kind", rename = "traffic")]
         pub(crate) enum TrafficFile { $(#[schemars(rename = $name)] $Kind($File)),+ }
 
         impl TrafficFile {
-            /// Reads `[traffic.NAME]`, or says with which key something is wrong.
+            /// Reads `[traffic.NAME]`. An error gives the wrong key and the reason.
             pub(crate) fn read(name: &str, said: &toml::Table) -> Result<Self, Wrong> {
                 let place = format!("traffic.{name}");
                 let mut said = said.clone();
@@ -242,25 +242,25 @@ pub(crate) struct Traffic {
     pub(crate) name: String,
     pub(crate) tcp: TcpConfig,
     pub(crate) marker: Option<MarkerSpec>,
-    /// What it needs of the network, and each connection's share at an output scheduler.
+    /// Requirements of the application on the network; `weight` is that of each connection at an output scheduler.
     needs: Service,
     weight: u32,
     pub(crate) measured: bool,
-    /// (server, client)
+    /// Pairs of a server and a client.
     pub(crate) pairs: Vec<(NodeId, NodeId)>,
-    /// Those to whom every user talks, beside that of its pair.
+    /// All servers of the group, if every user connects to all of them; otherwise none.
     servers: Arc<[NodeId]>,
-    /// Numbers of the users in the run, one per pair; none if the clients are real.
+    /// Numbers of the users in the run, one per pair; none if the clients are external.
     pub(crate) users: Vec<u32>,
     pub(crate) tells_size: bool,
     pub(crate) workload: Arc<dyn Workload>,
-    /// The servers are real: clients connect to them and ask by name.
+    /// True if the servers are external, so that clients connect to them and request objects by name.
     real_servers: bool,
     pub(crate) service: Reached,
 }
 
 impl Traffic {
-    /// Checks a group of traffic whose first user has this number.
+    /// Checks a group of traffic whose first user has the number `first_user`.
     pub(crate) fn new(
         files: &Files,
         name: &str,
@@ -308,19 +308,24 @@ impl Traffic {
         })
     }
 
-    /// Parameters of its connections.
+    /// Returns the parameters of the connections of the group.
     pub(crate) fn options(&self) -> TcpOptions {
-        TcpOptions { config: self.tcp.clone(), marker: self.marker, service: self.needs, weight: self.weight }
+        TcpOptions {
+            config: self.tcp.clone(),
+            marker: self.marker.clone(),
+            service: self.needs,
+            weight: self.weight,
+        }
     }
 
-    /// Who sends packets to whom.
+    /// Returns all pairs of a sending and a receiving host.
     pub(crate) fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let all = |&(_, client): &(NodeId, NodeId)| self.servers.iter().map(move |&server| (server, client));
         let pairs = self.pairs.iter().copied().chain(self.pairs.iter().flat_map(all));
         pairs.flat_map(|(server, client)| [(server, client), (client, server)])
     }
 
-    /// Puts a program at each simulated server; the first one has this number. Gives the number of the next one.
+    /// Adds an application to each simulated server; the first server has the number `first`. Returns the number of the next server.
     pub(crate) fn serve(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64, first: u32) -> u32 {
         let app = |number| self.workload.server_app(seed, number, self.tells_size);
         if self.real_servers || app(first).is_none() {
@@ -328,7 +333,7 @@ impl Traffic {
         }
         let nodes = self.pairs.iter().map(|(server, _)| *server).chain(self.servers.iter().copied());
         let nodes: BTreeSet<NodeId> = nodes.collect();
-        // Numbers are taken all the same, so that those of other groups do not depend on who is real.
+        // Numbers are used even without applications, so that those of other groups do not depend on which hosts are external.
         let has_askers = self.users.is_empty() || !self.workload.pushes();
         for (&node, number) in nodes.iter().zip(first..).filter(|_| has_askers) {
             app(number).into_iter().for_each(|app| stage.add_server(node, tcp, app));
@@ -336,7 +341,7 @@ impl Traffic {
         first + nodes.len() as u32
     }
 
-    /// Puts the users where they are; they start.
+    /// Adds the users to their hosts and starts them.
     pub(crate) fn start(&self, stage: &mut dyn Stage, tcp: TcpId, seed: u64) {
         for (index, (&(server, client), &number)) in self.pairs.iter().zip(&self.users).enumerate() {
             let (tells_size, server_is_real) = (self.tells_size, self.real_servers);
@@ -348,13 +353,13 @@ impl Traffic {
     }
 }
 
-/// Who sends and who receives.
+/// Servers and clients of a group.
 struct Ends {
-    /// (server, client); each server serves a block of neighbouring clients.
+    /// Pairs of a server and a client; each server serves a block of neighbouring clients.
     pairs: Vec<(NodeId, NodeId)>,
-    /// All of them.
+    /// All servers.
     servers: Vec<NodeId>,
-    /// Are the servers real, and the clients?
+    /// True if the servers are external, and true if the clients are.
     real: [bool; 2],
 }
 

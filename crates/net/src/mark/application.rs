@@ -1,7 +1,7 @@
-use super::{Carries, PacketMarker, Sending, Service};
+use super::{Carries, MarkerKind, PacketMarker, Sending, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Time};
+use catnip_base::{ParseError, Rng, Time};
 
 /// Configuration of marking by application: all its packets have one drop precedence (IDS-S14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,14 +66,22 @@ impl Application {
     }
 }
 
+impl MarkerKind for ApplicationSpec {
+    type Marker = Application;
+    fn build(&self, service: Service, _rng: &dyn Fn() -> Rng) -> Application {
+        Application::new(*self, service)
+    }
+}
+
 impl PacketMarker for Application {
-    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
+    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
         let colour = match sending.map(|sending| sending.carries) {
             // An ACK sent before any data has arrived has the application's own priority.
             Some(Carries::Ack(Some(colour))) => colour,
             _ => self.colour,
         };
         packet.dscp = Dscp::assured(self.class, colour);
+        true
     }
 }
 

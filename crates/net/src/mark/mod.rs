@@ -1,4 +1,4 @@
-//! Markers, which set the priority of packets. Each kind of marker has its own file and one entry in [`MarkerSpec`].
+//! Markers, which set the priority of packets. Each kind of marker is one file and one entry of [`MarkerSpec`].
 
 mod application;
 mod service;
@@ -7,10 +7,11 @@ mod tcp_state;
 
 pub use application::{Application, ApplicationSpec};
 pub use service::Service;
-pub use spm::{Place, Spm, SpmParameters};
+pub use spm::{Spm, SpmParameters};
 pub use tcp_state::{TcpState, TcpStateSpec, Threshold};
 
-use crate::{Colour, Packet};
+use crate::{Colour, Dscp, Packet};
+use catnip_base::notation::{Custom, Registry};
 use catnip_base::{FlowContext, Rng, Time, kinds};
 use std::fmt::Debug;
 
@@ -47,33 +48,148 @@ pub enum Carries {
     Opening,
 }
 
-/// Marker, which sets the priority of packets as they leave a host or enter a network.
-pub trait PacketMarker: Debug + Send {
-    /// Marks a packet by its fields and, where available, the state of its sender.
-    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet);
+/// Part of a [`Sending`] that determines the mark of data by markers that [need only the place](PacketMarker::needs_only_the_place).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Offset of the packet's data in its document, bytes.
+    pub offset: u64,
+    /// Length of the document, bytes, if known.
+    pub bytes: Option<u64>,
+    /// Congestion window, bytes.
+    pub window: u64,
 }
 
-kinds! {
-    /// Configuration of a marker.
-    #[derive(Copy)]
-    pub enum MarkerSpec {
-        Spm(SpmParameters),
-        Application(ApplicationSpec),
-        TcpState(TcpStateSpec)
+/// Marker, which sets the priority of packets as they leave a host or enter a network.
+///
+/// Example: a marker of pure ACKs.
+///
+/// ```
+/// use catnip_base::Time;
+/// use catnip_net::mark::{Carries, PacketMarker, Sending};
+/// use catnip_net::{Colour, Dscp, Packet, Route};
+///
+/// #[derive(Debug)]
+/// struct AcksHigh;
+///
+/// impl PacketMarker for AcksHigh {
+///     fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+///         let is_ack = sending.is_some_and(|sending| matches!(sending.carries, Carries::Ack(_)));
+///         if is_ack {
+///             packet.dscp = Dscp::assured(1, Colour::Green);
+///         }
+///         is_ack
+///     }
+/// }
+///
+/// let mut packet = Packet::new(Time::ZERO, Route::default(), 40, 0);
+/// let ack = Sending { carries: Carries::Ack(None), ..Sending::default() };
+/// assert!(AcksHigh.mark(Time::ZERO, Some(&ack), &mut packet));
+/// assert_eq!(packet.dscp.colour(), Colour::Green);
+/// ```
+pub trait PacketMarker: Debug + Send {
+    /// Marks a packet by its fields and, where available, the state of its sender. Returns true if the packet was marked.
+    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool;
+    /// Returns true if [`mark_of_place`](Self::mark_of_place) and [`mark_of_handshake`](Self::mark_of_handshake) replace
+    /// [`mark`](Self::mark): they need less of the state of the sender.
+    fn needs_only_the_place(&self) -> bool {
+        false
+    }
+    /// Returns the mark of a packet with data from a place in a document, with segments of `segment` bytes.
+    fn mark_of_place(&self, _place: &Place, _segment: u32) -> Option<Dscp> {
+        None
+    }
+    /// Returns the mark of a SYN or SYN-ACK, if these are marked.
+    fn mark_of_handshake(&self) -> Option<Dscp> {
+        None
+    }
+}
+
+/// Kind of marker, from which each end of a connection builds its own marker.
+pub trait MarkerKind: Send + Sync {
+    /// Type of the marker.
+    type Marker;
+    /// Builds the marker of one connection of an application with these requirements; `rng` provides the random stream of a randomized
+    /// marker.
+    fn build(&self, service: Service, rng: &dyn Fn() -> Rng) -> Self::Marker;
+}
+
+macro_rules! markers {
+    (known { $($Kind:ident($Spec:ty) => $Marker:ty),+ $(,)? } others { $($Other:ident($OtherSpec:ty)),+ $(,)? }) => {
+        kinds! {
+            /// Configuration of a marker.
+            pub enum MarkerSpec { $($Kind($Spec),)+ $($Other($OtherSpec)),+ }
+        }
+
+        /// Marker of a sender. Custom markers are boxed, so that they add no cost to the others.
+        #[derive(Debug, Default)]
+        pub enum AnyMarker {
+            /// No marker: packets are not changed.
+            #[default]
+            None,
+            $(#[doc = concat!("See [`", stringify!($Spec), "`].")] $Kind($Marker),)+
+            /// Any other marker; behind a thin pointer, as connections are many.
+            Other(Box<Box<dyn PacketMarker>>),
+        }
+
+        impl MarkerKind for MarkerSpec {
+            type Marker = AnyMarker;
+            fn build(&self, service: Service, rng: &dyn Fn() -> Rng) -> AnyMarker {
+                match self {
+                    $(Self::$Kind(kind) => AnyMarker::$Kind(kind.build(service, rng)),)+
+                    $(Self::$Other(kind) => AnyMarker::Other(Box::new(kind.build(service, rng))),)+
+                }
+            }
+        }
+
+        impl PacketMarker for AnyMarker {
+            #[inline]
+            fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+                match self {
+                    Self::None => false,
+                    $(Self::$Kind(marker) => marker.mark(now, sending, packet),)+
+                    Self::Other(marker) => marker.mark(now, sending, packet),
+                }
+            }
+            #[inline]
+            fn needs_only_the_place(&self) -> bool {
+                match self {
+                    Self::None => true,
+                    $(Self::$Kind(marker) => marker.needs_only_the_place(),)+
+                    Self::Other(marker) => marker.needs_only_the_place(),
+                }
+            }
+            #[inline]
+            fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp> {
+                match self {
+                    Self::None => None,
+                    $(Self::$Kind(marker) => marker.mark_of_place(place, segment),)+
+                    Self::Other(marker) => marker.mark_of_place(place, segment),
+                }
+            }
+            #[inline]
+            fn mark_of_handshake(&self) -> Option<Dscp> {
+                match self {
+                    Self::None => None,
+                    $(Self::$Kind(marker) => marker.mark_of_handshake(),)+
+                    Self::Other(marker) => marker.mark_of_handshake(),
+                }
+            }
+        }
+    };
+}
+
+markers! {
+    known {
+        Spm(SpmParameters) => Spm,
+        Application(ApplicationSpec) => Application,
+        TcpState(TcpStateSpec) => Box<TcpState>,
+    }
+    others {
+        Custom(Custom<CustomMarker>),
     }
 }
 
 impl MarkerSpec {
-    /// Creates the marker of one connection of an application with these requirements; `rng` provides the random stream of a randomized
-    /// marker.
-    pub fn build(&self, service: Service, rng: impl FnOnce() -> Rng) -> AnyMarker {
-        match *self {
-            Self::Spm(parameters) => AnyMarker::Spm(Spm::new(parameters)),
-            Self::Application(spec) => AnyMarker::Application(Application::new(spec, service)),
-            Self::TcpState(spec) => AnyMarker::TcpState(Box::new(TcpState::new(spec, service, rng))),
-        }
-    }
-
     /// Returns the parameters of selective packet marking, the only marker that also works without the sender's window, where packets enter
     /// a network.
     pub fn spm(&self) -> Option<SpmParameters> {
@@ -81,28 +197,33 @@ impl MarkerSpec {
     }
 }
 
-/// Marker of a sender.
-#[derive(Debug, Default)]
-pub enum AnyMarker {
-    /// No marker: packets are not changed.
-    #[default]
-    None,
-    /// Selective packet marking.
-    Spm(Spm),
-    /// Marking by application.
-    Application(Application),
-    /// Marking by the state of TCP.
-    TcpState(Box<TcpState>),
+impl AnyMarker {
+    /// Returns true if there is no marker.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
 }
 
-impl PacketMarker for AnyMarker {
-    #[inline]
-    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) {
-        match self {
-            Self::None => {}
-            Self::Spm(marker) => marker.mark(now, sending, packet),
-            Self::Application(marker) => marker.mark(now, sending, packet),
-            Self::TcpState(marker) => marker.mark(now, sending, packet),
-        }
+/// Registry of custom markers by name: `markers.add(|marker: MyMarker| Arc::new(marker))`, and then
+/// `markers.read(text, MarkerSpec::Custom)`.
+pub type CustomMarkers = Registry<CustomMarker>;
+
+/// Configuration of a custom marker, as a trait object.
+pub type CustomMarker = dyn MarkerKind<Marker = Box<dyn PacketMarker>>;
+
+/// Boxed markers forward all calls.
+impl<T: PacketMarker + ?Sized> PacketMarker for Box<T> {
+    fn mark(&mut self, now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+        (**self).mark(now, sending, packet)
+    }
+    fn needs_only_the_place(&self) -> bool {
+        (**self).needs_only_the_place()
+    }
+    fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp> {
+        (**self).mark_of_place(place, segment)
+    }
+    fn mark_of_handshake(&self) -> Option<Dscp> {
+        (**self).mark_of_handshake()
     }
 }

@@ -1,7 +1,7 @@
-use super::{Carries, PacketMarker, Sending};
+use super::{Carries, MarkerKind, PacketMarker, Place, Sending, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Time, as_text};
+use catnip_base::{ParseError, Rng, Time, as_text};
 use catnip_law::spm as law;
 
 /// Parameters of selective packet marking (CATNIP paper, section III-B).
@@ -95,23 +95,6 @@ impl Spm {
     pub fn new(parameters: SpmParameters) -> Self {
         Self { parameters }
     }
-
-    /// Returns true if the mark of data depends only on its [`Place`].
-    #[inline]
-    pub fn needs_only_the_place(&self) -> bool {
-        !self.parameters.repairs
-    }
-}
-
-/// Part of a [`Sending`] that determines the mark of data by [`Spm`], unless repairs are HIGH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Offset of the packet's data in its document, bytes.
-    pub offset: u64,
-    /// Length of the document, bytes, if known.
-    pub bytes: Option<u64>,
-    /// Congestion window, bytes.
-    pub window: u64,
 }
 
 impl Spm {
@@ -128,12 +111,6 @@ impl Spm {
             law::Reason::None => Self::LOW,
             _ => Self::HIGH,
         }
-    }
-
-    /// Returns the mark of a SYN or SYN-ACK, if these are marked.
-    #[inline]
-    pub fn mark_of_handshake(&self) -> Option<Dscp> {
-        self.parameters.handshake.map(|colour| Dscp::assured(1, colour))
     }
 
     /// Returns the mark of a packet at its sender, if it is marked. ACKs are not.
@@ -153,13 +130,32 @@ impl Spm {
     }
 }
 
+impl MarkerKind for SpmParameters {
+    type Marker = Spm;
+    fn build(&self, _service: Service, _rng: &dyn Fn() -> Rng) -> Spm {
+        Spm::new(*self)
+    }
+}
+
 impl PacketMarker for Spm {
     #[inline]
-    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
+    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
         // Inside the network, the state of the sender is unknown.
-        if let Some(mark) = sending.and_then(|sending| self.mark_of_sending(sending)) {
-            packet.dscp = mark;
-        }
+        let mark = sending.and_then(|sending| self.mark_of_sending(sending));
+        packet.dscp = mark.unwrap_or(packet.dscp);
+        mark.is_some()
+    }
+    #[inline]
+    fn needs_only_the_place(&self) -> bool {
+        !self.parameters.repairs
+    }
+    #[inline]
+    fn mark_of_place(&self, place: &Place, segment: u32) -> Option<Dscp> {
+        Some(self.mark_of(place, segment))
+    }
+    #[inline]
+    fn mark_of_handshake(&self) -> Option<Dscp> {
+        self.parameters.handshake.map(|colour| Dscp::assured(1, colour))
     }
 }
 

@@ -1,5 +1,5 @@
 use super::application::{read_class, write_class};
-use super::{Carries, PacketMarker, Sending, Service};
+use super::{Carries, MarkerKind, PacketMarker, Sending, Service};
 use crate::{Colour, Dscp, Packet};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Time};
@@ -117,9 +117,16 @@ impl TcpState {
     }
 }
 
+impl MarkerKind for TcpStateSpec {
+    type Marker = Box<TcpState>;
+    fn build(&self, service: Service, rng: &dyn Fn() -> Rng) -> Box<TcpState> {
+        Box::new(TcpState::new(*self, service, rng))
+    }
+}
+
 impl PacketMarker for TcpState {
-    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) {
-        let Some(sending) = sending else { return };
+    fn mark(&mut self, _now: Time, sending: Option<&Sending>, packet: &mut Packet) -> bool {
+        let Some(sending) = sending else { return false };
         let window = sending.window.min(sending.receive_window) / u64::from(sending.segment.max(1));
         let colour = match sending.carries {
             Carries::Ack(colour) => colour.unwrap_or_default(),
@@ -127,6 +134,7 @@ impl PacketMarker for TcpState {
             Carries::Data => self.colour(window.min(u64::from(u32::MAX)) as u32, sending.recovering),
         };
         packet.dscp = Dscp::assured(self.class, colour);
+        true
     }
 }
 

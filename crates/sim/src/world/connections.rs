@@ -11,7 +11,7 @@ use crate::record::{NOBODY, ServedStep};
 use crate::watch::{Made, Watch};
 use catnip_base::Time;
 use catnip_net::Packet;
-use catnip_net::mark::AnyMarker;
+use catnip_net::mark::PacketMarker;
 use catnip_tcp::Sender;
 
 impl<M: Handler, W: Watch> World<M, W> {
@@ -209,25 +209,22 @@ impl<M: Handler, W: Watch> World<M, W> {
             let route = connection.routes[end];
             let mut packet =
                 Packet { flow: id as u16, ecn: out.ecn, ..Packet::new(now, route, wire_bytes, body) };
-            match &connection.account.markers[end] {
-                AnyMarker::None => {}
-                AnyMarker::Spm(marker) if marker.needs_only_the_place() => {
-                    let mark = if segment.span() > 0 {
-                        let place = connection.ends[end].place(segment.seq);
-                        Some(marker.mark_of(&place, config.segment_bytes))
-                    } else {
-                        marker.mark_of_handshake().filter(|_| segment.flags.syn)
-                    };
-                    if let Some(mark) = mark {
-                        packet.dscp = mark;
-                        connection.account.counts(end, packet.dscp);
-                        hosts.medium.stamp(&packet);
-                    }
-                }
-                _ => {
-                    packet.dscp = connection.mark(now, end, out, packet, config);
+            let marker = &connection.account.markers[end];
+            if marker.is_none() {
+            } else if marker.needs_only_the_place() {
+                let mark = if segment.span() > 0 {
+                    marker.mark_of_place(&connection.ends[end].place(segment.seq), config.segment_bytes)
+                } else {
+                    marker.mark_of_handshake().filter(|_| segment.flags.syn)
+                };
+                if let Some(mark) = mark {
+                    packet.dscp = mark;
+                    connection.account.counts(end, packet.dscp);
                     hosts.medium.stamp(&packet);
                 }
+            } else {
+                packet.dscp = connection.mark(now, end, out, packet, config);
+                hosts.medium.stamp(&packet);
             }
             connection.account.enters();
             self.tally.data_sent += u64::from(segment.len > 0 && end == SERVER);

@@ -89,7 +89,8 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         let service = self.hosts.tcp[account.parties.tcp.0 as usize].service;
         let stream = base::Stream::Connection(account.number as u32);
         if let Some(spec) = &options.marker {
-            account.set_marker(end, service, spec, || Rng::new(self.seed, stream).branch(2 + end as u32));
+            let rng = || Rng::new(self.seed, stream).branch(2 + end as u32);
+            account.set_marker(end, service, spec, &rng);
         }
         if let Some(weight) = options.weight {
             self.weigh(conn.id, end, weight);

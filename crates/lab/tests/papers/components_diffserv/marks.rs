@@ -1,9 +1,9 @@
-//! Markers, by the window of a sender that a test makes up.
+//! Markers, driven by windows of a sender that the test generates.
 
 use super::drive::*;
 use crate::kept::Check;
 use catnip_base::{Rng, Time};
-use catnip_net::mark::{AnyMarker, Carries, MarkerSpec, PacketMarker, Sending, Service};
+use catnip_net::mark::{AnyMarker, Carries, MarkerKind, MarkerSpec, PacketMarker, Sending, Service};
 use catnip_net::{Colour, Dscp};
 
 pub(crate) fn checks(seed: u64) -> Vec<Check> {
@@ -37,7 +37,7 @@ pub(crate) fn checks(seed: u64) -> Vec<Check> {
     ]
 }
 
-/// What happens as a packet is sent.
+/// Occasion on which a packet is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Occasion {
     Ordinary,
@@ -49,7 +49,7 @@ enum Occasion {
 const OCCASIONS: [Occasion; 4] =
     [Occasion::Ordinary, Occasion::Syn, Occasion::FastRetransmit, Occasion::FastRecovery];
 
-/// The algorithm as printed.
+/// Returns the priority according to the algorithm as printed.
 fn printed(window: u32, occasion: Occasion) -> Colour {
     if window <= 4 || occasion != Occasion::Ordinary {
         HIGH
@@ -60,7 +60,7 @@ fn printed(window: u32, occasion: Occasion) -> Colour {
     }
 }
 
-/// A sender with a window of so many segments and a part of one. Either window may be the smaller one.
+/// Returns the state of a sender with a window of so many segments and a part of one. Either of its two windows may be the smaller one.
 fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> Sending {
     let segment = one_of(&[536, 1000, 1448, 1460], rng);
     let smaller = u64::from(window * segment + rng.below(segment));
@@ -72,7 +72,7 @@ fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> Sending {
         segment,
         window,
         receive_window,
-        // What was sent before is nothing special by itself: a timeout makes the window small.
+        // A retransmission is not special by itself: after a timeout, the window is small.
         retransmission: occasion == Occasion::FastRetransmit
             || occasion == Occasion::Ordinary && rng.chance(0.2),
         recovering: matches!(occasion, Occasion::FastRetransmit | Occasion::FastRecovery),
@@ -81,7 +81,7 @@ fn sending(window: u32, occasion: Occasion, rng: &mut Rng) -> Sending {
 }
 
 fn marker(text: &str, service: Service, rng: &Rng) -> AnyMarker {
-    text.parse::<MarkerSpec>().unwrap().build(service, || rng.clone())
+    text.parse::<MarkerSpec>().unwrap().build(service, &|| rng.clone())
 }
 
 fn marked(marker: &mut AnyMarker, sending: &Sending) -> Dscp {
@@ -106,11 +106,11 @@ fn table(seed: u64) -> f64 {
     f64::from(wrong)
 }
 
-/// What the randomized version was measured to do.
+/// Measurements of the randomized version.
 struct Randomized {
-    /// Of each priority and window that is not the rest of others.
+    /// Deviation of each priority and window whose share is not the remainder of the others.
     shares: Vec<Deviation>,
-    /// By colour, of all windows.
+    /// Deviations by priority, over all windows.
     totals: [Deviation; Colour::COUNT],
     certain: f64,
 }
@@ -121,7 +121,7 @@ fn randomized(seed: u64) -> Randomized {
     let mut found = Randomized { shares: Vec::new(), totals: Default::default(), certain: 0.0 };
     for window in 1..=20u32 {
         let of_window = f64::from(window);
-        // HIGH with HIGHthresh / w, else MED with MEDthresh / w, else LOW.
+        // HIGH with probability HIGHthresh / w, else MED with MEDthresh / w, else LOW.
         let (high, med) = ((4.0 / of_window).min(1.0), (8.0 / of_window).min(1.0));
         let law = [(HIGH, high), (MED, (1.0 - high) * med), (LOW, (1.0 - high) * (1.0 - med))];
         let mut shares = [Deviation::default(); 3];
@@ -135,7 +135,7 @@ fn randomized(seed: u64) -> Randomized {
         }
         match window {
             ..=4 => {}
-            // MED is all the rest.
+            // MED is the remainder.
             5..=8 => found.shares.push(shares[0]),
             _ => found.shares.extend(shares),
         }
